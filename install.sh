@@ -1,16 +1,19 @@
 #!/bin/sh
 # Installs a release of Sluice, or upgrades to it:
 #
-#   curl -fsSL BASE-URL/install.sh | sudo sh -s -- [--version VERSION] [--base-url URL] [--method deb|rpm|tarball] [--downgrade]
+#   curl -fsSL BASE-URL/install.sh | sudo sh -s -- [--version VERSION] [--base-url URL] [--method deb|rpm|tarball] [--downgrade] [--insecure]
 #
-# It picks the architecture, downloads the release, verifies its checksum, and installs it by package where apt-get, dnf or
-# zypper is there, otherwise from the tarball into /usr/local. It does not start the service. Flags after `--` are those of
-# `sluice install`, for the tarball.
+# It picks the architecture, downloads the release over https, verifies its checksum, and its signature if it has one and cosign
+# is installed, and installs it by package where apt-get, dnf or zypper is there, otherwise from the tarball into /usr/local. It
+# does not start the service. --insecure allows http. Flags after `--` are those of `sluice install`, for the tarball.
 set -eu
 
 version=0.2.0
 releases=${SLUICE_RELEASES_URL:-https://sluice.example/sluice/releases/download}
-base_url= method= downgrade=
+# Who signs releases: the workflow of the repository, on the tag of the version.
+signer=https://sluice.example/sluice/.github/workflows/release.yml@refs/tags
+issuer=https://token.actions.githubusercontent.com
+base_url= method= downgrade= insecure=
 
 fail() {
   echo "install.sh: $1" >&2
@@ -18,7 +21,7 @@ fail() {
 }
 
 usage() {
-  echo 'usage: install.sh [--version VERSION] [--base-url URL] [--method deb|rpm|tarball] [--downgrade] [-- FLAG…]' >&2
+  echo 'usage: install.sh [--version VERSION] [--base-url URL] [--method deb|rpm|tarball] [--downgrade] [--insecure] [-- FLAG…]' >&2
   exit 2
 }
 
@@ -41,11 +44,16 @@ while [ $# -gt 0 ]; do
       shift 2
       ;;
     --downgrade) downgrade=yes && shift ;;
+    --insecure) insecure=yes && shift ;;
     --) shift && break ;;
     *) usage ;;
   esac
 done
 : "${base_url:=$releases/v$version}"
+case $base_url in
+  https://*) ;;
+  *) [ -n "$insecure" ] || fail "$base_url is not https, so anybody on the way can replace the release: use https, or add --insecure" ;;
+esac
 
 check_machine() {
   [ "$(uname -s)" = Linux ] || fail "Sluice runs on Linux only, this is $(uname -s)"
@@ -106,18 +114,41 @@ check_versions() {
   fi
 }
 
-# download NAME: downloads a file of the release into the current folder.
-download() {
-  if has curl; then curl -fsSL -o "$1" "$base_url/$1"
-  else wget -q -O "$1" "$base_url/$1"
-  fi || fail "cannot download $base_url/$1 (is there a release $version?)"
+# fetch NAME: downloads a file of the release into the current folder, without a redirect from https to http.
+fetch() {
+  if has curl; then
+    if [ -n "$insecure" ]; then curl -fsSL -o "$1" "$base_url/$1"
+    else curl -fsSL --proto =https --proto-redir =https -o "$1" "$base_url/$1"
+    fi
+  else
+    # wget cannot refuse such a redirect, but names it.
+    wget -S -O "$1" "$base_url/$1" 2> headers || return
+    [ -n "$insecure" ] || ! grep -qi '^ *location: *http:' headers || fail "$base_url/$1 leads to an address without https"
+  fi
 }
 
+download() {
+  fetch "$1" || fail "cannot download $base_url/$1 (is there a release $version?)"
+}
+
+# Verifies $file, and says what that proves.
 verify() {
   expected=$(awk -v name="$file" '$2 == name { print $1 }' SHA256SUMS)
   [ -n "$expected" ] || fail "$base_url/SHA256SUMS does not name $file"
   actual=$(sha256sum "$file" | cut -d' ' -f1)
   [ "$actual" = "$expected" ] || fail "wrong checksum of $file: $actual instead of $expected; nothing was installed"
+  signature=sluice-$version.sigstore.json
+  if ! fetch "$signature" 2> /dev/null; then unsigned='the release has no signature'
+  elif ! has cosign; then unsigned="cosign is not installed, so that $signature was not verified"
+  elif ! cosign verify-blob-attestation --bundle "$signature" --new-bundle-format --type slsaprovenance1 \
+    --certificate-identity "$signer/v$version" --certificate-oidc-issuer "$issuer" "$file" > cosign.log 2>&1; then
+    fail "the signature of $file is not valid for $signer/v$version: $(tail -n 1 cosign.log); nothing was installed"
+  else
+    echo "Verified: $file was signed by $signer/v$version."
+    return
+  fi
+  echo "Verified: $file is complete, by the checksum in $base_url/SHA256SUMS."
+  echo "Not verified: where it comes from ($unsigned)."
 }
 
 install_deb() {
@@ -142,7 +173,8 @@ install_tarball() {
   # With another version, a running service has to start again; the rules stay in the kernel meanwhile.
   if [ -n "$installed" ] && [ -d /run/systemd/system ]; then
     systemctl daemon-reload
-    systemctl try-restart sluice
+    # systemd waits until the rules are in effect, which may take as long as the API server is away.
+    timeout 60 systemctl try-restart sluice || [ $? -eq 124 ]
   fi
 }
 
@@ -160,7 +192,7 @@ main() {
   verify
   "install_$method" "$@"
   if [ -n "$installed" ]; then echo "Sluice $version is installed by $method, instead of $installed."
-  else echo "Sluice $version is installed by $method ($architecture, checksum verified), and not started."
+  else echo "Sluice $version is installed by $method ($architecture), and not started."
   fi
 }
 # In a function, so that nothing happens if the download of this script breaks off.

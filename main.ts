@@ -101,6 +101,7 @@ async function start(
       configuration,
       arguments: given,
       flags,
+      warnings,
       isInstalled,
       reread,
       logger,
@@ -115,7 +116,7 @@ async function start(
   } catch (error) {
     if (command.lasts) logger.error("exiting", { error });
     else writeToStderr(`sluice ${command.name}: ${errorText(error)}\n`);
-    return 1;
+    return error instanceof Error && "exitStatus" in error ? Number(error.exitStatus) : 1;
   } finally {
     logger.flush();
   }

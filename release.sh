@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds a release in dist/release from a clean checkout, for amd64 and arm64: tarballs, .deb, .rpm, one OCI image for both,
-# the Helm chart, install.sh, SBOMs, provenance, and SHA256SUMS. Reproducible: the same commit and tools give the same bytes.
+# the Helm chart, a manifest for krew, install.sh, SBOMs, provenance, and SHA256SUMS. Reproducible: the same commit and tools
+# give the same bytes.
 #
 #   ./release.sh            # compiles both executables first
 #   ./release.sh --reuse    # packages the executables in dist/, of whatever commit they are
@@ -9,9 +10,9 @@
 # the machine but the caches of these tools.
 #
 # Environment:
-#   DENO              the deno command (see compile.sh), which downloads its base binaries (default: that of build/denort.sh)
+#   DENO              the deno command that compiles (see compile.sh)
 #   NFPM              the nfpm command (default: installed into the cache by `go install`)
-#   REPOSITORY_URL    address of the repository, in packages, image, provenance and install.sh
+#   REPOSITORY_URL    address of the repository, in executables, packages, image, chart, krew manifest, provenance and install.sh
 #   MAINTAINER        NAME <ADDRESS> of the packages' maintainer
 #   BUILDER_ID        who builds, in the provenance
 #   SOURCE_DATE_EPOCH time in all files, in seconds since 1970 (default: that of the commit)
@@ -49,15 +50,7 @@ readonly targets architectures=(amd64 arm64)
 
 # script COMMAND...: runs one of the project's scripts.
 script() {
-  npx -y "deno@$(build/denort.sh --version)" run --quiet --no-prompt --allow-read --allow-write=dist --allow-env "$@" 2> >(grep -v 'npm warn' >&2)
-}
-
-compile() {
-  if [[ -n ${DENO:-} ]]; then
-    ./compile.sh --target "$1"
-  else
-    DENORT_BIN=$(build/denort.sh "$1") DENO="npx -y deno@$(build/denort.sh --version)" ./compile.sh --target "$1"
-  fi
+  npx -y deno@2.9.6 run --quiet --no-prompt --allow-read --allow-write=dist --allow-env "$@" 2> >(grep -v 'npm warn' >&2)
 }
 
 # The nfpm command, in a cache by version.
@@ -119,7 +112,7 @@ packages() {
 
 for architecture in "${architectures[@]}"; do
   executable=dist/sluice-${targets[$architecture]}
-  if [[ -z $reuse ]]; then compile "${targets[$architecture]}"; fi
+  if [[ -z $reuse ]]; then ./compile.sh --target "${targets[$architecture]}"; fi
   [[ -x $executable ]] || fail "$executable does not exist: run ./release.sh without --reuse"
 done
 
@@ -147,11 +140,13 @@ for architecture in "${architectures[@]}"; do
 done
 mkdir "$work/chart"
 cp -rL deploy/helm/sluice "$work/chart/"
+sed -i "s|$placeholder|$REPOSITORY_URL|" "$work/chart/sluice/Chart.yaml" "$work/chart/sluice/files/alerts.yaml"
 chmod -R a+rX,go-w "$work/chart"
 archive "$work/chart" sluice | gzip -9n > "$out/sluice-chart-$VERSION.tgz"
 cp dist/sluice.cdx.json "$out/sluice-$VERSION.cdx.json"
 sed "s|$placeholder|$REPOSITORY_URL|" install.sh > "$out/install.sh"
 chmod 755 "$out/install.sh"
+script build/release/krew.ts "$out" "$out/sluice-$VERSION-krew.yaml"
 script build/release/provenance.ts "$out" "$out/sluice-$VERSION.provenance.json"
 (cd "$out" && sha256sum -- * > SHA256SUMS)
 ls -l "$out" | awk 'NR > 1 { printf "%12d  %s\n", $5, $9 }'

@@ -3,9 +3,9 @@ import { type Balance, balanceShares, type ServicePort } from "../core/model/mod
 
 /** The shares of new connections that an endpoint gets, from 0 to 1; undefined where the load or the client decides. */
 export interface EndpointShares {
-  /** Of those with traffic policy Cluster; absent if it gets none of these. */
+  /** The share of connections with traffic policy Cluster; absent if it gets none. */
   readonly cluster?: number;
-  /** Of those with traffic policy Local. */
+  /** The share of connections with traffic policy Local. */
   readonly local?: number;
 }
 
@@ -34,9 +34,9 @@ export function sharesByTarget(port: ServicePort): ReadonlyMap<string, EndpointS
   return found;
 }
 
-/** An algorithm in a word or two: `maglev by client, weighted`. */
+/** An algorithm in a word or two: `consistent-hash by client, weighted`. */
 export function balanceText(balance: Balance): string {
-  const hash = balance.algorithm === "maglev" ? ` by ${balance.hash}` : "";
+  const hash = balance.algorithm === "consistent-hash" ? ` by ${balance.hash}` : "";
   return `${balance.algorithm}${hash}${isWeighted(balance) ? ", weighted" : ""}`;
 }
 
@@ -49,7 +49,7 @@ export function choiceText(balance: Balance | undefined): string {
       return "at random, by weight";
     case "round-robin":
       return `in turn${weighted}`;
-    case "maglev":
+    case "consistent-hash":
       return `by a hash of the client's address${balance.hash === "client" ? "" : " and port"}${weighted}`;
     case "least-connections":
       return `with the fewest connections${weighted}`;

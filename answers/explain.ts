@@ -1,20 +1,27 @@
 import type { ModeDescription, ModeTraffic } from "../backends/contract/mod.ts";
+import type { FamilySettings, Protocol, ServicePort } from "../core/model/mod.ts";
+import { balanceRequest, INTERNAL_SERVICE } from "../core/planning/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
-import type { FamilySettings, Protocol } from "../core/model/mod.ts";
-import { balanceRequest, CANARY_KEY } from "../core/planning/mod.ts";
-import type { AnswerBasis } from "./basis.ts";
-import { explainServiceEndpoints, specOf } from "./endpoints.ts";
+import type { AnswerBasis } from "./answers.ts";
+import { explainServiceEndpoints, policiesOf, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
 import { type Destination, findDestination, type FrontendHit, frontendText } from "./frontend.ts";
-import { policiesOf } from "./policies.ts";
+import {
+  balanced,
+  isLocalTraffic,
+  isRelayed,
+  type Outcome,
+  outcomeAtLocalhost,
+  outcomeByRules,
+  relayRemark,
+  type Source,
+  stopped,
+  throughRelay,
+} from "./outcome.ts";
 import { type Origin, ORIGINS, type Question } from "./question.ts";
-import { outcomeByVirtualServers } from "./ipvs_outcome.ts";
-import type { Outcome, Source } from "./outcome.ts";
-import { isRelayed, outcomeAtLocalhost, relayRemark, throughRelay } from "./relay_outcome.ts";
-import { outcomeByRules } from "./rules_outcome.ts";
 
-const CANARY_REMARK =
-  "this is the canary of Sluice, which answers it itself (docs/health.md); no Service has this address";
+const INTERNAL_REMARK =
+  "Sluice itself answers at this address, to see whether packets flow (docs/health.md); no Service has it";
 
 /** Explains what happens to a new connection, from what the planner decided. */
 export async function explain(question: Question, basis: AnswerBasis): Promise<Explanation> {
@@ -38,8 +45,8 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
       ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
       ...destination.remarks,
       ...remarksOn(destination),
-      ...balanceRemarks(destination, basis),
-      ...(destination.hit?.owner.service === CANARY_KEY ? [CANARY_REMARK] : []),
+      ...balanceRemarks(destination, question, basis),
+      ...(destination.hit?.owner.service === INTERNAL_SERVICE ? [INTERNAL_REMARK] : []),
       ...remarks,
     ],
   };
@@ -118,10 +125,16 @@ function remarksOn({ hit, losers }: Destination): string[] {
   return [...losers, ...(hit ? [hit.owner] : [])].flatMap((port) => port.reported);
 }
 
-/** The annotations of the service that have no effect on how it is balanced. */
-function balanceRemarks({ hit }: Destination, { tracking, balance }: AnswerBasis): readonly string[] {
+/** The annotations of the service that have no effect on how it is balanced, and a limit that prevents it. */
+function balanceRemarks(
+  { hit }: Destination,
+  { family }: Question,
+  { tracking, balance, families }: AnswerBasis,
+): readonly string[] {
   const service = hit && tracking.services.get(hit.owner.service);
-  return service === undefined ? [] : balanceRequest(service, balance).problems;
+  if (service === undefined) return [];
+  const limit = families[family].planner.limitOf(hit!.owner.service);
+  return [...balanceRequest(service, balance).problems, ...(limit === undefined ? [] : [limit])];
 }
 
 /** The sources of the connections that a question covers. */
@@ -164,4 +177,59 @@ function originOf(
     if (planned?.endpointsOnThisNode.some((endpoint) => splitHostPort(endpoint).address === address)) return "pod";
   }
   return "outside";
+}
+
+/**
+ * The outcome of a new connection in a mode with virtual servers (IPVS), as in kube-proxy's: a virtual server has one list of endpoints for all
+ * clients, and rejects connections if it is empty. Service addresses are bound to the node; their other ports are
+ * closed.
+ */
+function outcomeByVirtualServers(destination: Destination, from: Source, settings: FamilySettings): Outcome {
+  const { hit, isClusterIP, isBound } = destination;
+  if (hit) {
+    return hit.frontend.kind === "clusterIP" ? toClusterIP(hit.port, from, settings) : toExternal(hit, from);
+  }
+  if (!isBound) return stopped(from, "untouched", "no-service");
+  return stopped(from, "rejected", isClusterIP ? "unused-port" : "unused-service-port");
+}
+
+function toClusterIP(port: ServicePort, from: Source, settings: FamilySettings): Outcome {
+  if (port.internal === "reject") return stopped(from, "rejected", "no-endpoints");
+  if (port.internal === "drop") return stopped(from, "rejected", "no-local-endpoints");
+  return balanced(port, port.internal, from, clusterIPMasquerade(from, settings));
+}
+
+function clusterIPMasquerade(from: Source, settings: FamilySettings): Outcome["masquerade"] {
+  if (settings.masqueradeAll) return { applies: true, reason: "masquerade-all" };
+  if (settings.localTraffic.by === "none") {
+    // The node's own traffic leaves with the cluster IP as its source, which other nodes cannot answer.
+    return from.origin === "node"
+      ? { applies: true, reason: "not-from-local-pod" }
+      : { applies: false, reason: "local-traffic-unknown" };
+  }
+  return isLocalTraffic(from, settings)
+    ? { applies: false, reason: "from-local-pod" }
+    : { applies: true, reason: "not-from-local-pod" };
+}
+
+function toExternal({ frontend, port }: FrontendHit, from: Source): Outcome {
+  const { verdict, sources } = frontend;
+  // The node's own traffic reaches the virtual server before any rule.
+  if (verdict === "reject" && from.origin === "node") return stopped(from, "rejected", "no-endpoints");
+  if (sources && !isAdmitted(from, sources, port)) return stopped(from, "dropped", "source-range");
+  if (verdict === "reject") return stopped(from, "rejected", "no-endpoints");
+  const outcome = verdict === "cluster"
+    ? balanced(port, "cluster", from, { applies: true, reason: "external-policy-cluster" })
+    // Without endpoints on this node, its pods still reach endpoints on other nodes (kubernetes PR 97081).
+    : balanced(port, verdict === "drop" ? "cluster" : "local", from, {
+      applies: false,
+      reason: "external-policy-local",
+    });
+  return { ...outcome, onlySources: from.address === undefined ? sources : undefined };
+}
+
+/** The node's own traffic is not checked against the ranges: it is admitted if the node's address is in them. */
+function isAdmitted({ origin, address }: Source, sources: readonly string[], port: ServicePort): boolean {
+  if (origin === "node") return port.loadBalancerSources?.includeNode !== false;
+  return address === undefined || sources.some((range) => prefixContains(range, address));
 }

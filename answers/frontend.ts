@@ -37,7 +37,7 @@ export interface Destination {
 }
 
 /** The data that a destination is looked up in. */
-export interface DestinationContext {
+interface DestinationContext {
   readonly planned: () => Iterable<PlannedPort>;
   readonly settings: FamilySettings;
   /** The node's own addresses of both families, without loopback addresses. */
@@ -130,9 +130,14 @@ function unservedRemark(
   address: string,
   { nodePortPrefixes }: FamilySettings,
 ): string {
-  const where = nodePortPrefixes ? `at ${nodePortPrefixes.join(", ")}` : "at the node's addresses other than loopback";
+  const where = nodePortPrefixes === undefined
+    ? "at the node's addresses other than loopback"
+    : `at ${nodePortPrefixes.join(", ") || NO_PREFIXES}`;
   return `node port ${nodePort} of ${name} is served ${where}, not at ${address}`;
 }
+
+/** The prefixes of node ports, as text, if there are none. */
+export const NO_PREFIXES = "no address, since the node's primary one is unknown";
 
 /** A frontend as text: `cluster IP 10.0.0.1:80/TCP`, `node port 30080/TCP`. */
 export function frontendText(kind: FrontendKind, port: ServicePort, address: string): string {

@@ -1,15 +1,14 @@
-import { createProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
+import { createProblemBoard, isOfSource, type Problem, type ReportProblems } from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
 import { balanceOptions, familySettings, isFeatureEnabled, watchedKinds } from "../config/mod.ts";
 import type { FamilyDelta, RelayPlaces, RelayPorts, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
 import { createFamilyPlanner, type FamilyPlanner } from "../core/planning/mod.ts";
 import { openSource, type SourceOptions } from "../sources/mod.ts";
 import { createTracking, type Tracking } from "../core/tracking/mod.ts";
-import { type Answers, createAnswers } from "./answers.ts";
-import { addressesOfHost } from "./basis.ts";
+import { addressesOfHost, type Answers, createAnswers } from "./answers.ts";
 
 /** The dependencies of `answerOffline`. */
-export interface OfflineOptions extends SourceOptions {
+interface OfflineOptions extends SourceOptions {
   readonly signal: AbortSignal;
   /** Returns the rules that a proxy would write for a service port. */
   readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
@@ -63,7 +62,7 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
 /** The first port that stands for one of the relay's. */
 const FIRST_EXAMPLE_PORT = 40_001;
 
-/** Stands for the ports of a relay, which it gets from the system when it starts. */
+/** Placeholder for the ports of a relay, which the system assigns when it starts. */
 function exampleOfPlaces(planner: Pick<FamilyPlanner, "ports">): RelayPlaces {
   const ports = new Map<ServicePortKey, RelayPorts>();
   let port = FIRST_EXAMPLE_PORT;
@@ -76,13 +75,18 @@ function exampleOfPlaces(planner: Pick<FamilyPlanner, "ports">): RelayPlaces {
   return { address: undefined, ports };
 }
 
-async function readOnce(
-  options: OfflineOptions,
-  onProblems: ReportProblems,
-): Promise<Tracking> {
+/** Reads the source until it has synced. Rejects if it cannot be read: nobody who asks waits until it can. */
+async function readOnce(options: OfflineOptions, report: ReportProblems): Promise<Tracking> {
   const { configuration, clock, signal } = options;
   const { nodeName, bindAddress } = configuration;
-  const synced = new AbortController();
+  const synced = new AbortController(), failed = new AbortController();
+  const onProblems: ReportProblems = (scope, problems) => {
+    report(scope, problems);
+    const cause = problems.find(isUnreadable);
+    if (cause && !synced.signal.aborted) {
+      failed.abort(new Error(`cannot read the source: ${cause.subject}: ${cause.detail}`));
+    }
+  };
   const tracking = createTracking({
     kinds: watchedKinds(configuration),
     nodeName,
@@ -94,12 +98,16 @@ async function readOnce(
   });
   const { source, close } = await openSource(options);
   try {
-    await source.run(tracking, abortedBy(signal, synced.signal).signal);
+    await source.run(tracking, abortedBy(signal, synced.signal, failed.signal).signal);
   } catch (error) {
-    if (!synced.signal.aborted) throw error;
+    if (!synced.signal.aborted && !failed.signal.aborted) throw error;
   } finally {
     close();
   }
   signal.throwIfAborted();
+  failed.signal.throwIfAborted();
   return tracking;
 }
+
+/** Whether a problem says that the source, or one of its files, cannot be read. */
+const isUnreadable = ({ code }: Problem): boolean => isOfSource(code) || code === "file-unreadable";

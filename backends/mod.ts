@@ -11,5 +11,6 @@ export {
   type Mode,
   MODE_DESCRIPTIONS,
   MODES,
+  removeOwnRules,
 } from "./registry.ts";
 export { findTraces, isKernelEmpty, type Traces } from "./traces.ts";

@@ -1,9 +1,11 @@
 import type { ProxyMode } from "../core/model/mod.ts";
 import { type Backend, type BackendOptions, IPTABLES_VARIANT_TOOLS, type ModeDescription } from "./contract/mod.ts";
+import { NOTIFY_TOOL } from "./host/mod.ts";
 import { IPTABLES_MODE } from "./iptables/mod.ts";
 import { IPVS_MODE } from "./ipvs/mod.ts";
 import { NFTABLES_MODE } from "./nftables/mod.ts";
 import type { ModeCode } from "./takeover.ts";
+import { type Runner, watchKilledTools } from "./tools/mod.ts";
 import { USERSPACE_MODE } from "./userspace/mod.ts";
 
 /** An entry of the registry: a mode's description, and its code, which is loaded when it is first needed. */
@@ -29,11 +31,11 @@ export function describeMode(name: ProxyMode, modes: readonly Mode[] = MODES): M
 }
 
 /** The code of a mode. Throws if there is no such mode. */
-export async function loadMode(name: ProxyMode, modes: readonly Mode[] = MODES): Promise<ModeCode> {
+async function loadMode(name: ProxyMode, modes: readonly Mode[] = MODES): Promise<ModeCode> {
   return await modeNamed(name, modes).load();
 }
 
-/** The backend of a mode alone, which ignores what other modes have left behind. */
+/** The backend of a mode alone, which ignores leftovers of other modes. */
 export async function loadBackendAlone(
   name: ProxyMode,
   options: BackendOptions,
@@ -51,19 +53,36 @@ export async function loadBackend(
   const { withTakeover } = await import("./takeover.ts");
   const chosen = modeNamed(name, modes);
   const others = modes.filter((mode) => mode !== chosen);
-  return withTakeover(await chosen.load(), others.map(({ load }) => load), options);
+  const watched = { ...options, runner: reportingKilledTools(options) };
+  return withTakeover(await chosen.load(), others.map(({ load }) => load), watched);
+}
+
+/** Deletes the rules of every mode that other proxies do not take over, and returns their names. Throws as `removeOwn` does. */
+export async function removeOwnRules(runner: Runner): Promise<readonly string[]> {
+  const deleted: string[] = [];
+  for (const { load } of MODES) deleted.push(...await (await load()).removeOwn?.(runner) ?? []);
+  return deleted;
+}
+
+/** The runner of a backend, which reports the tools that signals end. */
+function reportingKilledTools({ runner, onProblems }: BackendOptions): Runner {
+  if (onProblems === undefined) return runner;
+  return watchKilledTools(
+    runner,
+    (killed) => onProblems("tools", killed.map(({ tool, detail }) => ({ code: "tool-killed", subject: tool, detail }))),
+  );
 }
 
 /**
- * The names of the tools that workers run, in every mode and both families: a mode removes what the others left behind, a
- * changed configuration may choose another mode, and a worker may start its sibling's successor only with rights that it
- * has itself. Some may not be installed on a given host.
+ * The names of the tools that workers run, in every mode and both families: a mode removes leftovers of other modes, a changed
+ * configuration may select another mode, and a worker can restart its sibling only with permissions that it has itself. Some
+ * may not be installed on a given host.
  */
 export function backendTools(modes: readonly Mode[] = MODES): readonly string[] {
   const ofModes = modes.flatMap(({ description: { tools } }) =>
     tools.flatMap(({ tool, companions = [] }) => [tool, ...companions])
   );
-  return [...new Set([...ofModes, ...IPTABLES_VARIANT_TOOLS, "conntrack", "sysctl", "modprobe"])];
+  return [...new Set([...ofModes, ...IPTABLES_VARIANT_TOOLS, "conntrack", "sysctl", "modprobe", NOTIFY_TOOL])];
 }
 
 function modeNamed(name: ProxyMode, modes: readonly Mode[]): Mode {

@@ -1,8 +1,8 @@
 import { completesState } from "../core/model/mod.ts";
 import { errorText } from "../platform/mod.ts";
 import type { Backend, BackendOptions, HostQuestion, SyncResult } from "./contract/mod.ts";
-import { type Layout, NO_LAYOUT, removeTracesOfOtherVariant, withMartians } from "./xtables/mod.ts";
-import { ToolMissingError } from "./tools/mod.ts";
+import { type Layout, removeMartians, removeTracesOfOtherVariant } from "./xtables/mod.ts";
+import { type Runner, ToolMissingError } from "./tools/mod.ts";
 
 /** The code of a mode. */
 export interface ModeCode {
@@ -15,18 +15,23 @@ export interface ModeCode {
   /** The chains and jumps that the mode has in the tables of iptables; none by default. */
   readonly layout?: Layout;
   /**
-   * Removes every trace of Sluice's and kube-proxy's mode of this name, except those that belong to the layout of
-   * another mode that is in effect. Throws if something could not be removed.
+   * Removes every trace of Sluice's and kube-proxy's mode of this name, except the martian rule and what belongs to the layout
+   * of another mode that is in effect. Throws if something could not be removed.
    */
   readonly removeTraces: (options: BackendOptions, stays?: Layout) => Promise<void>;
   /** Removes traces of kube-proxy's mode of this name that the backend does not take over as its own. */
   readonly removeLeftovers?: (options: BackendOptions) => Promise<void>;
+  /**
+   * Deletes Sluice's rules that other proxies do not take over, once they serve everything in these rules, and returns their
+   * names. Throws before that. Absent in modes whose rules have kube-proxy's names.
+   */
+  readonly removeOwn?: (runner: Runner) => Promise<readonly string[]>;
 }
 
 /**
- * Wraps the backend of a mode: once its own rules are in effect, it removes what other modes have left behind. Packets
- * of open connections follow their conntrack entries and reach no rules of either mode. A failed removal delays nothing
- * and is retried with the next comparison. `cleanup` removes the traces of all modes, from both variants of iptables.
+ * Wraps the backend of a mode: once its own rules are in effect, leftovers of other modes are removed. Packets of open
+ * connections follow their conntrack entries and pass no rules of either mode. A failed removal delays nothing and is retried
+ * with the next comparison. `cleanup` removes the traces of all modes, from both variants of iptables.
  */
 export function withTakeover(
   chosen: ModeCode,
@@ -35,11 +40,9 @@ export function withTakeover(
 ): Backend {
   const { family, onProblems } = options;
   const backend = chosen.create(options);
-  // Two modes may have chains with the same name. Martians stay dropped, since the kernel still routes loopback
-  // addresses.
-  const stays = withMartians(chosen.layout ?? NO_LAYOUT);
   let leftovers = [
-    ...others.map((load) => async () => (await load()).removeTraces(options, stays)),
+    // Two modes may have chains with the same name.
+    ...others.map((load) => async () => (await load()).removeTraces(options, chosen.layout)),
     ...(chosen.removeLeftovers ? [() => chosen.removeLeftovers!(options)] : []),
   ];
 
@@ -61,8 +64,7 @@ export function withTakeover(
   }
 
   return {
-    setup: () => backend.setup(),
-    configure: backend.configure,
+    ...backend,
     async sync(delta) {
       const result = await backend.sync(delta);
       if (!completesState(delta)) return result;
@@ -78,6 +80,7 @@ export function withTakeover(
         () => backend.cleanup(),
         ...others.map((load) => async () => (await load()).removeTraces(options)),
         () => removeTracesOfOtherVariant(options),
+        () => removeMartians(options),
       ];
       for (const remove of removals) {
         const failure = await failureOf(remove);
@@ -85,10 +88,6 @@ export function withTakeover(
       }
       if (failures.length > 0) throw new Error(failures.join("; "));
     },
-    describe: backend.describe,
-    packetCounts: backend.packetCounts,
-    readTraffic: backend.readTraffic,
-    attemptCounts: backend.attemptCounts,
   };
 }
 

@@ -1,6 +1,6 @@
 /** Rules of service proxies that are in the kernel. */
 import type { ModeDescription } from "./contract/mod.ts";
-import { failureText, type Runner, ToolMissingError } from "./tools/mod.ts";
+import { failureText, ifInstalled, type Runner } from "./tools/mod.ts";
 
 /** Traces of proxies on this node. */
 export interface Traces {
@@ -8,7 +8,7 @@ export interface Traces {
   readonly byMode: ReadonlyMap<ModeDescription, readonly string[]>;
   /** The first failure of a tool: `iptables-save failed with …`; undefined if everything could be read. */
   readonly unreadable: string | undefined;
-  /** Whether iptables-legacy has rules in addition to those of nf_tables. */
+  /** Whether iptables-legacy has rules in addition to nf_tables. */
   readonly legacyBeside: boolean;
 }
 
@@ -28,7 +28,7 @@ export async function findTraces(modes: readonly ModeDescription[], runner: Runn
       if (name !== undefined) names.push(name);
     };
     return calls.map(async (call): Promise<string | undefined> => {
-      const result = await runner.run({ ...call, onLine }).catch(unlessMissing);
+      const result = await ifInstalled(runner.run({ ...call, onLine }));
       // iptables-save itself notices that the other variant of iptables has tables, too.
       if (/legacy tables present/.test(result?.stderr ?? "")) legacyBeside = true;
       return result === undefined || result.exitCode === 0 || failsWithout ? undefined : failureText(call.tool, result);
@@ -38,13 +38,9 @@ export async function findTraces(modes: readonly ModeDescription[], runner: Runn
   return { byMode, unreadable: failures.find((failure) => failure !== undefined), legacyBeside };
 }
 
-function unlessMissing(error: unknown): undefined {
-  if (!(error instanceof ToolMissingError)) throw error;
-}
-
 /**
- * Whether the kernel has no rules of a service proxy, as after a reboot; false if that is not known. Starts tools like
- * `findTraces`, and never rejects.
+ * Whether the kernel has no rules of a service proxy, as after a reboot; false if unknown. Starts tools like `findTraces`, and
+ * never rejects.
  */
 export async function isKernelEmpty(modes: readonly ModeDescription[], runner: Runner): Promise<boolean> {
   try {

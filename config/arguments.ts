@@ -1,8 +1,7 @@
-import { type CommandSpec, usageLine } from "./command_spec.ts";
-import { formatDuration } from "./duration.ts";
+import { alternative, type CommandSpec, type Flag, takesNoValue, usageLine } from "./command_spec.ts";
+import { formatDuration } from "../platform/schema/mod.ts";
 import { FLAGS } from "./flag_table.ts";
-import { type Flag, takesNoValue } from "./flags.ts";
-import { nearest, suggestion } from "./nearest.ts";
+import { nearest } from "./nearest.ts";
 import { parseScalar } from "./scalar.ts";
 
 /** The parsed values of the given flags, by name. */
@@ -87,7 +86,7 @@ function isNone(words: readonly string[] | undefined, given: string): boolean {
 }
 
 function noneOf(words: readonly string[], given: string): string {
-  return `${JSON.stringify(given)}: must be ${words.join(" or ")}${suggestion(given, words)}`;
+  return `${JSON.stringify(given)}: must be ${words.join(" or ")}${alternative(given, words)}`;
 }
 
 /**
@@ -131,7 +130,7 @@ function flagValue(
 ): { readonly value: unknown } | { readonly must: string } {
   const field = flag.field;
   if (field.kind === "texts") {
-    return { value: given.flatMap((list) => list === "" ? [] : list.split(",")) };
+    return { value: field.isWhole ? given : given.flatMap((list) => list === "" ? [] : list.split(",")) };
   }
   if (field.kind === "switches") return parseSwitches(given);
   for (const text of given) {
@@ -170,4 +169,45 @@ function textOf({ field }: Flag, value: unknown): string {
     default:
       return String(value);
   }
+}
+
+/** The command line of the installed service. */
+export interface InstalledService {
+  /** Path of its configuration file. */
+  readonly configuration: string;
+  /** Its other flags, in the form `--name=value`. */
+  readonly words: readonly string[];
+}
+
+/** Flags of `run` that agree with any configuration. */
+const AGREEING = ["v", "logging-format", "strict-config", "cleanup"];
+
+/**
+ * Returns the part of the installed service that applies to a command line; undefined if the command uses none, or a flag
+ * selects another configuration.
+ */
+export function partOfInstalled(
+  args: readonly string[],
+  commands: readonly CommandSpec[],
+): "configuration" | "socket" | undefined {
+  const spec = commands.find(({ name }) => name === args[0]);
+  if (spec?.installed === undefined) return undefined;
+  const { given, help } = readArguments(args.slice(1), spec);
+  const { part, unless = [] } = spec.installed;
+  const isOfRun = (name: string) =>
+    FLAGS.some((flag) => flag.name === name) && !spec.flags.some((flag) => flag.name === name);
+  const differs = [...given.keys()].some((name) => unless.includes(name) || isOfRun(name) && !AGREEING.includes(name));
+  return help || differs ? undefined : part;
+}
+
+/** Returns the command line with a part of the installed service's flags added. */
+export function withInstalled(
+  [command, ...rest]: readonly string[],
+  part: "configuration" | "socket",
+  { configuration, words }: InstalledService,
+): readonly string[] {
+  const added = part === "configuration"
+    ? [`--config=${configuration}`, ...words]
+    : words.filter((word) => word.startsWith("--control-socket="));
+  return [command!, ...added, ...rest];
 }

@@ -5,8 +5,11 @@ import type { Configuration } from "./configuration.ts";
 
 /** How services can be balanced on a node with this configuration. */
 export function balanceOptions(configuration: Configuration): BalanceOptions {
-  const { mode, modeDescription: { balance: { algorithms, byDefault }, settings: { section } }, balance } =
-    configuration;
+  const {
+    mode,
+    modeDescription: { balance: { algorithms, byDefault, tablesAreInKernel }, settings: { section } },
+    balance,
+  } = configuration;
   // A scheduler that only this kernel has cannot be combined with weights.
   const scheduler = section === "ipvs"
     ? IPVS_SCHEDULERS.find((one) => one === configuration.ipvs.scheduler)
@@ -18,6 +21,7 @@ export function balanceOptions(configuration: Configuration): BalanceOptions {
     mode,
     algorithms,
     modeDefault,
+    tablesAreInKernel,
     labelKeys: labelKeys(configuration),
     byDefault: { algorithm: algorithm === modeDefault ? undefined : algorithm, hash },
   };

@@ -2,13 +2,11 @@ import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
-import { type CommandSpec, RUN } from "./command_spec.ts";
-import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
-import { unwritable } from "./document.ts";
-import type { ParseFile } from "./file_tree.ts";
+import { alternative, type CommandSpec, RUN } from "./command_spec.ts";
+import { type Configuration, deepFreeze, type LoggingFormat, unwritable } from "./configuration.ts";
+import type { ParseFile } from "./file.ts";
 import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
-import { suggestion } from "./nearest.ts";
 import { readSettings } from "./settings.ts";
 import {
   checkSourceFlags,
@@ -102,14 +100,17 @@ export function parseCommandLine(
   const spec = commands.find((command) => command.name === name);
   if (spec === undefined) {
     const names = commands.map((command) => command.name);
-    const hint = suggestion(name, names) || "; see sluice --help for all commands";
+    const hint = alternative(name, names) || "; see sluice --help for all commands";
     return { kind: "errors", exitCode: 2, errors: [`unknown command ${JSON.stringify(name)}${hint}`], warnings: [] };
   }
   const words = args[0] === "help" ? ["--help"] : args.slice(named ? 1 : 0);
   const { given, rest, help, version, errors: argumentErrors } = readArguments(words, spec);
   if (help) return { kind: "help", command: spec };
   if (version && argumentErrors.length === 0) {
-    return { kind: "version", text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION})` };
+    return {
+      kind: "version",
+      text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION}, Deno ${Deno.version.deno})`,
+    };
   }
   const ofRun = new Map([...given].filter(([name]) => !spec.flags.some((flag) => flag.name === name)));
   const read = readSettings(ofRun, context.readFile, parseYaml);

@@ -1,4 +1,59 @@
-import { type Flag, takesNoValue } from "./flags.ts";
+import { suggestion } from "./nearest.ts";
+import { type ScalarField, type SwitchesField, text, type TextsField } from "../platform/schema/mod.ts";
+import type { SettingPath } from "./kube_proxy_configuration.ts";
+
+/** A command-line flag. */
+export interface Flag {
+  readonly name: string;
+  /** Its one-letter form: `v` for `-v 2`. */
+  readonly letter?: string;
+  /** The type of its value. */
+  readonly field: ScalarField | TextsField | SwitchesField;
+  readonly description: string;
+  /** The setting that it sets, which can depend on the proxy mode. */
+  readonly setting?: (mode: string) => SettingPath;
+  /** Whether it applies together with `--config`, where kube-proxy ignores most flags. */
+  readonly besideConfig: boolean;
+  /** Whether it has an effect; others of kube-proxy's flags are accepted with a warning. */
+  readonly effective: boolean;
+  /** The allowed values, if the flag is an enumeration. */
+  readonly values?: readonly string[];
+  /** Values that a shell completes; others are allowed too. */
+  readonly suggestions?: readonly string[];
+}
+
+/** A titled group of flags. */
+export interface FlagGroup {
+  readonly title: string;
+  readonly flags: readonly Flag[];
+}
+
+/** An enumeration flag; the first value is the default. */
+export interface ChoiceFlag<C extends string> extends Flag {
+  readonly values: readonly [C, ...C[]];
+}
+
+type FlagField = Flag["field"];
+
+/** A flag without a setting in the configuration file. */
+export function option(name: string, field: FlagField, description: string, letter?: string): Flag {
+  return { name, letter, field, description, besideConfig: true, effective: true };
+}
+
+/** An enumeration flag without a setting in the configuration file. */
+export function choice<C extends string>(
+  name: string,
+  values: readonly [C, ...C[]],
+  description: string,
+  letter?: string,
+): ChoiceFlag<C> {
+  return { ...option(name, text(values[0]), description, letter), values };
+}
+
+/** Whether a flag may be given without a value, which then means true. */
+export function takesNoValue(flag: Flag): boolean {
+  return flag.field.kind === "boolean";
+}
 
 /** A positional argument of a command. */
 export interface ArgumentSpec {
@@ -23,7 +78,7 @@ export interface CommandSpec {
   readonly summary: string;
   readonly arguments: readonly ArgumentSpec[];
   /**
-   * The command's own flags; every command also takes those of `run`. One with the name of a flag of `run` replaces it: the
+   * The command's own flags, in addition to the flags of `run`. A flag with the name of a flag of `run` replaces it: the
    * configuration does not depend on it.
    */
   readonly flags: readonly Flag[];
@@ -40,6 +95,19 @@ export interface CommandSpec {
 
 /** The default command: the proxy itself. */
 export const RUN = "run";
+
+/** Where to read the log, for those who look for a command. */
+const LOG =
+  "; the service manager keeps the log: journalctl -u sluice (systemd), tail /var/log/sluice.log (OpenRC), or " +
+  "for a pod kubectl logs -n kube-system -l app.kubernetes.io/name=sluice --prefix";
+
+/** What does the work of a command that people expect but that does not exist, as the end of a message. */
+const ELSEWHERE: Readonly<Record<string, string>> = { log: LOG, logs: LOG };
+
+/** The end of a message about an unknown word: what to use instead, or the nearest of the known words, or nothing. */
+export function alternative(word: string, known: readonly string[]): string {
+  return Object.hasOwn(ELSEWHERE, word) ? ELSEWHERE[word]! : suggestion(word, known);
+}
 
 /** The usage line of a command: `sluice explain ADDRESS:PORT [flags]`. */
 export function usageLine(spec: CommandSpec): string {
@@ -66,5 +134,6 @@ const MOST_WORDS = 24;
 export function placeholderOf(flag: Flag): string {
   if (takesNoValue(flag)) return "[true|false]";
   const words = flag.values?.join("|") ?? "";
-  return `<${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[flag.field.kind]}>`;
+  const kind = flag.field.kind === "texts" && flag.field.isWhole ? "text" : flag.field.kind;
+  return `<${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[kind]}>`;
 }

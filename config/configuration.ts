@@ -2,7 +2,9 @@ import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { Family, ProxyMode } from "../core/model/mod.ts";
 import type { TlsPaths, WireAddress } from "../kpng/transport/mod.ts";
-import type { Settings } from "./kube_proxy_configuration.ts";
+import { type DeepReadonly, type Field, type Fields, formatDuration, valueName } from "../platform/schema/mod.ts";
+import { API_VERSION, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
+import { FAMILIES, loadYaml } from "../platform/mod.ts";
 
 /** The detection of traffic from this node's own pods (kube-proxy's detectLocalMode). */
 export type LocalMode = "ClusterCIDR" | "NodeCIDR" | "BridgeInterface" | "InterfaceNamePrefix";
@@ -36,8 +38,6 @@ export const LOCAL_MODES: readonly LocalMode[] = ["ClusterCIDR", "NodeCIDR", "Br
 /** The log formats. */
 export const LOGGING_FORMATS: readonly LoggingFormat[] = ["text", "json"];
 
-type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
-
 /** The settings whose values validation decides or makes canonical; the others are as given. */
 type Decided = "mode" | "detectLocalMode" | "clusterCIDR" | "healthzBindAddress" | "metricsBindAddress";
 
@@ -57,15 +57,13 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   /** `address:port` of `/metrics`, `/proxyMode` and `/configz`; undefined if disabled. */
   readonly metricsBindAddress: string | undefined;
 
-  /** The prefixes that the canaries' addresses are taken from; a family without one has no canary. */
-  readonly canaryRanges: Readonly<Partial<Record<Family, string>>>;
   /** The interval of checks of the kernel for drift: the mode's syncPeriod. */
   readonly syncPeriodMs: number;
   /** The minimum time between two syncs: the mode's minSyncPeriod; 0 adapts it to the duration of syncs. */
   readonly minSyncPeriodMs: number;
-  /** Whether all traffic to cluster IPs is masqueraded: the mode's setting (ipvs uses that of iptables). */
+  /** Whether all traffic to cluster IPs is masqueraded: the mode's setting (ipvs uses the iptables setting). */
   readonly masqueradeAll: boolean;
-  /** The bit of the packet mark that requests masquerading, 0 to 31: the mode's setting (ipvs uses that of iptables). */
+  /** The bit of the packet mark that requests masquerading, 0 to 31: the mode's setting (ipvs uses the iptables setting). */
   readonly masqueradeBit: number;
 
   /** The name of this node's Node object: hostnameOverride or the host name, trimmed and in lower case. */
@@ -81,11 +79,14 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly master: string | undefined;
   /** The path of the control socket; undefined for none. */
   readonly controlSocket: string | undefined;
-  /** The folder where the last state of a server is kept; undefined for none. */
+  /** The folder where the last state of a server is cached; undefined for none. */
   readonly stateDirectory: string | undefined;
-  /** The path of the container runtime's socket, which is asked for the addresses of pods while the kept state is served; undefined for none. */
+  /**
+   * The path of the container runtime's socket, to get the addresses of pods while the cached state is served; undefined for
+   * none.
+   */
   readonly runtimeSocket: string | undefined;
-  /** How long the server may take at the start before the kept state is served; undefined for the default. */
+  /** How long the server may take at the start before the cached state is served; undefined for the default. */
   readonly stateDelayMs: number | undefined;
   /** klog's `-v` number. */
   readonly verbosity: number;
@@ -106,4 +107,47 @@ export function deepFreeze<T>(value: T): T {
     for (const inner of Object.values(value)) deepFreeze(inner);
   }
   return value;
+}
+
+/**
+ * The configuration as a KubeProxyConfiguration v1alpha1 with every field, as written by `--write-config-to` and shown by
+ * `/configz`. Values that the file format cannot express (a disabled address) are empty.
+ */
+export function documentOf(configuration: Configuration): Readonly<Record<string, unknown>> {
+  const values = {
+    ...configuration,
+    clusterCIDR: FAMILIES.flatMap((family) => configuration.clusterCIDR[family] ?? []).join(","),
+    healthzBindAddress: configuration.healthzBindAddress ?? "",
+    metricsBindAddress: configuration.metricsBindAddress ?? "",
+  };
+  return { apiVersion: API_VERSION, kind: KIND, ...section(FIELDS, values) };
+}
+
+/** Formats the configuration as a KubeProxyConfiguration in YAML. */
+export async function writeDocument(configuration: Configuration): Promise<string> {
+  const { stringify } = await loadYaml();
+  return stringify(documentOf(configuration), { version: "1.1" });
+}
+
+/** Warnings about flags that a file cannot express: there, an empty or zero value means the default. */
+export function unwritable(configuration: Configuration): readonly string[] {
+  const { healthzBindAddress, metricsBindAddress } = configuration;
+  const warnings: string[] = [];
+  if (healthzBindAddress === undefined) warnings.push("healthzBindAddress: a file cannot disable the health server");
+  if (metricsBindAddress === undefined) warnings.push("metricsBindAddress: a file cannot disable the metrics server");
+  return warnings;
+}
+
+function section(fields: Fields, values: object): Record<string, unknown> {
+  const entries = Object.entries<Field>(fields).map(([name, field]) => {
+    const value = (values as Record<string, unknown>)[valueName(name, field)];
+    return [name, written(field, value)];
+  });
+  return Object.fromEntries(entries);
+}
+
+function written(field: Field, value: unknown): unknown {
+  if (field.kind === "section") return section(field.fields, value as object);
+  if (field.kind === "sections") return (value as object[]).map((item) => section(field.fields, item));
+  return field.kind === "duration" ? formatDuration(value as number) : value;
 }

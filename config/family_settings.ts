@@ -1,7 +1,9 @@
 import type { Configuration } from "./configuration.ts";
+import { isFeatureEnabled } from "./feature_gates.ts";
+import { featuresOn } from "../features/mod.ts";
 import type { RelaySettings } from "../core/channel/mod.ts";
-import type { Family, FamilySettings, IpvsSettings, LocalTraffic } from "../core/model/mod.ts";
-import { FAMILIES, familyOf, isLoopback, prefixContains } from "../platform/mod.ts";
+import type { FamilySettings, IpvsSettings, LocalTraffic, PortRange } from "../core/model/mod.ts";
+import { FAMILIES, type Family, familyOf, isLoopback, prefixContains } from "../platform/mod.ts";
 import type { NodeState, ServiceRanges } from "../core/tracking/mod.ts";
 
 /** The settings of a family, from the configuration, the node's state and the cluster's service ranges. */
@@ -24,20 +26,14 @@ export function familySettings(
     conntrackTcpLiberal: configuration.conntrack.tcpBeLiberal,
     serviceRanges: kinds.includes("ServiceCIDR") ? serviceRanges[family] : [],
     syncPeriodMs: configuration.syncPeriodMs,
-    ...(countsTraffic(configuration) ? { countTraffic: true } : {}),
-    ...(configuration.failover.endpointFailureDetection ? { countsAttempts: true as const } : {}),
-    ...(configuration.failover.resetGoneConnections
-      ? { resetsGone: true as const, goneTimeoutMs: configuration.failover.goneTimeoutMs }
-      : {}),
+    ...Object.assign(
+      {},
+      ...featuresOn(configuration, configuration.modeDescription).map((feature) =>
+        feature.familySettings?.(configuration)
+      ),
+    ),
     ipvs: ipvsSettings(family, configuration),
   };
-}
-
-/** Whether traffic is counted. */
-export function countsTraffic(
-  { traffic, modeDescription }: Pick<Configuration, "traffic" | "modeDescription">,
-): boolean {
-  return traffic.metrics && modeDescription.metrics.countsTraffic !== false;
 }
 
 /** Without a prefix of this family, no traffic is local, as in kube-proxy. */
@@ -56,34 +52,46 @@ function localTraffic(family: Family, configuration: Configuration, node: NodeSt
   }
 }
 
-/** Whether node ports should be on this node's primary address, but that is unknown for this family. */
+/**
+ * Whether node ports should be on this node's primary address, but that is unknown for this family, and no other address
+ * that other hosts reach is configured.
+ */
 export function lacksPrimaryAddress(
   family: Family,
   configuration: Configuration,
   node: Pick<NodeState, "nodeIPs">,
 ): boolean {
-  return configuration.nodePortAddresses.includes("primary") && isLoopback(node.nodeIPs[family]);
+  return configuration.nodePortAddresses.includes("primary") && isLoopback(node.nodeIPs[family]) &&
+    configuredPrefixes(family, configuration, node).every(isOfLoopback);
 }
 
 /**
  * The prefixes of this node's addresses that serve node ports; undefined for all of them, also if none is configured for this
- * family (kube-proxy's NewNodePortAddresses) or its primary address is unknown (kube-proxy's NewProxyServer).
+ * family (kube-proxy's NewNodePortAddresses). None while only the primary address is configured but unknown, where
+ * kube-proxy's NewProxyServer opens all.
  */
 export function nodePortPrefixes(
   family: Family,
   configuration: Configuration,
   node: Pick<NodeState, "nodeIPs">,
 ): readonly string[] | undefined {
-  if (lacksPrimaryAddress(family, configuration, node)) return undefined;
-  const nodeIP = node.nodeIPs[family];
-  const prefixes = configuration.nodePortAddresses
-    .map((given) => given === "primary" ? `${nodeIP}/${family === "IPv4" ? 32 : 128}` : given)
+  const prefixes = configuredPrefixes(family, configuration, node);
+  return prefixes.length === 0 && !lacksPrimaryAddress(family, configuration, node) ? undefined : prefixes;
+}
+
+/** The prefixes of a family that `nodePortAddresses` lists, and those that its keywords stand for. */
+function configuredPrefixes(
+  family: Family,
+  { nodePortAddresses }: Configuration,
+  { nodeIPs }: Pick<NodeState, "nodeIPs">,
+): readonly string[] {
+  return nodePortAddresses
+    .flatMap((given) => isNodePortKeyword(given) ? prefixesOfKeyword(given, nodeIPs) : given)
     .filter((prefix) => familyOf(prefix) === family);
-  return prefixes.length === 0 ? undefined : prefixes;
 }
 
 /** The parts of the configuration that decide whether loopback addresses serve node ports. */
-export interface LocalhostChoice extends Pick<Configuration, "modeDescription"> {
+export interface LocalhostChoice extends Pick<Configuration, "featureGates" | "modeDescription"> {
   readonly iptables: Pick<Configuration["iptables"], "localhostNodePorts">;
 }
 
@@ -93,16 +101,18 @@ const LOCALHOST: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "
 /**
  * Whether loopback addresses serve node ports: in iptables mode for IPv4, since the kernel must route them, and in userspace
  * mode, if they are among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback); in nftables and ipvs mode,
- * where the relay serves them, only if such a prefix is named (KEP-6032).
+ * where the relay serves them, only if such a prefix is named (KEP-6032), in nftables mode subject to its feature gate.
  */
 export function servesLocalhost(
   family: Family,
-  { modeDescription, iptables }: LocalhostChoice,
+  { featureGates, modeDescription, iptables }: LocalhostChoice,
   prefixes: readonly string[] | undefined,
 ): boolean {
   const { settings, relay } = modeDescription;
   const localhost = LOCALHOST[family];
   if (relay === "localhost-node-ports") {
+    const hasGate = settings.section === "nftables";
+    if (hasGate && !isFeatureEnabled("KubeProxyNFTablesLocalhostNodePorts", featureGates)) return false;
     return prefixes?.some((prefix) => isOfLoopback(prefix) && prefixContains(prefix, localhost)) ?? false;
   }
   if (!settings.servesLocalhostNodePorts || !iptables.localhostNodePorts) return false;
@@ -145,8 +155,10 @@ export function relaySettings(
   configuration: Configuration,
   files = DEFAULT_FILES,
 ): RelaySettings | undefined {
+  if (!usesRelay(family, configuration)) return undefined;
   const { maxConnections, udpIdleTimeoutMs } = configuration.userspace;
-  return usesRelay(family, configuration) ? { files, maxConnections, udpIdleTimeoutMs } : undefined;
+  const ports = configuration.modeDescription.relay === "services" ? readPortRange(configuration.portRange) : undefined;
+  return { files, maxConnections, udpIdleTimeoutMs, ...ports && { ports } };
 }
 
 /** Whether any family needs a relay. */
@@ -161,4 +173,47 @@ export function usesRelay(family: Family, configuration: Configuration): boolean
   // The node's primary address, which is not known yet, is no loopback address.
   const node = { nodeIPs: { IPv4: "0.0.0.0", IPv6: "::" } };
   return servesLocalhost(family, configuration, nodePortPrefixes(family, configuration, node));
+}
+
+/** The keywords of `nodePortAddresses`, which may be combined with each other and with prefixes (KEP-6032). */
+export const NODE_PORT_KEYWORDS = ["primary", "localhost", "all"] as const;
+
+/** A keyword of `nodePortAddresses`. */
+type NodePortKeyword = typeof NODE_PORT_KEYWORDS[number];
+
+/** Whether an entry of `nodePortAddresses` is a keyword. */
+function isNodePortKeyword(entry: string): entry is NodePortKeyword {
+  return NODE_PORT_KEYWORDS.some((keyword) => keyword === entry);
+}
+
+/**
+ * The prefixes of both families that a keyword stands for, as in kube-proxy 1.37. `nodeIPs` are the node's primary addresses;
+ * a loopback address stands for an unknown one, which has no prefix.
+ */
+function prefixesOfKeyword(
+  keyword: NodePortKeyword,
+  nodeIPs: Readonly<Record<Family, string>>,
+): readonly string[] {
+  switch (keyword) {
+    case "primary":
+      return FAMILIES.filter((family) => !isLoopback(nodeIPs[family]))
+        .map((family) => `${nodeIPs[family]}/${family === "IPv4" ? 32 : 128}`);
+    case "localhost":
+      return ["127.0.0.0/8", "::1/128"];
+    case "all":
+      return ["0.0.0.0/0", "::/0"];
+  }
+}
+
+/**
+ * Reads a port range as kube-proxy (k8s.io/apimachinery/pkg/util/net, PortRange): `8000`, `8000-8010` or `8000+10`. Undefined for
+ * any port: an empty text, or a range that begins at 0.
+ * @throws {Error} if the text is no range
+ */
+export function readPortRange(text: string): PortRange | undefined {
+  if (text.trim() === "") return undefined;
+  const [, start, separator, end] = /^\s*(\d+)(?:([-+])(\d+))?\s*$/.exec(text) ?? [];
+  const first = Number(start), last = separator === "+" ? first + Number(end) : Number(end ?? start);
+  if (!(first <= last && last <= 65535)) throw new Error("not a port range");
+  return first === 0 ? undefined : { first, last };
 }

@@ -1,27 +1,34 @@
-/** The feature gates of Kubernetes 1.36 that concern a service proxy on Linux. */
+/** The feature gates of Kubernetes 1.37 that concern a service proxy on Linux. */
 
 /** The stage of a feature, as in the label of `kubernetes_feature_enabled`; empty for general availability. */
 export type FeatureStage = "ALPHA" | "BETA" | "" | "DEPRECATED";
 
-/** A feature gate of Kubernetes 1.36. */
+/** A feature gate of Kubernetes 1.37. */
 export interface FeatureGate {
   readonly stage: FeatureStage;
-  /** Its default. */
+  /** Its default in Sluice. */
   readonly initial: boolean;
   /** Whether it cannot be changed. */
   readonly locked: boolean;
 }
 
-const gate = (stage: FeatureStage, initial = true): FeatureGate => ({ stage, initial, locked: stage === "" });
+const gate = (stage: FeatureStage, locked = stage === ""): FeatureGate => ({ stage, initial: true, locked });
 
-/** The gates that pkg/proxy and cmd/kube-proxy of Kubernetes 1.36 check on Linux. All are supported; GA ones are locked. */
+/**
+ * The gates that pkg/proxy and cmd/kube-proxy of Kubernetes 1.37 check on Linux, except those without a meaning in Sluice
+ * (NFTablesNetlink: how kube-proxy talks to the kernel).
+ */
 export const FEATURE_GATES = {
   /** Whether Service.spec.externalIPs is served (KEP-5707). */
-  AllowServiceExternalIPs: gate("DEPRECATED"),
+  AllowServiceExternalIPs: gate("", false),
   /** Whether `/flagz` is served (KEP-4828). */
   ComponentFlagz: gate("BETA"),
   /** Whether `/statusz` is served (KEP-4827). */
   ComponentStatusz: gate("BETA"),
+  /** Whether IPVS mode is available (KEP-5495). */
+  KubeProxyIPVS: gate("DEPRECATED"),
+  /** Whether nftables mode serves node ports at loopback addresses (KEP-6032); off in kube-proxy unless it is set. */
+  KubeProxyNFTablesLocalhostNodePorts: gate("ALPHA"),
   /** Whether ServiceCIDRs are watched (KEP-1880). */
   MultiCIDRServiceAllocator: gate(""),
   /** Whether nftables mode is available (KEP-3866). */
@@ -36,10 +43,10 @@ export type FeatureName = keyof typeof FEATURE_GATES;
 /** The configured gates, by name. */
 type Switches = Readonly<Record<string, boolean>>;
 
-/** The two names that set all gates of a stage that are not set themselves. */
+/** The two names that set all gates of a stage, except gates that are set individually. */
 const ALL_OF_STAGE: Readonly<Record<string, FeatureStage>> = { AllAlpha: "ALPHA", AllBeta: "BETA" };
 
-/** Whether a feature is enabled: its own setting, else that of its stage, else the default of Kubernetes 1.36. */
+/** Whether a feature is enabled: its own setting, else the setting of its stage, else its default. */
 export function isFeatureEnabled(name: FeatureName, set: Switches): boolean {
   const { stage, initial } = FEATURE_GATES[name];
   const ofStage = Object.keys(ALL_OF_STAGE).find((all) => ALL_OF_STAGE[all] === stage);
@@ -65,7 +72,7 @@ export function checkFeatureGates(set: Switches): GateFindings {
     if (known === undefined) {
       unknown.push(name);
     } else if (known.locked && value !== known.initial) {
-      refused.push(`sets ${name} to ${value}: Kubernetes 1.36 locks it to ${known.initial}; remove it`);
+      refused.push(`sets ${name} to ${value}: Kubernetes 1.37 locks it to ${known.initial}; remove it`);
     } else if (known.stage === "DEPRECATED") {
       warnings.push(`sets the deprecated gate ${name}, which a later release will remove`);
     }

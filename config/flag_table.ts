@@ -1,8 +1,9 @@
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
+import { FEATURES } from "../features/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
-import { boolean, durationOrZero, type Field, fieldAt, integer, text } from "./fields.ts";
-import { type Flag, type FlagGroup, option } from "./flags.ts";
+import { boolean, durationOrZero, type Field, fieldAt, integer, text } from "../platform/schema/mod.ts";
+import { type Flag, type FlagGroup, option } from "./command_spec.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
 import { MAX_MSG_SIZE, RUNTIME_ENDPOINT, SERVICE_PROXY_NAME, STATE_DELAY, STATE_DIRECTORY } from "./source.ts";
 
@@ -51,7 +52,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       option(
         "config",
         text(),
-        "The KubeProxyConfiguration file, YAML or JSON; with it, most other flags are ignored.",
+        "The KubeProxyConfiguration file, YAML or JSON; with it, kube-proxy's flags are ignored.",
       ),
       option("strict-config", boolean(), "Treat unknown and repeated fields of the configuration file as errors."),
       option(
@@ -128,13 +129,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "site-listen-address",
         "site.listenAddress",
-        "The HOST:PORT on which a site's leader serves the other nodes; :12091 by default.",
-        BESIDE_CONFIG,
-      ),
-      setting(
-        "site-discovery-address",
-        "site.discoveryAddress",
-        'The IPv4 broadcast or multicast address on which a site\'s nodes find each other; 255.255.255.255 by default, "" for none.',
+        "The HOST:PORT on which a site's leader serves the other nodes; :12094 by default.",
         BESIDE_CONFIG,
       ),
       setting(
@@ -181,30 +176,14 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "nodeport-addresses",
         "nodePortAddresses",
-        "The CIDRs of the addresses that serve node ports, or primary.",
+        "The CIDRs of the addresses that serve node ports, and the keywords primary, localhost and all.",
       ),
       setting(
         "feature-gates",
         "featureGates",
         "kube-proxy's feature gates; a warning names those without effect.",
       ),
-      setting(
-        "canary",
-        "canary.enabled",
-        "Try every 2s whether packets of services flow, and answer 503 on /healthz while they do not.",
-      ),
-      setting("canary-ranges", "canary.addressRanges", "The CIDRs of the canary's addresses, one of each family."),
-      setting(
-        "node-condition",
-        "nodeCondition",
-        "Write the condition ServiceProxyReady of this node's Node; needs a permission of its own.",
-      ),
       setting("oom-score-adj", "oomScoreAdj", "The oom-score-adj of the process, -1000 to 1000."),
-      setting(
-        "traffic-metrics",
-        "traffic.metrics",
-        "Count connections, packets and bytes of each service in the kernel, as far as the mode can; off by default.",
-      ),
       option(
         "control-socket",
         text("/run/sluice/control.sock"),
@@ -269,19 +248,10 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
     ],
   },
   {
-    title: "Failover",
-    flags: [
-      setting(
-        "endpoint-failure-detection",
-        "failover.endpointFailureDetection",
-        "Leave out TCP endpoints that do not answer this node, until they answer again (nftables mode).",
-      ),
-      setting(
-        "reset-gone-connections",
-        "failover.resetGoneConnections",
-        "Reset established TCP connections to endpoints that are in no EndpointSlice any more (nftables mode).",
-      ),
-    ],
+    title: "Features",
+    flags: FEATURES.flatMap(({ flags }) =>
+      flags.map(({ name, path, description }) => setting(name, path as SettingPath, description, BESIDE_CONFIG))
+    ),
   },
   {
     title: "IPVS mode",
@@ -377,6 +347,12 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "config-sync-period",
         "configSyncPeriod",
         COMPATIBILITY,
+        INEFFECTIVE,
+      ),
+      setting(
+        "site-discovery-address",
+        "site.discoveryAddress",
+        "Has no effect: the nodes of a site find their leader by its Lease.",
         INEFFECTIVE,
       ),
       setting("profiling", "enableProfiling", COMPATIBILITY, INEFFECTIVE),

@@ -1,20 +1,22 @@
 import type { Configuration } from "./configuration.ts";
 import type { KernelSetting } from "../core/channel/mod.ts";
-import { countsTraffic, nodePortPrefixes, servesLocalhost } from "./family_settings.ts";
+import { featuresOn } from "../features/mod.ts";
+import { nodePortPrefixes, servesLocalhost } from "./family_settings.ts";
 
 /** kube-proxy's upper limit for a computed `nf_conntrack_max`. */
 const CONNTRACK_MAX_CAP = 1_048_576;
 
-/** The greatest value that the kernel accepts. */
+/** The maximum value that the kernel accepts. */
 const INT_MAX = 2 ** 31 - 1;
 
 /**
  * The conntrack sysctls for the configuration on a machine with `cores` cores; sysctls to leave unchanged are not included. As
- * in kube-proxy, `min` applies only if `maxPerCore` is set, and the hash table has at least one bucket for four connections.
+ * in kube-proxy, `min` applies only if `maxPerCore` is set, and the hash table has at least one bucket for four connections;
+ * a greater table is kept, as kube-proxy does since 1.37.
  */
 export function conntrackSettings(conntrack: Configuration["conntrack"], cores: number): readonly KernelSetting[] {
   const settings: KernelSetting[] = [];
-  const set = (name: string, value: number, more: Pick<KernelSetting, "atLeast"> = {}) =>
+  const set = (name: string, value: number, more: Pick<KernelSetting, "atLeast" | "mayFail"> = {}) =>
     settings.push({ name: `net.netfilter.nf_conntrack_${name}`, value, ...more });
   const setSeconds = (name: string, milliseconds: number) => {
     if (milliseconds > 0) set(name, Math.min(Math.ceil(milliseconds / 1000), INT_MAX));
@@ -22,8 +24,8 @@ export function conntrackSettings(conntrack: Configuration["conntrack"], cores: 
   if (conntrack.maxPerCore > 0) {
     const scaled = conntrack.maxPerCore * cores;
     const max = scaled > CONNTRACK_MAX_CAP ? CONNTRACK_MAX_CAP : Math.max(scaled, conntrack.min);
-    set("max", max);
-    if (max >= 4) set("buckets", Math.floor(max / 4), { atLeast: true });
+    set("max", max, { atLeast: true });
+    if (max >= 4) set("buckets", Math.floor(max / 4), { atLeast: true, mayFail: true });
   }
   setSeconds("tcp_timeout_established", conntrack.tcpEstablishedTimeoutMs);
   setSeconds("tcp_timeout_close_wait", conntrack.tcpCloseWaitTimeoutMs);
@@ -46,9 +48,7 @@ export function initSettings(configuration: Configuration): readonly KernelSetti
     : [];
 }
 
-/** The sysctls that traffic metrics need: conntrack counts the bytes of each connection, for `sluice flows`. */
-export function trafficSettings(
-  configuration: Pick<Configuration, "traffic" | "modeDescription">,
-): readonly KernelSetting[] {
-  return countsTraffic(configuration) ? [{ name: "net.netfilter.nf_conntrack_acct", value: 1 }] : [];
+/** The sysctls that the features need which are on. */
+export function featureSettings(configuration: Configuration): readonly KernelSetting[] {
+  return featuresOn(configuration, configuration.modeDescription).flatMap(({ kernelSettings = [] }) => kernelSettings);
 }

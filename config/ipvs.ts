@@ -27,7 +27,10 @@ const KNOWN_SCHEDULERS = [
 /** Modules named like schedulers. */
 const OTHER_MODULES = ["ftp", "pe_sip"];
 
-/** The IPVS schedulers in a kernel's module lists; those of Linux 6 if the lists cannot be read (in a container, for example). */
+/**
+ * The IPVS schedulers in a kernel's module lists; if the lists cannot be read (for example in a container), the schedulers of
+ * Linux 6.
+ */
 export function ipvsSchedulers({ release, readFile }: KernelModules): readonly string[] {
   const found = new Set<string>();
   for (const list of ["modules.dep", "modules.builtin"]) {

@@ -1,7 +1,7 @@
 /** Reloads the configuration file of a running proxy when it changes. */
 import { dirname } from "node:path";
 import { type Clock, errorText, type Logger, type OpenWatch, sameData, watchChanges } from "../platform/mod.ts";
-import type { ReportProblems } from "../core/problems/mod.ts";
+import type { Problem, ReportProblems } from "../core/problems/mod.ts";
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";
 
@@ -27,15 +27,9 @@ export interface ConfigurationFollowerOptions {
 export interface ConfigurationFollower {
   /**
    * Resolves with the next valid configuration that differs from `current`; undefined when the signal aborts. An invalid file
-   * is reported with its lines, and the configuration in effect is kept.
+   * is reported with its lines, and the configuration stays in effect. Fields without effect are reported, too.
    */
-  next(current: Configuration): Promise<ChangedConfiguration | undefined>;
-}
-
-/** A changed configuration and its warnings. */
-export interface ChangedConfiguration {
-  readonly configuration: Configuration;
-  readonly warnings: readonly string[];
+  next(current: Configuration): Promise<Configuration | undefined>;
 }
 
 /** The quiet period before the file is read, to avoid reading a partially written one. */
@@ -43,8 +37,14 @@ const QUIET_MS = 200;
 /** The interval of reads without an event: a watch ends when its folder is replaced. */
 const POLL_MS = 10_000;
 
-/** The scope of the problem of an invalid file. */
-const SCOPE = "configuration";
+/** The scope of problems of the configuration. */
+export const CONFIGURATION_SCOPE = "configuration";
+
+/** The problem of a configuration with warnings; none without any. `path` is its file, undefined if there are only flags. */
+export function ignoredIn(path: string | undefined, warnings: readonly string[]): readonly Problem[] {
+  if (warnings.length === 0) return [];
+  return [{ code: "configuration-ignored", subject: path || "flags", detail: warnings.join("; ") }];
+}
 
 /** Starts to follow a configuration file; its current contents count as read. */
 export function followConfiguration(options: ConfigurationFollowerOptions): ConfigurationFollower {
@@ -72,14 +72,18 @@ export function followConfiguration(options: ConfigurationFollowerOptions): Conf
         text = now;
         const line = await read();
         if (line.kind === "errors") {
-          onProblems(SCOPE, [{ code: "configuration-invalid", subject: path, detail: line.errors.join("; ") }]);
+          onProblems(CONFIGURATION_SCOPE, [{
+            code: "configuration-invalid",
+            subject: path,
+            detail: line.errors.join("; "),
+          }]);
           continue;
         }
-        onProblems(SCOPE, []);
+        onProblems(CONFIGURATION_SCOPE, line.kind === "start" ? ignoredIn(path, line.warnings) : []);
         if (line.kind === "start" && sameData(line.configuration, current)) {
           logger.info("configuration file changed without effect", { file: path });
         } else if (line.kind === "start") {
-          return { configuration: line.configuration, warnings: line.warnings };
+          return line.configuration;
         }
       }
       return undefined;
@@ -88,8 +92,8 @@ export function followConfiguration(options: ConfigurationFollowerOptions): Conf
 }
 
 /**
- * The changed configuration, except for settings that need a restart of the process, and the names of those that differ:
- * oomScoreAdj is written before privileges are dropped, and a kubeconfig may need a credential plugin.
+ * The changed configuration, except for settings that need a restart of the process, and the names of such settings that
+ * differ: oomScoreAdj is written before privileges are dropped, and a kubeconfig may need a credential plugin.
  */
 export function applicable(
   current: Configuration,

@@ -1,5 +1,4 @@
-import { parseDuration } from "./duration.ts";
-import type { ScalarField } from "./fields.ts";
+import { parseDuration, type ScalarField } from "../platform/schema/mod.ts";
 
 /** A parsed value, or the expectation that it does not meet. */
 export type ScalarReading = { readonly value: string | number | boolean } | { readonly must: string };
@@ -8,7 +7,7 @@ const MUST_BE_DURATION = "a duration such as 300ms, 30s or 1h30m";
 const MUST_BE_INTEGER = "a 32-bit integer";
 const QUANTITY = /^[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
-/** The booleans of YAML 1.1, and so of kube-proxy, besides those of JSON. */
+/** The booleans that YAML 1.1, and so kube-proxy, accepts in addition to JSON's. */
 const YAML_BOOLEANS: ReadonlyMap<unknown, boolean> = new Map([
   ...["yes", "Yes", "YES", "on", "On", "ON"].map((word) => [word, true] as const),
   ...["no", "No", "NO", "off", "Off", "OFF"].map((word) => [word, false] as const),

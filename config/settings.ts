@@ -1,10 +1,9 @@
 import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
 import type { GivenFlags } from "./arguments.ts";
-import { fieldAt } from "./fields.ts";
-import { readConfigurationFile } from "./file.ts";
-import type { ParseFile } from "./file_tree.ts";
+import { fieldAt } from "../platform/schema/mod.ts";
+import { type ParseFile, readConfigurationFile } from "./file.ts";
 import { FLAGS } from "./flag_table.ts";
-import type { Flag } from "./flags.ts";
+import type { Flag } from "./command_spec.ts";
 import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
 
 /** The settings from file and flags, and the origin of each. */
@@ -20,8 +19,8 @@ const NO_EFFECT = "accepted, but has no effect in Sluice";
 
 /**
  * Reads the settings from the configuration file, if one is named, or else from the flags. As in kube-proxy
- * (cmd/kube-proxy/app/options.go), flags do not override a file, except for logging flags and `--hostname-override`; a warning
- * names the ignored ones. Undefined if the file needs `parseYaml` and that is missing.
+ * (cmd/kube-proxy/app/options.go), its flags do not override a file, except for logging flags and `--hostname-override`; a
+ * warning names the ignored ones. Flags that only Sluice has win over a file. Undefined if the file needs `parseYaml` and that is missing.
  */
 export function readSettings(
   given: GivenFlags,

@@ -1,16 +1,18 @@
 /** The settings of a site (docs/sites.md). */
-import { canonicalAddress } from "../platform/mod.ts";
 import { readWireAddress, type WireAddress } from "../kpng/transport/mod.ts";
-import { formatDuration } from "./duration.ts";
+import { formatDuration } from "../platform/schema/mod.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 
 /** The name of a Lease ends with the site's (RFC 1123 label), which client-go and kubectl limit to 63 characters together. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/;
 
+/** The longest duration of a Lease. */
+export const LONGEST_LEASE_MS = 600_000;
+
 /** How many times a Lease must be renewed in its duration, so that one lost renewal does not end it. */
 const RENEWALS = 2;
 
-/** Checks the settings of a site; those without a name have no effect and are not checked. */
+/** Checks the settings of a site; without a name, they have no effect and are not checked. */
 export function checkSite(site: Settings["site"], report: (path: string, value: unknown, must: string) => void): void {
   if (site.name === "") return;
   if (!NAME.test(site.name)) {
@@ -19,12 +21,9 @@ export function checkSite(site: Settings["site"], report: (path: string, value: 
   if (readSiteAddress(site.listenAddress) === undefined) {
     report("site.listenAddress", site.listenAddress, "must be HOST:PORT, or :PORT for all addresses");
   }
-  if (site.discoveryAddress !== "" && !canonicalAddress(site.discoveryAddress)?.includes(".")) {
-    report("site.discoveryAddress", site.discoveryAddress, "must be an IPv4 broadcast or multicast address, or empty");
-  }
   const { leaseDurationMs, renewPeriodMs } = site;
-  if (leaseDurationMs < 1000 || leaseDurationMs % 1000 !== 0) {
-    report("site.leaseDuration", formatDuration(leaseDurationMs), "must be whole seconds, at least 1s");
+  if (leaseDurationMs < 1000 || leaseDurationMs > LONGEST_LEASE_MS || leaseDurationMs % 1000 !== 0) {
+    report("site.leaseDuration", formatDuration(leaseDurationMs), "must be whole seconds, from 1s to 10m");
   } else if (renewPeriodMs <= 0 || renewPeriodMs * RENEWALS > leaseDurationMs) {
     const most = formatDuration(leaseDurationMs / RENEWALS);
     report("site.renewPeriod", formatDuration(renewPeriodMs), `must be at most ${most}, half of leaseDuration`);

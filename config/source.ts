@@ -29,7 +29,7 @@ export function sourceText(source: SourceChoice): string {
   return source.addresses.map(text).join();
 }
 
-/** The flag of the folder of the kept state, and that of the time after which it is served. */
+/** The flags for the folder of the cached state, and for the time after which it is served. */
 export const STATE_DIRECTORY = "state-directory";
 export const STATE_DELAY = "state-delay";
 /** The flag of the container runtime's socket. */
@@ -50,7 +50,7 @@ export function readSource(given: GivenFlags): SourceReading {
   return { source: errors.length === 0 ? source : undefined, errors };
 }
 
-/** The source, or what is wrong with it. */
+/** The source, or the errors in it. */
 function sourceOf(text: string, given: GivenFlags): SourceChoice | string {
   if (text === "kube") return { kind: "kube" };
   const [, kind, path] = /^(file|state):(.+)$/s.exec(text) ?? [];
@@ -68,8 +68,8 @@ function sourceOf(text: string, given: GivenFlags): SourceChoice | string {
 }
 
 /**
- * Reads a list of servers, separated by commas: `grpc://a:12090,b:12090`. Only an entry after a HOST:PORT may omit its scheme, so
- * that the rest of a socket's path with a comma is not taken for a host. Returns what is wrong with an invalid list.
+ * Reads a list of servers, separated by commas: `grpc://a:12090,b:12090`. Only an entry after a HOST:PORT may omit its scheme,
+ * so that the rest of a socket's path with a comma is not taken for a host. Returns an error message for an invalid list.
  */
 function readServers(text: string): readonly WireAddress[] | string {
   const entries = text.split(",");

@@ -7,13 +7,14 @@ import {
   KUBERNETES_VERSION,
 } from "../platform/mod.ts";
 import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
-import { BALANCE_HASHES, type ProxyMode } from "../core/model/mod.ts";
-import { checkCanaryTimes, decideCanaryRanges } from "./canary.ts";
+import { BALANCE_HASHES, currentAlgorithmName, type ProxyMode } from "../core/model/mod.ts";
+import { FEATURES } from "../features/mod.ts";
 import { LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
-import { formatDuration } from "./duration.ts";
-import { checkFeatureGates } from "./feature_gates.ts";
+import { formatDuration } from "../platform/schema/mod.ts";
+import { checkFeatureGates, isFeatureEnabled } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
+import { NODE_PORT_KEYWORDS, readPortRange } from "./family_settings.ts";
 import { checkSite } from "./site.ts";
 
 /** The default port of the health server (pkg/cluster/ports). */
@@ -21,18 +22,13 @@ export const HEALTHZ_PORT = 10256;
 /** The default port of the metrics server (pkg/cluster/ports). */
 export const METRICS_PORT = 10249;
 
-/** Reading the counters more often would cost more than it shows. */
-const SHORTEST_TRAFFIC_PERIOD_MS = 1_000;
-/** Counters expire after ten minutes without traffic, and must have been read by then. */
-const LONGEST_TRAFFIC_PERIOD_MS = 300_000;
-
 /** A problem with a setting: its dotted path and the message that follows it (`is 40: must be 0 to 31`). */
 export interface Problem {
   readonly path: string;
   readonly message: string;
 }
 
-/** The values that validation decides: those whose form or default depends on several fields. */
+/** The values that validation computes: their form or default depends on several fields. */
 export interface Decisions {
   readonly mode: ProxyMode;
   readonly modeDescription: ModeDescription;
@@ -42,9 +38,9 @@ export interface Decisions {
   readonly metricsBindAddress: string;
   readonly clusterCIDR: Readonly<Partial<Record<Family, string>>>;
   readonly nodePortAddresses: readonly string[];
+  /** With the current name of the algorithm. */
+  readonly balance: Settings["balance"];
   readonly excludeCIDRs: readonly string[];
-  /** The prefixes that the canaries' addresses are taken from; a family without one has no canary. */
-  readonly canaryRanges: Readonly<Partial<Record<Family, string>>>;
 }
 
 /**
@@ -71,6 +67,9 @@ export function validate(
 
   const mode = checkMode(settings.mode, modes, report);
   const { section } = mode.settings;
+  if (section === "ipvs" && !isFeatureEnabled("KubeProxyIPVS", settings.featureGates)) {
+    report("mode", settings.mode, "the feature gate KubeProxyIPVS is off; remove the gate or use another mode");
+  }
   checkPeriods(section, settings[section], report);
   range("iptables.masqueradeBit", settings.iptables.masqueradeBit, 0, 31);
   if (section === "nftables") range("nftables.masqueradeBit", settings.nftables.masqueradeBit, 0, 31);
@@ -81,16 +80,12 @@ export function validate(
     notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
     checkScheduler(ipvs.scheduler, schedulers, report);
   }
-  checkBalance(settings.balance, mode, report);
+  const balance = checkBalance(settings.balance, mode, report, warnings);
   notNegative("userspace.udpIdleTimeout", settings.userspace.udpIdleTimeoutMs);
   range("userspace.maxConnections", settings.userspace.maxConnections, 0, 1_000_000);
-  const { periodMs } = settings.traffic;
-  if (periodMs < SHORTEST_TRAFFIC_PERIOD_MS || periodMs > LONGEST_TRAFFIC_PERIOD_MS) {
-    report("traffic.period", formatDuration(periodMs), "must be 1s to 5m");
-  }
-  if (settings.traffic.metrics) warnings.push(...trafficWarnings(mode));
-  checkFailover(settings.failover, mode, { report, range, problems });
-  checkCanaryTimes(settings.canary, report);
+  const refuse = (path: string, message: string) => problems.push({ path, message });
+  const warn = (path: string, message: string) => warnings.push({ path, message });
+  for (const feature of FEATURES) feature.check?.(settings, mode, { invalid: report, range, refuse, warn });
   range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
   range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
   range("conntrack.min", conntrack.min, 0, 2 ** 31 - 1);
@@ -103,7 +98,7 @@ export function validate(
     report("configSyncPeriod", formatDuration(settings.configSyncPeriodMs), "must be greater than 0");
   }
   checkSite(settings.site, report);
-  warnings.push(...checkPortRange(settings.portRange));
+  warnings.push(...checkPortRange(settings.portRange, mode, report));
   const gates = checkFeatureGates(settings.featureGates);
   problems.push(...gates.refused.map((message) => ({ path: "featureGates", message })));
   warnings.push(...gates.warnings.map((message) => ({ path: "featureGates", message })));
@@ -133,55 +128,13 @@ export function validate(
       mode.settings.defaultNodePortAddresses,
       report,
     ),
-    canaryRanges: decideCanaryRanges(settings.canary, report),
+    balance,
     excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, section === "ipvs" ? report : () => {}),
   };
   return { decisions, problems, warnings };
 }
 
 type Report = (path: string, value: unknown, must: string) => void;
-
-/** What the mode does not count of the traffic. */
-function trafficWarnings({ name, metrics: { countsTraffic: coverage } }: ModeDescription): Problem[] {
-  const path = "traffic.metrics";
-  if (coverage === false) return [{ path, message: `has no effect: mode ${name} cannot count traffic` }];
-  return coverage.gap === undefined ? [] : [{ path, message: `in mode ${name} counts no ${coverage.gap}` }];
-}
-
-/** The sections that nftables mode alone supports. */
-function checkFailover(
-  failover: Settings["failover"],
-  mode: ModeDescription,
-  { report, range, problems }: {
-    readonly report: Report;
-    readonly range: (path: string, value: number, least: number, most: number) => void;
-    readonly problems: Problem[];
-  },
-): void {
-  const { attempts, probes, recoveryProbes, livenessPort } = failover;
-  for (const name of ["endpointFailureDetection", "resetGoneConnections"] as const) {
-    if (!failover[name] || mode.settings.supportsFailover) continue;
-    const message = `is set, but mode ${mode.name} does not support it: use mode nftables`;
-    problems.push({ path: `failover.${name}`, message });
-  }
-  if (failover.goneTimeoutMs < 1_000) {
-    report("failover.goneTimeout", formatDuration(failover.goneTimeoutMs), "must be 1s or more");
-  }
-  range("failover.attempts", attempts, 1, 1_000);
-  range("failover.probes", probes, 1, 10);
-  range("failover.recoveryProbes", recoveryProbes, 1, 16);
-  range("failover.livenessPort", livenessPort, 1, 65_535);
-  const durations = {
-    interval: failover.intervalMs,
-    silence: failover.silenceMs,
-    probeTimeout: failover.probeTimeoutMs,
-    recoveryInterval: failover.recoveryIntervalMs,
-    trialInterval: failover.trialIntervalMs,
-  };
-  for (const [name, ms] of Object.entries(durations)) {
-    if (ms < 50) report(`failover.${name}`, formatDuration(ms), "must be 50ms or more");
-  }
-}
 
 function checkMode(given: string, modes: readonly ModeDescription[], report: Report): ModeDescription {
   const names = modes.map(({ name }) => name), [byDefault] = modes;
@@ -199,10 +152,15 @@ function checkMode(given: string, modes: readonly ModeDescription[], report: Rep
 const LABEL_KEY = /^(?:[a-z0-9][a-z0-9.-]{0,252}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
 function checkBalance(
-  { algorithm, affinityHash, nodeLabels, podLabels }: Settings["balance"],
+  settings: Settings["balance"],
   { name, balance: { algorithms } }: ModeDescription,
   report: Report,
-): void {
+  warnings: Problem[],
+): Settings["balance"] {
+  const { affinityHash, nodeLabels, podLabels } = settings, algorithm = currentAlgorithmName(settings.algorithm);
+  if (algorithm !== settings.algorithm) {
+    warnings.push({ path: "balance.algorithm", message: `is ${settings.algorithm}, the former name of ${algorithm}` });
+  }
   if (algorithm !== "" && !algorithms.some((one) => one === algorithm)) {
     report("balance.algorithm", algorithm, `in ${name} mode, it must be ${algorithms.join(", ")} or empty`);
   }
@@ -213,6 +171,7 @@ function checkBalance(
     const wrong = keys.find((key) => !LABEL_KEY.test(key));
     if (wrong !== undefined) report(`balance.${name}`, wrong, "must be the key of a label");
   }
+  return { ...settings, algorithm };
 }
 
 function checkScheduler(given: string, schedulers: () => readonly string[], report: Report): void {
@@ -237,20 +196,27 @@ function checkPeriods(
   }
 }
 
-/** The port range has had no effect since the userspace mode was removed, and kube-proxy accepts any text for it. */
-function checkPortRange(given: string): readonly Problem[] {
-  const [, first, separator, second] = /^\s*(\d+)(?:([-+])(\d+))?\s*$/.exec(given) ?? [];
-  const low = Number(first), high = separator === "+" ? low + Number(second) : Number(second ?? first);
-  if (given.trim() === "" || low <= high && high <= 65535) return [];
-  const message = `is ${JSON.stringify(given)}, which is not a port range; the field has no effect anyway`;
-  return [{ path: "portRange", message }];
+/** kube-proxy accepts any text for the port range, which only the relay of userspace mode uses. */
+function checkPortRange(given: string, { name, relay }: ModeDescription, report: Report): readonly Problem[] {
+  try {
+    readPortRange(given);
+    return [];
+  } catch {
+    if (relay !== "services") {
+      const message = `is ${JSON.stringify(given)}, which is not a port range; the field has no effect in ${name} mode`;
+      return [{ path: "portRange", message }];
+    }
+    report("portRange", given, "must be a port range such as 40000-49999");
+    return [];
+  }
 }
 
+/** kube-proxy accepts the previous minor version only. The one before it is what a cluster may have that is upgraded. */
 function checkHiddenMetricsVersion(given: string, report: Report): void {
   const [, major, minor] = /^v(\d+)\.(\d+)/.exec(KUBERNETES_VERSION) ?? [];
-  const previous = `${major}.${Number(minor) - 1}`;
-  if (given !== "" && given !== previous) {
-    report("showHiddenMetricsForVersion", given, `must be ${previous}, the previous minor version, or empty`);
+  const previous = [1, 2].map((back) => `${major}.${Number(minor) - back}`);
+  if (given !== "" && !previous.includes(given)) {
+    report("showHiddenMetricsForVersion", given, `must be ${previous.join(", ")} or empty`);
   }
 }
 
@@ -319,19 +285,23 @@ function decideNodePortAddresses(
   report: Report,
 ): readonly string[] {
   if (given.length === 0) return byDefault;
-  const primary = given.indexOf("primary");
-  if (primary < 0) return decidePrefixes("nodePortAddresses", given, report, " or primary");
-  if (given.length > 1) {
-    report(`nodePortAddresses[${primary}]`, "primary", "primary cannot be combined with CIDRs");
-  }
-  return ["primary"];
+  return decidePrefixes("nodePortAddresses", given, report, NODE_PORT_KEYWORDS);
 }
 
-function decidePrefixes(path: string, given: readonly string[], report: Report, orElse = ""): readonly string[] {
+/** Prefixes in canonical form. As in kube-proxy, a keyword may be listed once only, a prefix more often. */
+function decidePrefixes(
+  path: string,
+  given: readonly string[],
+  report: Report,
+  keywords: readonly string[] = [],
+): readonly string[] {
+  const expected = ["a CIDR such as 10.0.0.0/8", ...keywords].join(", ");
   return given.flatMap((text, i) => {
-    const prefix = canonicalPrefix(text);
-    if (prefix === undefined) report(`${path}[${i}]`, text, `must be a CIDR such as 10.0.0.0/8${orElse}`);
-    return prefix ?? [];
+    const isKeyword = keywords.includes(text);
+    if (isKeyword && given.indexOf(text) < i) report(`${path}[${i}]`, text, "is listed already; remove it");
+    const entry = isKeyword ? text : canonicalPrefix(text);
+    if (entry === undefined) report(`${path}[${i}]`, text, `must be ${expected}${suggestion(text, keywords)}`);
+    return entry ?? [];
   });
 }
 

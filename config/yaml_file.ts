@@ -1,6 +1,6 @@
 import type { Alias, Node, Pair } from "yaml";
 import { loadYaml, type Yaml } from "../platform/mod.ts";
-import type { FileEntry, FileNode, ParsedFile, ParseFile } from "./file_tree.ts";
+import type { FileEntry, FileNode, ParsedFile, ParseFile } from "./file.ts";
 
 const MERGE = "<<";
 

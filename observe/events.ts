@@ -1,21 +1,12 @@
 /** Kubernetes Events from this node, about its Node object or a Service, as `kubectl describe` shows them. */
+import type { ApiWrite } from "../core/objects/mod.ts";
 import { type Clock, createBackoff, errorText, type Logger, retry, sleep } from "../platform/mod.ts";
 
-/** A request that creates or patches an object of the API. */
-export interface EventRequest {
-  readonly verb: "create" | "patch";
-  readonly resource: string;
-  readonly path: string;
-  readonly object: unknown;
-  /** The kind of patch: a merge patch (RFC 7386) by default, or Kubernetes' strategic merge patch. */
-  readonly patch?: "strategic";
-}
-
 /** Options of `createEventRecorder`. */
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   readonly nodeName: string;
   /** Sends a request; rejects if the API server refuses it. */
-  readonly send: (request: EventRequest, signal: AbortSignal) => Promise<unknown>;
+  readonly send: (request: ApiWrite, signal: AbortSignal) => Promise<unknown>;
   /** Reads the UID of a Service, by which `kubectl describe service` finds its Events; undefined if it does not exist. */
   readonly uidOf: (service: EventObject, signal: AbortSignal) => Promise<string | undefined>;
   /** Whether the error is permanent because the proxy is not permitted to write Events. */
@@ -53,7 +44,7 @@ interface Series {
   name: string;
   /** The object that it is about; undefined for this node's Node. */
   readonly object: EventObject | undefined;
-  /** The UID of the object; that of a Service is read before the Event is created. */
+  /** The UID of the object; a Service's UID is read before the Event is created. */
   uid: string;
   readonly firstAtMs: number;
   lastAtMs: number;
@@ -190,7 +181,7 @@ function createSpamFilter(clock: Clock): () => boolean {
 }
 
 /** Sends a request, and retries it unless it is refused. */
-function send(request: EventRequest, options: EventRecorderOptions): Promise<unknown> {
+function send(request: ApiWrite, options: EventRecorderOptions): Promise<unknown> {
   const { clock, signal } = options;
   const once = async () => {
     try {
@@ -208,7 +199,7 @@ function send(request: EventRequest, options: EventRecorderOptions): Promise<unk
 }
 
 /** The request that creates an Event, or updates it if it exists. */
-function writeRequest(one: Series, event: (one: Series) => unknown): EventRequest {
+function writeRequest(one: Series, event: (one: Series) => unknown): ApiWrite {
   const path = `/api/v1/namespaces/${one.object?.namespace ?? CLUSTER_NAMESPACE}/events`;
   if (!one.created) return { verb: "create", resource: "events", path, object: event(one) };
   const { name, count, message } = one, lastTimestamp = timestamp(one.lastAtMs);

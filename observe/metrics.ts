@@ -1,30 +1,36 @@
 import type { FigureMetric, ModeDescription } from "../backends/contract/mod.ts";
-import type { ApiRequestOutcome } from "./api_request.ts";
-import type { FamilyHealth } from "../core/channel/mod.ts";
 import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
-import type { SourceServer } from "../core/objects/mod.ts";
+import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
-import type { ProblemCode } from "../core/problems/mod.ts";
+import type { SourceServer } from "../core/objects/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
-import { addCanaries } from "./canary_metrics.ts";
-import type { CanaryStatus } from "./canary_status.ts";
-import { addBuildInfo, addLink, addProblems, addServers, addSite } from "./common_metrics.ts";
-import type { HealthEndpoint } from "./healthz_server.ts";
-import { createRegistry, type MetricReading, readWhenShown, type Registry } from "./exposition.ts";
-import { CONTENT_TYPE } from "./exposition_text.ts";
+import type { ProblemCode } from "../core/problems/mod.ts";
 import {
+  CONTENT_TYPE,
   counterReadAtScrape,
+  createRegistry,
   gaugeReadAtScrape,
   metricMaker,
+  type MetricReading,
   PROGRAMMING_BUCKETS,
+  readWhenShown,
+  type Registry,
   SYNC_BUCKETS,
-} from "./metric_kinds.ts";
-import { addProcessMetrics } from "./process_metrics.ts";
-import { type FamilyRelayFigures, relayMetrics } from "./relay_metrics.ts";
-import { restClientMetrics } from "./rest_client_metrics.ts";
+} from "../platform/metrics/mod.ts";
+import type { ApiRequestOutcome } from "../sources/reports/mod.ts";
+import {
+  addBuildInfo,
+  addLink,
+  addProblems,
+  addProcessMetrics,
+  addServers,
+  addSite,
+  restClientMetrics,
+} from "./common_metrics.ts";
+import type { HealthEndpoint } from "./proxy_health.ts";
 import type { SourceLink } from "./source_link.ts";
 
-/** Figures that are kept elsewhere and read at every scrape. */
+/** Values that are stored elsewhere and read at every scrape. */
 export interface ChangeFigures {
   readonly serviceChangesPending: number;
   readonly serviceChangesTotal: number;
@@ -34,8 +40,8 @@ export interface ChangeFigures {
   readonly families: Readonly<Partial<Record<Family, FamilyFigures>>>;
 }
 
-/** The figures of one family that are read at every scrape. */
-export interface FamilyFigures {
+/** The values of one family that are read at every scrape. */
+interface FamilyFigures {
   /** Service ports that wait for its worker. */
   readonly changesPending: number;
   readonly noLocalEndpoints: NoLocalEndpoints;
@@ -44,8 +50,8 @@ export interface FamilyFigures {
 /** The metrics of a proxy. */
 export interface Metrics {
   /**
-   * Records a finished sync. Its figures feed the metrics that the mode's description declares. `triggerTimesMs` are
-   * the times of the changes that took effect with it, in milliseconds since 1970.
+   * Records a finished sync. Its counts update the metrics in the mode's description. `triggerTimesMs` are the times of the
+   * changes that took effect with it, in milliseconds since 1970.
    */
   observe(report: SyncReport, triggerTimesMs?: Iterable<number>): void;
   /** Records that a sync of this family was requested. */
@@ -58,12 +64,14 @@ export interface Metrics {
   expose(): Promise<string>;
   /** Returns all metrics as data, with the same values. */
   read(): Promise<readonly MetricReading[]>;
+  /** Where features register theirs. */
+  readonly registry: Registry;
   /** The content type of the text that `expose` returns. */
   readonly contentType: string;
 }
 
 /** Options of `createMetrics`. */
-export interface MetricsOptions {
+interface MetricsOptions {
   readonly mode: ModeDescription;
   readonly now: () => number;
   /** Called at every scrape. */
@@ -74,29 +82,17 @@ export interface MetricsOptions {
   readonly fileLimit?: number;
   /** Reads the packet counters of the rules; called at every scrape if the mode has such rules. */
   readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
-  /** Reads the figures of the relays; called at every scrape. Undefined if the configuration needs none. */
+  /** Reads the metrics of the relays; called at every scrape. Undefined if the configuration needs none. */
   readonly readRelayFigures?: () => Promise<FamilyRelayFigures>;
-  /**
-   * Adds the metrics of traffic, and returns a function that updates them, which is called at every scrape. Undefined if
-   * traffic metrics are off.
-   */
-  readonly addTraffic?: (registry: Registry) => () => Promise<void>;
-  /** Reads the figures of the detection of endpoints that do not answer; called at every scrape. Undefined if it is off. */
-  readonly readFailures?: () => FailoverFigures;
+  /** Called before the metrics are read, for metrics that others have registered. */
+  readonly update?: () => Promise<void>;
   /** Counts the current problems by code; called at every scrape. */
   readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
   /** Reads the link to the source; called at every scrape. Undefined if the source is no server. */
   readonly readLink?: () => SourceLink;
   /** Reads the servers that the source chooses from; called at every scrape. */
   readonly readServers?: () => readonly SourceServer[];
-  /** Reads the canaries; called at every scrape. Undefined if the configuration asks for none. */
-  readonly readCanaries?: () => readonly CanaryStatus[];
 }
-
-/** The figures of the detection of endpoints that do not answer, by family. */
-export type FailoverFigures = Readonly<
-  Partial<Record<Family, { readonly unreachable: number; readonly ejections: number }>>
->;
 
 /** The packet counters of the rules, for each family whose counters could be read. */
 export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
@@ -104,18 +100,19 @@ export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>
 const FAMILY = ["ip_family"] as const;
 
 /**
- * Creates the metrics that kube-proxy 1.36 has in this mode, with its names, labels and buckets, and further ones named
+ * Creates the metrics that kube-proxy 1.37 has in this mode, with its names, labels and buckets, and further ones named
  * `sluice_…`.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
   const { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink, readServers } = options;
-  const { readRelayFigures, readCanaries, addTraffic } = options;
+  const { readRelayFigures } = options;
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
   const own = metricMaker(registry, "sluice_");
   const healthAnswers = {
     healthz: kube.counter("proxy_healthz_total", "Answers at /healthz by HTTP status", ["code"]),
+    readyz: own.counter("proxy_readyz_total", "Answers at /readyz by HTTP status", ["code"]),
     livez: kube.counter("proxy_livez_total", "Answers at /livez by HTTP status", ["code"]),
   };
   const lastQueued = kube.gauge(
@@ -131,16 +128,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
     addLink(registry, readLink);
     addSite(registry, readLink);
   }
-  if (options.readFailures) addFailures(registry, options.readFailures);
   if (readServers) addServers(registry, readServers);
-  if (readCanaries) addCanaries(registry, readCanaries);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);
   const updatePacketCounts = mode.metrics.countsPackets ? packetMetrics(registry, readPacketCounts) : undefined;
-  const updateTraffic = addTraffic?.(registry);
   const updateRelayFigures = readRelayFigures && relayMetrics(registry, readRelayFigures);
-  const update = () => Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), updateTraffic?.(), readCpuTime()]);
+  const update = () => Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), options.update?.(), readCpuTime()]);
 
   return {
     observe: syncs,
@@ -164,6 +158,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       await update();
       return registry.read();
     },
+    registry,
     contentType: CONTENT_TYPE,
   };
 }
@@ -210,7 +205,7 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
   };
 }
 
-/** Registers the metrics of the figures of syncs: counters add them up, gauges keep the last one. */
+/** Registers the metrics of the counts of syncs: counters add them up, gauges keep the last one. */
 function figureMetrics(registry: Registry, mode: ModeDescription): (report: SyncReport) => void {
   const conntrackDeleted = metricMaker(registry, "kubeproxy_").counter(
     "conntrack_reconciler_deleted_entries_total",
@@ -238,7 +233,7 @@ function figureMetrics(registry: Registry, mode: ModeDescription): (report: Sync
   };
 }
 
-/** Adds the value of a figure to its metric; undefined if the sync did not count it. */
+/** Updates the metric of a count; the value is undefined if the sync did not count it. */
 type Feed = (report: SyncReport, metric: FigureMetric, value: number | undefined) => void;
 
 function createFeed(registry: Registry, { kind, name, help, table }: FigureMetric): Feed {
@@ -301,19 +296,6 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
   );
 }
 
-/** Registers the metrics of the detection of endpoints that do not answer. */
-function addFailures(registry: Registry, read: () => FailoverFigures): void {
-  const add = (type: "gauge" | "counter", name: string, help: string, figure: "unreachable" | "ejections") =>
-    readWhenShown(
-      registry,
-      type,
-      { name, help, labels: FAMILY },
-      () => Object.entries(read()).map(([family, figures]) => [{ ip_family: family }, figures[figure]] as const),
-    );
-  add("gauge", "sluice_endpoints_unreachable", "Endpoints that are left out because they do not answer", "unreachable");
-  add("counter", "sluice_endpoint_ejections_total", "Times that an endpoint was left out", "ejections");
-}
-
 /**
  * Registers the two counters that kube-proxy keeps with nfacct; returns a function that updates them. They keep growing
  * when a rewritten rule counts from 0 again, and keep their values while no worker answers.
@@ -358,4 +340,51 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
   for (const [name, { stage }] of Object.entries(FEATURE_GATES)) {
     enabled.set({ name, stage }, isFeatureEnabled(name as FeatureName, set) ? 1 : 0);
   }
+}
+
+/** The metrics of each family's relay, by the names in relay/contract.ts, except for families without a relay or an answer. */
+export type FamilyRelayFigures = Readonly<Partial<Record<Family, Readonly<Record<string, number>>>>>;
+
+const GAUGES = {
+  connectionsOpen: ["connections", "Open TCP connections of clients"],
+  udpFlows: ["udp_flows", "UDP flows in the table"],
+  listeners: ["listeners", "Open listeners, TCP and UDP"],
+} as const;
+
+const COUNTERS = {
+  connectionsAccepted: ["connections_accepted_total", "Connections accepted from clients"],
+  connectionsRefused: ["connections_refused_total", "Connections reset because too many are open"],
+  connectionsFailed: ["connections_failed_total", "Connections reset because no endpoint accepted them"],
+  failovers: ["failovers_total", "Endpoints passed over because they did not accept a connection"],
+  bytesToEndpoints: ["to_endpoints_bytes_total", "TCP payload carried to endpoints"],
+  bytesToClients: ["to_clients_bytes_total", "TCP payload carried to clients"],
+  udpFlowsEvicted: ["udp_flows_evicted_total", "UDP flows closed early because too many are open"],
+  datagramsDropped: ["datagrams_dropped_total", "Datagrams of clients that reached no endpoint"],
+} as const;
+
+/**
+ * Registers the metrics of the relays; returns a function that updates them. Counters keep growing when a restarted relay
+ * counts from 0 again, and keep their values while none answers.
+ */
+function relayMetrics(registry: Registry, read: () => Promise<FamilyRelayFigures>): () => Promise<void> {
+  const own = metricMaker(registry, "sluice_relay_");
+  const labels = ["ip_family"] as const;
+  const gauges = Object.entries(GAUGES).map(([figure, [name, help]]) => (
+    { figure, gauge: own.gauge(name, help, labels) }
+  ));
+  const counters = Object.entries(COUNTERS).map(([figure, [name, help]]) => (
+    { figure, counter: own.counter(name, help, labels) }
+  ));
+  const last = new Map<string, Readonly<Record<string, number>>>();
+  return async () => {
+    for (const [ip_family, figures] of Object.entries(await read())) {
+      const before = last.get(ip_family) ?? {};
+      last.set(ip_family, figures);
+      for (const { figure, gauge } of gauges) gauge.set({ ip_family }, figures[figure] ?? 0);
+      for (const { figure, counter } of counters) {
+        const now = figures[figure] ?? 0, then = before[figure] ?? 0;
+        counter.inc({ ip_family }, now >= then ? now - then : now);
+      }
+    }
+  };
 }

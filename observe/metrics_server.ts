@@ -1,6 +1,8 @@
 import type { ProxyMode } from "../core/model/mod.ts";
 import {
+  acceptedTypes,
   type HttpAnswer,
+  type HttpHandler,
   type HttpRequest,
   localOnly,
   route,
@@ -10,9 +12,9 @@ import {
   startServer,
   textAnswer,
 } from "../platform/http/mod.ts";
+import { type Clock, KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
+import type { SliMetrics } from "./common_metrics.ts";
 import type { Metrics } from "./metrics.ts";
-import type { SliMetrics } from "./sli_metrics.ts";
-import { flagzHandler, statuszHandler } from "./zpages.ts";
 
 /** Answers the requests for the status page. */
 export interface StatusPage {
@@ -85,4 +87,124 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
   };
   const known = Object.keys(routes).map((path) => `  ${path}\n`).join("");
   return startServer("metrics", route(routes, `not found; known paths:\n${known}`), options);
+}
+
+/** The component that Sluice replaces: clients look for the pages under its name. */
+const COMPONENT = "kube-proxy";
+const GROUP = "config.k8s.io";
+const VERSIONS = ["v1beta1", "v1alpha1"] as const;
+/** Kubernetes 1.37 still serves it, with a warning. */
+const DEPRECATED_VERSION = "v1alpha1";
+
+/** A page in its two forms. */
+interface Page {
+  readonly kind: "Flagz" | "Statusz";
+  /** The text after the title, newlines included. */
+  readonly text: () => string;
+  readonly fields: () => Readonly<Record<string, unknown>>;
+}
+
+/** Answers `/flagz` with the flags by name, which it reads at every request. */
+function flagzHandler(flags: () => Readonly<Record<string, string>>): HttpHandler {
+  return pageHandler({
+    kind: "Flagz",
+    text: () => Object.entries(flags()).map(([name, value]) => `${name}: ${value}\n`).join(""),
+    fields: () => ({ flags: flags() }),
+  });
+}
+
+/** Options of `statuszHandler`. */
+interface StatuszOptions {
+  readonly clock: Clock;
+  /** Milliseconds since 1970. */
+  readonly startedAtMs: number;
+  /** The other pages of the server, sorted. */
+  readonly paths: readonly string[];
+}
+
+/** Answers `/statusz` with the start time of the process, its version, and the other pages of the server. */
+function statuszHandler({ clock, startedAtMs, paths }: StatuszOptions): HttpHandler {
+  const upSeconds = () => Math.max(0, Math.floor((clock.now() - startedAtMs) / 1000));
+  const binaryVersion = KUBERNETES_VERSION.replace(/^v/, "");
+  const emulationVersion = binaryVersion.replace(/\.\d+$/, "");
+  // kube-proxy reports its Go version here.
+  const goVersion = `deno${Deno.version.deno}`;
+  return pageHandler({
+    kind: "Statusz",
+    text: () =>
+      [
+        "",
+        `Started: ${unixDate(startedAtMs)}`,
+        `Up: ${uptimeText(upSeconds())}`,
+        `Go version: ${goVersion}`,
+        `Binary version: ${binaryVersion}`,
+        `Emulation version: ${emulationVersion}`,
+        `Paths: ${paths.join(" ")}`,
+        "",
+      ].join("\n"),
+    fields: () => ({
+      startTime: new Date(startedAtMs).toISOString().replace(/\.\d+Z$/, "Z"),
+      uptimeSeconds: upSeconds(),
+      goVersion,
+      binaryVersion,
+      emulationVersion,
+      paths,
+    }),
+  });
+}
+
+/**
+ * Answers with text by default, and with JSON or YAML if the Accept header requests them with the object's group,
+ * version and kind, as in Kubernetes. Answers 406 if it offers none of the accepted types.
+ */
+function pageHandler(page: Page): HttpHandler {
+  const name = page.kind.toLowerCase();
+  const title = `\n${COMPONENT} ${name}\nWarning: This endpoint is not meant to be machine parseable, ` +
+    "has no formatting compatibility guarantees and is for debugging purposes only.\n";
+  const structured = VERSIONS.flatMap((version) =>
+    ["application/json", "application/yaml"].map((type) => ({
+      type,
+      parameters: { g: GROUP, v: version, as: page.kind },
+    }))
+  );
+  return ({ accept }) => {
+    for (
+      const { type, parameters } of acceptedTypes(accept, [{ type: "text/plain", parameters: {} }, ...structured])
+    ) {
+      const { v: version } = parameters;
+      if (version === undefined) return textAnswer(200, title + page.text());
+      return objectAnswer(page, type, version, name);
+    }
+    const offered = [
+      "text/plain",
+      ...structured.map(({ type, parameters: { v } }) => `${type};g=${GROUP};v=${v};as=${page.kind}`),
+    ];
+    return textAnswer(406, `only the following media types are accepted: ${offered.join(", ")}\n`);
+  };
+}
+
+async function objectAnswer(page: Page, type: string, version: string, name: string): Promise<HttpAnswer> {
+  const object = {
+    kind: page.kind,
+    apiVersion: `${GROUP}/${version}`,
+    metadata: { name: COMPONENT },
+    ...page.fields(),
+  };
+  const body = type === "application/json" ? JSON.stringify(object) : (await loadYaml()).stringify(object);
+  if (version !== DEPRECATED_VERSION) return { status: 200, contentType: type, body };
+  const warning = `299 - "This version of the ${name} endpoint is deprecated. Please use a newer version."`;
+  return { status: 200, contentType: type, fields: { Warning: warning }, body };
+}
+
+function uptimeText(seconds: number): string {
+  const two = (value: number) => String(value % 60).padStart(2, "0");
+  return `${Math.floor(seconds / 3600)} hr ${two(Math.floor(seconds / 60))} min ${two(seconds)} sec`;
+}
+
+/** A time as `date` prints it: `Sat Nov  1 09:08:07 UTC 2025`. */
+function unixDate(timeMs: number): string {
+  const [, weekday, day, month, year, time] = /^(\w+), 0?(\d+) (\w+) (\d+) (\S+) GMT$/.exec(
+    new Date(timeMs).toUTCString(),
+  )!;
+  return `${weekday} ${month} ${day!.padStart(2)} ${time} UTC ${year}`;
 }

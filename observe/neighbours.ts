@@ -1,7 +1,9 @@
-/** Finds other service proxies on this node by the ports that kube-proxy and similar programs serve. */
-import { type Clock, isLoopback, joinHostPort, splitHostPort } from "../platform/mod.ts";
+/** Other service proxies on this node: by the ports that kube-proxy and similar programs serve, and by their changes of rules. */
 import { type Configuration, HEALTHZ_PORT, METRICS_PORT } from "../config/mod.ts";
+import type { Family, SyncReport } from "../core/model/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import { close, SERVER } from "../platform/http/mod.ts";
+import { type Clock, errorText, isLoopback, joinHostPort, type Logger, splitHostPort } from "../platform/mod.ts";
 
 /**
  * A service proxy that answers on this node: Sluice; kube-proxy or a program that contains it, such as k3s; or a
@@ -13,7 +15,7 @@ export interface Neighbour {
   readonly answersOn: string;
 }
 
-/** The name of a neighbour in messages. */
+/** The name of the other proxy in messages. */
 export function nameOf({ kind }: Neighbour): string {
   return kind === "like kube-proxy" ? "a proxy that answers as kube-proxy does" : kind;
 }
@@ -49,7 +51,7 @@ export async function findNeighbours(
   return found.filter((neighbour) => neighbour !== undefined);
 }
 
-/** Whether the metrics and health check ports of this proxy are free, as far as that can be tested. */
+/** Whether the metrics and health check ports of this proxy are free; only ports that can be tested count. */
 export function portsAreFree(
   { metricsBindAddress, healthzBindAddress }: Pick<Configuration, "metricsBindAddress" | "healthzBindAddress">,
 ): boolean {
@@ -75,7 +77,7 @@ function placesOf(bindAddress: string | undefined, defaultPort: number): readonl
   return [...new Set([...ownAddress, ...local])];
 }
 
-/** An HTTP response, as far as it was read. */
+/** An HTTP response, possibly truncated. */
 interface Answer {
   readonly head: string;
   readonly body: string;
@@ -137,4 +139,71 @@ async function readText(connection: Deno.Conn): Promise<string> {
 function split(text: string): Answer | undefined {
   const end = text.indexOf("\r\n\r\n");
   return end < 0 ? undefined : { head: text.slice(0, end), body: text.slice(end + 4) };
+}
+
+/** Detects a program that keeps changing the rules, and names it if it answers on a proxy's port. */
+export interface DriftWatch {
+  report(report: SyncReport): void;
+}
+
+/** Options of `createDriftWatch`. */
+interface DriftWatchOptions {
+  /** Finds the service proxies that answer on this node. */
+  readonly findNeighbours: () => Promise<readonly Neighbour[]>;
+  /** Receives the problem while it lasts; each family is a scope. */
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Two repairs this far apart are a problem: one program may change the rules in several steps, and a single change may be an
+ * administrator's.
+ */
+const APART_MS = 3_000;
+/** Repairs within this time count together. */
+const WINDOW_MS = 60_000;
+/** A problem ends with a comparison that finds no change this long after the last repair: what is repaired is in order. */
+const QUIET_MS = 10_000;
+
+/** The repairs of a family; times by the monotonic clock. */
+interface Repairs {
+  firstMs: number;
+  lastMs: number;
+  isReported: boolean;
+}
+
+/** Creates a drift watch. */
+export function createDriftWatch({ findNeighbours, onProblems, clock, logger }: DriftWatchOptions): DriftWatch {
+  const repaired = new Map<Family, Repairs>();
+
+  const reportDrift = async (family: Family, repairs: Repairs) => {
+    const other = (await findNeighbours()).find(({ kind }) => kind !== "Sluice");
+    if (repaired.get(family) !== repairs) return;
+    const detail = other === undefined
+      ? "no other proxy answers on this node's ports"
+      : `${nameOf(other)} answers on ${other.answersOn}`;
+    onProblems(`drift ${family}`, [{ code: "rules-changed-by-others", subject: family, detail }]);
+  };
+
+  return {
+    report({ family, full, ok, figures }) {
+      const nowMs = clock.monotonic(), known = repaired.get(family);
+      if ((figures.drift_repaired ?? 0) === 0) {
+        if (!full || !ok || !known?.isReported || nowMs - known.lastMs < QUIET_MS) return;
+        repaired.delete(family);
+        onProblems(`drift ${family}`, []);
+        return;
+      }
+      const isOld = known === undefined || !known.isReported && nowMs - known.firstMs > WINDOW_MS;
+      const repairs = isOld ? { firstMs: nowMs, lastMs: nowMs, isReported: false } : known;
+      repairs.lastMs = nowMs;
+      repaired.set(family, repairs);
+      if (repairs.isReported || nowMs - repairs.firstMs < APART_MS) return;
+      repairs.isReported = true;
+      reportDrift(family, repairs).catch((error) => {
+        logger.debug("neighbours not found", { error: errorText(error) });
+      });
+    },
+  };
 }

@@ -1,8 +1,8 @@
-import { canonicalAddress, prefixContains } from "../platform/mod.ts";
 import { DUMMY_INTERFACE } from "../core/model/mod.ts";
+import { canonicalAddress, prefixContains } from "../platform/mod.ts";
 
 /** Lists the addresses of this host's interfaces, as Deno.networkInterfaces does. */
-export type ListInterfaces = () => readonly { readonly name: string; readonly address: string }[];
+type ListInterfaces = () => readonly { readonly name: string; readonly address: string }[];
 
 /**
  * This host's own addresses, canonical and without duplicates. Excludes the service addresses that IPVS mode binds to
@@ -15,12 +15,14 @@ export function ownAddresses(listInterfaces: ListInterfaces = Deno.networkInterf
 
 /**
  * This host's addresses in one of `prefixes`, where node ports and their health checks are served under kube-proxy's
- * nodePortAddresses; without duplicates. Excludes link-local IPv6 addresses, which are ambiguous without an interface.
+ * nodePortAddresses; without duplicates. Excludes link-local IPv6 addresses, which are ambiguous without an interface. Returns
+ * undefined if the prefixes are all addresses of both families, which need no list.
  */
 export function addressesWithin(
   prefixes: readonly string[],
   listInterfaces?: ListInterfaces,
-): readonly string[] {
+): readonly string[] | undefined {
+  if (["0.0.0.0/0", "::/0"].every((prefix) => prefixes.includes(prefix))) return undefined;
   return ownAddresses(listInterfaces).filter((address) =>
     !prefixContains("fe80::/10", address) && prefixes.some((prefix) => prefixContains(prefix, address))
   );

@@ -1,4 +1,3 @@
-import { type Clock, durationText, plural, VERSION } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import {
   type Family,
@@ -8,11 +7,13 @@ import {
   type SyncProblem,
   type SyncReport,
 } from "../core/model/mod.ts";
-import { type ServiceKey, serviceKeyOf, splitServiceKey } from "../core/tracking/mod.ts";
 import { type Problem, type ProblemCode, problemKind } from "../core/problems/mod.ts";
+import { type ServiceKey, serviceKeyOf, splitServiceKey } from "../core/tracking/mod.ts";
+import { type Clock, durationText, plural, VERSION } from "../platform/mod.ts";
+import type { SiteStatus } from "../sources/reports/mod.ts";
 import type { EventObject, EventRecorder } from "./events.ts";
-import type { SiteStatus } from "./site_status.ts";
 import type { SourceLink } from "./source_link.ts";
+import { failureOf } from "./status.ts";
 
 /** The Events of this node's proxy: its start, and the problems that need an administrator. */
 export interface NodeEvents {
@@ -24,12 +25,15 @@ export interface NodeEvents {
   site(site: SiteStatus): void;
   /** Reports that this node's Node object does not exist. */
   nodeMissing(message: string): void;
-  /** Records an Event of this problem if the table names one. For problems that none of the other methods reports. */
+  /**
+   * Records an Event of this problem if the table names one. For problems that none of the other methods reports; Services
+   * have their own Events (`serviceProblem`).
+   */
   problem(problem: Problem): void;
   /** Records an Event of this problem of a Service; the action is one word. */
   serviceProblem(service: ServiceKey, problem: Problem, action: string): void;
-  /** Reports that the canary of a family answers again, after this time in milliseconds. */
-  packetsFlowAgain(family: Family, afterMs: number): void;
+  /** Records something good, as one Event for each reason and subject. */
+  normal(reason: string, subject: string, message: string): void;
   /** Reports that a health check node port cannot be opened, as an Event of the Service like kube-proxy's. */
   healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
@@ -38,10 +42,10 @@ export interface NodeEvents {
 const FAILING_FOR_MS = 10_000;
 
 /** Options of `createNodeEvents`. */
-export interface NodeEventsOptions {
+interface NodeEventsOptions {
   readonly recorder: EventRecorder;
   readonly mode: ProxyMode;
-  /** Whether the node shares its line with others: an Event that needs no action is not worth a connection of its own. */
+  /** Whether the node shares its uplink with others: an Event that needs no action is not worth a connection of its own. */
   readonly isInSite: boolean;
   readonly clock: Clock;
 }
@@ -61,7 +65,8 @@ export function createNodeEvents({ recorder, mode, isInSite, clock }: NodeEvents
   };
 
   return {
-    report({ family, ok, problems, figures }) {
+    report(report) {
+      const { family, ok, problems, figures } = report;
       const repaired = figures.drift_repaired ?? 0;
       if (repaired > 0) {
         const message = `${family}: ${plural(repaired, "change")} of services' rules by other programs repaired`;
@@ -85,8 +90,7 @@ export function createNodeEvents({ recorder, mode, isInSite, clock }: NodeEvents
       const since = failingSinceMs.get(family) ?? now;
       failingSinceMs.set(family, since);
       if (now - since < FAILING_FOR_MS) return;
-      const why = problems.find(({ servicePort }) => servicePort === undefined)?.message ?? "the sync failed";
-      reportFailure(family, "sync-failed", `${problemKind("sync-failed").title}: ${why}`);
+      reportFailure(family, "sync-failed", `${problemKind("sync-failed").title}: ${failureOf(report)}`);
     },
     link({ state, sinceMs, server }) {
       if (state !== "connected") {
@@ -114,17 +118,16 @@ export function createNodeEvents({ recorder, mode, isInSite, clock }: NodeEvents
       if (health.state === "unfit" && !health.unsupported) reportFailure(family, "setup-failed", health.reason);
     },
     problem({ code, subject, detail }) {
-      const { event, title } = problemKind(code);
-      if (event !== undefined) recorder.record("Warning", event, subject, `${subject}: ${title}: ${detail}`);
+      const { event, title, about } = problemKind(code);
+      if (event !== undefined && about !== "Service" && about !== "endpoint") {
+        recorder.record("Warning", event, subject, `${subject}: ${title}: ${detail}`);
+      }
     },
     serviceProblem(service, { code, detail }, action) {
       const { title } = problemKind(code), about = { kind: "Service", ...splitServiceKey(service), action } as const;
       recorder.record("Warning", reasonOf(code), service, `${title}: ${detail}`, about);
     },
-    packetsFlowAgain(family, afterMs) {
-      const message = `${family}: packets of services flow again, after ${durationText(afterMs)}`;
-      recorder.record("Normal", "PacketsFlowing", family, message);
-    },
+    normal: (reason, subject, message) => recorder.record("Normal", reason, subject, message),
     healthCheckFailed(service, port, why) {
       recorder.record(
         "Warning",

@@ -1,9 +1,9 @@
-import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
 import { logProblem, type Problem, type ProblemBoard, problemKind } from "../core/problems/mod.ts";
 import type { NodeTracker } from "../core/tracking/mod.ts";
+import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
 
 /** Options of `watchNodePresence`. */
-export interface NodePresenceOptions {
+interface NodePresenceOptions {
   readonly nodeName: string;
   readonly node: Pick<NodeTracker, "state" | "hasPodCIDR">;
   /** Whether the first sync waits for a pod CIDR (detectLocalMode NodeCIDR). */
@@ -61,5 +61,6 @@ async function remindOfPodCIDR(options: NodePresenceOptions): Promise<void> {
     problems.report("pod CIDR", [problem], { isLogged: true });
     await sleep(clock, BETWEEN_REMINDERS_MS, signal);
   }
+  logger.solved({ code: problem.code });
   problems.report("pod CIDR", [], { isLogged: true });
 }

@@ -1,41 +1,37 @@
-import { type Clock, FAMILIES } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
-import type { ReportProblems } from "../core/problems/mod.ts";
+import type { PacketFlow } from "../features/mod.ts";
+import { type HttpAnswer, route, type RunningServer, type ServerOptions, startServer } from "../platform/http/mod.ts";
+import { type Clock, FAMILIES } from "../platform/mod.ts";
 
 /** The health of one family. */
-export interface FamilyStatus {
+interface FamilyStatus {
   readonly family: Family;
   /** Wall time of its last successful sync, in milliseconds since 1970; undefined before the first. */
   readonly lastUpdatedMs: number | undefined;
-  /** Whether no update is overdue. */
+  /** Whether no update is overdue, and its last sync has not failed. */
   readonly healthy: boolean;
-  /** The reason why its worker is down; undefined if it is not. */
+  /** The reason why its worker is down or its last sync failed; undefined otherwise. */
   readonly reason: string | undefined;
 }
 
 /** The health of the proxy itself, regardless of its node. */
-export interface ProxyHealthStatus {
+interface ProxyHealthStatus {
+  /** Whether no family has an overdue update. */
   readonly healthy: boolean;
   /**
    * Whether the rules of every family took effect at least once since this process started; families that the host
    * cannot serve do not count.
    */
   readonly inEffect: boolean;
+  /** The error of a family's last sync, until a sync succeeds: the state of the kernel is unknown. Absent if no sync failed. */
+  readonly failure?: string;
   /** The latest of the families' last updates. */
   readonly lastUpdatedMs: number | undefined;
-  /** Whether packets flow, as far as canaries know; absent without a canary. */
+  /** Whether packets flow; absent if unknown. */
   readonly packets?: PacketFlow;
   /** Families that have synced at least once, or whose worker is unable to. */
   readonly families: readonly FamilyStatus[];
-}
-
-/** What the canaries know. */
-export interface PacketFlow {
-  /** False if those of a family have stopped; undefined if a family's canary has not been tried yet. */
-  readonly flow: boolean | undefined;
-  /** Why they have stopped; undefined if they flow or the cause is not known yet. */
-  readonly reason?: string | undefined;
 }
 
 /** Tracks whether the proxy keeps up, and whether load balancers may send traffic to the node. */
@@ -44,12 +40,14 @@ export interface ProxyHealth {
   queuedUpdate(family: Family): void;
   /** Notes that every update of the family is in the kernel. */
   updated(family: Family): void;
+  /** Notes that a sync of the family failed; it counts as a pending update. */
+  failed(family: Family, reason: string): void;
   /**
    * Notes the health of the family's worker. A worker that is down counts as a pending update: the kernel is still
    * correct, but later changes do not take effect.
    */
   workerHealth(family: Family, health: FamilyHealth): void;
-  /** Sets what the family's canary knows; undefined if it has none, as initially. */
+  /** Sets whether the family's packets flow; undefined if unknown, as initially. */
   setPackets(family: Family, packets: PacketFlow | undefined): void;
   /** Sets whether the node is known and stays: neither marked for deletion nor tainted by the autoscaler (KEP-3836). */
   setNodeEligible(eligible: boolean): void;
@@ -59,14 +57,10 @@ export interface ProxyHealth {
 }
 
 /** Options of `createProxyHealth`. */
-export interface ProxyHealthOptions {
+interface ProxyHealthOptions {
   readonly clock: Clock;
   /** The interval of comparisons with the kernel; an update is overdue after twice this time. */
   readonly syncPeriodMs: number;
-  /** Receives overdue changes while they are; each family is a scope. */
-  readonly onProblems?: ReportProblems;
-  /** Ends the reports of overdue changes. */
-  readonly signal?: AbortSignal;
 }
 
 interface FamilyState {
@@ -74,10 +68,9 @@ interface FamilyState {
   /** The time of the oldest pending update, on the monotonic clock; undefined if there is none. */
   pendingSinceMs: number | undefined;
   reason: string | undefined;
+  failure: string | undefined;
   counts: boolean;
   unsupported: boolean;
-  cancelTimer: (() => void) | undefined;
-  isReported: boolean;
 }
 
 /**
@@ -85,16 +78,15 @@ interface FamilyState {
  * its oldest pending update is two sync periods old. A family that has never synced does not count unless its worker is
  * known to be unable to sync.
  */
-export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: ProxyHealthOptions): ProxyHealth {
+export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): ProxyHealth {
   const timeoutMs = 2 * syncPeriodMs;
   const states = new Map<Family, FamilyState>(FAMILIES.map((family) => [family, {
     lastUpdatedMs: undefined,
     pendingSinceMs: undefined,
     reason: undefined,
+    failure: undefined,
     counts: false,
     unsupported: false,
-    cancelTimer: undefined,
-    isReported: false,
   }]));
   const stateOf = (family: Family) => states.get(family)!;
   const packets = new Map<Family, PacketFlow>();
@@ -103,30 +95,15 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
   const isOverdue = ({ pendingSinceMs }: FamilyState) =>
     pendingSinceMs !== undefined && clock.monotonic() - pendingSinceMs >= timeoutMs;
 
-  /** Reports whether the family's changes are overdue, if that has changed. */
-  const report = (family: Family) => {
-    const state = stateOf(family), isProblem = state.counts && isOverdue(state);
-    if (isProblem === state.isReported) return;
-    state.isReported = isProblem;
-    const detail = `the oldest change has waited for more than ${timeoutMs / 1000} s`;
-    onProblems?.(`overdue ${family}`, isProblem ? [{ code: "changes-overdue", subject: family, detail }] : []);
-  };
-
   const queuedUpdate = (family: Family) => {
-    const state = stateOf(family);
-    if (state.pendingSinceMs !== undefined) return;
-    state.pendingSinceMs = clock.monotonic();
-    if (!signal?.aborted) state.cancelTimer = clock.schedule(timeoutMs, () => report(family));
+    stateOf(family).pendingSinceMs ??= clock.monotonic();
   };
-  signal?.addEventListener("abort", () => {
-    for (const { cancelTimer } of states.values()) cancelTimer?.();
-  }, { once: true });
 
   const statusOf = (family: Family, state: FamilyState): FamilyStatus => ({
     family,
     lastUpdatedMs: state.lastUpdatedMs,
-    healthy: !isOverdue(state),
-    reason: state.reason,
+    healthy: !isOverdue(state) && state.failure === undefined,
+    reason: state.reason ?? state.failure,
   });
 
   return {
@@ -135,9 +112,12 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
       const state = stateOf(family);
       state.lastUpdatedMs = clock.now();
       state.pendingSinceMs = undefined;
-      state.cancelTimer?.();
+      state.failure = undefined;
       state.counts = true;
-      report(family);
+    },
+    failed(family, reason) {
+      stateOf(family).failure = reason;
+      queuedUpdate(family);
     },
     workerHealth(family, health) {
       const state = stateOf(family);
@@ -147,7 +127,6 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
       if (health.state !== "restarting" && (health.state !== "unfit" || health.unsupported)) return;
       state.counts = true;
       queuedUpdate(family);
-      report(family);
     },
     setPackets(family, flow) {
       if (flow === undefined) packets.delete(family);
@@ -158,11 +137,14 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
     },
     nodeEligible: () => eligible,
     status() {
-      const families = [...states].filter(([, { counts }]) => counts).map(([family, state]) => statusOf(family, state));
+      const counting = [...states].filter(([, { counts }]) => counts);
+      const families = counting.map(([family, state]) => statusOf(family, state));
+      const { failure } = [...states.values()].find((one) => one.failure !== undefined && !one.unsupported) ?? {};
       const updates = families.flatMap(({ lastUpdatedMs }) => lastUpdatedMs ?? []);
       return {
-        healthy: families.every(({ healthy }) => healthy),
+        healthy: counting.every(([, state]) => !isOverdue(state)),
         inEffect: [...states.values()].every((one) => one.lastUpdatedMs !== undefined || one.unsupported),
+        ...(failure === undefined ? {} : { failure }),
         lastUpdatedMs: updates.length === 0 ? undefined : Math.max(...updates),
         ...(packets.size > 0 ? { packets: worstOf([...packets.values()]) } : {}),
         families,
@@ -171,7 +153,72 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
   };
 }
 
-/** The state of the family that is worst off. */
+/** The state of the family in the worst state. */
 function worstOf(packets: readonly PacketFlow[]): PacketFlow | undefined {
   return packets.find(({ flow }) => flow === false) ?? packets.find(({ flow }) => flow === undefined) ?? packets[0];
+}
+
+/** An endpoint of the health server. */
+export type HealthEndpoint = "healthz" | "readyz" | "livez";
+
+/** Options of `startHealthzServer`. */
+interface HealthzServerOptions extends ServerOptions {
+  readonly health: ProxyHealth;
+  /** Called with every response, for metrics. */
+  readonly onAnswer: (endpoint: HealthEndpoint, code: number) => void;
+}
+
+/** Go's zero time, which kube-proxy reports for a time that is not set. */
+const NEVER = "0001-01-01T00:00:00Z";
+
+/**
+ * Starts the server that load balancers and the kubelet probe. `/readyz` is 503 until the first rules are in effect,
+ * while the proxy is behind, and from a failed sync to the next successful one, so that a rollout stops at a proxy that never
+ * read its source. `/healthz` is the same, and 503 while the node is leaving or a canary does not answer. `/livez` is 503 only
+ * while the proxy is behind (KEP-3836): a restart of the proxy changes nothing about a node or its packets. With `bindAddressHardFail`, rejects if it cannot listen.
+ */
+export function startHealthzServer(options: HealthzServerOptions): Promise<RunningServer> {
+  const { health, clock, onAnswer } = options;
+  const answerAt = (endpoint: HealthEndpoint) => (): HttpAnswer => {
+    const answer = healthAnswer(health, clock, endpoint);
+    onAnswer(endpoint, answer.status);
+    return answer;
+  };
+  const routes = { "/healthz": answerAt("healthz"), "/readyz": answerAt("readyz"), "/livez": answerAt("livez") };
+  return startServer("health", route(routes, "404 page not found\n"), options);
+}
+
+/**
+ * Returns the fields of kube-proxy's health response, in its order. `healthy` describes the proxy without its node;
+ * `lastUpdated` is the current time if the status is 200. A family whose worker is down or whose sync failed also has a `reason`. With a canary,
+ * `packetsFlow` follows, and the `reason` if they do not.
+ */
+function healthAnswer(health: ProxyHealth, clock: Clock, endpoint: HealthEndpoint): HttpAnswer {
+  const isForTraffic = endpoint === "healthz";
+  const status = health.status();
+  const nodeEligible = health.nodeEligible();
+  const healthy = status.healthy && (status.inEffect && status.failure === undefined || endpoint === "livez");
+  const packets = isForTraffic ? status.packets : undefined;
+  const ok = healthy && packets?.flow !== false && (nodeEligible || !isForTraffic);
+  const families = status.families.map(({ family, lastUpdatedMs, healthy, reason }) =>
+    [family, { lastUpdated: timeText(lastUpdatedMs), healthy, reason }] as const
+  );
+  const currentTime = timeText(clock.now());
+  return {
+    status: ok ? 200 : 503,
+    contentType: "application/json",
+    body: JSON.stringify({
+      lastUpdated: ok ? currentTime : timeText(status.lastUpdatedMs),
+      currentTime,
+      nodeEligible: isForTraffic ? nodeEligible : undefined,
+      healthy,
+      packetsFlow: packets?.flow,
+      reason: packets?.reason,
+      status: families.length === 0 ? undefined : Object.fromEntries(families),
+    }),
+  };
+}
+
+function timeText(timeMs: number | undefined): string {
+  return timeMs === undefined ? NEVER : new Date(timeMs).toISOString();
 }

@@ -1,17 +1,14 @@
-import type { Clock, Logger } from "../platform/mod.ts";
 import { type Configuration, documentOf, flagTexts, type GivenFlags, isFeatureEnabled } from "../config/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
-import type { StatusPage } from "./metrics_server.ts";
 import type { ConnectionLimits } from "../platform/http/mod.ts";
-import { startHealthzServer } from "./healthz_server.ts";
-import { listeningProblem } from "./listening_problem.ts";
+import { type Clock, errorText, type Logger } from "../platform/mod.ts";
+import { createSliMetrics } from "./common_metrics.ts";
 import type { Metrics } from "./metrics.ts";
-import { startMetricsServer } from "./metrics_server.ts";
-import type { ProxyHealth } from "./proxy_health.ts";
-import { createSliMetrics } from "./sli_metrics.ts";
+import { startMetricsServer, type StatusPage } from "./metrics_server.ts";
+import { type ProxyHealth, startHealthzServer } from "./proxy_health.ts";
 
 /** Options of `startOperatorServers`. */
-export interface OperatorServersOptions {
+interface OperatorServersOptions {
   readonly configuration: Configuration;
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
@@ -59,4 +56,19 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
       statusPage,
     }),
   ]);
+}
+
+/**
+ * A function that reports that a server (`subject`) cannot listen on its address, with the error of its last try, or that it
+ * listens, with undefined.
+ */
+export function listeningProblem(
+  problems: Pick<ProblemBoard, "report">,
+  subject: string,
+  bindAddress: string | undefined,
+): (error: unknown) => void {
+  return (error) => {
+    const problem = { code: "server-not-listening", subject, detail: `${bindAddress}: ${errorText(error)}` } as const;
+    problems.report(subject, error === undefined ? [] : [problem], { isLogged: true });
+  };
 }

@@ -1,6 +1,5 @@
-import { type Clock, errorText, type Family, type Logger, otherFamily, sameData } from "../platform/mod.ts";
-import type { ReportProblems } from "../core/problems/mod.ts";
 import type { HealthCheck, HealthCheckChanges } from "../core/planning/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import { type ServiceKey, serviceKey } from "../core/tracking/mod.ts";
 import {
   type ConnectionLimits,
@@ -10,6 +9,7 @@ import {
   listenHttp,
   type OpenPort,
 } from "../platform/http/mod.ts";
+import { type Clock, errorText, type Family, type Logger, otherFamily, sameData } from "../platform/mod.ts";
 
 /** Answers on each service's health check node port whether this node has ready endpoints of the service. */
 export interface ServiceHealth {
@@ -25,7 +25,7 @@ export interface ServiceHealth {
 }
 
 /** Options of `createServiceHealth`. */
-export interface ServiceHealthOptions {
+interface ServiceHealthOptions {
   /** Returns the addresses to listen on; undefined or an empty list for every address of the host, as in kube-proxy. */
   readonly addresses: () => readonly string[] | undefined;
   /** Whether the proxy itself keeps up: if not, every answer is 503. */

@@ -1,19 +1,5 @@
 import type { Clock } from "../platform/mod.ts";
-import type { SiteStatus } from "./site_status.ts";
-
-/** A change of one request stream of a source. Plain data. */
-export type LinkEvent =
-  /** A request was answered. */
-  | { readonly type: "answered" }
-  /** An event of the cluster arrived, or the confirmation that there was none. */
-  | { readonly type: "received" }
-  /** A request failed, and is sent again within this time. */
-  | { readonly type: "failed"; readonly error: string; readonly retryInMs: number }
-  /** The stream is no longer used, whether it failed or not. */
-  | { readonly type: "ended" };
-
-/** Reports an event of a stream; `stream` names it within the source (`services`), and `server` the server it goes to. */
-export type ReportLink = (stream: string, server: string, event: LinkEvent) => void;
+import type { ReportLink, SiteStatus } from "../sources/reports/mod.ts";
 
 /** The link to the server that the cluster's state comes from. Times are wall times in milliseconds since 1970. */
 export interface SourceLink {
@@ -30,28 +16,31 @@ export interface SourceLink {
   readonly lastErrorMs: number | undefined;
   /** The latest time of the next attempt; undefined unless disconnected. */
   readonly retryAtMs: number | undefined;
-  /** The time of the kept state that is served instead of the server's; undefined once that has arrived. */
+  /** The time of the cached state that is served; undefined once the server's state has arrived. */
   readonly keptMs?: number;
-  /** The endpoints of the kept state that differ from it, since the container runtime shows other pods; undefined if it is not known. */
+  /** The endpoints that differ from the cached state, because the container runtime has other pods; undefined if unknown. */
   readonly keptEndpoints?: RevisedEndpoints;
-  /** The part of this node in its site; undefined without one. */
+  /** The role of this node in its site; undefined without a site. */
   readonly site?: SiteStatus;
 }
 
-/** The kept endpoints of this node that have been revised. */
-export interface RevisedEndpoints {
-  /** Those with another address. */
+/** The cached endpoints of this node that were revised. */
+interface RevisedEndpoints {
+  /** Endpoints with another address. */
   readonly replaced: number;
-  /** Those whose pod does not run. */
+  /** Endpoints whose pod does not run. */
   readonly leftOut: number;
 }
 
 /** Keeps the state of the link to the source. */
 export interface SourceLinkRecord {
   readonly report: ReportLink;
-  /** A kept state of this time, with these endpoints revised, is served instead of the server's; undefined: no longer. */
+  /**
+   * Notes that a cached state of this time, with these endpoints revised, is served; undefined if the server's state is served
+   * again.
+   */
   serveKept(keptMs: number | undefined, keptEndpoints?: RevisedEndpoints): void;
-  /** This node's part in its site has changed. */
+  /** Notes that this node's role in its site has changed. */
   enterSite(site: SiteStatus): void;
   current(): SourceLink;
 }

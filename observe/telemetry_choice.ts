@@ -1,20 +1,20 @@
-/** What is exported to an OpenTelemetry collector, by the standard environment variables. */
+/** The signals to export to an OpenTelemetry collector, from the standard environment variables. */
 
 /** The kinds of data that can be exported. */
 export type Signal = "metrics" | "traces";
 
-/** What the environment asks to export. */
+/** The exports that the environment requests. */
 export interface TelemetryChoice {
   /** The signals to export, with the URL that each is sent to. */
   readonly endpoints: ReadonlyMap<Signal, URL>;
-  /** Why a signal that the environment asks for is not exported. */
+  /** The reason why a requested signal is not exported. */
   readonly warnings: readonly string[];
 }
 
 /**
  * Reads the environment as OpenTelemetry specifies it, except that nothing is exported unless an endpoint is set
  * (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
- * @param signals those that the program has; all by default
+ * @param signals the signals that the program exports; all by default
  */
 export function telemetryChoice(
   env: (name: string) => string | undefined,
@@ -48,12 +48,12 @@ export function telemetryChoice(
   return { endpoints, warnings };
 }
 
-/** Returns a URL without what may be secret. */
+/** Returns a URL without parts that may be secret. */
 export function shownUrl({ origin, pathname }: URL): string {
   return origin + pathname;
 }
 
-/** The path is appended to the endpoint of all signals; that of one signal is used as it is. */
+/** A path is appended to the endpoint for all signals; the endpoint of a single signal is used as it is. */
 function urlOf(signal: Signal, { variable, value }: { readonly variable: string; readonly value: string }): URL | null {
   return variable === "OTEL_EXPORTER_OTLP_ENDPOINT"
     ? URL.parse(`v1/${signal}`, value.endsWith("/") ? value : `${value}/`)

@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import { joinFlat } from "./compact.ts";
+import { joinFlat } from "./data.ts";
 
 /** An IP family, by the name Kubernetes gives it. */
 export type Family = "IPv4" | "IPv6";
@@ -25,6 +25,25 @@ export function hostPrefix(address: string): string {
 /** Whether a canonical address is in 127.0.0.0/8 or is ::1. */
 export function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "::1";
+}
+
+const SPECIAL = /^(?:(0\.0\.0\.0|::)$|(127\.|::1$)|(?:169\.254\.|fe[89ab][0-9a-f]:)|(224\.0\.0\.|ff[0-9a-f]2:))/;
+
+/**
+ * Returns why a canonical address cannot be an endpoint's, by the rules of Kubernetes' ValidateNonSpecialIP; undefined if it
+ * can.
+ */
+export function specialRange(address: string): string | undefined {
+  const found = SPECIAL.exec(address);
+  if (found === null) return undefined;
+  const [, unspecified, loopback, multicast] = found;
+  return unspecified
+    ? "unspecified"
+    : loopback
+    ? "a loopback address"
+    : multicast
+    ? "link-local multicast"
+    : "link-local";
 }
 
 const IPV4 = /^(\d{1,10})\.(\d{1,10})\.(\d{1,10})\.(\d{1,10})$/;

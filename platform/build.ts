@@ -4,7 +4,13 @@
 export const VERSION = "0.2.0";
 
 /** The Kubernetes release whose kube-proxy this version behaves like. */
-export const KUBERNETES_VERSION = "v1.36.2";
+export const KUBERNETES_VERSION = "v1.37.2";
+
+/** Address of the repository. `compile.sh` writes `REPOSITORY_URL` here if that is set. */
+const REPOSITORY = "https://sluice.example/sluice";
+
+/** Address of the folder with this version's documentation. */
+export const DOCUMENTATION = `${REPOSITORY}/blob/v${VERSION}/docs`;
 
 /** Shipped files by name, as paths in the source tree; `compile.sh` puts them next to the code in the executable. */
 const SHIPPED = {

@@ -6,9 +6,9 @@ import { errorText, type Logger } from "./log.ts";
 /** Change notifications for one folder at a time. */
 export interface Changes {
   /**
-   * Resolves when something may have changed, with the names of the files known to be touched: after a quiet period
-   * following the last event, so that a file is not read half-written, or when the poll interval has passed. Resolves at
-   * once if that happened since the last call, or if the signal is aborted.
+   * Resolves when something may have changed, with the names of the files known to be touched: after a quiet period following
+   * the last event, so that no half-written file is read, or after the poll interval. Resolves at once if that happened since
+   * the last call, or if the signal is aborted.
    */
   next(): Promise<ReadonlySet<string>>;
   /**

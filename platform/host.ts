@@ -1,4 +1,4 @@
-/** Properties of this host and of the environment of this process. */
+/** Properties of this host and of the environment of this process, and the seam for running programs. */
 import { cpus } from "node:os";
 
 /**
@@ -31,3 +31,26 @@ export function networkNamespace(): string | undefined {
     return undefined;
   }
 }
+
+/** One run of a credential plugin or hook, which an isolate that may not start programs asks for. */
+export interface ProgramCall {
+  /** Name on the PATH, or path. */
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Added to the environment. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Its standard input; none if undefined. */
+  readonly stdin?: string;
+  /** The program is killed after this time. */
+  readonly timeoutMs: number;
+}
+
+/** Result of a program that exited. */
+export interface ProgramResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program. Rejects if it cannot be started or was killed. */
+export type RunProgram = (call: ProgramCall) => Promise<ProgramResult>;

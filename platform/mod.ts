@@ -1,30 +1,25 @@
 /**
  * General-purpose utilities without knowledge of Sluice: clock, log, addresses, retries, abort signals, folder watches.
  *
- *   clock.ts           time and timers
- *   log.ts             structured logger
- *   read_up_to.ts      reads until a length or the end
- *   repeats.ts         rate limit for repeated log lines
+ *   clock.ts           time, timers and abort signals
+ *   log.ts             structured logger, and its rate limit for repetitions
  *   retry.ts           backoff and retry
- *   abort.ts           combined abort signals
  *   address.ts         IP addresses, prefixes and families
- *   host.ts            cores, search path and network namespace
+ *   host.ts            cores, search path, network namespace, and programs run for an isolate
  *   build.ts           version, build and shipped files
- *   output.ts          standard output and standard error
- *   terminal.ts        full-screen terminal output
+ *   output.ts          standard output and standard error, full-screen output
+ *   topic.ts           events between parts
  *   text.ts            numbers for people
- *   compact.ts         compact lists and strings
- *   same_data.ts       deep equality of plain data
  *   folder_changes.ts  watches a folder
- *   run_program.ts     runs a credential plugin
  *   tcp_probe.ts       tries a TCP connection
  *   yaml.ts            loads package yaml on first use
  *   yaml_package.ts    the parts of package yaml in use
+ *   data.ts            equality, compact copies and bounded reads of plain data
  *
  * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files, addresses
  * that are probed.
  */
-export { abortedBy, unlessAborted } from "./abort.ts";
+export { abortedBy, type Clock, sleep, startTurn, systemClock, unlessAborted } from "./clock.ts";
 export {
   addressBytes,
   addressOfBytes,
@@ -38,29 +33,27 @@ export {
   joinHostPort,
   otherFamily,
   prefixContains,
+  specialRange,
   splitHostPort,
 } from "./address.ts";
-export { KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
-export { type Clock, sleep, startTurn, systemClock } from "./clock.ts";
-export { compact, joinFlat } from "./compact.ts";
+export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
+export { compact, joinFlat, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";
-export { machineCores, networkNamespace, searchPath } from "./host.ts";
+export { machineCores, networkNamespace, type ProgramResult, type RunProgram, searchPath } from "./host.ts";
 export {
   createLogger,
   errorText,
   type Fields,
   type Level,
   levelOfVerbosity,
+  type LimitedLogger,
+  limitRepeats,
   type Logger,
   silentLogger,
 } from "./log.ts";
-export { writeToStderr, writeToStdout } from "./output.ts";
-export { readUpTo } from "./read_up_to.ts";
-export { type LimitedLogger, limitRepeats } from "./repeats.ts";
+export { isInteractive, openScreen, writeToStderr, writeToStdout } from "./output.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
-export type { ProgramResult, RunProgram } from "./run_program.ts";
-export { sameData } from "./same_data.ts";
 export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
-export { isInteractive, openScreen } from "./terminal.ts";
-export { countLines, countText, durationText, megabytesText, plural, rateText, timeOfDay } from "./text.ts";
+export { createTopic, type Topic } from "./topic.ts";
+export { countLines, countText, durationText, megabytesText, plural, printable, rateText, timeOfDay } from "./text.ts";
 export { loadYaml, type Yaml } from "./yaml.ts";

@@ -1,3 +1,5 @@
+/** Standard output and standard error, and full-screen terminal output. */
+
 const encoder = new TextEncoder();
 
 /** Writes to standard error synchronously, so that nothing is lost when the process exits. */
@@ -17,4 +19,63 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
   } catch {
     // A write error (closed pipe, full disk) must not stop the proxy.
   }
+}
+
+/** Size of a terminal in characters. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** A terminal in full-screen mode. */
+export interface Screen {
+  size(): TerminalSize;
+  /** Replaces the content of the screen with these lines. */
+  draw(lines: readonly string[]): void;
+  /** Restores the terminal. */
+  leave(): void;
+}
+
+/** Callbacks for terminal events. */
+export interface ScreenListener {
+  /** A character, or the sequence of a key that has none (`\x1b[A` for ↑). */
+  onKey(key: string): void;
+  onResize(): void;
+}
+
+// deno-lint-ignore no-control-regex -- keys without a character send an escape sequence
+const KEY = /\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|[^]/gu;
+const ENTER = "\x1b[?1049h\x1b[?25l", LEAVE = "\x1b[?25h\x1b[?1049l";
+
+/** Whether standard input and output are both a terminal. */
+export function isInteractive(): boolean {
+  return Deno.stdin.isTerminal() && Deno.stdout.isTerminal();
+}
+
+/** Switches the terminal to full-screen mode. Keys arrive one at a time, including Ctrl-C (`\x03`). */
+export function openScreen(print: (text: string) => void, listener: ScreenListener): Screen {
+  Deno.stdin.setRaw(true);
+  Deno.addSignalListener("SIGWINCH", listener.onResize);
+  print(ENTER);
+  let left = false;
+  const readKeys = async () => {
+    const chunk = new Uint8Array(64);
+    for (let length; !left && (length = await Deno.stdin.read(chunk)) !== null;) {
+      for (const [key] of new TextDecoder().decode(chunk.subarray(0, length)).matchAll(KEY)) listener.onKey(key);
+    }
+    // The terminal was closed.
+    if (!left) listener.onKey("\x04");
+  };
+  readKeys().catch(() => listener.onKey("\x04"));
+  return {
+    size: () => Deno.consoleSize(),
+    draw: (lines) => print(`\x1b[H${lines.map((line) => `${line}\x1b[K`).join("\r\n")}\x1b[J`),
+    leave() {
+      if (left) return;
+      left = true;
+      Deno.removeSignalListener("SIGWINCH", listener.onResize);
+      print(LEAVE);
+      Deno.stdin.setRaw(false);
+    },
+  };
 }

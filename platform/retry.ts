@@ -6,8 +6,6 @@ export interface BackoffOptions {
   readonly firstMs: number;
   /** Maximum delay. */
   readonly longestMs: number;
-  /** Growth factor per attempt; 2 by default. */
-  readonly factor?: number;
   /** Random share of a delay, 0 to 1, so that nodes do not retry in lockstep; 0.5 by default. */
   readonly jitter?: number;
   /** Returns a number in [0, 1); Math.random by default. */
@@ -22,14 +20,14 @@ export interface Backoff {
   reset(): void;
 }
 
-/** Creates an exponential backoff with jitter. */
+/** Creates an exponential backoff with jitter: each delay is twice the one before. */
 export function createBackoff(options: BackoffOptions): Backoff {
-  const { firstMs, longestMs, factor = 2, jitter = 0.5, random = Math.random } = options;
+  const { firstMs, longestMs, jitter = 0.5, random = Math.random } = options;
   let currentMs = firstMs;
   return {
     nextMs() {
       const waitMs = currentMs * (1 - jitter + jitter * random());
-      currentMs = Math.min(longestMs, currentMs * factor);
+      currentMs = Math.min(longestMs, currentMs * 2);
       return waitMs;
     },
     reset() {

@@ -56,3 +56,11 @@ export function countLines(text: string): number {
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++;
   return count;
 }
+
+/**
+ * Replaces control characters in a line, except tabs, and characters that change the direction of text, with spaces: foreign
+ * data, such as the annotation of a Service, must not control the terminal.
+ */
+export function printable(line: string): string {
+  return line.replace(/(?!\t)[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
+}

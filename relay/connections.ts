@@ -1,18 +1,18 @@
 /** TCP connections: from a client to an endpoint and back. */
-import type { Socket } from "node:net";
 import type { Clock, Logger } from "../platform/mod.ts";
 import type { RelayLimits } from "./contract.ts";
-import { dial, type Dialed } from "./dial.ts";
-import type { Counters } from "./figures.ts";
+import type { Chooser, FailedDials, Target } from "./target.ts";
+import type { Counters, RelayTraffic } from "./figures.ts";
 import type { FileWatch } from "./file_watch.ts";
 import type { RelayNetwork } from "./network.ts";
-import type { Chooser, Target } from "./target.ts";
-import type { RelayTraffic } from "./traffic.ts";
+import type { Socket } from "node:net";
 
 /** Inputs of `createConnections`. */
 export interface ConnectionsOptions {
   readonly network: RelayNetwork;
   readonly chooser: Chooser;
+  /** Receives how endpoints answer. */
+  readonly failed: Pick<FailedDials, "add" | "forget">;
   readonly limits: RelayLimits;
   readonly counters: Counters;
   readonly traffic: Pick<RelayTraffic, "begin">;
@@ -32,7 +32,7 @@ export interface Connections {
   resetAll(): void;
 }
 
-/** One connection: the client's socket, and what was connected to it. */
+/** One connection: the client's socket and the socket to its endpoint. */
 interface Connection {
   readonly client: Socket;
   server: Socket | undefined;
@@ -43,7 +43,7 @@ interface Connection {
 
 /** Creates an empty set of connections. */
 export function createConnections(options: ConnectionsOptions): Connections {
-  const { network, chooser, limits, counters, traffic, clock, logger, files } = options;
+  const { network, chooser, failed, limits, counters, traffic, clock, logger, files } = options;
   const open = new Set<Connection>();
   let onDrained = () => {};
 
@@ -92,9 +92,11 @@ export function createConnections(options: ConnectionsOptions): Connections {
         clock,
         limits,
         onFailover: () => counters.failovers++,
+        onLate: failed.add,
         onError: files.note,
         onSettled(dialed) {
           if (dialed !== undefined) {
+            failed.forget(dialed.endpoint);
             chooser.chosen(target, address, dialed.endpoint);
             return join(connection, dialed, target);
           }
@@ -114,7 +116,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
   };
 }
 
-/** Ends both sides with a reset, so that neither takes what it received for everything. */
+/** Ends both sides with a reset, so that neither takes a partial transfer for a complete one. */
 function reset({ client, server, cancelDial }: Connection): void {
   cancelDial();
   client.resetAndDestroy();
@@ -122,8 +124,8 @@ function reset({ client, server, cancelDial }: Connection): void {
 }
 
 /**
- * Copies one direction. A receiver that does not keep up stops the sender: each direction holds one read and what the
- * receiver's kernel has not taken. The end is passed on alone; the other direction stays open.
+ * Copies one direction, with backpressure: each direction buffers one read and the data that the receiver's kernel has not
+ * accepted. An end closes only this direction.
  */
 function pump(from: Socket, to: Socket, count: (bytes: number) => void): void {
   from.on("data", (chunk: Uint8Array) => {
@@ -133,4 +135,91 @@ function pump(from: Socket, to: Socket, count: (bytes: number) => void): void {
   to.on("drain", () => from.resume());
   from.on("end", () => to.end());
   from.resume();
+}
+
+/** Inputs of `dial`. */
+interface DialOptions {
+  readonly network: Pick<RelayNetwork, "connectTcp">;
+  readonly clock: Clock;
+  readonly limits: Pick<RelayLimits, "headStartMs" | "connectMs">;
+  /** Called when another endpoint is tried because one refused, failed or did not answer within its head start. */
+  readonly onFailover: () => void;
+  /** Called when an endpoint refused, failed or did not answer within its head start; it may still accept. */
+  readonly onLate: (endpoint: string) => void;
+  /** Called with the error of each attempt that failed. */
+  readonly onError: (error: unknown) => void;
+  /** Called once: with the connection, or with undefined when all endpoints have failed or on timeout. */
+  readonly onSettled: (dialed: Dialed | undefined) => void;
+}
+
+/** A connection to an endpoint. */
+export interface Dialed {
+  readonly socket: Socket;
+  readonly endpoint: string;
+}
+
+/** Attempts of one connection that run at the same time; a further one replaces the oldest. */
+const MAX_ATTEMPTS = 4;
+
+/**
+ * Connects to the first of `candidates`. Each has a head start before the next is tried as well; if it fails, the next is
+ * tried at once. The first that accepts wins, the others are closed. Returns a function that cancels all attempts without
+ * a call of `onSettled`.
+ */
+export function dial(candidates: Iterator<string, void, void>, options: DialOptions): () => void {
+  const { network, clock, limits, onFailover, onLate, onError, onSettled } = options;
+  const attempts = new Set<Socket>();
+  let cancelHeadStart = () => {};
+  const drop = (socket: Socket) => {
+    attempts.delete(socket);
+    socket.destroy();
+  };
+  const cancel = () => {
+    cancelHeadStart();
+    cancelTimeout();
+    attempts.forEach(drop);
+  };
+  const giveUp = () => {
+    cancel();
+    onSettled(undefined);
+  };
+  const attempt = (endpoint: string) => {
+    const socket = network.connectTcp(endpoint);
+    attempts.add(socket);
+    socket.once("connect", () => {
+      if (!attempts.delete(socket)) return;
+      cancel();
+      onSettled({ socket, endpoint });
+    });
+    // Stays for the lifetime of the socket: errors after the last attempt are ignored.
+    socket.on("error", (error) => {
+      if (!attempts.delete(socket)) return;
+      onError(error);
+      onLate(endpoint);
+      tryNext();
+    });
+  };
+  const tryNext = () => {
+    cancelHeadStart();
+    const next = candidates.next();
+    if (next.done) {
+      if (attempts.size === 0) giveUp();
+      return;
+    }
+    onFailover();
+    if (attempts.size === MAX_ATTEMPTS) drop(attempts.values().next().value!);
+    start(next.value);
+  };
+  const start = (endpoint: string) => {
+    attempt(endpoint);
+    cancelHeadStart = clock.schedule(limits.headStartMs, () => {
+      onLate(endpoint);
+      tryNext();
+    });
+  };
+  const cancelTimeout = clock.schedule(limits.connectMs, giveUp);
+  const first = candidates.next();
+  if (first.done) giveUp();
+  else start(first.value);
+  return cancel;
 }

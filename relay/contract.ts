@@ -1,4 +1,12 @@
-import type { Family, FamilyDelta, Protocol, ServicePortKey, SyncProblem, TrafficReading } from "../core/model/mod.ts";
+import type {
+  Family,
+  FamilyDelta,
+  PortRange,
+  Protocol,
+  ServicePortKey,
+  SyncProblem,
+  TrafficReading,
+} from "../core/model/mod.ts";
 import type { Clock, Logger } from "../platform/mod.ts";
 import type { RelayNetwork } from "./network.ts";
 
@@ -28,7 +36,7 @@ export interface Relay {
    * endpoints at once; existing ones stay. Calls run one after the other.
    */
   apply(delta: FamilyDelta): Promise<RelayUpdate>;
-  /** The figures since the start. */
+  /** The metrics since the start. */
   figures(): RelayFigures;
   /**
    * Returns the connections, and the bytes of their payload, since the last call; undefined if the settings do not ask for
@@ -73,13 +81,15 @@ export interface RelayLimits {
   readonly connections: number;
   /** UDP flows; each takes one file. The flow that is idle for longest makes room for a new one. */
   readonly udpFlows: number;
-  /** Clients whose endpoint is remembered for session affinity, once per service port; the oldest makes room. */
+  /** Session affinity entries, one per client and service port; the oldest one is evicted. */
   readonly affinityClients: number;
   /** The time an endpoint has to accept a connection before the next one is tried as well. */
   readonly headStartMs: number;
-  /** The time after which a connection is given up if no endpoint has accepted it. */
+  /** The time after which a connection fails if no endpoint has accepted it. */
   readonly connectMs: number;
-  /** The time after which an idle UDP flow is closed, unless it is a stream. */
+  /** The idle time after which a UDP flow with only one datagram and its answer is closed. */
+  readonly udpAnsweredIdleMs: number;
+  /** The time after which any other idle UDP flow is closed, unless it is a stream. */
   readonly udpIdleMs: number;
   /** The time after which an idle UDP stream is closed: a flow that was answered and lasts longer than 2 s. */
   readonly udpStreamIdleMs: number;
@@ -105,6 +115,8 @@ export type RelayPlacement =
 export interface RelayOptions {
   readonly family: Family;
   readonly placement: RelayPlacement;
+  /** The ports of a relay with placement `redirect`; any free one by default. */
+  readonly ports?: PortRange | undefined;
   readonly limits: RelayLimits;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -114,4 +126,33 @@ export interface RelayOptions {
   readonly mayConnect?: (endpoint: string, protocol: Protocol) => boolean;
   /** Returns a number in [0, 1), Math.random by default. */
   readonly random?: () => number;
+}
+
+/** Files that the relay leaves to the rest of the process: API connections, servers, tools. */
+const RESERVED_FILES = 512;
+/** A connection of a client and one to its endpoint. */
+const FILES_PER_CONNECTION = 2;
+
+/**
+ * Returns the default limits for a process that may open `files` files, of which this relay gets `share` (0 to 1). Half of
+ * them are for connections, an eighth for UDP flows, and the rest for listeners.
+ *
+ * kube-proxy's userspace mode closed UDP flows after 250 ms without traffic (`--udp-timeout`), which loses slow answers. A
+ * resolver waits 5 s for an answer, so the timeout of a question is 10 s, and one second once it is answered. Streams have the
+ * timeout of the kernel's connection tracking (nf_conntrack_udp_timeout_stream).
+ */
+export function defaultRelayLimits(files: number, share = 0.5): RelayLimits {
+  const own = Math.max(64, Math.floor((files - RESERVED_FILES) * share));
+  return {
+    connections: Math.floor(own / 2 / FILES_PER_CONNECTION),
+    udpFlows: Math.floor(own / 8),
+    affinityClients: 50_000,
+    headStartMs: 250,
+    connectMs: 10_000,
+    udpAnsweredIdleMs: 1000,
+    udpIdleMs: 10_000,
+    udpStreamIdleMs: 120_000,
+    drainMs: 5_000,
+    stopMs: 5_000,
+  };
 }

@@ -1,9 +1,10 @@
 import type { RelayFigures } from "./contract.ts";
+import type { ServicePortKey, TrafficReading } from "../core/model/mod.ts";
 
-/** The figures while they are counted. */
+/** The metrics while they are counted. */
 export type Counters = { -readonly [Name in keyof RelayFigures]: number };
 
-/** Returns figures of a relay that has done nothing. */
+/** Returns the metrics of a relay that has done nothing. */
 export function createCounters(): Counters {
   return {
     connectionsOpen: 0,
@@ -20,5 +21,66 @@ export function createCounters(): Counters {
     datagramsToClients: 0,
     datagramsDropped: 0,
     listeners: 0,
+  };
+}
+
+/** Counts the relay's traffic by service port and endpoint, while counting is requested. */
+export interface RelayTraffic {
+  /** Starts or stops counting. */
+  follow(isCounting: boolean): void;
+  /**
+   * Counts a connection or a UDP flow to an endpoint. Returns a function that counts bytes of its payload; undefined if
+   * nothing is counted.
+   */
+  begin(port: ServicePortKey, endpoint: string): CountBytes | undefined;
+  /** Returns the counts since the last call; undefined if nothing is counted. */
+  take(): TrafficReading | undefined;
+}
+
+/** Counts bytes of a connection, of both directions. */
+export type CountBytes = (bytes: number) => void;
+
+interface Counts {
+  connections: number;
+  bytes: number;
+}
+
+/** Creates counts; counting is off at first. */
+export function createRelayTraffic(): RelayTraffic {
+  const ports = new Map<ServicePortKey, Map<string, Counts>>();
+  let counting = false;
+  const countsOf = (port: ServicePortKey, endpoint: string): Counts => {
+    let endpoints = ports.get(port);
+    if (endpoints === undefined) ports.set(port, endpoints = new Map());
+    let counts = endpoints.get(endpoint);
+    if (counts === undefined) endpoints.set(endpoint, counts = { connections: 0, bytes: 0 });
+    return counts;
+  };
+  return {
+    follow(isCounting) {
+      counting = isCounting;
+      if (!counting) ports.clear();
+    },
+    begin(port, endpoint) {
+      if (!counting) return undefined;
+      countsOf(port, endpoint).connections++;
+      return (bytes) => {
+        if (counting) countsOf(port, endpoint).bytes += bytes;
+      };
+    },
+    take() {
+      if (!counting) return undefined;
+      const rows = [...ports].flatMap(([port, endpoints]) =>
+        [...endpoints].map(([endpoint, counts]) => ({ port, endpoint, counts }))
+      );
+      ports.clear();
+      return {
+        durationMs: 0,
+        ports: rows.map(({ port }) => port),
+        endpoints: rows.map(({ endpoint }) => endpoint),
+        counts: Float64Array.from(rows.flatMap(({ counts: { connections, bytes } }) => [connections, 0, bytes])),
+        failures: [],
+      };
+    },
   };
 }

@@ -1,37 +1,34 @@
-/** Finds out that the process has run out of files, and when it has some again. */
+/** Detects that the process has run out of file descriptors, and when some are available again. */
 import { type Clock, errorText } from "../platform/mod.ts";
 
-/** Inputs of `createFileWatch`. */
-export interface FileWatchOptions {
-  readonly clock: Clock;
-  /** Opens a file and closes it. Throws if there is none left. */
-  readonly probe: () => void;
-  /** Called once files are available again. */
-  readonly onRecovered: () => void;
-}
-
-/** Watches for a lack of files. */
+/** Detects a lack of file descriptors. */
 export interface FileWatch {
-  /** Takes an error of the system, which may be a lack of files. */
+  /** Handles an error of a system call, which may be a lack of descriptors. */
   note(error: unknown): void;
-  /** Says that files were opened: whether some are left is tried out soon. */
+  /** Notes that files were opened, and schedules a check for available descriptors. */
   touch(): void;
   stop(): void;
 }
 
-/** The wait before files are tried out. */
+/** The delay before the check. */
 const PROBE_MS = 1000;
 
-/** Whether the error of a system call is a lack of files, of the process or of the system. */
+/** Whether a system call failed because the process or the system has no descriptors left. */
 export function isOutOfFiles(error: unknown): boolean {
   return /EMFILE|ENFILE|too many open files/i.test(errorText(error));
 }
 
 /**
- * Creates a watch without a timer. An accept that fails for lack of files stops a server of `node:net` for good, without
- * an error (Deno 2.7 and 2.9), so the lack has to be noticed elsewhere.
+ * Creates a watch without a timer. An accept that fails for lack of descriptors stops a `node:net` server permanently, without
+ * an error (Deno 2.7 and 2.9), so the lack must be detected here.
  */
-export function createFileWatch({ clock, probe, onRecovered }: FileWatchOptions): FileWatch {
+export function createFileWatch({ clock, probe, onRecovered }: {
+  readonly clock: Clock;
+  /** Opens and closes a file. Throws if no descriptor is available. */
+  readonly probe: () => void;
+  /** Called once descriptors are available again. */
+  readonly onRecovered: () => void;
+}): FileWatch {
   let isExhausted = false;
   let cancel: (() => void) | undefined;
   const tryOut = () => {

@@ -1,9 +1,16 @@
-/** The listeners of service ports: opens what a service port needs, and closes it once the service port is gone. */
-import { type ServicePort, type ServicePortKey, servicePortKey, type SyncProblem } from "../core/model/mod.ts";
-import type { Clock, Family } from "../platform/mod.ts";
+/** The listeners of service ports: opens the listeners that a service port needs, and closes them once it is deleted. */
+import {
+  frontendsOf,
+  type PortRange,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+  type SyncProblem,
+} from "../core/model/mod.ts";
+import { type Clock, errorText, type Family, familyOf, joinHostPort } from "../platform/mod.ts";
 import type { RelayLimits, RelayListeners, RelayPlacement } from "./contract.ts";
 import type { Counters } from "./figures.ts";
-import { type Place, placeName, placesOf, whyClosed } from "./places.ts";
+import { isOutOfFiles } from "./file_watch.ts";
 import type { EndpointList, Target } from "./target.ts";
 
 /** An open listener. */
@@ -25,11 +32,11 @@ export interface ListenersOptions {
 
 /** The listeners of all service ports. */
 export interface Listeners {
-  /** Gives a service port its new state: open listeners use it at once, `openMissing` opens those that it lacks. */
+  /** Gives a service port its new state: open listeners use it at once, `openMissing` opens missing ones. */
   assign(servicePort: ServicePort): void;
-  /** Forgets a service port. Its listeners on free ports serve its last state for `drainMs`, unless it comes back. */
+  /** Removes a service port. Its listeners on free ports serve its last state for `drainMs`, unless it is added again. */
   delete(key: ServicePortKey): void;
-  /** Opens all missing listeners, including those that failed before. */
+  /** Opens all missing listeners, including listeners that failed before. */
   openMissing(): Promise<void>;
   /** Closes all TCP listeners and opens them again on the same ports, since they may have stopped accepting. */
   renew(): Promise<void>;
@@ -180,4 +187,85 @@ function missingOf({ open }: Served, places: readonly Place[]): readonly Place[]
 
 function portsOf({ open }: Served): RelayListeners {
   return Object.fromEntries([...open.values()].map(({ place, listener }) => [place.list, listener.port]));
+}
+
+/** Picks ports from a range. */
+export interface PortChoice {
+  /**
+   * Opens the first free port of the range, starting at one that depends on the name: after a restart, a listener gets the same
+   * port again, to which old rules still send its traffic. Rejects with the error of `open`, or if no port is free.
+   */
+  open<Result>(name: string, open: (port: number) => Promise<Result>): Promise<Result>;
+}
+
+/** The time for which a full range is not searched again. */
+const FULL_MS = 5000;
+
+/** Creates the choice of a range for one protocol. */
+export function createPortChoice({ first, last }: PortRange, clock: Clock): PortChoice {
+  const size = last - first + 1;
+  let fullUntilMs = -Infinity;
+  return {
+    async open(name, open) {
+      const start = numberOf(name);
+      for (let i = 0; i < size && clock.monotonic() >= fullUntilMs; i++) {
+        try {
+          return await open(first + (start + i) % size);
+        } catch (error) {
+          if (!isPortTaken(error)) throw error;
+        }
+      }
+      if (clock.monotonic() >= fullUntilMs) fullUntilMs = clock.monotonic() + FULL_MS;
+      throw new Error(`no port of portRange ${first}-${last} is free (widen it)`);
+    },
+  };
+}
+
+/** A number that depends on every character of a text. */
+function numberOf(text: string): number {
+  let number = 0;
+  for (let i = 0; i < text.length; i++) number = Math.imul(number, 31) + text.charCodeAt(i) >>> 0;
+  return number;
+}
+
+/** A place where a service port listens; port 0 stands for a free one. */
+interface Place {
+  readonly list: EndpointList;
+  readonly address: string;
+  readonly port: number;
+}
+
+/** The places of a service port: one for each list of endpoints that a frontend uses, or its node port. */
+export function placesOf(servicePort: ServicePort, family: Family, placement: RelayPlacement): Place[] {
+  const { protocol, nodePort } = servicePort;
+  if (protocol === "sctp") return [];
+  if (placement.by === "localhost-node-ports") {
+    if (nodePort === 0) return [];
+    return placement.addresses.filter((address) => familyOf(address) === family)
+      .map((address) => ({ list: "cluster", address, port: nodePort }));
+  }
+  const frontends = frontendsOf(servicePort);
+  const uses = (list: EndpointList) => frontends.some((one) => one.verdict === list || one.ownVerdict === list);
+  const address = protocol === "udp" ? placement.udpAddress : family === "IPv4" ? "0.0.0.0" : "::";
+  return (["cluster", "local"] as const).filter(uses).map((list) => ({ list, address, port: 0 }));
+}
+
+/** A name of a place that is unique within its service port. */
+function placeName({ list, address, port }: Place): string {
+  return `${list} ${joinHostPort(address, port)}`;
+}
+
+/** Whether a system call failed because another socket has the port. */
+function isPortTaken(error: unknown): boolean {
+  return /EADDRINUSE|address (already )?in use/i.test(errorText(error));
+}
+
+/** The reason why a place cannot be opened, and the fix. */
+export function whyClosed({ address, port }: Place, error: unknown): string {
+  const where = `cannot listen on ${joinHostPort(address, port)}`;
+  if (isOutOfFiles(error)) return `${where}: too many open files (raise LimitNOFILE)`;
+  if (!isPortTaken(error)) return `${where}: ${errorText(error)}`;
+  return port === 0
+    ? `${where}: no free port (widen net.ipv4.ip_local_port_range)`
+    : `${where}: another program uses the port`;
 }

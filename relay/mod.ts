@@ -2,37 +2,115 @@
  * The data path of userspace mode: listens for redirected connections and carries TCP and UDP to endpoints. It has no
  * rules: backends redirect to its ports. It serves node ports on loopback addresses the same way, without a rule.
  *
- *   contract.ts          the relay's interface, limits and figures
- *   limits.ts            the default limits
- *   relay.ts             applies deltas
- *   listeners.ts         the listeners of service ports
- *   places.ts            where a service port listens, and why that can fail
- *   target.ts            the endpoints behind a listener, and the choice among them
- *   affinity.ts          the endpoints of clients with session affinity
- *   connections.ts       TCP connections
- *   dial.ts              connects to the first endpoint that accepts
- *   udp_flows.ts         UDP flows
- *   idle_flows.ts        the end of idle flows
- *   datagram_buffers.ts  buffers for datagrams
- *   file_watch.ts        a lack of files
- *   figures.ts           the counters
- *   traffic.ts           counts by service port and endpoint, for traffic metrics
- *   network.ts           the sockets of the system
+ *   contract.ts     the relay's interface, its limits and their defaults
+ *   listeners.ts    the listeners of service ports: where each listens, and why that can fail
+ *   target.ts       the endpoints behind a listener, and the choice among them: session affinity, endpoints that failed
+ *   connections.ts  TCP connections, to the first endpoint that accepts
+ *   udp_flows.ts    UDP flows, until they are idle
+ *   file_watch.ts   a lack of files
+ *   figures.ts      the counters, and counts by service port and endpoint for traffic metrics
+ *   network.ts      the sockets of the system
  *
  * A redirected client can also connect to a relay's port directly, past the checks of the rules (source ranges): a backend
  * that redirects must drop what arrives at these ports without having been redirected.
  *
- * In: deltas, connections, datagrams. Out: ports, problems, figures. May touch: the network.
+ * In: deltas, connections, datagrams. Out: ports, problems, metrics. May touch: the network.
  */
-export type {
-  Relay,
-  RelayFigures,
-  RelayLimits,
-  RelayListeners,
-  RelayOptions,
-  RelayPlacement,
-  RelayUpdate,
+import { type FamilyDelta, type Protocol, type ServicePortKey, servicePortKey } from "../core/model/mod.ts";
+import { limitRepeats, sleep } from "../platform/mod.ts";
+import { createAffinityTable, createChooser, createFailedDials } from "./target.ts";
+import { createConnections } from "./connections.ts";
+import type { Relay, RelayOptions, RelayUpdate } from "./contract.ts";
+import { createCounters, createRelayTraffic } from "./figures.ts";
+import { createFileWatch } from "./file_watch.ts";
+import { createListeners, createPortChoice, type PortChoice } from "./listeners.ts";
+import { systemNetwork } from "./network.ts";
+import { createUdpFlows } from "./udp_flows.ts";
+export {
+  defaultRelayLimits,
+  type Relay,
+  type RelayFigures,
+  type RelayLimits,
+  type RelayListeners,
+  type RelayOptions,
+  type RelayPlacement,
+  type RelayUpdate,
 } from "./contract.ts";
-export { defaultRelayLimits } from "./limits.ts";
 export type { DatagramSocket, RelayNetwork, TcpListening } from "./network.ts";
-export { createRelay } from "./relay.ts";
+
+/** Creates a relay without listeners. */
+export function createRelay(options: RelayOptions): Relay {
+  const { family, placement, limits, clock, network = systemNetwork, random = Math.random } = options;
+  const logger = limitRepeats(options.logger, clock);
+  const counters = createCounters();
+  const traffic = createRelayTraffic();
+  const affinity = createAffinityTable(clock, limits.affinityClients);
+  const failed = createFailedDials(clock);
+  const chooser = createChooser({ affinity, failed, random, mayConnect: options.mayConnect });
+  const files = createFileWatch({
+    clock,
+    probe: () => network.bindUdp(family === "IPv4" ? "0.0.0.0" : "::", 0).close(),
+    onRecovered() {
+      logger.warn("too many files were open: opening all listeners again");
+      void inTurn(() => listeners.renew());
+    },
+  });
+  const connections = createConnections({ network, chooser, failed, limits, counters, traffic, clock, logger, files });
+  const flows = createUdpFlows({ family, network, chooser, limits, counters, traffic, clock, logger, files });
+  // SCTP is not relayed.
+  const choices: Partial<Record<Protocol, PortChoice>> | undefined = options.ports && {
+    tcp: createPortChoice(options.ports, clock),
+    udp: createPortChoice(options.ports, clock),
+  };
+  const listeners = createListeners({
+    ...{ family, placement, limits, counters, clock },
+    async listen({ list, address, port }, target) {
+      const { protocol } = target.servicePort;
+      const open = async (at: number) =>
+        protocol === "udp"
+          ? flows.listen(address, at, target)
+          : await network.listenTcp(address, at, (client) => connections.accept(client, target));
+      const choice = port === 0 ? choices?.[protocol] : undefined;
+      return await (choice?.open(`${target.key} ${list}`, open) ?? open(port));
+    },
+  });
+
+  /** The service ports from before the first batch of a whole state, until the rest says which of them stay. */
+  let doubtful = new Set<ServicePortKey>();
+  const assignAll = async (delta: FamilyDelta): Promise<RelayUpdate> => {
+    // The kernel counts what goes past node ports at localhost.
+    if (delta.settings) traffic.follow(placement.by === "redirect" && delta.settings.countTraffic === true);
+    if (delta.base === undefined) doubtful = new Set(listeners.keys());
+    for (const { name, protocol } of delta.set) doubtful.delete(servicePortKey(name, protocol));
+    const isComplete = delta.part !== "head";
+    for (const key of isComplete ? [...delta.deleted, ...doubtful] : delta.deleted) listeners.delete(key);
+    if (isComplete) doubtful.clear();
+    for (const servicePort of delta.set) listeners.assign(servicePort);
+    await listeners.openMissing();
+    return { ports: listeners.ports, problems: listeners.problems() };
+  };
+
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <Result>(step: () => Promise<Result>): Promise<Result> => {
+    const done = last.then(step);
+    last = done.catch(() => {});
+    return done;
+  };
+  return {
+    apply: (delta) => inTurn(() => assignAll(delta)),
+    figures: () => ({ ...counters }),
+    takeTraffic: traffic.take,
+    async stop() {
+      await last;
+      listeners.closeAll();
+      files.stop();
+      const isOver = new AbortController();
+      const timeout = sleep(clock, limits.stopMs, isOver.signal).catch(() => {});
+      await Promise.race([connections.drained(), timeout]);
+      isOver.abort();
+      connections.resetAll();
+      flows.closeAll();
+      logger.flush();
+    },
+  };
+}

@@ -18,7 +18,7 @@ export interface DatagramSocket {
   close(): void;
 }
 
-/** What the relay needs of the system. */
+/** The system calls of the relay. */
 export interface RelayNetwork {
   /** Listens at an address; port 0 picks a free one. Rejects with the system's error. Connections arrive paused. */
   listenTcp(address: string, port: number, onConnection: (client: Socket) => void): Promise<TcpListening>;
@@ -30,7 +30,7 @@ export interface RelayNetwork {
 
 /** The queue of connections that the kernel has accepted, up to net.core.somaxconn. */
 const BACKLOG = 4096;
-/** Finds peers that vanished without a word, within some minutes. */
+/** Detects peers that disappeared without closing, within some minutes. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
 
 /**

@@ -1,13 +1,10 @@
 /** UDP: one flow for each client address and port at a listener, with a socket of its own towards the endpoint. */
 import { type Clock, type Family, type Logger, sleep, splitHostPort } from "../platform/mod.ts";
 import type { RelayLimits } from "./contract.ts";
-import { createDatagramBuffers } from "./datagram_buffers.ts";
-import type { Counters } from "./figures.ts";
+import type { CountBytes, Counters, RelayTraffic } from "./figures.ts";
 import type { FileWatch } from "./file_watch.ts";
-import { createIdleFlows } from "./idle_flows.ts";
 import type { DatagramSocket, RelayNetwork } from "./network.ts";
 import { type Chooser, endpointsOf, type Target } from "./target.ts";
-import type { CountBytes, RelayTraffic } from "./traffic.ts";
 
 /** Inputs of `createUdpFlows`. */
 export interface UdpFlowsOptions {
@@ -35,7 +32,7 @@ interface Door {
   readonly socket: DatagramSocket;
   readonly target: Target;
   readonly flows: Map<string, Flow>;
-  /** Whether endpoints answer at all; those of one-way protocols do not. */
+  /** Whether endpoints answer at all; with one-way protocols, they do not. */
   isAnswering: boolean;
   isClosed: boolean;
 }
@@ -54,16 +51,19 @@ interface Flow {
   sinceMs: number;
   /** Whether this endpoint has answered. */
   isAnswered: boolean;
+  /** Datagrams of the client and to it. */
+  questions: number;
+  answers: number;
   /** The state of the service port for which the endpoint was chosen or checked. */
   checked: Target["servicePort"];
   isClosed: boolean;
 }
 
-/** The time after which a client that repeats itself without an answer gets another endpoint. */
+/** The time after which a client that retransmits without an answer gets another endpoint. */
 const SILENCE_MS = 1000;
 /** The time after which an answered flow is a stream (as in the kernel's connection tracking). */
 const STREAM_MS = 2000;
-/** The wait after a listener's socket has failed. */
+/** The delay after a listener's socket has failed. */
 const PAUSE_MS = 1000;
 
 /** Creates an empty table of flows. */
@@ -82,8 +82,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
   };
   const idle = createIdleFlows<Flow>({
     clock,
-    idleMs: limits.udpIdleMs,
-    streamIdleMs: limits.udpStreamIdleMs,
+    idleMs: { answered: limits.udpAnsweredIdleMs, question: limits.udpIdleMs, stream: limits.udpStreamIdleMs },
     onIdle: close,
   });
 
@@ -99,6 +98,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
     const flow: Flow = {
       ...{ door, client, startedMs, endpoint, to: addressOf(endpoint), sinceMs: startedMs },
       ...{ checked: door.target.servicePort, isAnswered: false, isClosed: false },
+      ...{ questions: 1, answers: 0 },
       socket: network.bindUdp(anyAddress, 0),
       countBytes: undefined,
     };
@@ -140,6 +140,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
     const flow = door.flows.get(clientOf(client));
     if (flow === undefined) return openFlow(door, client);
     idle.touch(flow);
+    if (++flow.questions === 2) idle.become(flow, "question");
     if (flow.checked !== door.target.servicePort) {
       if (!mayStay(flow)) return move(flow) ? flow : undefined;
       flow.checked = door.target.servicePort;
@@ -147,7 +148,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
     if (!flow.isAnswered && door.isAnswering && clock.monotonic() - flow.sinceMs >= SILENCE_MS) {
       counters.failovers++;
       move(flow);
-    } else if (flow.isAnswered && clock.monotonic() - flow.startedMs >= STREAM_MS) idle.promote(flow);
+    } else if (flow.isAnswered && clock.monotonic() - flow.startedMs >= STREAM_MS) idle.become(flow, "stream");
     return flow;
   };
 
@@ -189,6 +190,8 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
         if (!isSame(from as Deno.NetAddr, flow.to)) continue;
         flow.isAnswered = door.isAnswering = true;
         idle.touch(flow);
+        if (++flow.answers === 1 && flow.questions === 1) idle.become(flow, "answered");
+        else if (flow.answers === 2 && flow.questions === 1) idle.become(flow, "question");
         await door.socket.send(data, flow.client).then(
           () => {
             counters.datagramsToClients++;
@@ -223,7 +226,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
   }
 }
 
-/** Whether a flow may keep its endpoint: the list still has it, or lets it finish. */
+/** Whether a flow may keep its endpoint: the list still has it, or allows existing flows to finish. */
 function mayStay({ door: { target }, endpoint }: Flow): boolean {
   return endpointsOf(target).includes(endpoint) || target.servicePort.lingeringEndpoints.includes(endpoint);
 }
@@ -239,4 +242,134 @@ function clientOf({ hostname, port }: Deno.NetAddr): string {
 
 function isSame(one: Deno.NetAddr, other: Deno.NetAddr): boolean {
   return one.port === other.port && one.hostname === other.hostname;
+}
+
+/** Buffers for datagrams of any size, of which only the used pages take memory. */
+
+/** The largest payload of a UDP datagram fits. */
+const SLOT_BYTES = 65_536;
+/** Slots that are allocated at once: 64 MB, which malloc maps without touching them. */
+const SLOTS = 1024;
+
+/** A pool of buffers. */
+interface DatagramBuffers {
+  take(): Uint8Array<ArrayBuffer>;
+  /** Takes back a buffer that no pending call uses. */
+  release(buffer: Uint8Array<ArrayBuffer>): void;
+}
+
+/**
+ * Creates a pool of buffers of 64 kB each. A datagram of 100 bytes touches one page of 4 kB, so 10,000 buffers take some
+ * 40 MB; allocated one by one they would take 640.
+ */
+function createDatagramBuffers(): DatagramBuffers {
+  const free: Uint8Array<ArrayBuffer>[] = [];
+  const grow = () => {
+    const slab = new ArrayBuffer(SLOTS * SLOT_BYTES);
+    for (let i = SLOTS - 1; i >= 0; i--) free.push(new Uint8Array(slab, i * SLOT_BYTES, SLOT_BYTES));
+  };
+  return {
+    take() {
+      if (free.length === 0) grow();
+      return free.pop()!;
+    },
+    release: (buffer) => void free.push(buffer),
+  };
+}
+
+/**
+ * The kinds of flows, in order of eviction: `answered` has carried one datagram in each direction, so it is probably over;
+ * `stream` is long-lived (as in the kernel's connection tracking); `question` is any other.
+ */
+type FlowKind = "answered" | "question" | "stream";
+
+/** Inputs of `createIdleFlows`. */
+interface IdleFlowsOptions<Flow> {
+  readonly clock: Clock;
+  /** The time after which an idle flow of each kind ends. */
+  readonly idleMs: Readonly<Record<FlowKind, number>>;
+  /** Called for a flow that was idle for too long; must remove the flow. */
+  readonly onIdle: (flow: Flow) => void;
+}
+
+/** Flows ordered by last use, with a resolution of half a second. */
+interface IdleFlows<Flow> {
+  /** Adds a flow as a question. */
+  add(flow: Flow): void;
+  touch(flow: Flow): void;
+  /** Changes the kind of a flow that was just used. */
+  become(flow: Flow, kind: FlowKind): void;
+  remove(flow: Flow): void;
+  size(): number;
+  /** The flow to evict: of the first kind, the one used longest ago. */
+  oldest(): Flow | undefined;
+}
+
+/** Datagrams within this time do not change the order, so that a busy flow costs nothing here. */
+const RESOLUTION_MS = 500;
+const SWEEP_MS = 1000;
+const KINDS: readonly FlowKind[] = ["answered", "question", "stream"];
+
+/** Creates an empty table. A timer runs while it is not empty. */
+function createIdleFlows<Flow>(options: IdleFlowsOptions<Flow>): IdleFlows<Flow> {
+  const { clock, idleMs, onIdle } = options;
+  const kinds = new Map<Flow, FlowKind>();
+  /** The times of the last use, in their order. */
+  const used: Readonly<Record<FlowKind, Map<Flow, number>>> = {
+    answered: new Map(),
+    question: new Map(),
+    stream: new Map(),
+  };
+  let cancelSweep: (() => void) | undefined;
+
+  const place = (flow: Flow, kind: FlowKind) => {
+    used[kinds.get(flow) ?? kind].delete(flow);
+    kinds.set(flow, kind);
+    used[kind].set(flow, clock.monotonic());
+  };
+  const end = (kind: FlowKind) => {
+    const latestMs = clock.monotonic() - idleMs[kind];
+    for (const [flow, usedMs] of used[kind]) {
+      if (usedMs > latestMs) return;
+      onIdle(flow);
+    }
+  };
+  const sweep = () => {
+    KINDS.forEach(end);
+    cancelSweep = undefined;
+    keepSweeping();
+  };
+  const keepSweeping = () => {
+    if (kinds.size > 0) cancelSweep ??= clock.schedule(SWEEP_MS, sweep);
+    else {
+      cancelSweep?.();
+      cancelSweep = undefined;
+    }
+  };
+
+  return {
+    add(flow) {
+      place(flow, "question");
+      keepSweeping();
+    },
+    touch(flow) {
+      const kind = kinds.get(flow);
+      if (kind === undefined) return;
+      if (clock.monotonic() - used[kind].get(flow)! >= RESOLUTION_MS) place(flow, kind);
+    },
+    become(flow, kind) {
+      if (kinds.has(flow) && kinds.get(flow) !== kind) place(flow, kind);
+    },
+    remove(flow) {
+      const kind = kinds.get(flow);
+      if (kind !== undefined) used[kind].delete(flow);
+      kinds.delete(flow);
+      keepSweeping();
+    },
+    size: () => kinds.size,
+    oldest() {
+      for (const kind of KINDS) for (const flow of used[kind].keys()) return flow;
+      return undefined;
+    },
+  };
 }

@@ -1,37 +1,37 @@
 /** The entry of a family's worker: connects the backend and the sync loop to the messages of the main isolate. */
-import type { Backend, BackendOptions } from "../backends/contract/mod.ts";
-import type { PathExamination } from "../core/model/mod.ts";
-import type { ReportProblems } from "../core/problems/mod.ts";
-import { createProcessRunner } from "../backends/tools/mod.ts";
+import type { BackendOptions } from "../backends/contract/mod.ts";
 import { loadBackend } from "../backends/mod.ts";
+import { createProcessRunner } from "../backends/tools/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import {
   createBackoff,
   createLogger,
   errorText,
+  type Family,
   type LimitedLogger,
   limitRepeats,
+  otherFamily,
   systemClock,
   writeToStderr,
 } from "../platform/mod.ts";
-import { connectToMain } from "./main_connection.ts";
-import { familyCode } from "./family_code.ts";
-import type { RoleMessage, StartMessage } from "./protocol.ts";
+import { type CallContext, CALLS } from "./calls.ts";
+import { checkedMessage } from "./checked_message.ts";
+import type { CallMessage, FromWorker, RoleMessage, StartMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
+import { createWebWorker, familyCode } from "./web_worker.ts";
 
 /** The grace period for running tools when the worker stops, in milliseconds; then they are killed. */
 const TOOL_GRACE_MS = 400;
 
 /** The state between `start` and `stop`. */
-interface Running {
-  readonly options: BackendOptions;
+interface Running extends CallContext {
   readonly log: LimitedLogger;
-  readonly backend: Backend;
   readonly loop: SyncLoop;
 }
 
 /** Aborted to kill the running tools. */
 let tools = new AbortController();
-/** The backend's code is loaded late; messages that arrive meanwhile wait for it in their order. */
+/** The backend's code is loaded late; messages that arrive before that wait, in order. */
 let running: Promise<Running> | undefined;
 
 const { post, close } = connectToMain(familyCode, (message, role) => {
@@ -43,23 +43,11 @@ const { post, close } = connectToMain(familyCode, (message, role) => {
     case "sync":
       running?.then(({ loop }) => loop.sync(message.delta));
       break;
-    case "describe":
-      describe(message);
-      break;
-    case "count":
-      count(message);
-      break;
-    case "read-traffic":
-      readTraffic();
-      break;
-    case "attempts":
-      countAttempts(message);
+    case "call":
+      answer(message);
       break;
     case "compare":
       running?.then(({ loop }) => loop.compare());
-      break;
-    case "examine":
-      examine(message);
       break;
     case "cleanup":
       running?.then(({ loop }) => loop.cleanup());
@@ -102,7 +90,7 @@ async function start(
     logger,
     emit: post,
   });
-  return { options, log, backend, loop };
+  return { path, options, log, backend, loop };
 }
 
 async function writeHostSettings(options: BackendOptions, kernel: StartMessage["kernel"]): Promise<void> {
@@ -111,54 +99,23 @@ async function writeHostSettings(options: BackendOptions, kernel: StartMessage["
   await writeHostSettings(options, kernel);
 }
 
-async function describe({ number, key }: { readonly number: number; readonly key: string }): Promise<void> {
-  post({ type: "described", number, rules: (await running)?.backend.describe?.(key) });
-}
-
-async function count({ number }: { readonly number: number }): Promise<void> {
-  const { backend, log } = await running ?? {};
-  const counts = await backend?.packetCounts?.().catch((error: unknown) => {
-    log?.debug("cannot read packet counters", { error: errorText(error) });
-    return undefined;
-  });
-  post({ type: "counted", number, counts });
-}
-
+/** Whether a reading of traffic is in progress; a concurrent one would count the same traffic twice. */
 let isReadingTraffic = false;
 
-async function readTraffic(): Promise<void> {
-  if (isReadingTraffic) return;
-  isReadingTraffic = true;
-  const { backend, log } = await running ?? {};
+async function answer({ number, name, request }: CallMessage): Promise<void> {
+  const isTraffic = name === "traffic";
+  const current = isTraffic && isReadingTraffic ? undefined : await running;
+  let answer: unknown;
   try {
-    const reading = await backend?.readTraffic?.();
-    if (reading) post({ type: "traffic", reading });
+    isReadingTraffic ||= isTraffic;
+    answer = current &&
+      await (CALLS[name].handle as (context: CallContext, request: unknown) => unknown)(current, request);
   } catch (error) {
-    log?.warn("cannot read the counters of traffic", { error: errorText(error) });
+    current?.log.warn("call not answered", { call: name, error: errorText(error) });
   } finally {
-    isReadingTraffic = false;
+    if (isTraffic && current) isReadingTraffic = false;
   }
-}
-
-async function countAttempts({ number }: { readonly number: number }): Promise<void> {
-  const { backend, log } = await running ?? {};
-  const counts = await backend?.attemptCounts?.().catch((error: unknown) => {
-    log?.debug("cannot read connection attempts", { error: errorText(error) });
-    return undefined;
-  });
-  post({ type: "attempted", number, counts });
-}
-
-async function examine(
-  { number, what }: { readonly number: number; readonly what: PathExamination },
-): Promise<void> {
-  const { options } = await running ?? {};
-  const { examinePath } = await import("../backends/diagnosis/mod.ts");
-  const findings = await (options && examinePath(options, what))?.catch((error: unknown) => {
-    options?.logger.debug("cannot examine the path of packets", { error: errorText(error) });
-    return undefined;
-  });
-  post({ type: "examined", number, findings });
+  post({ type: "answered", number, answer });
 }
 
 async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<void> {
@@ -173,4 +130,77 @@ async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<v
   running = undefined;
   post({ type: "stopped" });
   if (!keepWorker) close();
+}
+
+/** The global scope of a worker. The compiler's types describe the main isolate. */
+interface WorkerScope {
+  onmessage: ((event: MessageEvent<unknown>) => void) | null;
+  postMessage(message: FromWorker): void;
+  close(): void;
+}
+
+/** A worker's connection to the main isolate. */
+interface MainConnection {
+  post(message: FromWorker): void;
+  /** Ends this worker, unless it has a sibling that would end with it. */
+  close(): void;
+}
+
+/**
+ * Calls `onMessage` with each message of the main isolate. Messages arrive over the worker's own scope or, if a sibling has
+ * started this worker, over the port that the sibling passed on. Starts and ends the sibling itself, always with the code
+ * that `codeOf` names.
+ *
+ * The main isolate reads data that others write to the API, so that an attacker who controls it may send messages. A
+ * message that is invalid in any field ends this worker (see `checkedMessage`).
+ */
+export function connectToMain(
+  codeOf: (family: Family) => WorkerCode,
+  onMessage: (message: ToWorker, role: RoleMessage) => void,
+): MainConnection {
+  const scope = globalThis as unknown as WorkerScope;
+  let post = (message: FromWorker) => scope.postMessage(message);
+  let role: RoleMessage | undefined;
+  let sibling: Worker | undefined;
+
+  const startSibling = (own: RoleMessage, number: number, port: MessagePort) => {
+    const fail = (reason: string) => post({ type: "sibling-failed", number, reason });
+    sibling?.terminate();
+    try {
+      const family = otherFamily(own.family);
+      sibling = createWebWorker(codeOf(family), fail);
+      sibling.postMessage({ ...own, family } satisfies ToWorker);
+      sibling.postMessage({ type: "use-port", port } satisfies ToWorker, [port]);
+    } catch (error) {
+      fail(`cannot start: ${errorText(error)}`);
+    }
+  };
+
+  const take = ({ data }: MessageEvent<unknown>) => {
+    const message = checkedMessage(data);
+    if (message.type === "role") {
+      if (role) throw new Error("message refused: a worker keeps its first role");
+      role = message;
+      return;
+    }
+    if (!role) throw new Error("message refused: it came before the worker's role");
+    if (message.type === "use-port") {
+      const { port } = message;
+      post = (answer) => port.postMessage(answer);
+      port.onmessage = take;
+    } else if (message.type === "start-sibling") {
+      startSibling(role, message.number, message.port);
+    } else if (message.type === "end-sibling") {
+      sibling?.terminate();
+      sibling = undefined;
+    } else onMessage(message, role);
+  };
+  scope.onmessage = take;
+
+  return {
+    post: (message) => post(message),
+    close() {
+      if (sibling === undefined) scope.close();
+    },
+  };
 }

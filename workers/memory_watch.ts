@@ -23,7 +23,7 @@ export interface MemoryWatch {
 export interface MemoryWatchOptions {
   readonly clock: Clock;
   readonly read: () => MemoryTaken;
-  /** The memory that all workers together may take, in bytes, beyond that of the program when the watch was created. */
+  /** The maximum growth of the program's memory by all workers together, in bytes, since the watch was created. */
   readonly limitBytes: number;
   /** The interval between readings, in milliseconds. */
   readonly periodMs?: number;

@@ -1,9 +1,9 @@
 /** The entry of the worker that runs one program, a credential plugin or a hook; the main isolate may start no program. */
 import { createProcessRunner, type Runner } from "../backends/tools/mod.ts";
 import { errorText, systemClock } from "../platform/mod.ts";
-import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
+import type { PluginOutcome, PluginRequest, PluginRole } from "./start_plugin.ts";
 
-/** The global scope of a worker; the compiler's types are those of the main isolate. */
+/** The global scope of a worker. The compiler's types describe the main isolate. */
 interface WorkerScope {
   onmessage: ((event: MessageEvent<PluginRole | PluginRequest>) => void) | null;
   postMessage(message: PluginOutcome): void;

@@ -1,18 +1,7 @@
 /** The messages between the main isolate and a family's worker: plain data, distinguished by `type`. */
 import type { FamilyOptions } from "../core/channel/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import type {
-  AttemptCounts,
-  Family,
-  FamilyDelta,
-  PacketCounts,
-  PathExamination,
-  PathFinding,
-  RuleDescription,
-  ServicePortKey,
-  SyncReport,
-  TrafficReading,
-} from "../core/model/mod.ts";
+import type { CallName, Family, FamilyDelta, SyncReport } from "../core/model/mod.ts";
 
 /** Starts the sync loop of a family. */
 export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger" | "relay"> {
@@ -44,24 +33,24 @@ export interface WorkerCode {
   readonly socket?: string;
 }
 
+/** A call (see `WorkerCalls`). */
+export interface CallMessage {
+  readonly type: "call";
+  readonly number: number;
+  readonly name: CallName;
+  readonly request: unknown;
+}
+
 /** A message to a family's worker. */
 export type ToWorker =
   | RoleMessage
   | StartMessage
   /** Apply a delta; answered with a report of its revision, or with a reset on a base revision mismatch. */
   | { readonly type: "sync"; readonly delta: FamilyDelta }
-  /** Describe the rules of a service port; answered at once with `described` of the same number. */
-  | { readonly type: "describe"; readonly number: number; readonly key: ServicePortKey }
-  /** Read the packet counters of rules; answered with `counted` of the same number, even during a sync. */
-  | { readonly type: "count"; readonly number: number }
-  /** Read the counters of traffic; answered with `traffic`, even during a sync, unless a reading is under way. */
-  | { readonly type: "read-traffic" }
-  /** Read the counted connection attempts; answered with `attempted` of the same number, even during a sync. */
-  | { readonly type: "attempts"; readonly number: number }
+  /** Answer a call; answered with `answered` of the same number, even during a sync. */
+  | CallMessage
   /** Compare the kernel with the desired state now; a report of a full sync follows unless syncs fail. */
   | { readonly type: "compare" }
-  /** Examine why packets may not flow; answered with `examined` of the same number, even during a sync. */
-  | { readonly type: "examine"; readonly number: number; readonly what: PathExamination }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
   /**
@@ -87,17 +76,10 @@ export type FromWorker =
   /** Delta base revision mismatch; waiting for a full snapshot. */
   | { readonly type: "reset" }
   | { readonly type: "report"; readonly report: SyncReport }
-  /** The problems of one scope that fail no sync; they replace those of the last message of that scope. */
+  /** The problems of one scope that do not fail a sync; they replace the problems in the scope's last message. */
   | { readonly type: "problems"; readonly scope: string; readonly problems: readonly Problem[] }
-  | { readonly type: "described"; readonly number: number; readonly rules: RuleDescription | undefined }
-  /** `counts` is undefined if they cannot be read, or if the mode counts nothing. */
-  | { readonly type: "counted"; readonly number: number; readonly counts: PacketCounts | undefined }
-  /** The traffic since the last message of this type. */
-  | { readonly type: "traffic"; readonly reading: TrafficReading }
-  /** `counts` is undefined if they cannot be read, or if the mode counts none. */
-  | { readonly type: "attempted"; readonly number: number; readonly counts: AttemptCounts | undefined }
-  /** `findings` is undefined if the kernel could not be examined. */
-  | { readonly type: "examined"; readonly number: number; readonly findings: readonly PathFinding[] | undefined }
+  /** The answer of a call; undefined if there is none, or if it failed. */
+  | { readonly type: "answered"; readonly number: number; readonly answer: unknown }
   /** `problem` lists what could not be removed; undefined if everything was. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }

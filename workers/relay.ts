@@ -1,11 +1,10 @@
 /** The entry of a family's relay worker: connects the relay to the messages of the main isolate. */
-import { type FamilyDelta, servicePortKey } from "../core/model/mod.ts";
-import { createLogger, limitRepeats, systemClock, writeToStderr } from "../platform/mod.ts";
+import { type FamilyDelta, frontendsOf, type Protocol, servicePortKey } from "../core/model/mod.ts";
+import { createLogger, joinHostPort, limitRepeats, systemClock, writeToStderr } from "../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
-import { createOwnFrontends } from "./relay_targets.ts";
-import type { FromRelay, RelayStart, ToRelay } from "./relay_protocol.ts";
+import type { FromRelay, RelayStart, ToRelay } from "./relay_worker.ts";
 
-/** The global scope of a worker; the compiler's types are those of the main isolate. */
+/** The global scope of a worker. The compiler's types describe the main isolate. */
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToRelay>) => void) | null;
   postMessage(message: FromRelay): void;
@@ -48,9 +47,11 @@ function start({ family, placement, settings, logLevel, logFormat }: RelayStart)
   return createRelay({
     family,
     placement,
+    ports: settings.ports,
     limits: {
       ...limits,
       connections: settings.maxConnections || limits.connections,
+      udpAnsweredIdleMs: settings.udpIdleTimeoutMs || limits.udpAnsweredIdleMs,
       udpIdleMs: settings.udpIdleTimeoutMs || limits.udpIdleMs,
       udpStreamIdleMs: settings.udpIdleTimeoutMs || limits.udpStreamIdleMs,
     },
@@ -81,4 +82,38 @@ async function apply(relay: Relay, delta: FamilyDelta): Promise<void> {
 async function stop(): Promise<void> {
   await running?.stop();
   scope.postMessage({ type: "stopped" });
+}
+
+/** The destinations that the rules send to a relay. A relay that connected to one of them would serve itself, endlessly. */
+interface OwnFrontends {
+  /** Notes a delta that is about to be applied. */
+  note(delta: FamilyDelta): void;
+  has(endpoint: string, protocol: Protocol): boolean;
+}
+
+/** Creates an empty set of frontends. */
+export function createOwnFrontends(): OwnFrontends {
+  const byPort = new Map<string, readonly string[]>();
+  const all = new Set<string>();
+  let nodeIP = "";
+  const forget = (key: string) => {
+    for (const frontend of byPort.get(key) ?? []) all.delete(frontend);
+    byPort.delete(key);
+  };
+  return {
+    note({ base, settings, set, deleted }) {
+      nodeIP = settings?.nodeIP ?? nodeIP;
+      if (base === undefined) { for (const key of [...byPort.keys()]) forget(key); }
+      for (const key of deleted) forget(key);
+      for (const { name, protocol } of set) forget(servicePortKey(name, protocol));
+      for (const port of set) {
+        const frontends = frontendsOf(port).map((frontend) =>
+          `${port.protocol} ${joinHostPort(frontend.address || nodeIP, frontend.port)}`
+        );
+        byPort.set(servicePortKey(port.name, port.protocol), frontends);
+        for (const frontend of frontends) all.add(frontend);
+      }
+    },
+    has: (endpoint, protocol) => all.has(`${protocol} ${endpoint}`),
+  };
 }

@@ -1,11 +1,60 @@
 /** Keeps a family's relay worker running: replaces one that dies or hangs, with backoff. */
-import type { FamilyDelta, TrafficReading } from "../core/model/mod.ts";
-import { checkedTraffic } from "./checked_message.ts";
-import { type Backoff, type Clock, createBackoff, type Logger } from "../platform/mod.ts";
-import type { RelayFigures } from "../relay/mod.ts";
-import { createQuestions } from "./questions.ts";
-import type { FromRelay, RelayApplied, RelayStart, ToRelay } from "./relay_protocol.ts";
-import { startWatchedWorker, type Watchable, type Watched, type WorkerListener } from "./watched_worker.ts";
+import type { FamilyDelta, RelayPorts, SyncProblem, TrafficReading } from "../core/model/mod.ts";
+import { checkedTraffic } from "./calls.ts";
+import { type Backoff, type Clock, createBackoff, type Family, type Level, type Logger } from "../platform/mod.ts";
+import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
+import {
+  createQuestions,
+  startWatchedWorker,
+  type Watchable,
+  type Watched,
+  type WorkerListener,
+} from "./watched_worker.ts";
+import type { RelaySettings } from "../core/channel/mod.ts";
+
+/** The first message: starts the relay. */
+export interface RelayStart {
+  readonly type: "start";
+  readonly family: Family;
+  readonly placement: RelayPlacement;
+  readonly settings: RelaySettings;
+  readonly logLevel: Level;
+  readonly logFormat: "text" | "json";
+}
+
+/** A message to a relay worker. */
+export type ToRelay =
+  | RelayStart
+  /** Apply a delta; answered with `applied` of its revision. */
+  | { readonly type: "apply"; readonly delta: FamilyDelta }
+  /** Answered with `figures` of the same number. */
+  | { readonly type: "figures"; readonly number: number }
+  /** Answered with `traffic` of the same number. */
+  | { readonly type: "traffic"; readonly number: number }
+  /** Close all listeners, wait a little for open connections, then end; answered with `stopped`. */
+  | { readonly type: "stop" }
+  /** Answered with `pong`. */
+  | { readonly type: "ping" };
+
+/** A message of a relay worker. */
+export type FromRelay =
+  | RelayApplied
+  | { readonly type: "figures"; readonly number: number; readonly figures: RelayFigures }
+  | { readonly type: "traffic"; readonly number: number; readonly reading: TrafficReading | undefined }
+  | { readonly type: "stopped" }
+  | { readonly type: "pong" };
+
+/** The result of a delta. */
+export interface RelayApplied {
+  readonly type: "applied";
+  readonly revision: number;
+  /** The ports of each service port of the delta's `set`, in its order; undefined if the relay does not serve it. */
+  readonly ports: readonly (RelayPorts | undefined)[];
+  /** The service ports without a listener. */
+  readonly problems: readonly SyncProblem[];
+  /** Whether a service port outside the delta has got a listener that it lacked before. */
+  readonly recovered: boolean;
+}
 
 /** Receives the events of a relay worker. */
 export interface RelayListener {
@@ -22,7 +71,7 @@ export interface RelayWorker {
   listen(listener: RelayListener | undefined): void;
   /** Sends a delta; lost while the worker restarts. The first one must be a whole state. */
   apply(delta: FamilyDelta): void;
-  /** The relay's figures; undefined if the worker does not answer. */
+  /** The relay's metrics; undefined if the worker does not answer. */
   figures(): Promise<RelayFigures | undefined>;
   /** The traffic since the last call; undefined if none is counted or the worker does not answer. */
   traffic(): Promise<TrafficReading | undefined>;
@@ -36,7 +85,7 @@ export interface RelayWorkerOptions {
   readonly spawn: (listener: WorkerListener<FromRelay>) => Watchable<ToRelay>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The waits before a restart. */
+  /** The delays before a restart. */
   readonly backoff?: Backoff;
   /** How long the worker may take to stop before it is terminated, in milliseconds. */
   readonly stopGraceMs?: number;

@@ -2,7 +2,7 @@
 import { type PodReport, watchPods } from "../cri/mod.ts";
 import { systemClock } from "../platform/mod.ts";
 
-/** The global scope of a worker; the compiler's types are those of the main isolate. */
+/** The global scope of a worker. The compiler's types describe the main isolate. */
 interface WorkerScope {
   onmessage: ((event: MessageEvent<string>) => void) | null;
   postMessage(message: PodReport): void;

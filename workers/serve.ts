@@ -2,7 +2,7 @@
 import { type FromServingWorker, serveAsWorker, type ToServingWorker } from "../kpng/server/mod.ts";
 import { systemClock } from "../platform/mod.ts";
 
-/** The global scope of a worker; the compiler's types are those of the main isolate. */
+/** The global scope of a worker. The compiler's types describe the main isolate. */
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToServingWorker>) => void) | null;
   postMessage(message: FromServingWorker): void;

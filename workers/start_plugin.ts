@@ -1,12 +1,41 @@
 import type { ProgramResult, RunProgram } from "../platform/mod.ts";
-import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 
 /**
- * Starts a worker that may run one program and nothing else, and returns a function that requests a run. The arguments
- * and the environment are those of the role, whatever a call passes, except for KUBERNETES_EXEC_INFO and the standard input. `onLost` is
- * called when the worker has ended. If this executable may not start the program, there is no worker, and every run is
- * refused with an error that explains the fix.
+ * The first message, which main sends before it has read anything from the network: the program that this worker runs,
+ * its arguments and its environment. A later one is refused.
+ */
+export interface PluginRole {
+  readonly program: string;
+  readonly args: readonly string[];
+  /** The whole environment, except for KUBERNETES_EXEC_INFO. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Requests a run of the program; answered with an outcome of the same number. */
+export interface PluginRequest {
+  readonly number: number;
+  /** The value of the variable KUBERNETES_EXEC_INFO; undefined for a program that is no credential plugin. */
+  readonly execInfo: string | undefined;
+  /** The standard input; none if undefined. */
+  readonly stdin: string | undefined;
+  /** The time after which the program is killed, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** The result of a run, or the reason why there is none. */
+export type PluginOutcome =
+  & { readonly number: number }
+  & (
+    | { readonly result: ProgramResult }
+    | { readonly problem: string }
+  );
+
+/**
+ * Starts a worker that may run one program and nothing else, and returns a function that requests a run. The role fixes the
+ * arguments and the environment; a call only passes KUBERNETES_EXEC_INFO and the standard input. `onLost` is called when the
+ * worker has ended. If this executable may not start the program, there is no worker, and every run is refused with an error
+ * that explains the fix.
  */
 export function startPluginWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
   return startProgramWorker(role, "credential plugins", PLUGIN_FIX, onLost);

@@ -1,21 +1,26 @@
 /** Keeps one family's worker running: replaces one that dies or hangs, with backoff. */
 import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
-import type { AttemptCounts, PacketCounts, PathFinding, RuleDescription } from "../core/model/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
-import { checkedFindings, checkedProblems, checkedReport, checkedTraffic } from "./checked_message.ts";
+import { CALLS, checkedAnswer } from "./calls.ts";
+import { checkedProblems, checkedReport } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
-import { createQuestions } from "./questions.ts";
-import { startWatchedWorker, type WatchedWorker, type WatchOptions, type WorkerHandle } from "./watched_worker.ts";
+import {
+  createQuestions,
+  startWatchedWorker,
+  type WatchedWorker,
+  type WatchOptions,
+  type WorkerHandle,
+} from "./watched_worker.ts";
 
 /** Inputs of `superviseFamily`; durations in milliseconds. */
 export interface SuperviseOptions extends WatchOptions<StartMessage, FromWorker, WorkerHandle> {
   readonly listener: FamilyListener;
   readonly logger: Logger;
-  /** Reports a worker that takes too much memory; shared with the other family. */
+  /** Detects a worker that uses too much memory; shared with the other family. */
   readonly memory: MemoryWatch;
-  /** The waits before a restart; from half a second to half a minute by default. */
+  /** The delays before a restart; half a second to half a minute by default. */
   readonly backoff?: Backoff;
   /** The grace period for a worker to stop before it is terminated. */
   readonly stopGraceMs?: number;
@@ -29,10 +34,7 @@ export interface SuperviseOptions extends WatchOptions<StartMessage, FromWorker,
 export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const { start, listener, clock, answerTimeoutMs = 5_000 } = options;
   const mode = describeMode(start.mode);
-  const descriptions = createQuestions<RuleDescription>(clock, answerTimeoutMs);
-  const counts = createQuestions<PacketCounts>(clock, answerTimeoutMs);
-  const attempts = createQuestions<AttemptCounts>(clock, answerTimeoutMs);
-  const findings = createQuestions<readonly PathFinding[]>(clock, answerTimeoutMs);
+  const calls = createQuestions<unknown>(clock, answerTimeoutMs);
   let cleaning: PromiseWithResolvers<void> | undefined;
 
   const abandonCleanup = (reason: string) => {
@@ -60,22 +62,8 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       case "setup-failed":
         listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
         break;
-      case "described":
-        descriptions.answer(message.number, message.rules);
-        break;
-      case "counted":
-        counts.answer(message.number, message.counts);
-        break;
-      case "traffic": {
-        const reading = checkedTraffic(message.reading);
-        if (reading) listener.onTraffic?.(reading);
-        break;
-      }
-      case "attempted":
-        attempts.answer(message.number, message.counts);
-        break;
-      case "examined":
-        findings.answer(message.number, checkedFindings(message.findings));
+      case "answered":
+        calls.answer(message.number, message.answer);
         break;
       case "cleaned":
         if (message.problem === undefined) cleaning?.resolve();
@@ -96,24 +84,13 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     send(delta) {
       lifecycle.beginWork()?.post({ type: "sync", delta });
     },
-    async describe(key) {
+    async call(name, request) {
       const worker = lifecycle.worker();
-      return worker && await descriptions.ask((number) => worker.post({ type: "describe", number, key }));
-    },
-    async packetCounts() {
-      const worker = lifecycle.worker();
-      return worker && await counts.ask((number) => worker.post({ type: "count", number }));
-    },
-    readTraffic: () => lifecycle.worker()?.post({ type: "read-traffic" }),
-    async attemptCounts() {
-      const worker = lifecycle.worker();
-      return worker && await attempts.ask((number) => worker.post({ type: "attempts", number }));
+      if (worker === undefined) return undefined;
+      const post = (number: number) => worker.post({ type: "call", number, name, request });
+      return checkedAnswer(name, await calls.ask(post, CALLS[name].timeoutMs));
     },
     compare: () => lifecycle.worker()?.post({ type: "compare" }),
-    async examine(what) {
-      const worker = lifecycle.worker();
-      return worker && await findings.ask((number) => worker.post({ type: "examine", number, what }));
-    },
     rest: () => cleaning === undefined && lifecycle.rest(),
     wake: () => lifecycle.wake(),
     cleanup() {
@@ -132,7 +109,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
 interface LifecycleListener {
   /** A message from the running worker, except `stopped`. */
   receive(message: FromWorker): void;
-  /** The worker is gone, and its unfinished work with it. */
+  /** The worker has ended, and its unfinished work is lost. */
   onGone(reason: string): void;
 }
 
@@ -163,7 +140,7 @@ interface LifecycleState {
   keepsWorker: boolean;
   /** From `rest` to `wake`. */
   isResting: boolean;
-  /** A stop was requested because the family rests, and the worker has not stopped yet. */
+  /** A stop was requested because the family is idle, and the worker has not stopped yet. */
   isLeaving: boolean;
 }
 
@@ -275,7 +252,7 @@ function stopped(state: LifecycleState): void {
   ended(state);
 }
 
-/** Called when the worker of a family that rests, or was resting until now, has stopped. */
+/** Called when the worker of an idle family, or of a family that was idle until now, has stopped. */
 function left(state: LifecycleState): void {
   state.isLeaving = false;
   terminate(state);

@@ -1,16 +1,15 @@
 /** The sync loop of one family: sets up, applies deltas, retries what failed, and compares with the kernel. */
-import { type Backend, type SyncResult, UnsupportedHostError } from "../backends/contract/mod.ts";
-import { completesState, type Family, type FamilyDelta, type SyncReport } from "../core/model/mod.ts";
+import { type Backend, NOTHING_DONE, type SyncResult, UnsupportedHostError } from "../backends/contract/mod.ts";
+import { completesState, type Family, type FamilyDelta, type SyncProblem, type SyncReport } from "../core/model/mod.ts";
+import type { Problem } from "../core/problems/mod.ts";
 import { type Backoff, type Clock, errorText, type Logger } from "../platform/mod.ts";
-import { createDueTimer, type DueTimer } from "./due_timer.ts";
-import { createProblemLog, type ProblemLog } from "./problem_log.ts";
 import type { FromWorker } from "./protocol.ts";
 
 /** Inputs of `startSyncLoop`. */
 export interface SyncLoopOptions {
   readonly family: Family;
   readonly backend: Backend;
-  /** The waits after a failed setup or sync. */
+  /** The delays after a failed setup or sync. */
   readonly backoff: Backoff;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -33,16 +32,34 @@ export interface SyncLoop {
 /** The number of consecutive setups that must find that this host cannot serve the family before that is reported. */
 const REFUSALS_BELIEVED = 3;
 
+/** The longest wait for a retry while changes are not in effect. */
+const LONGEST_WAIT_OF_CHANGES_MS = 5_000;
+
+/** After this time, a running step is a problem. At the start, the state of a large cluster takes longer. */
+const OVERDUE_MS: Readonly<Record<Scope | "check", number>> = {
+  changes: 5_000,
+  comparison: 5_000,
+  check: 5_000,
+  state: 30_000,
+};
+
+/** The interval of checks that the entry rules are in the kernel, and the largest share of time that they take. */
+const LOOK_MS = 4_000;
+const LOOKING_SHARE = 0.02;
+
 /** The state that is applied in the kernel, or is about to be. */
 interface Held {
   readonly revision: number;
   readonly syncPeriodMs: number;
   /**
-   * Whether only the head of the state was received: until the rest arrives, the kernel may hold correct rules that are
+   * Whether only the first batch of the state was received: until the rest arrives, the kernel may hold correct rules that are
    * unknown here.
    */
   readonly isHead: boolean;
 }
+
+/** The scope of an attempt: the changes of a delta, the whole state, or the whole state compared with the kernel. */
+type Scope = "changes" | "state" | "comparison";
 
 /** The state of a sync loop. */
 interface Loop extends SyncLoopOptions {
@@ -55,18 +72,23 @@ interface Loop extends SyncLoopOptions {
   readonly resync: DueTimer;
   /** The sync that the backend requested although nothing changed. */
   readonly followUp: DueTimer;
+  /** The check of the entry rules. */
+  readonly look: DueTimer;
+  /** Whether the entry rules are expected in the kernel: unless the last check missed them, and nothing was repaired since. */
+  hadEntryRules: boolean;
   isSetUp: boolean;
   held: Held | undefined;
   waiting: FamilyDelta | undefined;
   isCleanupRequested: boolean;
-  /**
-   * Whether a full sync (a full snapshot or a comparison) has not succeeded yet; the sync that makes up for it counts as
-   * full.
-   */
-  isFullDue: boolean;
   /** Whether the next comparison is because of a known fault. */
   isFaultKnown: boolean;
-  isFailing: boolean;
+  /**
+   * The last failure, until a comparison succeeds: a sync may succeed without running a tool, and proves nothing about the
+   * kernel.
+   */
+  failure: SyncProblem | undefined;
+  /** Whether changes are not in effect: their sync failed, and none has succeeded since. */
+  isBehind: boolean;
   retries: number;
   refusals: number;
   running: Promise<void> | undefined;
@@ -84,13 +106,15 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     retry: createDueTimer(clock, wake),
     resync: createDueTimer(clock, wake),
     followUp: createDueTimer(clock, wake),
+    look: createDueTimer(clock, wake),
+    hadEntryRules: true,
     isSetUp: false,
     held: undefined,
     waiting: undefined,
     isCleanupRequested: false,
-    isFullDue: false,
     isFaultKnown: false,
-    isFailing: false,
+    failure: undefined,
+    isBehind: false,
     retries: 0,
     refusals: 0,
     running: undefined,
@@ -113,7 +137,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     async stop() {
       loop.isStopped = true;
       await loop.running;
-      for (const timer of [loop.retry, loop.resync, loop.followUp]) timer.clear();
+      for (const timer of [loop.retry, loop.resync, loop.followUp, loop.look]) timer.clear();
     },
   };
 }
@@ -132,7 +156,7 @@ function run(loop: Loop, step: () => Promise<void>): void {
 }
 
 function nextStep(loop: Loop): (() => Promise<void>) | undefined {
-  const { backend, held, waiting } = loop;
+  const { held, waiting } = loop;
   if (loop.isCleanupRequested) return () => cleanUp(loop);
   if (!loop.isSetUp) return loop.retry.isDue() ? () => setUp(loop) : undefined;
   if (waiting) {
@@ -142,9 +166,10 @@ function nextStep(loop: Loop): (() => Promise<void>) | undefined {
   if (held === undefined || held.isHead) return undefined;
   const { revision } = held;
   if (loop.retry.isDue()) return () => retry(loop, revision);
-  if (loop.isFailing) return undefined;
+  if (loop.failure) return undefined;
   if (loop.resync.isDue()) return () => compare(loop, revision);
-  if (loop.followUp.isDue()) return () => attempt(loop, revision, false, () => backend.sync(nothingSince(revision)));
+  if (loop.followUp.isDue()) return () => syncNothing(loop, revision);
+  if (loop.look.isDue()) return () => look(loop);
   return undefined;
 }
 
@@ -181,65 +206,116 @@ function applyDelta(loop: Loop, delta: FamilyDelta): Promise<void> {
   }
   loop.held = { revision: delta.revision, syncPeriodMs, isHead: delta.part === "head" };
   if (syncPeriodMs !== held?.syncPeriodMs) loop.resync.schedule(syncPeriodMs);
-  return attempt(loop, delta.revision, completesState(delta), () => loop.backend.sync(delta));
+  return attempt(loop, delta.revision, completesState(delta) ? "state" : "changes", () => loop.backend.sync(delta));
 }
 
 /**
- * Every second retry compares with the kernel: a wrong realized state may have caused the failure (another program may
- * have removed chains), and the kernel may now accept a change that it refused before.
+ * A failure is retried by comparing with the kernel. For problems of service ports, every second retry compares: the kernel
+ * may now accept a change that it refused before.
  */
 function retry(loop: Loop, revision: number): Promise<void> {
-  const { backend } = loop;
-  if (++loop.retries % 2 === 0) return compare(loop, revision);
-  return attempt(loop, revision, false, () => backend.sync(nothingSince(revision)));
+  return loop.failure || ++loop.retries % 2 === 0 ? compare(loop, revision) : syncNothing(loop, revision);
+}
+
+function syncNothing(loop: Loop, revision: number): Promise<void> {
+  const nothing: FamilyDelta = { revision, base: revision, settings: undefined, set: [], deleted: [] };
+  return attempt(loop, revision, "changes", () => loop.backend.sync(nothing));
 }
 
 function compare(loop: Loop, revision: number): Promise<void> {
-  const cause = loop.isFaultKnown ? "fault" : "interval";
+  const cause = loop.isFaultKnown || loop.failure ? "fault" : "interval";
   loop.isFaultKnown = false;
-  return attempt(loop, revision, true, () => loop.backend.resync(cause));
+  return attempt(loop, revision, "comparison", () => loop.backend.resync(cause));
 }
 
-async function attempt(loop: Loop, revision: number, full: boolean, sync: () => Promise<SyncResult>): Promise<void> {
-  loop.isFullDue ||= full;
-  const isFull = loop.isFullDue;
-  loop.retry.clear();
+async function attempt(loop: Loop, revision: number, scope: Scope, sync: () => Promise<SyncResult>): Promise<void> {
+  // Changes must not delay the comparison that a failure awaits.
+  if (!loop.failure || scope === "comparison") loop.retry.clear();
   loop.followUp.clear();
   const startedAtMs = loop.clock.monotonic();
-  let ok = true;
-  let result: SyncResult;
+  let done: SyncResult = NOTHING_DONE;
   try {
-    result = await sync();
+    done = await reportingDelay(loop, scope, sync);
+    loop.isBehind = false;
+    if (scope === "comparison") loop.failure = undefined;
   } catch (error) {
     // A tool killed by the stop itself is not a failure.
     if (loop.isStopped) return;
-    ok = false;
-    result = { problems: [{ code: "sync-failed", servicePort: undefined, message: errorText(error) }], figures: {} };
+    loop.failure = { code: "sync-failed", servicePort: undefined, message: errorText(error) };
+    loop.isBehind ||= scope !== "comparison";
   }
   const durationMs = loop.clock.monotonic() - startedAtMs;
-  scheduleAfter(loop, ok, result);
+  const ok = loop.failure === undefined, full = scope !== "changes";
+  const result: SyncResult = loop.failure ? { ...done, problems: [loop.failure, ...done.problems] } : done;
+  scheduleAfter(loop, full, result);
   const { problems, figures } = result;
-  if (ok) {
-    const repaired = figures.drift_repaired ?? 0;
-    if (repaired > 0) loop.logger.warn("repaired rules changed by another program", { changes: repaired });
-    loop.logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...figures });
+  const repaired = figures.drift_repaired ?? 0;
+  if (repaired > 0) {
+    loop.hadEntryRules = true;
+    loop.logger.warn("repaired rules that another program changed, or that a tool did not write", {
+      changes: repaired,
+    });
   }
+  if (ok) loop.logger.debug("synced", { revision, full, durationMs: Math.round(durationMs), ...figures });
   const report: SyncReport = {
-    ...{ family: loop.family, revision, ok, full: isFull, endedAtMs: loop.clock.now(), durationMs, problems, figures },
+    ...{ family: loop.family, revision, ok, full, endedAtMs: loop.clock.now(), durationMs, problems, figures },
     ...(isUnfinished(result) ? { unfinished: true } : {}),
   };
   loop.emit({ type: "report", report });
 }
 
-/** Schedules what follows a sync: a retry, the next comparison, a sync that the backend requested. */
-function scheduleAfter(loop: Loop, ok: boolean, { problems, againAfterMs }: SyncResult): void {
-  loop.isFailing = !ok;
-  if (ok && loop.isFullDue) {
-    loop.isFullDue = false;
-    if (loop.held) loop.resync.schedule(loop.held.syncPeriodMs);
+/** Runs a step, and reports it while it takes too long: its tool or the kernel may hang. */
+async function reportingDelay<T>(loop: Loop, step: Scope | "check", work: () => Promise<T>): Promise<T> {
+  const report = (problems: readonly Problem[]) => loop.emit({ type: "problems", scope: "overdue", problems });
+  const what = step === "comparison"
+    ? "a comparison with the kernel has been running"
+    : step === "check"
+    ? "a check of the entry rules has been running"
+    : "changes have been waiting";
+  const detail = `${what} for more than ${OVERDUE_MS[step] / 1000} s`;
+  let isReported = false;
+  const cancel = loop.clock.schedule(OVERDUE_MS[step], () => {
+    // The cause of a retry that takes long is known.
+    if (loop.failure || loop.isStopped) return;
+    isReported = true;
+    report([{ code: "changes-overdue", subject: loop.family, detail }]);
+  });
+  try {
+    return await work();
+  } finally {
+    cancel();
+    if (isReported) report([]);
   }
-  if (problems.length > 0) loop.problems.log(problems, "sync", retryLater(loop));
-  else settle(loop);
+}
+
+/**
+ * Checks that the entry rules are in the kernel. If they were and are not, another program has removed them, and the next
+ * comparison is due; so it is if the check fails, because only a comparison's failure is reported and retried.
+ */
+async function look(loop: Loop): Promise<void> {
+  loop.look.clear();
+  const startedAtMs = loop.clock.monotonic();
+  const check = async () => await loop.backend.hasEntryRules?.();
+  const isThere = await reportingDelay(loop, "check", check).catch(() => undefined);
+  if (isThere === undefined || (!isThere && loop.hadEntryRules)) {
+    loop.isFaultKnown = true;
+    loop.resync.schedule(0);
+  }
+  loop.hadEntryRules = isThere ?? loop.hadEntryRules;
+  lookAgain(loop, loop.clock.monotonic() - startedAtMs);
+}
+
+function lookAgain(loop: Loop, tookMs: number): void {
+  if (loop.backend.hasEntryRules) loop.look.schedule(Math.max(LOOK_MS, tookMs / LOOKING_SHARE));
+}
+
+/** Schedules what follows a sync: a retry, the next comparison, a sync that the backend requested. */
+function scheduleAfter(loop: Loop, full: boolean, { problems, againAfterMs }: SyncResult): void {
+  if (full && !loop.failure && loop.held) loop.resync.schedule(loop.held.syncPeriodMs);
+  if (!loop.look.isRunning()) lookAgain(loop, 0);
+  if (problems.length === 0) settle(loop);
+  else if (!loop.retry.isRunning()) loop.problems.log(problems, "sync", retryLater(loop));
+  else if (loop.isBehind) loop.retry.hasten(LONGEST_WAIT_OF_CHANGES_MS);
   if (againAfterMs !== undefined) loop.followUp.schedule(againAfterMs);
 }
 
@@ -255,7 +331,8 @@ function settle(loop: Loop): void {
 }
 
 function retryLater(loop: Loop): number {
-  const waitMs = loop.backoff.nextMs();
+  const backoffMs = loop.backoff.nextMs();
+  const waitMs = loop.isBehind ? Math.min(backoffMs, LONGEST_WAIT_OF_CHANGES_MS) : backoffMs;
   loop.retry.schedule(waitMs);
   return waitMs;
 }
@@ -263,11 +340,10 @@ function retryLater(loop: Loop): number {
 async function cleanUp(loop: Loop): Promise<void> {
   loop.isCleanupRequested = false;
   loop.held = undefined;
-  loop.isFailing = false;
-  loop.isFullDue = false;
+  loop.failure = undefined;
+  loop.isBehind = false;
   if (loop.isSetUp) loop.retry.clear();
-  loop.resync.clear();
-  loop.followUp.clear();
+  for (const timer of [loop.resync, loop.followUp, loop.look]) timer.clear();
   let problem: string | undefined;
   try {
     await loop.backend.cleanup();
@@ -277,6 +353,81 @@ async function cleanUp(loop: Loop): Promise<void> {
   loop.emit({ type: "cleaned", problem });
 }
 
-function nothingSince(revision: number): FamilyDelta {
-  return { revision, base: revision, settings: undefined, set: [], deleted: [] };
+/** A timer that stays due until it is cleared. */
+interface DueTimer {
+  isDue(): boolean;
+  /** Whether it was started and not cleared since. */
+  isRunning(): boolean;
+  /** Starts it again with this delay. */
+  schedule(delayMs: number): void;
+  /** Starts it again with this delay if that lets it expire sooner. */
+  hasten(delayMs: number): void;
+  clear(): void;
+}
+
+/** Creates a timer that is not running and calls `onDue` when it expires. */
+function createDueTimer(clock: Clock, onDue: () => void): DueTimer {
+  let isDue = false;
+  let dueAtMs = 0;
+  let cancel: (() => void) | undefined;
+  const clear = () => {
+    isDue = false;
+    cancel?.();
+    cancel = undefined;
+  };
+  const schedule = (delayMs: number) => {
+    clear();
+    dueAtMs = clock.monotonic() + delayMs;
+    cancel = clock.schedule(delayMs, () => {
+      isDue = true;
+      onDue();
+    });
+  };
+  return {
+    isDue: () => isDue,
+    isRunning: () => cancel !== undefined,
+    schedule,
+    hasten(delayMs) {
+      if (clock.monotonic() + delayMs < dueAtMs) schedule(delayMs);
+    },
+    clear,
+  };
+}
+
+/** Logs the problems of setups and syncs: a problem that persists is logged once, not with every retry. */
+interface ProblemLog {
+  /** Logs the problems that the last call did not include. */
+  log(problems: readonly SyncProblem[], phase: "setup" | "sync", retryInMs: number): void;
+  /** Clears the problems, and logs that they are resolved if there were any. */
+  clear(): void;
+}
+
+/** A log without problems. */
+function createProblemLog(logger: Logger): ProblemLog {
+  let known: ReadonlySet<string> = new Set();
+  return {
+    log(problems, phase, retryInMs) {
+      const current = new Set<string>();
+      for (const { code, servicePort, message } of problems) {
+        const key = `${code}|${servicePort ?? ""}|${message}`;
+        current.add(key);
+        if (known.has(key)) continue;
+        const what = servicePort === undefined ? `${phase} failed` : "service port not programmed";
+        logger.error(`${what}, retrying`, {
+          code,
+          servicePort,
+          error: message,
+          inSeconds: Math.round(retryInMs / 100) / 10,
+        });
+      }
+      known = current;
+    },
+    clear() {
+      if (known.size > 0) {
+        logger.info("earlier problems are resolved");
+        logger.solved();
+      }
+      known = new Set();
+    },
+  };
 }

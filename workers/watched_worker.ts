@@ -14,10 +14,10 @@ export interface Watchable<To> {
 
 /** The supervisor's view of a family's worker. */
 export interface WorkerHandle extends Watchable<ToWorker> {
-  /** Returns it, stopped with `keepWorker`, to the pool for the next start of its family. */
+  /** Returns the worker, stopped with `keepWorker`, to the pool for the next start of its family. */
   release(): void;
   /**
-   * Requests to end it until its family has services again. Returns whether that is allowed; if so, `stop` with
+   * Requests to stop the worker until its family has services again. Returns whether that is allowed; if so, `stop` with
    * `keepWorker` and `terminate` must follow.
    */
   beginRest(): boolean;
@@ -43,7 +43,7 @@ export interface WatchOptions<Start, From, Handle extends Watchable<Start>> {
   readonly pingsUnanswered?: number;
 }
 
-/** What a watched worker can do besides its handle. */
+/** The functions of a watched worker in addition to its handle. */
 export interface Watched {
   /** Terminates it and reports the failure, once. */
   fail(reason: string): void;
@@ -103,4 +103,34 @@ export function startWatchedWorker<Start, From, Handle extends Watchable<Start>>
   }
   watch();
   return { ...handle, fail, unwatch: () => cancelPing?.() };
+}
+
+/** Questions to a worker, each answered by a message with the question's number. */
+export interface Questions<Answer> {
+  /** Posts a question and resolves with its answer; undefined if there is none within `timeoutMs`. */
+  ask(post: (number: number) => void, timeoutMs?: number): Promise<Answer | undefined>;
+  /** Delivers an answer; ignored if its question has timed out. */
+  answer(number: number, answer: Answer | undefined): void;
+}
+
+/** Questions that wait up to `longestMs` for their answers, unless they say otherwise. */
+export function createQuestions<Answer>(clock: Clock, longestMs: number): Questions<Answer> {
+  const waiting = new Map<number, (answer: Answer | undefined) => void>();
+  let lastNumber = 0;
+  return {
+    async ask(post, timeoutMs = longestMs) {
+      const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
+      const number = ++lastNumber;
+      const cancel = clock.schedule(timeoutMs, () => resolve(undefined));
+      waiting.set(number, resolve);
+      post(number);
+      try {
+        return await promise;
+      } finally {
+        cancel();
+        waiting.delete(number);
+      }
+    },
+    answer: (number, answer) => waiting.get(number)?.(answer),
+  };
 }

@@ -1,5 +1,6 @@
-import { errorText } from "../platform/mod.ts";
+import { errorText, type Family } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
+import { backendTools } from "../backends/mod.ts";
 
 /** The failure of a worker whose message cannot be deserialized. */
 export const UNREADABLE = "a message from it cannot be read";
@@ -43,8 +44,8 @@ export function createWebWorker(
 }
 
 /**
- * To connect to a socket, Deno 2.9 requires the permissions to read and to write it, and that of the network for its path. Deno 2.7
- * only requires the first two, and does not accept a path as the third.
+ * To connect to a socket, Deno 2.9 requires read, write and network permission for its path. Deno 2.7 only requires the first
+ * two, and does not accept a path as network permission.
  */
 function startWithSocket(socket: string, start: (net: false | string[]) => Worker): Worker {
   try {
@@ -58,4 +59,9 @@ function startWithSocket(socket: string, start: (net: false | string[]) => Worke
 /** The URL of a worker's code: a source file or bundle beside this module. */
 export function workerEntry(name: string): string {
   return new URL(`./${name}.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url).href;
+}
+
+/** The code and the tools of a family's worker. */
+export function familyCode(family: Family): WorkerCode {
+  return { entry: workerEntry("family"), name: `sluice-${family}`, tools: backendTools() };
 }

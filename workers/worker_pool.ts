@@ -1,4 +1,4 @@
-/** The workers of both families, each of which can start the other's successor. */
+/** The workers of both families; each one can restart the other. */
 import { FAMILIES, type Family, otherFamily } from "../platform/mod.ts";
 import type { FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
 import type { WorkerHandle, WorkerListener } from "./watched_worker.ts";
@@ -55,9 +55,9 @@ interface PoolState {
 }
 
 /**
- * Starts both families' workers. From then on this isolate needs no right to start programs, and should give it up: a
- * worker that dies or hangs is replaced by its sibling, and the new one communicates with this isolate over a port of its
- * own. A worker that its sibling started ends with that sibling. Throws if this program may not run the tools.
+ * Starts both families' workers. From then on this isolate does not need the permission to start programs, and should drop it:
+ * a worker that dies or hangs is restarted by its sibling, and communicates with this isolate over its own port. A worker that
+ * its sibling started ends with that sibling. Throws if this program may not run the tools.
  */
 export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const pool: PoolState = { options, workers: new Map(), earlyFailures: new Map(), numbers: 0, isLost: false };
@@ -66,7 +66,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   return {
     spawn(family, listener) {
       const present = pool.workers.get(family)!;
-      // A worker that was to rest may have stayed for the sibling that it started.
+      // A worker that was about to stop may have stayed for the sibling that it started.
       const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
       const worker = isFree ? present : startSuccessor(pool, family);
       worker.isResting = worker.isRemoved = false;

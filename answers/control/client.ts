@@ -1,22 +1,42 @@
 /** The client of a running proxy's control socket. */
-import { errorText } from "../../platform/mod.ts";
+import { type Clock, errorText, unlessAborted } from "../../platform/mod.ts";
 import type { Question } from "../mod.ts";
-import type { ProxyProcess } from "./process.ts";
+import type { ProxyProcess } from "./socket.ts";
 import type { ControlAnswers } from "./server.ts";
 
-/** No proxy answers on the socket: it does not exist, or the proxy that created it is gone. */
+/** No proxy answers on the socket: it does not exist, or the proxy that created it has exited. */
 export class NoProxyError extends Error {
   override readonly name = "NoProxyError";
 }
 
+/** The proxy accepts connections but does not answer in time: it is stopped, or far too busy. */
+class SilentProxyError extends Error {
+  override readonly name = "SilentProxyError";
+  /** The exit status of a command that ends with this error; the same as without a proxy. */
+  readonly exitStatus = 3;
+}
+
+/** How long a question may take, in milliseconds, if its user does not say. */
+const LONGEST_ANSWER_MS = 5_000;
+
+/** Who asks, and how long the answer may take. */
+export interface Asker {
+  readonly clock: Clock;
+  /** Ends questions that are not answered yet. */
+  readonly signal?: AbortSignal;
+  /** 5 s by default. */
+  readonly timeoutMs?: number;
+}
+
 /**
- * Connects to the proxy that answers on `path`. The methods of the result reject if the question is malformed or the
- * proxy fails to answer it.
+ * Connects to the proxy that answers on `path`. The methods of the result reject if the question is malformed, if the
+ * proxy fails to answer it, or if the asker's signal is aborted.
  * @throws {NoProxyError} if no proxy answers there
+ * @throws {SilentProxyError} if the proxy does not answer in time; so do the methods of the result
  */
-export async function connectToProxy(path: string): Promise<ControlAnswers> {
-  await requireListener(path);
-  const get = <T>(route: string, query: Record<string, string> = {}) => getFrom<T>(path, route, query);
+export async function connectToProxy(path: string, asker: Asker): Promise<ControlAnswers> {
+  await withinTime(path, asker, () => requireListener(path));
+  const get = <T>(route: string, query: Record<string, string> = {}) => getFrom<T>(path, asker, route, query);
   return {
     explain: async (question) => await get("explain", await queryOf(question)),
     resolve: (name, from) => get("resolve", { name, ...(from === undefined ? {} : { from }) }),
@@ -34,15 +54,16 @@ export async function connectToProxy(path: string): Promise<ControlAnswers> {
 
 /**
  * Returns the process that answers on `path`.
- * @throws if none answers there, or if its version does not support the request
+ * @throws if none answers there in time, or if its version does not support the request
  */
-export function identifyProcess(path: string): Promise<ProxyProcess> {
-  return getFrom<ProxyProcess>(path, "process", {});
+export function identifyProcess(path: string, asker: Asker): Promise<ProxyProcess> {
+  return getFrom<ProxyProcess>(path, asker, "process", {});
 }
 
 /** Sends a request. The response is not validated, since both ends are the same program. */
-async function getFrom<T>(path: string, route: string, query: Record<string, string>): Promise<T> {
-  const { status, body } = await request(path, `/v1/${route}?${new URLSearchParams(query)}`);
+async function getFrom<T>(path: string, asker: Asker, route: string, query: Record<string, string>): Promise<T> {
+  const target = `/v1/${route}?${new URLSearchParams(query)}`;
+  const { status, body } = await withinTime(path, asker, (signal) => request(path, target, signal));
   if (status === 200) return JSON.parse(body) as T;
   if (status === 400) {
     // Loaded late: a starting proxy only identifies the process behind its socket.
@@ -50,6 +71,41 @@ async function getFrom<T>(path: string, route: string, query: Record<string, str
     throw new QuestionError(body.trim());
   }
   throw new Error(`the proxy did not answer: ${status} ${body.trim()}`);
+}
+
+/** Settles like the attempt, unless the time is over or the asker ends it. */
+async function withinTime<T>(
+  path: string,
+  { clock, signal, timeoutMs = LONGEST_ANSWER_MS }: Asker,
+  attempt: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const ending = new AbortController();
+  const interrupt = () => ending.abort(signal?.reason);
+  const cancel = clock.schedule(timeoutMs, () => ending.abort(new SilentProxyError(silence(path, timeoutMs))));
+  signal?.addEventListener("abort", interrupt, { once: true });
+  if (signal?.aborted) interrupt();
+  try {
+    return await unlessAborted(attempt(ending.signal), ending.signal);
+  } finally {
+    cancel();
+    signal?.removeEventListener("abort", interrupt);
+  }
+}
+
+/** The file beside a control socket that holds the id of the process behind it, which a stopped one cannot tell. */
+export function pidFileOf(path: string): string {
+  return `${path}.pid`;
+}
+
+function silence(path: string, timeoutMs: number): string {
+  let pid = "";
+  try {
+    pid = ` (pid ${Number(Deno.readTextFileSync(pidFileOf(path)))})`;
+  } catch {
+    // An older version does not write the file.
+  }
+  return `the proxy${pid} does not answer within ${timeoutMs / 1000} s: it is stopped or overloaded ` +
+    "(look at its log and at the load of the node, or restart it)";
 }
 
 async function queryOf({ address, port, protocol, from }: Question): Promise<Record<string, string>> {
@@ -77,9 +133,15 @@ async function requireListener(path: string): Promise<void> {
  * A response with any status, read to its end. Without Deno's fetch, whose client needs the certificates of the system even for
  * a unix socket. A response of HTTP/1.0 ends with its connection.
  */
-async function request(path: string, target: string): Promise<{ readonly status: number; readonly body: string }> {
+async function request(
+  path: string,
+  target: string,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly body: string }> {
   try {
     using connection = await Deno.connect({ transport: "unix", path });
+    const close = () => connection[Symbol.dispose]();
+    signal.addEventListener("abort", close, { once: true });
     await connection.write(new TextEncoder().encode(`GET ${target} HTTP/1.0\r\nHost: sluice\r\n\r\n`));
     const bytes = new Uint8Array(await new Response(connection.readable).arrayBuffer());
     const text = new TextDecoder().decode(bytes), headLength = text.indexOf("\r\n\r\n") + 4;

@@ -3,22 +3,46 @@
  *
  * In: requests over a unix socket. Out: JSON. May touch: the socket and its folder.
  */
-export { AnotherSluiceError, refuseAnother } from "./another.ts";
-export { connectToProxy, NoProxyError } from "./client.ts";
-export { eventText } from "./event_text.ts";
-export { NotReadyError } from "./not_ready.ts";
-export { thisProcess } from "./process.ts";
-export { serveControlSocket } from "./serve.ts";
-export type { ControlAnswers } from "./server.ts";
-export { listenOnControlSocket, SocketInUseError } from "./socket.ts";
+import type { ControlAnswers } from "./server.ts";
+import { answerConnection, createConnectionLimits, type HttpHandler } from "../../platform/http/mod.ts";
+import type { Clock, Logger } from "../../platform/mod.ts";
+export { AnotherSluiceError, listenOnControlSocket, refuseAnother, SocketInUseError, thisProcess } from "./socket.ts";
+export { type Asker, connectToProxy, NoProxyError } from "./client.ts";
 export {
+  eventText,
+  type FamilyStatusDetails,
   isInOrder,
-  stateOfCanary,
+  NotReadyError,
+  type ProxyStatus,
   stateOfFamily,
   stateOfLink,
   stateOfProxy,
   stateOfSite,
   type StateWords,
-} from "./state_words.ts";
-export { type StatusSummary, summaryOf } from "./summary.ts";
-export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
+  summaryOf,
+} from "./status.ts";
+export type { ControlAnswers } from "./server.ts";
+
+/** Options of `serveControlSocket`. */
+interface ControlOptions {
+  readonly listener: Deno.Listener;
+  /** Called at every request; the code and data behind answers are not loaded before the first one. */
+  readonly answers: () => Promise<ControlAnswers>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Stops serving. */
+  readonly signal: AbortSignal;
+}
+
+/** Answers requests on the control socket until the signal aborts. */
+export async function serveControlSocket({ listener, answers, clock, logger, signal }: ControlOptions): Promise<void> {
+  const handle: HttpHandler = async (request) => {
+    const { createControlHandler } = await import("./server.ts");
+    return await createControlHandler(await answers())(request);
+  };
+  await createConnectionLimits({ clock }).accept(listener, {
+    serve: (connection) => answerConnection(connection, handle, { clock, logger }),
+    logger: logger.with({ server: "control socket" }),
+    signal,
+  });
+}

@@ -15,10 +15,9 @@
 import { FAMILIES } from "../../platform/mod.ts";
 import { type Answers, QuestionError, readQuestion, SERVICE_ORDERS } from "../mod.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../../platform/http/mod.ts";
-import { NotReadyError } from "./not_ready.ts";
-import { thisProcess } from "./process.ts";
+import { NotReadyError, type ProxyStatus } from "./status.ts";
+import { thisProcess } from "./socket.ts";
 import type { Feed } from "../../observe/mod.ts";
-import type { ProxyStatus } from "./status.ts";
 
 /** Every answer that a running proxy gives. */
 export interface ControlAnswers extends Answers {

@@ -1,7 +1,8 @@
 /**
  * The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced.
  */
-import { errorText } from "../../platform/mod.ts";
+import { type Clock, errorText, networkNamespace } from "../../platform/mod.ts";
+import { identifyProcess, pidFileOf } from "./client.ts";
 
 /** Another process answers on the socket. */
 export class SocketInUseError extends Error {
@@ -9,8 +10,8 @@ export class SocketInUseError extends Error {
 }
 
 /**
- * Listens on a unix socket that only this user may open: mode 0600, in a folder that is created with mode 0700 if
- * missing. Replaces the socket of a proxy that is gone. Needs write permission there, but only for this call.
+ * Listens on a unix socket that only this user may open: mode 0600, in a folder that is created with mode 0700 if missing.
+ * Replaces the socket of a proxy that has exited. Needs write permission there, but only for this call.
  * @throws {SocketInUseError} if another process answers there
  */
 export async function listenOnControlSocket(path: string): Promise<Deno.Listener> {
@@ -19,6 +20,7 @@ export async function listenOnControlSocket(path: string): Promise<Deno.Listener
     await removeStale(path);
     const listener = Deno.listen({ transport: "unix", path });
     await Deno.chmod(path, 0o600);
+    await Deno.writeTextFile(pidFileOf(path), `${Deno.pid}\n`, { mode: 0o600 });
     return listener;
   } catch (error) {
     if (error instanceof SocketInUseError) throw error;
@@ -53,4 +55,65 @@ async function answers(path: string): Promise<boolean> {
 function folderOf(path: string): string {
   const slash = path.lastIndexOf("/");
   return slash > 0 ? path.slice(0, slash) : slash === 0 ? "/" : ".";
+}
+
+/** The process that answers on a control socket. */
+export interface ProxyProcess {
+  /** Its id, in its own PID namespace. */
+  readonly pid: number;
+  /** See `networkNamespace`. */
+  readonly networkNamespace: string | undefined;
+}
+
+let known: ProxyProcess | undefined;
+
+/** This process, read at the first call: after dropping privileges it could not read its network namespace. */
+export function thisProcess(): ProxyProcess {
+  known ??= { pid: Deno.pid, networkNamespace: networkNamespace() };
+  return known;
+}
+
+/** Another Sluice serves this node. */
+export class AnotherSluiceError extends Error {
+  override readonly name = "AnotherSluiceError";
+
+  /** `where` is the path of its control socket, or the address of its metrics or health server. */
+  constructor(where: string, pid: number | undefined) {
+    const who = pid === undefined ? "" : ` (pid ${pid})`;
+    super(`another sluice is running${who}: it answers on ${where}; stop it before you start this one`);
+  }
+}
+
+/** The time that the other process has to identify itself, in milliseconds. */
+const LONGEST_ANSWER_MS = 2000;
+
+/** This process, for the comparison with the holder of a control socket. */
+interface Refuser {
+  readonly self: ProxyProcess;
+  /** Whether the ports that this proxy is configured to serve are free. */
+  readonly portsAreFree: () => boolean;
+}
+
+/**
+ * Throws if the process that holds the control socket `path` serves the same network namespace as this one, or if it
+ * does not identify itself (it hangs, or starts slowly) and one of this proxy's ports is taken. Returns if it serves
+ * another namespace, whose rules are separate, or if either process cannot read its own namespace: nodes may share a
+ * file system, and a conflict still shows on the ports.
+ * @throws {AnotherSluiceError}
+ */
+export async function refuseAnother(path: string, clock: Clock, { self, portsAreFree }: Refuser): Promise<void> {
+  const other = await processAt(path, clock);
+  if (other === undefined) {
+    if (portsAreFree()) return;
+    throw new AnotherSluiceError(path, undefined);
+  }
+  const { pid, networkNamespace } = other;
+  if (networkNamespace !== undefined && networkNamespace === self.networkNamespace) {
+    throw new AnotherSluiceError(path, pid);
+  }
+}
+
+/** The process that answers on a control socket; undefined if it does not identify itself. */
+async function processAt(path: string, clock: Clock): Promise<ProxyProcess | undefined> {
+  return await identifyProcess(path, { clock, timeoutMs: LONGEST_ANSWER_MS }).catch(() => undefined);
 }

@@ -1,7 +1,10 @@
+/** The status of a proxy: its data, and its state in words and a tone, for the page and the terminal. */
 import type { Family, ProxyMode } from "../../core/model/mod.ts";
-import type { CurrentProblem } from "../../core/problems/mod.ts";
-import type { CanaryStatus, FamilyRecord, SourceLink } from "../../observe/mod.ts";
 import type { NoLocalEndpoints } from "../../core/planning/mod.ts";
+import { type CurrentProblem, type ProblemCode, problemKind } from "../../core/problems/mod.ts";
+import type { FeatureStatus } from "../../features/mod.ts";
+import type { FamilyRecord, FeedEvent, SourceLink } from "../../observe/mod.ts";
+import { durationText, plural, timeOfDay } from "../../platform/mod.ts";
 
 /** The status of a running proxy, for the page and the terminal. Plain data. */
 export interface ProxyStatus {
@@ -45,6 +48,236 @@ export interface FamilyStatusDetails extends FamilyRecord {
   /** Service ports whose last change is not in the kernel. */
   readonly changesPending: number;
   readonly noLocalEndpoints: NoLocalEndpoints;
-  /** Whether packets flow; absent without a canary. */
-  readonly canary?: CanaryStatus;
+  /** The status lines of features, by the name of the feature. */
+  readonly features: Readonly<Record<string, FeatureStatus>>;
+}
+
+/** The proxy cannot answer yet: its caches have not synced. */
+export class NotReadyError extends Error {
+  override readonly name = "NotReadyError";
+}
+
+/** A state in a few words, and its urgency. */
+export interface StateWords {
+  readonly tone: "good" | "warning" | "bad" | "idle";
+  readonly words: string;
+  /** The cause; undefined if there is nothing to add. */
+  readonly reason: string | undefined;
+}
+
+/** The problems of single service ports that a sync leaves out. */
+const REFUSALS: readonly ProblemCode[] = ["rules-refused", "not-relayed"];
+
+/** The state of a family. */
+export function stateOfFamily(
+  { family, worker, healthy, syncs, changesPending, features }: FamilyStatusDetails,
+  { problems, atMs }: Pick<ProxyStatus, "problems" | "atMs">,
+): StateWords {
+  const last = syncs[0];
+  const current = (code: ProblemCode) => problems.find((one) => one.code === code && one.subject === family);
+  const failure = current("sync-failed");
+  switch (worker.state) {
+    case "unfit":
+      return worker.unsupported
+        ? { tone: "idle", words: "not served by this host", reason: worker.reason }
+        : { tone: "bad", words: "cannot be served", reason: worker.reason };
+    case "restarting":
+      return { tone: "bad", words: `worker restarting (${worker.restarts})`, reason: worker.reason };
+    case "starting":
+      return { tone: "warning", words: "starting", reason: undefined };
+    case "resting":
+      return { tone: "idle", words: "no services", reason: undefined };
+  }
+  if (last === undefined) return { tone: "warning", words: "waiting for the cluster's state", reason: undefined };
+  if (!last.ok) {
+    const times = failure === undefined ? "" : ` for ${lasting(atMs - failure.sinceMs)} (${failure.count} times)`;
+    return { tone: "bad", words: `syncs have been failing${times}, retrying`, reason: failure?.detail };
+  }
+  const broken = Object.values(features).find((one) => one.broken !== undefined);
+  if (broken?.broken !== undefined) return { tone: "bad", words: broken.broken, reason: broken.reason };
+  const overdue = current("changes-overdue");
+  if (overdue) return { tone: "bad", words: "behind: a tool or the kernel does not answer", reason: overdue.detail };
+  if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
+  if (last.problems > 0) {
+    const refused = problems.filter(({ code, subject }) => REFUSALS.includes(code) && subject.endsWith(`(${family})`));
+    const except = refused.length === 0
+      ? "with problems"
+      : `except for ${plural(refused.length, "refused service port")}`;
+    return { tone: "bad", words: `in sync, ${except}`, reason: undefined };
+  }
+  const drift = current("rules-changed-by-others");
+  if (drift) return { tone: "bad", words: "the rules differ at every comparison", reason: drift.detail };
+  return { tone: "good", words: changesPending > 0 ? "syncing" : "in sync", reason: undefined };
+}
+
+/** The state of the link to the API server or relay; undefined if the source is a file. */
+export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
+  if (link === undefined) return undefined;
+  const since = lasting(atMs - link.sinceMs);
+  const { server, lastReceivedMs, lastError, retryAtMs } = link;
+  const heard = lastReceivedMs === undefined ? undefined : `last answer ${lasting(atMs - lastReceivedMs)} ago`;
+  switch (link.state) {
+    case "connecting":
+      return { tone: "warning", words: `connecting for ${since}`, reason: undefined };
+    case "connected":
+      return { tone: "good", words: `connected to ${server} for ${since}`, reason: heard };
+    case "disconnected": {
+      const retryMs = (retryAtMs ?? atMs) - atMs;
+      const retry = retryMs < 500 ? "retrying now" : `retry in ${lasting(retryMs)}`;
+      const reason = [lastError, heard, retry].filter((part) => part !== undefined).join("; ");
+      return { tone: "bad", words: `disconnected from ${server} for ${since}`, reason };
+    }
+  }
+}
+
+/** This node's role in its site; undefined without a site. */
+export function stateOfSite({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
+  if (link?.site === undefined) return undefined;
+  const { name, role, isConfirmed, leader, address, from, sinceMs } = link.site;
+  const since = `for ${lasting(atMs - sinceMs)}`;
+  const unconfirmed = isConfirmed ? undefined : "its Lease cannot be read or renewed";
+  if (role === "leader") {
+    return { tone: isConfirmed ? "good" : "warning", words: `${name}: leader ${since}`, reason: unconfirmed };
+  }
+  if (role === "follower") {
+    const words = `${name}: follower of ${leader} (grpc://${address}) ${since}`;
+    if (from === "leader") return { tone: isConfirmed ? "good" : "warning", words, reason: unconfirmed };
+    const reason = from === "api" ? "it does not answer, so the API server is watched" : "it has not answered yet";
+    return { tone: "warning", words, reason };
+  }
+  if (role === "alone") {
+    return { tone: "warning", words: `${name}: alone ${since}`, reason: "its Lease cannot be used" };
+  }
+  return { tone: "warning", words: `${name}: no leader is known ${since}`, reason: undefined };
+}
+
+/**
+ * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, the link to the source works,
+ * and the state is not a cached one.
+ */
+export function isInOrder(status: ProxyStatus): boolean {
+  if (status.link?.keptMs !== undefined) return false;
+  const hasSynced = ({ worker, syncs }: FamilyStatusDetails) =>
+    worker.state === "resting" || worker.state === "unfit" && worker.unsupported || syncs.length > 0;
+  return status.families.every(hasSynced) && status.link?.state !== "connecting" && stateOfProxy(status).tone !== "bad";
+}
+
+/** The state of the proxy: the state of its worst family, or of its link to the source. */
+export function stateOfProxy(status: ProxyStatus): StateWords {
+  const families = status.families.map((family) => ({ name: family.family, ...stateOfFamily(family, status) }));
+  const isFailing = families.some(({ tone }) => tone === "bad");
+  // One sentence where no family can be served, instead of one per family.
+  if (families.length > 0 && families.every(({ tone, words }) => tone === "bad" && words === "cannot be served")) {
+    return { tone: "bad", words: "neither IP family can be served", reason: families[0]!.reason };
+  }
+  if (!isFailing && status.link?.keptMs !== undefined) return servingKept(status, status.link, status.link.keptMs);
+  if (!isFailing && status.link?.state === "disconnected") {
+    const since = lasting(status.atMs - status.link.sinceMs);
+    const words = `no connection to ${status.link.server} for ${since}: the last known state stays in effect`;
+    return { tone: "bad", words, reason: status.link.lastError };
+  }
+  const tone = (["bad", "warning"] as const).find((one) => families.some(({ tone }) => tone === one));
+  // The reason is shown with the family.
+  if (tone !== undefined) {
+    const words = families.filter((one) => one.tone === tone).map(({ name, words }) => `${name}: ${words}`).join("; ");
+    return { tone, words, reason: undefined };
+  }
+  if (!status.healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
+  if (!status.nodeEligible) {
+    return {
+      tone: "warning",
+      words: "the node is leaving",
+      reason: "health checks tell load balancers to send no traffic here",
+    };
+  }
+  const [problem, ...others] = status.problems;
+  if (problem !== undefined) {
+    const { title } = problemKind(problem.code);
+    return others.length === 0
+      ? { tone: "warning", words: "all in sync, with a problem", reason: `${problem.subject}: ${title}` }
+      : { tone: "warning", words: "all in sync, with problems", reason: title };
+  }
+  return { tone: "good", words: "all in sync", reason: undefined };
+}
+
+/** The state of a proxy that serves a cached state. */
+function servingKept({ source, atMs }: ProxyStatus, link: SourceLink, keptMs: number): StateWords {
+  const { state, lastError } = link;
+  const serving = `serving the state of ${timeText(keptMs, atMs)}${revisedText(link)}`;
+  const server = source === "kube" ? "API server" : "server";
+  if (state === "connected") {
+    return { tone: "warning", words: `${serving} until that of the ${server} is read`, reason: undefined };
+  }
+  return { tone: "bad", words: `${serving}, ${server} unreachable`, reason: lastError };
+}
+
+/** How the cached endpoints were revised; empty if they were not. */
+function revisedText({ keptEndpoints: { replaced, leftOut } = { replaced: 0, leftOut: 0 } }: SourceLink): string {
+  if (replaced === 0 && leftOut === 0) return "";
+  return ` (pods of this node: ${plural(replaced, "endpoint")} with a new address, ${leftOut} left out)`;
+}
+
+/** A time as `14:03 UTC`, with its date unless that is today's. */
+function timeText(timeMs: number, nowMs: number): string {
+  const [date, today] = [timeMs, nowMs].map((ms) => new Date(ms).toISOString().slice(0, 10));
+  return `${date === today ? "" : `${date} `}${timeOfDay(timeMs).slice(0, 5)} UTC`;
+}
+
+/** A duration in whole seconds: `1 min 5 s`. */
+function lasting(durationMs: number): string {
+  return durationText(Math.max(0, Math.round(durationMs / 1000) * 1000));
+}
+
+/** The change, and whether it is in effect: `2 → 0 endpoints, in effect after 12 ms`. */
+export function eventText(event: Pick<FeedEvent, "text" | "effect" | "tookMs">): string {
+  const effect = effectText(event);
+  return effect === undefined ? event.text : `${event.text}, ${effect}`;
+}
+
+function effectText({ effect, tookMs }: Pick<FeedEvent, "effect" | "tookMs">): string | undefined {
+  switch (effect) {
+    case "waiting":
+      return "not in effect yet";
+    case "in effect":
+      return `in effect after ${durationText(tookMs ?? 0)}`;
+    case "refused":
+      return "refused by the kernel";
+    case "overtaken":
+      return "overtaken by a later change";
+    case undefined:
+      return undefined;
+  }
+}
+
+/** The state of a proxy in words, for readers that may be of another version. */
+interface StatusSummary {
+  /** Whether everything is in effect. */
+  readonly inOrder: boolean;
+  readonly state: StateWords;
+  /** The link to the API server or relay; undefined if the source is a file. */
+  readonly link: StateWords | undefined;
+  /**
+   * The beginning of the state, in milliseconds since 1970: of the oldest error, or of the proxy if everything is in
+   * effect; undefined if unknown.
+   */
+  readonly sinceMs: number | undefined;
+}
+
+/** Sums up a status. */
+export function summaryOf(status: ProxyStatus): StatusSummary {
+  const inOrder = isInOrder(status);
+  return {
+    inOrder,
+    state: stateOfProxy(status),
+    link: stateOfLink(status),
+    sinceMs: inOrder ? status.startedAtMs : beginningOfTrouble(status),
+  };
+}
+
+function beginningOfTrouble({ link, problems }: ProxyStatus): number | undefined {
+  const beginnings = [
+    ...problems.filter(({ code }) => problemKind(code).severity === "error").map(({ sinceMs }) => sinceMs),
+    ...(link === undefined || link.state === "connected" ? [] : [link.sinceMs]),
+  ];
+  return beginnings.length === 0 ? undefined : Math.min(...beginnings);
 }

@@ -4,7 +4,7 @@ import { ORIGINS } from "../mod.ts";
 import { type Html, html, literally } from "./html.ts";
 import { LIVE_SCRIPT } from "./script.ts";
 import { STYLE } from "./style.ts";
-import type { View } from "./view.ts";
+import type { View } from "./services.ts";
 
 /** The parts of the page that change, by name. */
 export interface Parts {

@@ -17,9 +17,8 @@ import {
 import type { StateWords } from "../control/mod.ts";
 import { NotReadyError } from "../control/mod.ts";
 import { plural } from "../../platform/mod.ts";
-import { endpointTable } from "./endpoint_table.ts";
+import { endpointTable, type View } from "./services.ts";
 import { type Html, html } from "./html.ts";
-import type { View } from "./view.ts";
 
 const MOST_DESTINATIONS = 4;
 const MOST_ENDPOINTS = 50;

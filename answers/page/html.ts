@@ -1,3 +1,5 @@
+import { timeOfDay } from "../../platform/mod.ts";
+
 /** HTML templates that escape every value. */
 
 /** Safe markup: constants, and templates with escaped values. */
@@ -6,7 +8,7 @@ export interface Html {
 }
 
 /** A value in a template. Text and numbers are escaped; false and undefined render nothing. */
-export type HtmlValue = Html | string | number | false | undefined | readonly HtmlValue[];
+type HtmlValue = Html | string | number | false | undefined | readonly HtmlValue[];
 
 /** Renders a template of HTML. Attribute values must be in double quotes. */
 export function html(literals: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
@@ -36,4 +38,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 function escape(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+}
+
+/** A point in time: the time of day in UTC, which the page's script replaces with its age. */
+export function moment(atMs: number): Html {
+  return html`<time datetime="${new Date(atMs).toISOString()}">${timeOfDay(atMs)} UTC</time>`;
 }

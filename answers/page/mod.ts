@@ -2,11 +2,290 @@
  * The status page of a running proxy. The server renders all of it, so it works without JavaScript; with JavaScript, the
  * page requests the same parts every second and replaces those that changed.
  *
- *   view.ts        the selection of services, as in the page's address
  *   html.ts        templates that escape every value
  *   document.ts    the page; style.ts and script.ts are what it embeds
- *   summary.ts, problems.ts, families.ts, sync_chart.ts, events.ts, services.ts, explanation.ts   its parts
+ *   services.ts    the list of services, and the selection in the page's address
+ *   explanation.ts, sync_chart.ts   further parts; the others are below
  *
  * None of this is loaded before the page is first requested.
  */
-export { createStatusPage } from "./status_page.ts";
+import {
+  type ControlAnswers,
+  eventText,
+  type FamilyStatusDetails,
+  NotReadyError,
+  type ProxyStatus,
+  stateOfFamily,
+  stateOfLink,
+  stateOfProxy,
+  type StateWords,
+} from "../control/mod.ts";
+import { pageDocument, type Parts } from "./document.ts";
+import { explanationPart } from "./explanation.ts";
+import { type Html, html, moment } from "./html.ts";
+import { LIVE_SCRIPT } from "./script.ts";
+import { addressOf, namespaceOptions, PAGE_SIZE, readView, servicesPart, type View, WHOLE } from "./services.ts";
+import { STYLE } from "./style.ts";
+import { syncChart } from "./sync_chart.ts";
+import { type CurrentProblem, type ProblemCode, problemKind, type Severity } from "../../core/problems/mod.ts";
+import {
+  type Feed,
+  type FeedEvent,
+  type Latency,
+  sizeOfSync,
+  type StatusPage,
+  type SyncSummary,
+} from "../../observe/mod.ts";
+import { countText, DOCUMENTATION, durationText, megabytesText, plural, timeOfDay } from "../../platform/mod.ts";
+
+/** The answers that the page is rendered from. */
+export type PageAnswers = Pick<ControlAnswers, "status" | "browse" | "events" | "explain" | "resolve">;
+
+/** The status page of a running proxy. */
+export async function createStatusPage(answers: PageAnswers): Promise<StatusPage> {
+  const fields = { ...PRIVATE, "Content-Security-Policy": await contentSecurityPolicy() };
+  // Counting examines every service, so an update without news shows the last count.
+  let broken: number | undefined;
+
+  const browsed = async (view: View): Promise<Pick<Parts, "namespaces" | "services">> => {
+    try {
+      const found = await answers.browse({ ...view, order: "broken", pageSize: PAGE_SIZE });
+      broken = found.broken;
+      return { namespaces: namespaceOptions(found.namespaces, view), services: servicesPart(found, view) };
+    } catch (error) {
+      if (!(error instanceof NotReadyError)) throw error;
+      const services = html`<p class="quiet">The services have not been read yet.</p>`;
+      return { namespaces: namespaceOptions([], view), services };
+    }
+  };
+  /** The parts of the page; those about services only if there may be news. */
+  const render = async (status: ProxyStatus, view: View, isNews: boolean): Promise<Partial<Parts>> => {
+    const ofServices = isNews ? { ...await browsed(view), explanation: await explanationPart(view, answers) } : {};
+    return {
+      summary: summaryPart(status, broken),
+      problems: problemsPart(status),
+      families: familiesPart(status),
+      events: eventsPart(await answers.events(0)),
+      ...ofServices,
+    };
+  };
+
+  return {
+    async page({ query }) {
+      const view = readView(new URLSearchParams(query));
+      const status = await answers.status();
+      const { markup } = pageDocument(status, await render(status, view, true) as Parts, view);
+      return { status: 200, contentType: "text/html; charset=utf-8", fields, body: markup };
+    },
+    async live({ query }) {
+      const parameters = new URLSearchParams(query);
+      const status = await answers.status();
+      const parts = await render(status, readView(parameters), status.stamp !== parameters.get("seen"));
+      const markup = Object.entries(parts).map(([name, part]) => [name, part.markup]);
+      const body = JSON.stringify({ stamp: status.stamp, atMs: status.atMs, parts: Object.fromEntries(markup) });
+      return { status: 200, contentType: "application/json", fields: PRIVATE, body };
+    },
+  };
+}
+
+const PRIVATE: Readonly<Record<string, string>> = {
+  "Cache-Control": "no-store",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Referrer-Policy": "no-referrer",
+  "X-Frame-Options": "DENY",
+};
+
+/** Permits the page's own script and style, and requests to this server, and nothing else. */
+async function contentSecurityPolicy(): Promise<string> {
+  return [
+    "default-src 'none'",
+    `style-src '${await sourceHash(STYLE)}'`,
+    `script-src '${await sourceHash(LIVE_SCRIPT)}'`,
+    "img-src data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+async function sourceHash(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return `sha256-${btoa(String.fromCharCode(...new Uint8Array(digest)))}`;
+}
+
+/** The number of events on the page. */
+const SHOWN = 100;
+
+/** The last events, the newest first. */
+function eventsPart({ events }: Feed): Html {
+  if (events.length === 0) return html`<p class="quiet">Nothing has happened yet.</p>`;
+  return html`<ol class="events">${events.slice(-SHOWN).reverse().map(eventRow)}</ol>`;
+}
+
+function eventRow(event: FeedEvent): Html {
+  const { atMs, subject, family, tone } = event;
+  const isOpen = event.effect === "waiting";
+  return html`
+    <li
+      class="${tone}${isOpen && " waiting"}"><span class="at">${timeOfDay(
+        atMs,
+      )}</span><span><b>${subject}</b>${family !== undefined && html`
+        <span class="family-tag">${family}</span>
+      `} ${eventText(event)}</span></li>
+  `;
+}
+
+/** The verdict in a sentence, the link to the source, and the proxy's counts. `broken` is unknown before the first sync. */
+function summaryPart(status: ProxyStatus, broken: number | undefined): Html {
+  const { tone, words, reason } = stateOfProxy(status);
+  const waiting = status.changesToPlan + status.families.reduce((sum, { changesPending }) => sum + changesPending, 0);
+  return html`
+    <div class="verdict ${tone}"
+      role="status"><span class="dot"></span><p><strong>${words}</strong>${reason !== undefined && html`
+        <span class="reason">${reason}</span>
+      `}${broken !== undefined && broken > 0 && brokenText(broken)}</p></div>
+    ${linkPart(stateOfLink(status))}
+    <dl class="figures">${figure("Services", countText(status.services))}${figure(
+      "Changes waiting",
+      countText(waiting),
+    )}${figure("Memory", megabytesText(status.residentBytes))}${figure("Started", moment(status.startedAtMs))}</dl>
+  `;
+}
+
+function brokenText(broken: number): Html {
+  const verb = broken === 1 ? "is" : "are";
+  return html`
+    <a class="reason" href="${addressOf({ ...WHOLE, attention: true })}" data-view>${plural(
+      broken,
+      "service port",
+    )} ${verb} broken</a>
+  `;
+}
+
+function figure(name: string, value: Html | string): Html {
+  return html`
+    <div>
+      <dt>${name}</dt>
+      <dd>${value}</dd>
+    </div>
+  `;
+}
+
+/** The link to the API server or relay; nothing if the source is a file. */
+function linkPart(link: StateWords | undefined): Html | undefined {
+  return link &&
+    html`<p class="link ${link.tone}"><span class="dot"></span><span>Source: ${link.words}${
+      link.reason !== undefined && html`
+        <span class="reason">${link.reason}</span>
+      `
+    }</span></p>`;
+}
+
+/** A card for each family: its state, its last syncs, and the latency of changes. */
+function familiesPart(status: ProxyStatus): Html {
+  return html`${status.families.map((details) => familyCard(details, status))}`;
+}
+
+function familyCard(details: FamilyStatusDetails, status: ProxyStatus): Html {
+  const { family, revision, servicePorts, changesPending, syncs, latency, noLocalEndpoints, driftRepaired, features } =
+    details;
+  const { tone, words, reason } = stateOfFamily(details, status);
+  const local = noLocalEndpoints.internal + noLocalEndpoints.external;
+  const row = (name: string, value: HtmlOrText) =>
+    html`
+      <div>
+        <dt>${name}</dt>
+        <dd>${value}</dd>
+      </div>
+    `;
+  return html`<article class="card family ${tone}" data-family="${family}">
+<header><h2>${family}</h2><span class="state ${tone}"><span class="dot"></span>${words}</span></header>
+${reason !== undefined && html`<p class="reason">${reason}</p>`}
+${syncs.length > 0 && syncChart(syncs)}
+<dl class="rows">
+${row("Last sync", lastSync(syncs.find(({ ok }) => ok)))}
+${
+    row(
+      "Service ports",
+      html`${countText(servicePorts)}${changesPending > 0 && html`, <em>${countText(changesPending)} waiting</em>`}`,
+    )
+  }
+${Object.values(features).map(({ label, words }) => row(label, words))}
+${local > 0 && row("Policy Local", `${plural(local, "service port")} without endpoints here`)}
+${driftRepaired > 0 && row("Repaired", `${plural(driftRepaired, "change")} by other programs`)}
+${row("Revision", countText(revision))}
+</dl>
+${latencyTable(latency)}
+</article>`;
+}
+
+type HtmlOrText = Html | string;
+
+function lastSync(sync: SyncSummary | undefined): Html {
+  if (sync === undefined) return html`none has succeeded yet`;
+  const { total } = sizeOfSync(sync);
+  return html`${moment(sync.endedAtMs)}, ${durationText(sync.durationMs)}, ${
+    total === 0 ? "nothing to write" : plural(total, "change")
+  }`;
+}
+
+function latencyTable(latency: Latency | undefined): Html | undefined {
+  if (latency === undefined) return undefined;
+  const { changes, p50Ms, p90Ms, p99Ms, longestMs } = latency;
+  const columns = [["p50", p50Ms], ["p90", p90Ms], ["p99", p99Ms], ["longest", longestMs]] as const;
+  return html`
+    <table class="latency">
+      <caption>From endpoint change to effect, over the last ${countText(changes)}</caption>
+      <thead>
+        <tr>${columns.map(([name]) => html`<th scope="col">${name}</th>`)}</tr>
+      </thead>
+      <tbody>
+        <tr>${columns.map(([, ms]) => html`<td>${durationText(ms)}</td>`)}</tr>
+      </tbody>
+    </table>
+  `;
+}
+
+const TONES: Readonly<Record<Severity, StateWords["tone"]>> = { error: "bad", warning: "warning" };
+
+/** The number of kinds of problems, and of occurrences of each, shown at first; the rest is collapsed. */
+const SHOWN_PROBLEMS = 4;
+
+/** The current problems by kind, each with its start, its fix and its documentation; nothing without any. */
+function problemsPart({ problems }: Pick<ProxyStatus, "problems">): Html {
+  if (problems.length === 0) return html``;
+  const kinds = [...Map.groupBy(problems, ({ code }) => code)].map(kindRow);
+  return html`<h2>Problems</h2>${list("problems", "problems", kinds)}`;
+}
+
+/** The first rows of a list; the rest expands. */
+function list(key: string, name: string, rows: readonly Html[]): Html {
+  const rest = rows.slice(SHOWN_PROBLEMS);
+  return html`<ul class="${name}">${rows.slice(0, SHOWN_PROBLEMS)}</ul>${
+    rest.length > 0 &&
+    html`
+      <details data-key="${key}">
+        <summary>${rest.length} more</summary>
+        <ul class="${name}">${rest}</ul>
+      </details>
+    `
+  }`;
+}
+
+function kindRow([code, problems]: readonly [ProblemCode, readonly CurrentProblem[]]): Html {
+  const { severity, title, fix } = problemKind(code);
+  return html`<li class="${
+    TONES[severity]
+  }"><p class="title"><strong>${title}</strong> <a href="${DOCUMENTATION}/problems.md#${code}"
+title="Documentation of this problem"><code>${code}</code></a></p>
+${list(`problems ${code}`, "occurrences", problems.map(occurrence))}
+<p class="fix"><b>Fix</b> ${fix}</p></li>`;
+}
+
+function occurrence({ subject, detail, sinceMs, count }: CurrentProblem): Html {
+  return html`<li><b>${subject}</b> <span class="where">since ${moment(sinceMs)}${
+    count > 1 && `, reported ${countText(count)} times`
+  }</span><br>${detail}</li>`;
+}

@@ -1,17 +1,62 @@
-import { countText, joinHostPort, plural, rateText } from "../../platform/mod.ts";
 import {
   balanceText,
   type BrowsedService,
+  type BrowseQuestion,
+  type ExplainedEndpoint,
   failuresText,
   frontendsOfService,
-  hasExternalFrontends,
   type ServicePage,
+  sharesText,
   stoppedTraffic,
 } from "../mod.ts";
-import { endpointTable } from "./endpoint_table.ts";
-import type { ServiceTraffic } from "../../observe/traffic/mod.ts";
 import { type Html, html, literally } from "./html.ts";
-import { addressOf, type View, WHOLE } from "./view.ts";
+import { type CountedTraffic, hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
+import { countText, joinHostPort, plural, rateText } from "../../platform/mod.ts";
+
+/** The view of the page, as in its URL: a selection of services, and the connection to explain. */
+export interface View extends Pick<BrowseQuestion, "search" | "attention" | "page"> {
+  /** Empty for all namespaces. */
+  readonly namespace: string;
+  /** The destination to explain, as typed; empty for none. */
+  readonly to: string;
+  /** The client of the connection; empty for all three kinds. */
+  readonly from: string;
+}
+
+/** The number of service ports on one page. */
+export const PAGE_SIZE = 25;
+
+/** The view of a page without a query. */
+export const WHOLE: View = { search: "", namespace: "", attention: false, page: 1, to: "", from: "" };
+
+const LONGEST_TEXT = 200;
+
+/** Reads the view from a query. Ignores invalid values. */
+export function readView(query: URLSearchParams): View {
+  const page = Number(query.get("page"));
+  // Names and addresses are lower-case.
+  const text = (name: string) => (query.get(name) ?? "").trim().toLowerCase().slice(0, LONGEST_TEXT);
+  return {
+    search: text("q"),
+    namespace: text("ns"),
+    attention: query.get("show") === "attention",
+    page: Number.isSafeInteger(page) && page > 0 ? page : 1,
+    to: text("to"),
+    from: text("from"),
+  };
+}
+
+/** The address of a view: `/?q=web&page=2`. */
+export function addressOf({ search, namespace, attention, page, to, from }: View): string {
+  const query = new URLSearchParams();
+  if (search !== "") query.set("q", search);
+  if (namespace !== "") query.set("ns", namespace);
+  if (attention) query.set("show", "attention");
+  if (page > 1) query.set("page", String(page));
+  if (to !== "") query.set("to", to);
+  if (from !== "") query.set("from", from);
+  return query.size === 0 ? "/" : `/?${query}`;
+}
 
 /** A page of services; each expands to its endpoints. */
 export function servicesPart(found: ServicePage, view: View): Html {
@@ -45,7 +90,7 @@ function nothingText({ search, namespace, attention }: View): string {
   return search === "" ? `No ${kind}${where}.` : `No ${kind} with “${search}” in its name${where}.`;
 }
 
-/** The urgency of a service port, and what is wrong with it, one sentence each. */
+/** The urgency of a service port, and its problems, one sentence each. */
 function stateOf(service: BrowsedService): { readonly tone: string; readonly notes: readonly string[] } {
   const { effect, served, problems } = service;
   const notes = [...problems, ...stoppedTraffic(service)];
@@ -102,7 +147,7 @@ function serviceFacts(service: BrowsedService): Html | false {
   return facts.length > 0 && html`<p class="facts">${facts.join(" · ")}</p>`;
 }
 
-/** The rates of what is counted. */
+/** The rates of the counted traffic. */
 function ratesText({ perSecond: { connections, bytes } }: ServiceTraffic): string {
   const unit = (rate: string) => rate.replace(/[a-z]?$/i, " $&B/s");
   return [`${rateText(connections)} conn/s`, ...(bytes === undefined ? [] : [unit(rateText(bytes))])].join(" · ");
@@ -122,7 +167,7 @@ function trafficFacts(traffic: ServiceTraffic): string[] {
 }
 
 const METER_WIDTH = 48;
-/** The largest number of endpoints that has a segment for each. */
+/** The maximum number of endpoints with one segment each. */
 const MOST_SEGMENTS = 8;
 
 /** The endpoints in use of all: a segment for each, or the share if there are many. */
@@ -164,4 +209,63 @@ function endpointsOf({ name, endpoints, shownEndpoints }: BrowsedService): Html 
 
 function destinationOf({ clusterIP, port, protocol }: BrowsedService): string {
   return `${joinHostPort(clusterIP, port)}${protocol === "tcp" ? "" : `/${protocol}`}`;
+}
+
+/** An endpoint, with its traffic if that is counted. */
+interface ShownEndpoint extends ExplainedEndpoint {
+  readonly traffic?: CountedTraffic;
+}
+
+/**
+ * Endpoints with their use, their place, their traffic if it is counted, and the reason. On a phone each cell is a line
+ * with its name, `data-name`.
+ */
+export function endpointTable(endpoints: readonly ShownEndpoint[]): Html {
+  const isCounted = endpoints.some(({ traffic }) => traffic !== undefined);
+  const isBalanced = endpoints.some(({ shares }) => shares !== undefined);
+  const columns = [
+    "Use",
+    "Endpoint",
+    "Node",
+    "Zone",
+    ...(isBalanced ? ["Share"] : []),
+    ...(isCounted ? ["Conn/s"] : []),
+    ...(endpoints.some(({ traffic }) => traffic?.bytes !== undefined) ? ["Bytes/s"] : []),
+    "Why",
+  ];
+  return html`
+    <div class="scroll">
+      <table class="endpoints">
+        <thead>
+          <tr>${columns.map((name) => html`<th scope="col">${name}</th>`)}</tr>
+        </thead>
+        <tbody>${endpoints.map((endpoint) => endpointRow(endpoint, isBalanced))}</tbody>
+      </table>
+    </div>
+  `;
+}
+
+function endpointRow(
+  { target, used, node, onThisNode, zone, shares, reason, traffic }: ShownEndpoint,
+  isBalanced: boolean,
+): Html {
+  return html`
+    <tr class="${used ? "in" : "out"}">
+      <td>${used ? "in" : "out"}</td>
+      <td><code>${target}</code></td>
+      <td data-name="Node">${node || "–"}${onThisNode && html`
+        <span class="here">this node</span>
+      `}</td>
+      <td data-name="Zone">${zone || "–"}</td>${isBalanced &&
+        html`<td data-name="Share">${sharesText(shares ?? {}) || "–"}</td>`}${traffic && rateCells(traffic)}
+      <td data-name="Why">${reason}</td>
+    </tr>
+  `;
+}
+
+function rateCells({ perSecond: { connections, bytes } }: CountedTraffic): Html {
+  return html`
+    <td data-name="Conn/s">${rateText(connections)}</td>${bytes !== undefined &&
+      html`<td data-name="Bytes/s">${rateText(bytes)}</td>`}
+  `;
 }

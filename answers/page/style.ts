@@ -31,14 +31,15 @@ export const STYLE = `
 html { -webkit-text-size-adjust: 100%; }
 body {
   margin: 0 auto; max-width: 82rem; padding: 1.75rem 1.25rem 3rem; background: var(--page); color: var(--ink);
-  font: 15px/1.5 var(--sans); font-variant-numeric: tabular-nums; -webkit-font-smoothing: antialiased;
+  overflow-wrap: anywhere; font: 15px/1.5 var(--sans); font-variant-numeric: tabular-nums; -webkit-font-smoothing: antialiased;
 }
 h1, h2, h3, p, dl, dd, ul, ol, table { margin: 0; padding: 0; }
-h1 { font-size: 1.4rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.2; overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.2; }
+h2 { flex: none; }
 h2, h3 { font-size: 1rem; font-weight: 650; letter-spacing: -0.005em; }
 h3 { font-weight: 400; }
 a { color: var(--accent); text-underline-offset: 0.2em; text-decoration-thickness: 1px; }
-code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
+code { font: 0.87em/1.5 var(--mono); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
 .quiet, .legend, .count, .hint, .facts { color: var(--soft); font-size: 0.87rem; }
 .note { color: var(--warning); font-size: 0.9rem; }
@@ -47,7 +48,6 @@ code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
 .brand { display: flex; align-items: center; gap: 0.65rem; }
 .logo { width: 1.9rem; height: 1.9rem; color: var(--accent); flex: none; }
 .what { grid-column: 1 / -1; color: var(--soft); font-size: 0.9rem; display: flex; flex-wrap: wrap; gap: 0 0.5rem; }
-.what span { overflow-wrap: anywhere; }
 .what span:not(:last-child)::after { content: "·"; margin-left: 0.5rem; }
 .connection { color: var(--soft); font-size: 0.87rem; }
 .live .connection::before, .lost .connection::before {
@@ -59,7 +59,7 @@ code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
 .lost main { opacity: 0.55; }
 
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 1.15rem 1.3rem; }
-main { display: grid; gap: 1rem; }
+main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }
 .overview { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(21rem, 100%), 1fr)); }
 .families { display: contents; }
 .family { display: flex; flex-direction: column; }
@@ -67,7 +67,7 @@ main { display: grid; gap: 1rem; }
 .changes header { display: flex; justify-content: space-between; align-items: baseline; margin-bottom: 0.5rem; }
 .changes > div { contain: size; min-height: 12rem; overflow-y: auto; scrollbar-width: thin; margin-right: -0.6rem; padding-right: 0.6rem; }
 .events { list-style: none; font-size: 0.87rem; }
-.events li { display: grid; grid-template-columns: auto 1fr; gap: 0.75rem; padding: 0.22rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+.events li { display: grid; grid-template-columns: auto 1fr; gap: 0.75rem; padding: 0.22rem 0; border-top: 1px solid var(--line); }
 .events li:first-child { border-top: 0; }
 .events .at { color: var(--soft); font: 0.95em/1.6 var(--mono); }
 .events b { font-weight: 600; }
@@ -84,14 +84,14 @@ main { display: grid; gap: 1rem; }
 .summary { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0.5rem 2rem; }
 .verdict { display: flex; align-items: baseline; gap: 0.75rem; min-width: 0; }
 .verdict .dot { width: 0.8rem; height: 0.8rem; }
-.verdict strong { display: block; font-size: 1.35rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.3; overflow-wrap: anywhere; }
+.verdict strong { display: block; font-size: 1.35rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.3; }
 .verdict .reason { display: block; }
 .verdict strong::first-letter { text-transform: uppercase; }
 .verdict.bad strong { color: var(--bad); }
 .verdict.warning strong { color: var(--warning); }
 .summary:has(.verdict.bad) { border-color: var(--bad); background: var(--tint-bad); }
 .summary:has(.verdict.warning) { border-color: var(--warning); background: var(--tint-warning); }
-.link { grid-row: 2; display: flex; align-items: baseline; gap: 0.85rem; padding-left: 0.1rem; font-size: 0.9rem; overflow-wrap: anywhere; }
+.link { grid-row: 2; display: flex; align-items: baseline; gap: 0.85rem; padding-left: 0.1rem; font-size: 0.9rem; }
 .figures { grid-row: 1 / span 2; grid-column: 2; }
 .state { display: flex; align-items: baseline; gap: 0.55rem; }
 .state.bad { color: var(--bad); }
@@ -105,7 +105,7 @@ main { display: grid; gap: 1rem; }
 .family header .state { font-size: 0.9rem; }
 .family header .state.good, .family header .state.idle { color: var(--soft); }
 .family.bad { border-color: var(--bad); }
-.reason { color: var(--soft); overflow-wrap: anywhere; }
+.reason { color: var(--soft); }
 .family .reason { margin-top: 0.6rem; padding: 0.55rem 0.75rem; border-radius: 8px; font-size: 0.87rem; color: var(--ink);
   background: var(--tint-idle); }
 .family.bad .reason { background: var(--tint-bad); }
@@ -131,7 +131,7 @@ ${LABEL_COLUMNS}
 .legend i.size { background: var(--size); }
 .legend .scale { flex-basis: 100%; }
 .rows div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.32rem 0; border-top: 1px solid var(--line); }
-.rows dt { color: var(--soft); }
+.rows dt { flex: none; color: var(--soft); }
 .rows dd { text-align: right; }
 .rows em { font-style: normal; color: var(--warning); }
 .latency { width: 100%; margin-top: auto; border-collapse: collapse; table-layout: fixed; border-top: 1px solid var(--line); }
@@ -140,7 +140,7 @@ ${LABEL_COLUMNS}
 .latency td { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; padding: 0; white-space: nowrap; }
 
 .problems, .occurrences { list-style: none; display: grid; gap: 0.9rem; margin-top: 0.6rem; }
-.problems > li { padding: 0.1rem 0 0.1rem 0.9rem; border-left: 3px solid var(--warning); overflow-wrap: anywhere; }
+.problems > li { padding: 0.1rem 0 0.1rem 0.9rem; border-left: 3px solid var(--warning); }
 .problems > li.bad { border-color: var(--bad); }
 .problems .title strong::first-letter { text-transform: uppercase; }
 .problems .title strong { display: inline-block; font-weight: 650; }
@@ -155,6 +155,7 @@ details[data-key^="problems"] > summary { color: var(--accent); font-size: 0.9re
 
 .bar { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.7rem 1.5rem; }
 form { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 0.75rem; }
+form label { min-width: 0; }
 form label > span { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
 form.live button { display: none; }
 input[type="search"], input[list], select, button {
@@ -171,7 +172,7 @@ button { cursor: pointer; }
 .count { margin: 0.5rem 0 0.35rem; }
 
 .service { border-top: 1px solid var(--line); }
-.service .why { grid-column: 1 / -1; padding-left: 1.2rem; font-size: 0.87rem; color: var(--soft); overflow-wrap: anywhere; }
+.service .why { grid-column: 1 / -1; padding-left: 1.2rem; font-size: 0.87rem; color: var(--soft); }
 .service.bad .why, .service.bad .name { color: var(--bad); }
 .service.warning .why { color: var(--warning); }
 .service.bad .dot { background: var(--bad); }
@@ -184,7 +185,7 @@ button { cursor: pointer; }
 }
 .service > summary::-webkit-details-marker { display: none; }
 .service > summary:hover { background: var(--hover); }
-.name { display: flex; align-items: baseline; gap: 0.6rem; font-weight: 600; overflow-wrap: anywhere; }
+.name { display: flex; align-items: baseline; gap: 0.6rem; font-weight: 600; }
 .namespace { color: var(--soft); font-weight: 400; }
 .kind, .protocol { color: var(--soft); font-size: 0.87rem; }
 .family-tag { font-size: 0.75rem; border: 1px solid var(--line); border-radius: 5px; padding: 0.05rem 0.3rem; margin-left: 0.25rem; }
@@ -197,14 +198,15 @@ button { cursor: pointer; }
 .unlit { fill: var(--line); }
 .more { display: grid; gap: 0.5rem; padding: 0.2rem 0 1.1rem 1.2rem; }
 .scroll { overflow-x: auto; }
-.endpoints { border-collapse: collapse; min-width: 100%; font-size: 0.9rem; }
+.endpoints { border-collapse: collapse; min-width: 100%; font-size: 0.9rem; overflow-wrap: normal; }
+.endpoints code { overflow-wrap: anywhere; }
 .endpoints th { text-align: left; font-weight: 400; color: var(--soft); font-size: 0.8rem; padding: 0 1.2rem 0.2rem 0; }
 .endpoints td { padding: 0.22rem 1.2rem 0.22rem 0; border-top: 1px solid var(--line); vertical-align: baseline; }
 .endpoints td:first-child { font-weight: 600; color: var(--good); width: 3rem; }
 .endpoints .out td:first-child { color: var(--warning); }
 .endpoints .out td { color: var(--soft); }
 .here { font-size: 0.75rem; color: var(--accent); border: 1px solid var(--line); border-radius: 5px; padding: 0.05rem 0.3rem; white-space: nowrap; }
-.explanation { display: grid; gap: 0.6rem; padding-top: 0.9rem; overflow-wrap: anywhere; }
+.explanation { display: grid; gap: 0.6rem; padding-top: 0.9rem; }
 .explanation + .explanation { margin-top: 0.9rem; border-top: 1px solid var(--line); }
 .outcomes { list-style: none; display: grid; gap: 0.35rem; }
 .outcomes li { display: flex; align-items: baseline; gap: 0.55rem; }
@@ -233,6 +235,14 @@ footer a { color: var(--soft); }
   .share { grid-row: 1; grid-column: 2; }
   .more { padding-left: 0; }
   .rows.policies div { flex-direction: column; gap: 0; }
+  .endpoints { display: block; overflow-wrap: anywhere; }
+  .endpoints thead { display: none; }
+  .endpoints tbody { display: block; }
+  .endpoints tr { display: grid; grid-template-columns: 3rem minmax(0, 1fr); padding: 0.22rem 0; border-top: 1px solid var(--line); }
+  .endpoints td { grid-column: 2; padding: 0; border: 0; }
+  .endpoints td:first-child { grid-column: 1; }
+  .endpoints td[data-name]::before { content: attr(data-name) " "; color: var(--soft); font-size: 0.8rem; }
+  pre { white-space: pre-wrap; }
 }
 @media (prefers-contrast: more) { :root { --line: currentColor; --soft: var(--ink); } }
 `;

@@ -1,7 +1,6 @@
 import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, html, moment } from "./html.ts";
 import { countText, durationText, plural, timeOfDay } from "../../platform/mod.ts";
-import { moment } from "./time.ts";
 
 /** The number of bars; style.ts has a column of the time axis for each. */
 export const SLOTS = 32;
@@ -10,7 +9,7 @@ const BAR = 7;
 const UP = 44;
 const DOWN = 18;
 const BASE = UP + 2;
-/** The least distance of two labels of the time axis, in bars. */
+/** The minimum distance between two labels of the time axis, in bars. */
 const BETWEEN_LABELS = 12;
 
 /** The kinds of bars, with the words of the legend. */

@@ -3,6 +3,7 @@ import type {
   ComparisonCause,
   Family,
   FamilyDelta,
+  FamilySettings,
   IpvsSettings,
   PacketCounts,
   RuleDescription,
@@ -12,7 +13,7 @@ import type {
   TrafficReading,
 } from "../../core/model/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
-import type { Clock, Logger } from "../../platform/mod.ts";
+import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
 
 /** The inputs of every backend. */
@@ -21,7 +22,7 @@ export interface BackendOptions {
   readonly runner: Runner;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Receives problems that fail no sync, while they last; nobody does by default. */
+  /** Receives problems that do not fail a sync; ignored by default. */
   readonly onProblems?: ReportProblems;
   /** For IPVS mode; undefined in others. */
   readonly ipvs?: IpvsSettings;
@@ -30,9 +31,9 @@ export interface BackendOptions {
 /** The host and the family that are checked for a mode. */
 export type HostQuestion = Pick<BackendOptions, "family" | "runner" | "ipvs">;
 
-/** The result of a sync; `Figure` names the figures that the mode's description declares. */
+/** The result of a sync; `Figure` is the union of the counts that the mode's description declares. */
 export interface SyncResult<Figure extends string = string> {
-  /** Service ports that could not be programmed; everything else is in effect. */
+  /** Service ports that could not be programmed. Everything else is in effect. */
   readonly problems: readonly SyncProblem[];
   readonly figures: SyncFigures<Figure>;
   /** Request another sync after this delay even if nothing changed. */
@@ -52,34 +53,80 @@ export interface Backend<Figure extends string = string> {
    */
   configure?(): Promise<void>;
   /**
-   * Applies a delta on top of all earlier ones. Idempotent. Throws if the kernel could not be brought to that state
-   * completely, and keeps both the known state of the kernel and the remaining work: the next call retries, even with
-   * an empty delta. The head of a full snapshot takes effect if the kernel serves nothing yet; otherwise it is only
-   * noted, and the existing rules stay until the rest is known.
+   * Applies a delta on top of all earlier ones. Idempotent. If the kernel could not be brought to the desired state completely,
+   * throws and keeps the known state of the kernel and the remaining work: the next call retries, even with an empty delta. The
+   * first batch (`head`) of a full snapshot takes effect if the kernel serves nothing yet; otherwise it is only stored, and the
+   * existing rules stay until the rest arrives.
    */
   sync(delta: FamilyDelta): Promise<SyncResult<Figure>>;
   /** Compares the kernel with the desired state and repairs the difference; `interval` by default. Throws as `sync` does. */
   resync(cause?: ComparisonCause): Promise<SyncResult<Figure>>;
-  /** Removes every trace of Sluice and of kube-proxy from this family, and nothing else. */
+  /**
+   * Whether the rules that packets enter first are in the kernel: a check between comparisons that takes milliseconds, for
+   * any number of services. Throws if the kernel cannot be read. Absent in modes without such a check.
+   */
+  hasEntryRules?(): Promise<boolean>;
+  /** Removes everything of Sluice and kube-proxy from this family, and nothing else. */
   cleanup(): Promise<void>;
   /**
    * Describes the rules of a service port, from the desired state; undefined if the service port is not part of it.
    */
   describe?(key: ServicePortKey): RuleDescription | undefined;
   /**
-   * Returns the traffic since the last call; undefined if the settings do not ask for it. May run beside a sync. Absent
-   * in modes that cannot count it.
+   * Returns the traffic since the last call; undefined if the settings do not ask for it. May run during a sync. Absent in
+   * modes that cannot count it.
    */
   readTraffic?(): Promise<TrafficReading | undefined>;
-  /** Reads the packet counters of rules; may run beside a sync. Absent in modes whose rules count nothing. */
+  /** Reads the packet counters of rules; may run during a sync. Absent in modes whose rules count nothing. */
   packetCounts?(): Promise<PacketCounts>;
-  /**
-   * Reads the connection attempts that the rules have counted; may run beside a sync. Absent in modes that count none.
-   */
+  /** Reads the connection attempts that the rules have counted; may run during a sync. Absent in modes that count none. */
   attemptCounts?(): Promise<AttemptCounts>;
 }
 
-/** This host cannot serve the family in this mode at all: a tool or the kernel's support is missing. */
+/** Thrown if this host cannot serve the family in this mode at all: a tool or the kernel's support is missing. */
 export class UnsupportedHostError extends Error {
   override readonly name = "UnsupportedHostError";
+}
+
+/** Reads the counters of traffic of one family in one mode. */
+export interface TrafficReader {
+  /**
+   * Notes the counters of an earlier process, once, so that they do not count again. Call it before the first sync.
+   * Throws if the kernel cannot be read.
+   */
+  start(): Promise<void>;
+  /** Returns the traffic since the last reading. Throws if the kernel cannot be read. */
+  read(): Promise<TrafficReading>;
+  /** Forgets which service port owns a frontend, because service ports have changed. */
+  forgetOwners(): void;
+}
+
+/** A reader that exists while the settings ask for one. */
+interface ReaderOnDemand<Reader extends TrafficReader> {
+  /** Creates, keeps or drops the reader. Call it before each sync. A failure to read is logged. */
+  follow(settings: Pick<FamilySettings, "countTraffic"> | undefined): Promise<void>;
+  /** The reader; undefined if the settings do not ask for one. */
+  current(): Reader | undefined;
+}
+
+/** Creates no reader yet. @param load creates one; its code is loaded only then */
+export function createReaderOnDemand<Reader extends TrafficReader>(
+  load: () => Promise<Reader>,
+  logger: Logger,
+): ReaderOnDemand<Reader> {
+  let reader: Reader | undefined;
+  return {
+    async follow(settings) {
+      if (!settings?.countTraffic) {
+        reader = undefined;
+        return;
+      }
+      reader ??= await load();
+      reader.forgetOwners();
+      await reader.start().catch((error: unknown) => {
+        logger.warn("cannot read the counters of traffic", { error: errorText(error) });
+      });
+    },
+    current: () => reader,
+  };
 }

@@ -6,9 +6,11 @@
 export {
   type Backend,
   type BackendOptions,
+  createReaderOnDemand,
   type HostQuestion,
   NOTHING_DONE,
   type SyncResult,
+  type TrafficReader,
   UnsupportedHostError,
 } from "./backend.ts";
 export {
@@ -16,14 +18,11 @@ export {
   type FigureMetric,
   IPTABLES_TOOLS,
   IPTABLES_VARIANT_TOOLS,
-  type ModeBalance,
   type ModeDescription,
   type ModeRelay,
   type ModeSection,
   type ModeTool,
-  type ModeTraces,
   type ModeTraffic,
   type RuleTraffic,
   type ToolReading,
 } from "./mode.ts";
-export { createReaderOnDemand, type ReaderOnDemand, type TrafficReader } from "./traffic_reader.ts";

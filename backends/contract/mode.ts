@@ -1,17 +1,17 @@
-import type { Kind } from "../../core/objects/mod.ts";
 import type { BalanceAlgorithm, ProxyMode, TrafficCoverage } from "../../core/model/mod.ts";
+import type { Kind } from "../../core/objects/mod.ts";
 import type { ToolCall } from "../tools/mod.ts";
 
 /**
- * A mode as plain data: everything that the rest of the product needs to know about it besides its rules. It is loaded
- * in every isolate; the backend's code only in workers and in commands that read the kernel.
+ * A mode as plain data: everything that the rest of the product needs to know about it, except its rules. It is loaded in every
+ * isolate; the backend's code only in workers and in commands that read the kernel.
  */
 export interface ModeDescription {
   readonly name: ProxyMode;
   /** The kinds of objects that a proxy in this mode reads from the cluster. */
   readonly kinds: readonly Kind[];
   readonly tools: readonly ModeTool[];
-  /** The kernel modules that its rules need, without those that they load themselves. */
+  /** The kernel modules that its rules need, except modules that the rules load themselves. */
   readonly modules: readonly string[];
   readonly figures: FigureDeclarations;
   readonly metrics: ModeMetrics;
@@ -23,14 +23,16 @@ export interface ModeDescription {
 }
 
 /** The ways in which a mode balances connections. */
-export interface ModeBalance {
+interface ModeBalance {
   readonly algorithms: readonly BalanceAlgorithm[];
   /** The algorithm of services that ask for none; in IPVS mode the configured scheduler replaces it. */
   readonly byDefault: BalanceAlgorithm;
+  /** Whether each slot of a table is an element in the kernel for each frontend, so that tables need a budget. */
+  readonly tablesAreInKernel?: true;
 }
 
 /**
- * What the relay in this process carries:
+ * The connections that the relay in this process carries:
  * - `services`: every connection to a TCP or UDP service, which the rules send to it;
  * - `localhost-node-ports`: connections to node ports at 127.0.0.1 and ::1, if the configuration names these;
  * - `none`: nothing.
@@ -80,29 +82,29 @@ export const IPTABLES_VARIANT_TOOLS: readonly string[] = ["iptables", "ip6tables
   ["legacy", "nft"].flatMap((variant) => [`${tool}-${variant}-save`, `${tool}-${variant}-restore`])
 );
 
-/** The figures of a mode's syncs, by name; a sync reports no others besides those of `CommonFigures`. */
+/** The counts that a sync of the mode reports, by name, in addition to `CommonFigures`. */
 export type FigureDeclarations = Readonly<Record<string, FigureDeclaration>>;
 
-/** A number that a sync reports, and where it is shown besides the debug log and the status. */
-export interface FigureDeclaration {
+/** A number that a sync reports, and where it is shown, in addition to the debug log and the status. */
+interface FigureDeclaration {
   readonly metrics?: readonly FigureMetric[];
   /** Its wording in the size of a sync: `chains written`. */
   readonly written?: string;
 }
 
-/** A metric that a figure feeds: a counter adds it up, a gauge keeps the last one. */
+/** The metric that is updated with the number: a counter adds it up, a gauge keeps the last value. */
 export interface FigureMetric {
   readonly kind: "counter" | "gauge";
   readonly name: string;
   readonly help: string;
-  /** Its label `table`, if several figures feed one metric. */
+  /** Its label `table`, if several numbers update one metric. */
   readonly table?: "nat" | "filter";
   /** Counts partial syncs only: full ones add 0. */
   readonly partialOnly?: true;
 }
 
-/** Metrics of a mode that no figure feeds. */
-export interface ModeMetrics {
+/** Metrics of a mode that are not updated from sync reports. */
+interface ModeMetrics {
   /** Whether full and partial syncs have duration histograms of their own. */
   readonly splitsDurations: boolean;
   /** Whether its rules count packets (`Backend.packetCounts`). */
@@ -115,23 +117,23 @@ export interface ModeMetrics {
 export type ModeSection = "iptables" | "nftables" | "ipvs";
 
 /** Settings that depend on the mode. */
-export interface ModeSettings {
+interface ModeSettings {
   /** The section with its sync periods, and with those settings that only one mode has. */
   readonly section: ModeSection;
-  /** The section with its masquerading: kube-proxy's IPVS mode uses that of iptables. */
+  /** The section with its masquerade settings: kube-proxy's IPVS mode uses section `iptables`. */
   readonly masqueradeSection: "iptables" | "nftables";
   /** The node port addresses by default; empty for all addresses of the node (KEP-3866). */
   readonly defaultNodePortAddresses: readonly string[];
   /** Whether the rules can serve node ports at 127.0.0.1. */
   readonly servesLocalhostNodePorts: boolean;
-  /** Whether its rules can count connection attempts, and reset connections to endpoints that are gone. */
+  /** Whether its rules can count connection attempts, and reset connections to deleted endpoints. */
   readonly supportsFailover?: true;
   /** Whether Kubernetes has deprecated the mode. */
   readonly isDeprecated: boolean;
 }
 
 /** The traces that a proxy in this mode, Sluice or kube-proxy, leaves on a node. */
-export interface ModeTraces {
+interface ModeTraces {
   /** The calls that would print a trace. */
   readonly calls: readonly Pick<ToolCall, "tool" | "args">[];
   /** Matches a line that is a trace; its first group names the trace. */
@@ -143,15 +145,15 @@ export interface ModeTraces {
 }
 
 /**
- * The handling of new connections where modes differ, each as in kube-proxy's mode of that name; `explain` is based on
- * it. IPVS has one list of endpoints for each virtual server, and binds the service addresses to the node.
+ * How new connections are handled where modes differ, each as in kube-proxy's mode of the same name; the input of `explain`.
+ * IPVS has one list of endpoints for each virtual server, and binds the service addresses to the node.
  */
 export type ModeTraffic = { readonly by: "virtual-servers" } | RuleTraffic;
 
 /** The handling of new connections by the rules of iptables or nftables. */
 export interface RuleTraffic {
   readonly by: "rules";
-  /** The fate of a connection to a cluster IP on a port that no service has. */
+  /** The verdict on a connection to a cluster IP on a port that no service has. */
   readonly unusedPort: "rejected" | "untouched";
   /** Whether connections from this node itself to an external address without endpoints are rejected. */
   readonly refusesOwnTraffic: boolean;
@@ -160,7 +162,10 @@ export interface RuleTraffic {
    * rejected.
    */
   readonly checksSourcesFirst: boolean;
-  /** Whether a node port without endpoints is rejected at all addresses of the node, including those that serve none. */
+  /**
+   * Whether a node port without endpoints is rejected at all addresses of the node, including addresses that serve no node
+   * ports.
+   */
   readonly refusesEverywhere: boolean;
   /** Whether every port of a cluster IP is masqueraded by its rule, including ports that belong to another service. */
   readonly masqueradesByAddress: boolean;

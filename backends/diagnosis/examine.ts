@@ -1,9 +1,8 @@
-import type { Family, PathExamination, PathFinding } from "../../core/model/mod.ts";
-import { type Runner, ToolMissingError } from "../tools/mod.ts";
-import { type ForeignChain, judgeChains } from "./chains.ts";
-import { iptablesChains } from "./iptables_chains.ts";
-import { nftChains } from "./nft_chains.ts";
-import { examineSettings } from "./settings.ts";
+import type { Family, PathExamination, PathFinding, RuleInTheWay, ServedAddresses } from "../../core/model/mod.ts";
+import { findSysctls, readSysctls } from "../host/mod.ts";
+import type { Runner } from "../tools/mod.ts";
+import { foreignChains, judgeChains } from "./chains.ts";
+import { rulesInTheWay } from "./served_reach.ts";
 
 /** The order in which causes are named: a setting or a full table explains more than a suspect among many rules. */
 const ORDER = ["forwarding-off", "table-full", "foreign-chain", "rp-filter"] as const;
@@ -25,15 +24,72 @@ export async function examinePath(
   return findings.sort((a, b) => ORDER.indexOf(a.cause) - ORDER.indexOf(b.cause));
 }
 
-/** nft shows the chains of iptables-nft, too; those of iptables-legacy are apart. */
-async function foreignChains(runner: Runner, family: Family): Promise<readonly ForeignChain[]> {
-  const [fromNft, legacy] = await Promise.all([
-    nftChains(runner, family).catch((error: unknown) => {
-      if (!(error instanceof ToolMissingError)) throw error;
-      return undefined;
-    }),
-    iptablesChains(runner, family, "legacy"),
-  ]);
-  const others = fromNft ?? await iptablesChains(runner, family, "default") ?? [];
-  return [...others, ...legacy ?? []];
+/** Lists the chains of other programs for rules that drop packets to or from these addresses. Throws as `examinePath`. */
+export async function findRulesInTheWay(
+  { runner, family }: { readonly runner: Runner; readonly family: Family },
+  served: ServedAddresses,
+): Promise<readonly RuleInTheWay[]> {
+  return rulesInTheWay(await foreignChains(runner, family), served);
+}
+
+const COUNT = "net.netfilter.nf_conntrack_count", MAX = "net.netfilter.nf_conntrack_max";
+/** The share of a full connection tracking table, some of whose entries have just expired. */
+const FULL_FROM = 0.99;
+
+interface FamilySysctls {
+  /** Whether packets of the family are forwarded. */
+  readonly forwarding: string;
+  /** Matches the settings of single interfaces that permit forwarding although that one is 0. */
+  readonly ofInterfaces: string;
+  /** IPv6 has no reverse path filtering of its own. */
+  readonly reversePath: string | undefined;
+}
+
+const SYSCTLS: Readonly<Record<Family, FamilySysctls>> = {
+  IPv4: {
+    forwarding: "net.ipv4.ip_forward",
+    ofInterfaces: "^net\\.ipv4\\.conf\\..*\\.forwarding$",
+    reversePath: "net.ipv4.conf.all.rp_filter",
+  },
+  IPv6: {
+    forwarding: "net.ipv6.conf.all.forwarding",
+    // Linux 6.17; before, the setting for all interfaces decides (ip6_forward in net/ipv6/ip6_output.c).
+    ofInterfaces: "^net\\.ipv6\\.conf\\..*\\.force_forwarding$",
+    reversePath: undefined,
+  },
+};
+
+/** Interfaces whose forwarding forwards nothing: two templates, and loopback. */
+const NOT_FORWARDING = /\.conf\.(all|default|lo)\./;
+
+/** Examines the kernel settings that stop packets, and with `suspects` also settings that may stop some. */
+async function examineSettings(
+  runner: Runner,
+  family: Family,
+  { suspects }: { readonly suspects: boolean },
+): Promise<readonly PathFinding[]> {
+  const { forwarding, ofInterfaces, reversePath } = SYSCTLS[family];
+  const names = [forwarding, COUNT, MAX, ...(suspects && reversePath !== undefined ? [reversePath] : [])];
+  const values = await readSysctls(runner, names);
+  const findings: PathFinding[] = [];
+  if (values.get(forwarding) === "0" && !await isForwardedSomewhere(runner, ofInterfaces)) {
+    const detail = `${forwarding} is 0, so this node forwards no packets to or from pods`;
+    findings.push({ cause: "forwarding-off", detail, certain: true });
+  }
+  const count = Number(values.get(COUNT)), max = Number(values.get(MAX));
+  if (max > 0 && count >= FULL_FROM * max) {
+    const detail = `${count} of ${max} connections are tracked (${MAX}), so new ones are dropped`;
+    findings.push({ cause: "table-full", detail, certain: false });
+  }
+  if (reversePath !== undefined && values.get(reversePath) === "1") {
+    const detail = `${reversePath} is 1, which drops packets whose way back leaves through another interface`;
+    findings.push({ cause: "rp-filter", detail, certain: false });
+  }
+  return findings;
+}
+
+/** Whether an interface forwards packets although the setting for all of them is 0. */
+async function isForwardedSomewhere(runner: Runner, ofInterfaces: string): Promise<boolean> {
+  const values = await findSysctls(runner, ofInterfaces);
+  return [...values].some(([name, value]) => value === "1" && !NOT_FORWARDING.test(name));
 }

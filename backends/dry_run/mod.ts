@@ -5,5 +5,204 @@
  * In: a full snapshot, and a runner for the tools that read. Out: the input of the tools (`sluice render`), the
  * differences between the kernel and the state (`sluice diff`). May run: tools that only read.
  */
-export type { Difference } from "./differences.ts";
-export { compareWithKernel, dryRun } from "./dry_run.ts";
+import type { Family, FamilyDelta } from "../../core/model/mod.ts";
+import { type Clock, silentLogger } from "../../platform/mod.ts";
+import type { Backend, ModeTool, ToolReading } from "../contract/mod.ts";
+import { describeMode, loadBackendAlone, type Mode, MODES } from "../mod.ts";
+import type { ChainChange, MembersChange, PlaceChange, Runner, ToolCall, ToolResult } from "../tools/mod.ts";
+import { diffArrays } from "diff";
+
+/** The state that a dry run brings a family to. */
+interface DryRun {
+  readonly family: Family;
+  /** A full snapshot; its settings name the mode. */
+  readonly state: FamilyDelta;
+  readonly clock: Clock;
+  /** The known modes; `MODES` by default. */
+  readonly modes?: readonly Mode[];
+}
+
+/**
+ * Syncs a full snapshot with the backend of its mode, on a runner that collects changes and carries out none.
+ * @returns the backend, which considers the state applied
+ */
+export async function dryRun(
+  { family, state, clock, modes = MODES }: DryRun,
+  options: DryRunnerOptions,
+): Promise<Backend> {
+  if (state.settings === undefined) throw new Error("a dry run needs a full snapshot with its settings");
+  const { mode, ipvs } = state.settings;
+  let isSetUp = false;
+  const runner = createDryRunner({
+    read: options.read,
+    // Setup only tries out the tools, and leaves nothing behind.
+    onChange: (call) => isSetUp && options.onChange(call),
+  }, describeMode(mode, modes).tools);
+  const backend = await loadBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs }, modes);
+  await backend.setup();
+  isSetUp = true;
+  await backend.sync(state);
+  return backend;
+}
+
+/**
+ * Compares the kernel with a state; changes nothing.
+ * @param read runs the tools that read
+ * @returns the differences; none if the kernel is in that state
+ */
+export async function compareWithKernel(run: DryRun, read: Runner): Promise<readonly Difference[]> {
+  const differences = createDifferences();
+  await dryRun(run, { read, onChange: ({ changes }) => differences.add(changes()) });
+  return differences.found();
+}
+
+/** A run of a tool that would have changed the kernel and was skipped. */
+export interface DryRunCall {
+  readonly tool: string;
+  readonly args: readonly string[];
+  /** Its standard input; undefined for a tool that reads none. */
+  readonly stdin: ToolCall["stdin"];
+  /** The places that it would change. */
+  readonly changes: NonNullable<ToolCall["changes"]>;
+}
+
+/** Options of `createDryRunner`. */
+interface DryRunnerOptions {
+  /** Runs tools that only read; undefined for an empty kernel and the newest tools. */
+  readonly read: Runner | undefined;
+  /** Takes each run that would change the kernel; the tool then counts as successful. */
+  readonly onChange: (call: DryRunCall) => void;
+}
+
+/**
+ * A runner that starts no tool that could change anything.
+ * @param tools the tools of the mode
+ */
+function createDryRunner({ read, onChange }: DryRunnerOptions, tools: readonly ModeTool[]): Runner {
+  return {
+    isDry: true,
+    async run(call) {
+      const { tool, args, stdin, changes } = call;
+      if (onlyReads(call, tools)) return read === undefined ? answerOfEmptyKernel(call, tools) : await read.run(call);
+      if (changes) onChange({ tool, args, stdin, changes });
+      return DONE;
+    },
+  };
+}
+
+const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
+
+function onlyReads({ tool, args, changes }: ToolCall, tools: readonly ModeTool[]): boolean {
+  if (changes) return false;
+  if (tool.endsWith("-save")) return true;
+  if (args.includes("--version")) return true;
+  if (tool === "sysctl") return !args.some((arg) => arg === "-w" || arg.includes("="));
+  return readingOf(tool, tools)?.words.some((word) => args.includes(word)) ?? false;
+}
+
+function answerOfEmptyKernel({ tool, args }: ToolCall, tools: readonly ModeTool[]): ToolResult {
+  if (args.includes("--version")) return { ...DONE, stdout: `${tool} (nf_tables)\n` };
+  const error = readingOf(tool, tools)?.errorIfEmpty;
+  return error === undefined ? DONE : { ...DONE, exitCode: 1, stderr: `${error}\n` };
+}
+
+function readingOf(name: string, tools: readonly ModeTool[]): ToolReading | undefined {
+  return tools.find(({ tool }) => tool === name)?.reading;
+}
+
+/** A line that only one side has: `-` for the kernel, `+` for the desired state. */
+interface DifferentLine {
+  readonly sign: "+" | "-";
+  readonly text: string;
+}
+
+/** One place in the kernel that differs from the desired state. */
+export interface Difference {
+  /** `nat KUBE-SERVICES`, `map services`. */
+  readonly place: string;
+  /** Whether the place itself is missing or unwanted, or only its lines differ. */
+  readonly what: "differs" | "missing" | "unwanted";
+  readonly lines: readonly DifferentLine[];
+}
+
+/** Collects changes that were not carried out, as differences between the kernel and the desired state. */
+interface Differences {
+  add(changes: Iterable<PlaceChange>): void;
+  /** All differences by place: built-in chains of iptables first, then other chains, then sets and the like. */
+  found(): readonly Difference[];
+}
+
+/** The members of a place that differ, gathered from several changes. */
+interface Members {
+  readonly kind: MembersChange["kind"];
+  readonly place: string;
+  what: Difference["what"];
+  readonly removed: string[];
+  readonly added: string[];
+}
+
+const KINDS: readonly PlaceChange["kind"][] = ["built-in chain", "chain", "members"];
+
+/** No changes yet. */
+export function createDifferences(): Differences {
+  const chains = new Map<string, ChainChange>();
+  const members = new Map<string, Members>();
+
+  function addChain(change: ChainChange): void {
+    // A later change, such as the removal of a chain that was emptied, replaces an earlier one.
+    const { held } = chains.get(change.place) ?? change;
+    chains.set(change.place, { ...change, held });
+  }
+
+  function addMembers({ kind, place, what, removed, added }: MembersChange): void {
+    const known: Members = members.get(place) ?? { kind, place, what: "differs", removed: [], added: [] };
+    if (what !== undefined) known.what = what;
+    for (const text of removed) known.removed.push(text);
+    for (const text of added) known.added.push(text);
+    members.set(place, known);
+  }
+
+  function ofKind(kind: PlaceChange["kind"]): Difference[] {
+    return kind === "chain"
+      ? [...chains.values()].map(chainDifference)
+      : [...members.values()].filter((one) => one.kind === kind).map(membersDifference);
+  }
+
+  return {
+    add(changes) {
+      for (const change of changes) {
+        if (change.kind === "chain") addChain(change);
+        else addMembers(change);
+      }
+    },
+    found: () =>
+      KINDS.flatMap((kind) =>
+        ofKind(kind)
+          .filter(({ what, lines }) => what !== "differs" || lines.length > 0)
+          .sort((a, b) => a.place < b.place ? -1 : 1)
+      ),
+  };
+}
+
+function chainDifference({ place, held, wanted }: ChainChange): Difference {
+  const what = wanted === undefined ? "unwanted" : held === undefined ? "missing" : "differs";
+  return { place, what, lines: differentLines(held ?? [], wanted ?? []) };
+}
+
+function membersDifference({ place, what, removed, added }: Members): Difference {
+  return { place, what, lines: [...signed("-", removed), ...signed("+", added)] };
+}
+
+/** Chains with more differing lines than this are not aligned: alignment takes quadratic time. */
+const ALIGN_LIMIT = 1_000;
+
+/** The lines that only one side has, in order. */
+function differentLines(held: readonly string[], wanted: readonly string[]): readonly DifferentLine[] {
+  const parts = diffArrays([...held], [...wanted], { maxEditLength: ALIGN_LIMIT });
+  if (parts === undefined) return [...signed("-", held), ...signed("+", wanted)];
+  return parts.flatMap(({ removed, added, value }) => removed ? signed("-", value) : added ? signed("+", value) : []);
+}
+
+function signed(sign: DifferentLine["sign"], texts: readonly string[]): DifferentLine[] {
+  return texts.map((text) => ({ sign, text }));
+}

@@ -10,8 +10,8 @@ import {
   type SyncProblem,
 } from "../../core/model/mod.ts";
 import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
-import { deleteUdpFlows, listUdpFlows, type UdpFlow } from "./conntrack_tool.ts";
 import type { Runner } from "../tools/mod.ts";
+import { deleteUdpFlows, deleteUnansweredAttempts, listUdpFlows, type UdpFlow } from "./conntrack_tool.ts";
 
 /**
  * Removes conntrack entries of stale UDP flows: a flow to a service outlives a change of its rules, since only the
@@ -19,19 +19,22 @@ import type { Runner } from "../tools/mod.ts";
  *
  * - A service that has serving endpoints keeps its flows to them. All its other flows are removed, including those that
  *   began before it had endpoints (kube-proxy's pkg/proxy/conntrack).
- * - A service without a serving endpoint keeps all of its flows (also kube-proxy's rule).
+ * - A service without a serving endpoint loses its flows: a client that only sends would keep its flow to a deleted endpoint
+ *   forever (kubernetes issue 139628, fixed in 1.37, where flows to node ports stay).
  * - A deleted service loses its flows, which kube-proxy keeps until they expire. This includes frontends that the
- *   kernel serves before the first sync and that no service has: they were deleted while no proxy was running. Only
- *   flows whose destination the kernel rewrites count as flows of such a service.
+ *   kernel serves before the first sync and that no service has: they were deleted while no proxy was running.
+ *
+ * Without endpoints, only flows whose destination the kernel rewrites count as flows of a service: the port of a node port may
+ * be another program's at another address.
  */
-export interface ConntrackCleaner {
+interface ConntrackCleaner {
   /** Notes that a service port is about to change from `previous` to `next`; undefined if there is none. */
   note(previous: ServicePort | undefined, next: ServicePort | undefined): void;
   /** Notes a delta that is about to be applied to the known service ports. */
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
   /**
-   * Notes the UDP frontends that the kernel served before the first sync; those that no known service port has are
-   * gone.
+   * Notes the UDP frontends that the kernel served before the first sync; frontends that no known service port has were
+   * deleted.
    */
   noteEarlier(frontends: ReadonlySet<UdpFrontend>, known: KnownServicePorts): void;
   /**
@@ -41,14 +44,14 @@ export interface ConntrackCleaner {
    */
   clean(): Promise<number>;
   /**
-   * Does the same without delaying syncs: logs a failure and returns it as a problem. A cleanup that takes more than a
-   * second continues beside the following syncs; the first call after its end returns its result.
+   * Does the same without delaying syncs: logs a failure and returns it as a problem. A cleanup that takes more than a second
+   * continues during the following syncs; the first call after its end returns its result.
    */
   tryClean(logger: Logger, clock: Clock): Promise<CleaningResult>;
 }
 
 /** The number of entries that a cleanup removed, and the problem if it failed. */
-export interface CleaningResult {
+interface CleaningResult {
   readonly deleted: number;
   readonly problem: SyncProblem | undefined;
 }
@@ -57,7 +60,7 @@ export interface CleaningResult {
 const LONGEST_WAIT_MS = 1_000;
 
 /** The service ports after all deltas so far. */
-export interface KnownServicePorts {
+interface KnownServicePorts {
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
 }
@@ -65,21 +68,21 @@ export interface KnownServicePorts {
 /** A UDP destination of a service: `address:port`, or `*:port` for a node port. */
 export type UdpFrontend = string;
 
-/** Names a UDP frontend. An undefined address stands for a node port, which any address of the node may serve. */
+/** The text form of a UDP frontend. An undefined address means a node port, which any address of the node may serve. */
 export function udpFrontend(address: string | undefined, port: number): UdpFrontend {
   return address === undefined ? `*:${port}` : joinHostPort(address, port);
 }
 
-/** What a reconciler knows after a sync. */
-export interface SyncedRules {
+/** The state of a reconciler after a sync. */
+interface SyncedRules {
   problems(): SyncProblem[];
   /** The UDP frontends that the kernel served before the first sync; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /**
- * Removes stale flows after a sync, whose rules are in effect. A failure does not fail the sync.
- * @returns the problems of the sync and of the removal, and the figures of the removal
+ * Removes stale flows after a sync, when its rules are in effect. A failure does not fail the sync.
+ * @returns the problems of the sync and the removal, and the counts of the removal
  */
 export async function cleanAfterSync(
   cleaner: ConntrackCleaner,
@@ -170,7 +173,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
 
 /** The changes since the last cleanup. */
 interface Notes {
-  /** The changed service ports that have endpoints. */
+  /** The changed service ports. */
   readonly changed: Map<ServicePortKey, ServedFlows>;
   /** The frontends that no service port has any more. */
   readonly gone: Set<UdpFrontend>;
@@ -178,7 +181,7 @@ interface Notes {
   isNoted: boolean;
 }
 
-/** The flows of a service port that has endpoints. */
+/** The flows of a service port. */
 interface ServedFlows {
   /** Its earlier frontends, which it may have lost. */
   readonly before: ReadonlySet<UdpFrontend>;
@@ -187,7 +190,7 @@ interface ServedFlows {
   readonly endpoints: ReadonlySet<string>;
 }
 
-/** Stands for the endpoints of a frontend that no service port has any more. */
+/** The endpoints of a frontend that no service port has any more. */
 const NO_ENDPOINTS: ReadonlySet<string> = new Set();
 
 function noteChange(notes: Notes, previous: ServicePort | undefined, next: ServicePort | undefined): void {
@@ -204,8 +207,7 @@ function noteChange(notes: Notes, previous: ServicePort | undefined, next: Servi
   const frontends = udpFrontendsOf(next), endpoints = endpointsOf(next);
   for (const frontend of frontends) gone.delete(frontend);
   const pending = changed.get(key);
-  if (endpoints.size === 0) changed.delete(key);
-  else if (pending || mayCauseStaleFlows(previous, next)) {
+  if (pending || mayCauseStaleFlows(previous, next)) {
     const before = [...pending?.before ?? [], ...previous ? udpFrontendsOf(previous) : []];
     changed.set(key, { before: new Set(before), frontends, endpoints });
   }
@@ -234,13 +236,15 @@ async function removeStaleFlows({ changed, gone }: Notes, family: Family, runner
       const endpoints = byFrontend.get(destination) ?? byFrontend.get(udpFrontend(undefined, port));
       if (!endpoints || endpoints.has(flow.answeredBy)) return;
       if (endpoints.has(udpFrontend(undefined, splitHostPort(flow.answeredBy).port))) return;
-      if (endpoints !== NO_ENDPOINTS || flow.answeredBy !== destination) stale.push(flow);
+      if (endpoints.size > 0 || flow.answeredBy !== destination) stale.push(flow);
     });
     await deleteUdpFlows(family, runner, stale);
   } catch (error) {
-    const current = new Set([...changed.values()].flatMap(({ frontends }) => frontends));
-    for (const [key, flows] of services) if (!changed.has(key)) changed.set(key, flows);
-    for (const frontend of left) if (!current.has(frontend)) gone.add(frontend);
+    for (const [key, flows] of services) {
+      const isDeleted = flows.frontends.some((frontend) => gone.has(frontend));
+      if (!changed.has(key) && !isDeleted) changed.set(key, flows);
+    }
+    for (const frontend of left) gone.add(frontend);
     throw error;
   }
   return stale.length;
@@ -256,11 +260,57 @@ function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
   return frontendsOf(servicePort).map(({ address, port }) => udpFrontend(address || undefined, port));
 }
 
-/** Whether a service port gained its first endpoint, lost an endpoint, or gained a frontend. */
+/** Whether a service port is new, gained its first endpoint, lost an endpoint, or gained a frontend. */
 function mayCauseStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
   const before = endpointsOf(previous), after = endpointsOf(next);
-  if (!previous || before.size === 0) return true;
+  if (!previous || before.size === 0 && after.size > 0) return true;
   for (const endpoint of before) if (!after.has(endpoint)) return true;
   const known = new Set(udpFrontendsOf(previous));
   return udpFrontendsOf(next).some((frontend) => !known.has(frontend));
+}
+
+/**
+ * Removes the conntrack entries of connection attempts that an endpoint has not answered, once the endpoint is left out of
+ * the rules: the client's next SYN packet, a second after its first, then goes to another endpoint instead of following the
+ * entry.
+ */
+interface UnansweredCleaner {
+  /** Notes a delta that is about to be applied to the known service ports. */
+  noteDelta(known: Pick<KnownServicePorts, "servicePort">, delta: FamilyDelta): void;
+  /**
+   * Removes the entries of the noted endpoints; to be called when the rules are in effect. Starts no tool if none was noted.
+   * A failure is logged and not retried: the attempts end by themselves.
+   */
+  clean(): Promise<void>;
+}
+
+/** Inputs of `createUnansweredCleaner`. */
+interface UnansweredCleanerOptions {
+  readonly family: Family;
+  readonly runner: Runner;
+  readonly logger: Logger;
+}
+
+/** Creates a cleaner without notes. */
+export function createUnansweredCleaner({ family, runner, logger }: UnansweredCleanerOptions): UnansweredCleaner {
+  const noted = new Set<string>();
+  return {
+    noteDelta(known, { set }) {
+      for (const { name, protocol, unreachableEndpoints } of set) {
+        if (!unreachableEndpoints) continue;
+        const before = new Set(known.servicePort(servicePortKey(name, protocol))?.unreachableEndpoints);
+        for (const endpoint of unreachableEndpoints) if (!before.has(endpoint)) noted.add(endpoint);
+      }
+    },
+    async clean() {
+      if (noted.size === 0) return;
+      const endpoints = [...noted];
+      noted.clear();
+      try {
+        await deleteUnansweredAttempts(family, runner, endpoints);
+      } catch (error) {
+        logger.warn("cannot move unanswered connection attempts to other endpoints", { error: errorText(error) });
+      }
+    },
+  };
 }

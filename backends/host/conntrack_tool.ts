@@ -1,5 +1,5 @@
-import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import type { Family } from "../../core/model/mod.ts";
+import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import { failureOf, type FailureTable, type Runner, runOrThrow } from "../tools/mod.ts";
 
 /** One UDP flow, from its client's side, as the kernel tracks it. */

@@ -1,10 +1,16 @@
 /**
  * Settings and tables of the host that several modes use: conntrack, sysctls, limits of the process.
  *
- * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom.
+ * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom,
+ * systemd-notify.
  */
-export { cleanAfterSync, createConntrackCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
-export { ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";
-export { adjustOomScore } from "./oom_score.ts";
-export { createUnansweredCleaner } from "./unanswered.ts";
+export {
+  cleanAfterSync,
+  createConntrackCleaner,
+  createUnansweredCleaner,
+  type UdpFrontend,
+  udpFrontend,
+} from "./conntrack.ts";
+export { adjustOomScore, ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./process_limits.ts";
+export { NOTIFY_TOOL, notifyServiceManager } from "./service_manager.ts";
 export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

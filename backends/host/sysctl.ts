@@ -10,7 +10,7 @@ const SECONDS = [1, INT_MAX] as const;
 const WRITTEN = {
   "net.ipv4.conf.all.arp_announce": [2, 2],
   "net.ipv4.conf.all.arp_ignore": [1, 1],
-  "net.ipv4.conf.all.route_localnet": FLAG,
+  "net.ipv4.conf.all.route_localnet": [0, 1],
   "net.ipv4.ip_forward": FLAG,
   "net.ipv4.vs.conn_reuse_mode": [0, 0],
   "net.ipv4.vs.conntrack": FLAG,
@@ -30,8 +30,10 @@ const WRITTEN = {
 export interface Sysctl {
   readonly name: string;
   readonly value: number;
-  /** Whether a greater value may stay; a failure is then no reason for a warning. */
+  /** Whether a greater value may stay. */
   readonly atLeast?: true;
+  /** Whether a failure is no reason for a warning. */
+  readonly mayFail?: true;
 }
 
 /** Whether Sluice ever writes this value to this sysctl. */
@@ -41,8 +43,8 @@ export function isWritten({ name, value }: Sysctl): boolean {
   return Number.isInteger(value) && value >= least && value <= greatest;
 }
 
-/** What reading and writing sysctls needs. */
-export interface SysctlOptions {
+/** The dependencies of reading and writing sysctls. */
+interface SysctlOptions {
   readonly runner: Runner;
   readonly logger: Logger;
   /** Receives the failures; each setting is a scope. */
@@ -66,8 +68,8 @@ const TIMEOUT_MS = 10_000;
  */
 export async function writeSysctls(options: SysctlOptions, settings: readonly Sysctl[]): Promise<void> {
   const { runner, logger } = options;
-  const failed = ({ name, value, atLeast }: Sysctl, error: string) => {
-    if (atLeast) logger.info("kernel setting not set, keeping its value", { setting: name, value, error });
+  const failed = ({ name, value, mayFail }: Sysctl, error: string) => {
+    if (mayFail) logger.info("kernel setting not set, keeping its value", { setting: name, value, error });
     else reportSetting(options, name, `${value} not set: ${error}`);
   };
   const isSet = ({ name }: Sysctl) => reportSetting(options, name);
@@ -88,7 +90,7 @@ export async function writeSysctls(options: SysctlOptions, settings: readonly Sy
     });
     if (wanted.length === 0) return;
     const written = await run(["-w", ...wanted.map(({ name, value }) => `${name}=${value}`)]);
-    // The exit status is no help: it is 0 for values that the kernel refuses (procps 4).
+    // The exit status does not help: it is 0 even for values that the kernel refuses (procps 4).
     const after = printedValues(written);
     for (const setting of wanted) {
       const { name, value } = setting;
@@ -103,7 +105,7 @@ export async function writeSysctls(options: SysctlOptions, settings: readonly Sy
   }
 }
 
-/** Reads sysctls at once, by name; those that the kernel does not have are absent. Throws if sysctl cannot be run. */
+/** Reads sysctls in one call, by name; sysctls that the kernel does not have are absent. Throws if sysctl cannot be run. */
 export async function readSysctls(runner: Runner, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
   return printedValues(await runner.run({ tool: "sysctl", args: names, timeoutMs: TIMEOUT_MS }));
 }
@@ -117,9 +119,7 @@ export async function findSysctls(runner: Runner, pattern: string): Promise<Read
 /** The timeout for reading a sysctl, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
 
-/**
- * Reads a sysctl; undefined if the kernel has none of that name, or if it cannot be read in time, which is reported.
- */
+/** Reads a sysctl; undefined if the kernel does not have it, or if it cannot be read in time, which is reported. */
 export async function readSysctl(options: SysctlOptions, name: string): Promise<string | undefined> {
   try {
     const call = { tool: "sysctl", args: [name], timeoutMs: READ_TIMEOUT_MS };

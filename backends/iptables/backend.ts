@@ -1,4 +1,11 @@
-import { type Family, servicePortKey, type SyncFigures } from "../../core/model/mod.ts";
+import {
+  type Family,
+  type PacketCounts,
+  type RulePart,
+  type ServicePortKey,
+  servicePortKey,
+  type SyncFigures,
+} from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -7,7 +14,7 @@ import {
   NOTHING_DONE,
   type SyncResult,
 } from "../contract/mod.ts";
-import { cleanAfterSync, createConntrackCleaner, writeSysctls } from "../host/mod.ts";
+import { cleanAfterSync, createConntrackCleaner, readSysctl } from "../host/mod.ts";
 import { repeatingRunner } from "../tools/mod.ts";
 import {
   type AroundRestore,
@@ -17,28 +24,30 @@ import {
   examineHost,
   type Flavour,
   IPTABLES_LAYOUTS,
+  type IptablesTools,
   type Layout,
+  noteRouting,
+  packetsOf,
   type Reconciler,
   removeIptablesTraces,
-  ROUTE_LOOPBACK,
+  routeLoopback,
   type Table,
   TABLES,
 } from "../xtables/mod.ts";
-import { describeServicePort } from "./describe.ts";
+import { frontendRules, TREE_TABLE } from "./frontends.ts";
 import type { IptablesFigure } from "./mode.ts";
-import { readPacketCounts } from "./packet_counts.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
-import { createTcpLiberal } from "./tcp_liberal.ts";
+import { chainsOf } from "./service_chains.ts";
 
 /** The delay of the next sync while a sysctl that the rules depend on is still unknown. */
 const WHILE_SETTING_IS_READ_MS = 1_000;
 
-/** What distinguishes the modes that share these rules. */
-export interface RulesVariant {
+/** The differences between the modes that share these rules. */
+interface RulesVariant {
   readonly layouts: Readonly<Record<Family, Layout>>;
   /** Whether node ports on loopback addresses need a kernel that routes these. */
   readonly routesLoopback: boolean;
-  /** The tables whose counters are those of traffic. */
+  /** The tables whose counters count traffic. */
   readonly countingTables: readonly Table[];
 }
 
@@ -59,6 +68,8 @@ export function createIptablesBackend(
   const tcpLiberal = createTcpLiberal(options);
   // Whether to route loopback addresses once the rules, which drop martians, are in effect.
   let routesLoopback = false;
+  // Whether this process has made the kernel route them.
+  let isRoutingOurs = false;
   let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler; readonly flavour: Flavour } | undefined;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
@@ -76,7 +87,7 @@ export function createIptablesBackend(
     if (routesLoopback) {
       routesLoopback = false;
       // Not awaited: a hanging sysctl must not delay a sync.
-      writeSysctls(options, [ROUTE_LOOPBACK]);
+      routeLoopback(options).then((isOurs) => isRoutingOurs ||= isOurs);
     }
     const { problems, figures } = await cleanAfterSync(conntrack, reconciler, ruleset, options);
     return {
@@ -122,7 +133,19 @@ export function createIptablesBackend(
     async resync(cause) {
       const { reconciler } = ready();
       await reconciler.compareAndRun(cause);
-      return await finish(ready());
+      const result = await finish(ready());
+      // Another program that deleted rules may have deleted the note for a cleanup, too.
+      if (isRoutingOurs && (result.figures.drift_repaired ?? 0) > 0) await noteRouting(options);
+      return result;
+    },
+    async hasEntryRules() {
+      // A flush of a table removes all jumps in it.
+      for (const table of TABLES) {
+        const { from, rule } = variant.layouts[family].jumps.find((jump) => jump.table === table)!;
+        const lines = await rulesOf(tools, table, from);
+        if (!lines.some((line) => line.replace(/ -c \d+ \d+/, "") === `-A ${from} ${rule}`)) return false;
+      }
+      return true;
     },
     async cleanup() {
       await removeIptablesTraces(options);
@@ -160,3 +183,97 @@ export const IPTABLES_CODE = {
   layout: IPTABLES_LAYOUTS.IPv4,
   removeTraces: removeIptablesTraces,
 };
+
+/**
+ * Describes the rules of a service port in the order in which packets traverse them; undefined if the ruleset lacks it.
+ */
+function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
+  const port = ruleset.servicePort(key);
+  if (port === undefined) return undefined;
+  const dispatch = frontendRules(port, key).map(({ tree, place, rule }): RulePart => {
+    const path = ruleset.dispatchPath(tree, place);
+    return { place: `${TREE_TABLE[tree]} ${path.join(" > ")}`, lines: [rule()] };
+  });
+  const own = chainsOf(port).map((chain): RulePart => ({
+    place: `nat ${chain}`,
+    lines: ruleset.render("nat", chain)?.rules ?? [],
+  }));
+  return [...dispatch, ...own.reverse()];
+}
+
+/**
+ * Reads the packet counts of the rules in the kernel, which kube-proxy keeps in nfacct objects. Throws as the tools do.
+ */
+export async function readPacketCounts(family: Family, tools: IptablesTools): Promise<PacketCounts> {
+  const [forwarding, localhost] = await Promise.all([
+    rulesOf(tools, "filter", BASE.forward),
+    family === "IPv4" ? rulesOf(tools, "nat", BASE.localhostNodePorts) : [],
+  ]);
+  const isInvalidDrop = (line: string) => line.includes("--ctstate INVALID ") && line.endsWith("-j DROP");
+  // Packets for which there is no node port return to the second rule.
+  const [seen = 0, returned = 0] = localhost.map(packetsOf);
+  return {
+    ctStateInvalidDropped: forwarding.filter(isInvalidDrop).reduce((sum, line) => sum + packetsOf(line), 0),
+    localhostNodePortsAccepted: Math.max(0, seen - returned),
+  };
+}
+
+async function rulesOf(tools: IptablesTools, table: Table, chain: string): Promise<string[]> {
+  const rules: string[] = [];
+  await tools.list(table, chain, (line) => void (line.startsWith("-A ") && rules.push(line)));
+  return rules;
+}
+
+/**
+ * The host's setting that makes conntrack accept out-of-window TCP packets, so that INVALID ones need not be dropped.
+ * kube-proxy reads it at its start, too.
+ */
+interface TcpLiberal {
+  /** Returns the setting; false until it is known. */
+  value(): boolean;
+  /** Starts reading the setting; resolves once it is known, or after 250 ms, so that a hanging `sysctl` delays no start. */
+  read(): Promise<void>;
+  /** Whether the setting is still being read. */
+  isPending(): boolean;
+  /** Returns whether the setting became true after `read` had resolved, and resets that. */
+  takeLateChange(): boolean;
+}
+
+const SETTING = "net.netfilter.nf_conntrack_tcp_be_liberal";
+/** The maximum time that a start waits for the setting. */
+const LONGEST_WAIT_MS = 250;
+
+/** Creates the reader of the setting. */
+function createTcpLiberal(options: BackendOptions): TcpLiberal {
+  const { clock, logger } = options;
+  let isLiberal = false, isPending = false, isLate = false, hasLateChange = false;
+
+  const readNow = async () => {
+    const value = await readSysctl(options, SETTING);
+    isPending = false;
+    isLiberal = value !== undefined && value !== "0";
+    hasLateChange = isLate && isLiberal;
+    if (isLiberal) {
+      logger.info("INVALID packets are not dropped: conntrack is liberal", { setting: SETTING });
+    }
+  };
+
+  return {
+    value: () => isLiberal,
+    async read() {
+      isPending = true;
+      isLate = hasLateChange = false;
+      const waited = Promise.withResolvers<void>();
+      const cancel = clock.schedule(LONGEST_WAIT_MS, waited.resolve);
+      await Promise.race([readNow(), waited.promise]);
+      cancel();
+      isLate = isPending;
+    },
+    isPending: () => isPending,
+    takeLateChange() {
+      const hasChanged = hasLateChange;
+      hasLateChange = false;
+      return hasChanged;
+    },
+  };
+}

@@ -13,7 +13,7 @@ import { destinationPort } from "../xtables/mod.ts";
  * skipped, and a single entry is a rule in the chain of its branch.
  */
 
-/** The most rules in a leaf. A packet passes half of them on average, and a change rewrites all of them. */
+/** The maximum number of rules in a leaf. A packet passes half of them on average, and a change rewrites all of them. */
 export const LEAF_CAPACITY = 32;
 
 /** One rule of the tree. */
@@ -25,7 +25,7 @@ export interface DispatchEntry {
 }
 
 /** The rules of a chain, and the service port of each; undefined for a jump to another chain of the tree. */
-export interface DispatchChain {
+interface DispatchChain {
   readonly rules: readonly string[];
   readonly owners: readonly (ServicePortKey | undefined)[];
 }
@@ -72,7 +72,7 @@ export interface DispatchTree {
 }
 
 /** The chain names and the places of a tree. */
-export interface DispatchTreeOptions {
+interface DispatchTreeOptions {
   /** The chain that packets enter. */
   readonly entryChain: string;
   /** The prefix of the other chains' names: at most 12 characters, since iptables allows 28 in all. */

@@ -29,7 +29,7 @@ const FIGURES = {
   },
 } as const satisfies FigureDeclarations;
 
-/** A figure of a sync in iptables mode. */
+/** A count of a sync in iptables mode. */
 export type IptablesFigure = keyof typeof FIGURES;
 
 const COVERAGE: TrafficCoverage = {
@@ -38,7 +38,8 @@ const COVERAGE: TrafficCoverage = {
   gap: "packets, bytes or unanswered connections: its rules see only the first packet of a connection",
 };
 
-const DESCRIPTION: ModeDescription = {
+/** The description of iptables mode. */
+export const DESCRIPTION: ModeDescription = {
   name: "iptables",
   kinds: ["Service", "EndpointSlice", "Node"],
   tools: IPTABLES_TOOLS,
@@ -76,13 +77,4 @@ const DESCRIPTION: ModeDescription = {
     refusesEverywhere: true,
     masqueradesByAddress: false,
   },
-};
-
-/** Loads the backend. */
-export const loadIptables = (): Promise<typeof import("./backend.ts")> => import("./backend.ts");
-
-/** The registry entry of iptables mode. */
-export const IPTABLES_MODE = {
-  description: DESCRIPTION,
-  load: async () => (await loadIptables()).IPTABLES_CODE,
 };

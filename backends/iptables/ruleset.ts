@@ -17,8 +17,8 @@ import {
   TABLES,
   type WantedChains,
 } from "../xtables/mod.ts";
-import { createDispatchTree, type DispatchEntry, type DispatchTree } from "./dispatch.ts";
-import { frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
+import { createDispatchTree, type DispatchEntry, type DispatchTree, LEAF_CAPACITY } from "./dispatch.ts";
+import { type FrontendRule, frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
 import { chainsOf, renderServiceChain } from "./service_chains.ts";
 
 /** The rules that the kernel should have for one family. Any chain can be rendered at any time; nothing is read or written. */
@@ -46,7 +46,7 @@ const ENTRY: Readonly<Record<TreeName, { readonly chain: string; readonly prefix
 const TREE_NAMES = Object.keys(ENTRY) as TreeName[];
 
 /** Inputs of `createRuleset`. */
-export interface RulesetOptions extends BaseOptions {
+interface RulesetOptions extends BaseOptions {
   readonly layout: Layout;
 }
 
@@ -157,10 +157,21 @@ function emptyIndex({ family, hairpin }: BaseOptions): ServiceIndex {
 
 function emptyTrees(family: Family, servicePorts: ServiceIndex["ports"]): ServiceIndex["trees"] {
   const addressDigits = family === "IPv4" ? 8 : 32;
+  const known = new WeakMap<ServicePort, ReadonlyMap<string, FrontendRule>>();
+  /**
+   * The rules of a service port by tree and place, the first one where two frontends have the same address. Those of many
+   * frontends are kept: rendering all for each of them would take time with the square of their number.
+   */
+  const rulesOf = (owner: ServicePortKey) => {
+    const port = servicePorts.get(owner)!, kept = known.get(port);
+    if (kept !== undefined) return kept;
+    const rules = new Map(frontendRules(port, owner).toReversed().map((rule) => [`${rule.tree} ${rule.place}`, rule]));
+    if (rules.size > LEAF_CAPACITY) known.set(port, rules);
+    return rules;
+  };
   return Object.fromEntries(TREE_NAMES.map((tree) => {
     const { chain, prefix, ports } = ENTRY[tree];
-    const ruleOf = ({ place, owner }: DispatchEntry) =>
-      frontendRules(servicePorts.get(owner)!, owner).find((one) => one.tree === tree && one.place === place)!.rule();
+    const ruleOf = ({ place, owner }: DispatchEntry) => rulesOf(owner).get(`${tree} ${place}`)!.rule();
     const options = { entryChain: chain, namePrefix: prefix, addressDigits: ports ? 0 : addressDigits, ruleOf };
     return [tree, createDispatchTree(options)];
   })) as Record<TreeName, DispatchTree>;

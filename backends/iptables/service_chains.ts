@@ -70,10 +70,9 @@ function toRelay({ protocol }: ServicePort, relayPort: number, { relayAddress }:
 }
 
 /**
- * Masquerades traffic to the cluster IP that is not from a pod of this node: it may have been routed here from elsewhere, and
- * replies must come back through this node (kube-proxy's rule for static routes to the service range). The cluster IP is
- * matched only if traffic for other addresses passes the same chain unmarked, since each match costs the kernel time at every
- * commit.
+ * Masquerades traffic to the cluster IP that is not from a pod of this node: it may come from another host, and replies must
+ * return through this node (kube-proxy's rule for static routes to the service range). The cluster IP is matched only if
+ * traffic for other addresses passes the same chain unmarked, since each match costs the kernel time at every commit.
  */
 function internalMasquerade(port: ServicePort, settings: FamilySettings): string[] {
   const isShared = usesExternalChain(port) && port.external !== "cluster";
@@ -132,8 +131,8 @@ function chances(count: number, weights: readonly number[] | undefined): (string
 
 /**
  * The external chain, for traffic to external addresses and node ports. With policy Local it keeps the client's address, and
- * sends traffic of this node and its pods to any endpoint, as if it had left through a load balancer and come back. With
- * policy Cluster it masquerades everything, since the endpoint may be on another node.
+ * sends traffic of this node and its pods to any endpoint, as a load balancer outside would. With policy Cluster it masquerades
+ * everything, since the endpoint may be on another node.
  */
 function externalRules(port: ServicePort, names: ServiceChainNames, settings: FamilySettings): string[] {
   const isRelayed = port.relay?.cluster !== undefined;

@@ -1,23 +1,30 @@
-import type { ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
-import { type Clock, joinFlat } from "../../platform/mod.ts";
-import { collectRows, CONNECTIONS, type FrontendIndex, indexFrontends, type TrafficRows } from "../traffic/mod.ts";
-import type { AroundRestore, Flavour, IptablesTools, RestoredChain, Table } from "../xtables/mod.ts";
+import type { FailureReason, Protocol, ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
+import { type Clock, joinFlat, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import { countOf, packetsOf, type RuleCount } from "./rule_counts.ts";
+import { collectRows, CONNECTIONS, type FrontendIndex, indexFrontends, type TrafficRows } from "../traffic/mod.ts";
+import {
+  type AroundRestore,
+  type Flavour,
+  type IptablesTools,
+  packetsOf,
+  type RestoredChain,
+  type Table,
+} from "../xtables/mod.ts";
+import { REFUSAL_COMMENTS } from "./frontends.ts";
 import type { Ruleset } from "./ruleset.ts";
 
 /**
- * Reads the native counters of the rules: those that choose an endpoint count connections, since nat tables see only
- * first packets, and those that refuse packets count failures. The counters of a chain restart when it is written. Those
- * of a few chains are read right before; what others counted since the last reading is lost.
+ * Reads the native counters of the rules: rules that choose an endpoint count connections, since nat tables see only first
+ * packets, and rules that refuse packets count failures. The counters of a chain restart when it is written. If a write changes
+ * only a few chains, their counters are read right before; otherwise counts since the last reading are lost.
  */
-export interface RuleReader extends TrafficReader {
+interface RuleReader extends TrafficReader {
   /** Runs a restore while no reading is under way, and notes that the counters of its chains restart. */
   readonly aroundRestore: AroundRestore;
 }
 
 /** Inputs of `createTrafficReader`. */
-export interface TrafficReaderOptions {
+interface TrafficReaderOptions {
   readonly ruleset: Pick<Ruleset, "servicePorts" | "chainOwner">;
   readonly tools: IptablesTools;
   readonly clock: Clock;
@@ -27,12 +34,12 @@ export interface TrafficReaderOptions {
 }
 
 /**
- * The most chains that are read before they are written: iptables-nft lists a chain in 5 ms, iptables-legacy reads the
- * whole table for it.
+ * The maximum number of chains to read before a write: iptables-nft lists a chain in 5 ms, iptables-legacy reads the whole
+ * table for each.
  */
 const MOST_READ: Readonly<Record<Flavour, number>> = { nf_tables: 8, legacy: 2 };
 
-/** The packets by what a rule counts, of the rules of one chain that have matched. */
+/** The packets of the rules of one chain that have matched, by what each rule counts. */
 type ChainCounts = Map<string, { readonly of: RuleCount; packets: number }>;
 
 /**
@@ -159,3 +166,29 @@ function createTurns() {
     },
   };
 }
+
+/** The packets that a rule with a counter counts. */
+type RuleCount =
+  /** Connections to an endpoint (`address:port`): a nat rule sees the first packet only. */
+  | { readonly endpoint: string }
+  /** Refused packets of new connections to a frontend; the address of a node port is the empty string. */
+  | { readonly reason: FailureReason; readonly address: string; readonly protocol: Protocol; readonly port: string };
+
+const DNAT = " -j DNAT --to-destination ";
+const REFUSAL = /^-A \S+ (?:-d (\S+)\/(?:32|128) )?-p (tcp|udp|sctp) .* --dport (\d+) -c /;
+
+/** The packets that a rule counts; undefined if the rule neither chooses an endpoint nor refuses packets. */
+function countOf(table: Table, line: string): RuleCount | undefined {
+  if (table === "nat") {
+    const at = line.lastIndexOf(DNAT);
+    if (at < 0) return undefined;
+    const { address, port } = splitHostPort(line.slice(at + DNAT.length));
+    return { endpoint: joinHostPort(address, port) };
+  }
+  const reason = REFUSALS.find(([, words]) => line.includes(words))?.[0];
+  const [, address = "", protocol, port] = (reason && REFUSAL.exec(line)) ?? [];
+  if (reason === undefined || port === undefined) return undefined;
+  return { reason, address, protocol: protocol as Protocol, port };
+}
+
+const REFUSALS = Object.entries(REFUSAL_COMMENTS) as [keyof typeof REFUSAL_COMMENTS, string][];

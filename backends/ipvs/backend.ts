@@ -1,4 +1,5 @@
-import type { IpvsSettings } from "../../core/model/mod.ts";
+import { DUMMY_INTERFACE, type Family, type IpvsSettings, type RulePart } from "../../core/model/mod.ts";
+import { errorText } from "../../platform/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -6,20 +7,34 @@ import {
   type HostQuestion,
   NOTHING_DONE,
   type SyncResult,
+  UnsupportedHostError,
 } from "../contract/mod.ts";
-import { cleanAfterSync, createConntrackCleaner } from "../host/mod.ts";
-import { repeatingRunner } from "../tools/mod.ts";
-import { createIptablesTools, createReconciler as createChainReconciler } from "../xtables/mod.ts";
-import { removeIpvsTraces } from "./cleanup.ts";
-import { describeContribution } from "./describe.ts";
-import { createDesired, type Desired } from "./desired.ts";
+import { cleanAfterSync, createConntrackCleaner, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
+import { ifInstalled, isLackOfFeature, repeatingRunner, type Runner, ToolMissingError } from "../tools/mod.ts";
+import {
+  createIptablesTools,
+  createReconciler as createChainReconciler,
+  examineHost as examineIptables,
+  type Host,
+  type IptablesTools,
+  type Layout,
+  removeIptablesTraces,
+} from "../xtables/mod.ts";
+import { type Contribution, createDesired, type Desired } from "./desired.ts";
 import { createDummyInterface } from "./dummy_interface.ts";
-import { configureHost, examineHost } from "./host.ts";
-import { createSets } from "./ipset.ts";
-import { createVirtualServers } from "./ipvsadm.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUT } from "./rules.ts";
+import { createSets, type Entry, entryOf, type ListedSets, NODE_PORT_SETS, type Sets } from "./sets.ts";
+import {
+  createVirtualServers,
+  operationLine,
+  parseServerKey,
+  serverDefinition,
+  serverKey,
+  type VirtualServers,
+  weightsOf,
+} from "./virtual_servers.ts";
 
 /** kube-proxy's defaults. */
 const DEFAULTS: IpvsSettings = {
@@ -104,7 +119,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
   };
 }
 
-/** The figures of a sync, without its conntrack cleanup. */
+/** The counts of a sync, without its conntrack cleanup. */
 function takeFigures(desired: Desired, reconciler: Reconciler, chains: Chains) {
   const figures = reconciler.takeFigures(), chainFigures = chains.takeFigures(), rules = chains.rules();
   return {
@@ -130,3 +145,173 @@ export const IPVS_CODE = {
   layout: IPVS_LAYOUT,
   removeTraces: removeIpvsTraces,
 };
+
+const NO_SETS: ListedSets = { names: new Set(), entries: new Set() };
+
+/**
+ * Removes everything that the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and
+ * addresses of the dummy interface, and the interface itself with its last address. A virtual server belongs to them if
+ * its address is on the dummy interface or its port in a set of node ports. Throws if something cannot be removed.
+ * @param stays the layout of another mode that is in effect, whose chains stay
+ */
+async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promise<void> {
+  const { family, runner, logger } = options;
+  const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
+  const { hasDummy, dummy: addresses } = await dummy.list();
+  // A kernel without support for sets has none to remove.
+  const listed = hasDummy ? await sets.list() : await sets.list().catch(() => NO_SETS);
+  if (!hasDummy && listed.names.size === 0) return;
+  await removeIptablesTraces(options, stays);
+  const servers = createVirtualServers(family, runner);
+  const isOurs = (key: string) => {
+    const server = parseServerKey(key);
+    return server && (addresses.has(server.address) || isNodePort(server, listed));
+  };
+  const isNodePort = (
+    { protocol, address, port }: NonNullable<ReturnType<typeof parseServerKey>>,
+    { entries }: ListedSets,
+  ) => {
+    const element = protocol === "sctp" ? `${address},sctp:${port}` : String(port);
+    return entries.has(entryOf(NODE_PORT_SETS[protocol].all, family, element));
+  };
+  const own = [...(await servers.list()).keys()].filter(isOurs);
+  const failure = own.length === 0
+    ? undefined
+    : await servers.apply(own.map((server) => ({ does: "delete", server }) as const));
+  if (failure !== undefined) throw new Error(failure.text);
+  await sets.destroy();
+  await dummy.remove();
+  logger.info("removed the virtual servers, sets and addresses of ipvs mode", { virtualServers: own.length });
+}
+
+/** Describes a contribution in the tools' own notation: virtual servers, set elements and addresses. */
+function describeContribution({ servers, entries, addresses }: Contribution): readonly RulePart[] {
+  const virtual = [...servers].map(([server, virtual]): RulePart => ({
+    place: `virtual server ${server}`,
+    lines: [
+      operationLine({ does: "add", server, definition: virtual.definition }).trimEnd(),
+      ...[...weightsOf(virtual)].map(([real, weight]) =>
+        operationLine({ does: "add-real", server, real, weight }).trimEnd()
+      ),
+    ],
+  }));
+  const bySet = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const [set = "", element = ""] = entry.split(" ");
+    bySet.set(set, [...bySet.get(set) ?? [], element]);
+  }
+  const sets = [...bySet].map(([set, lines]): RulePart => ({ place: `set ${set}`, lines }));
+  return [...virtual, ...sets, { place: `addresses of ${DUMMY_INTERFACE}`, lines: [...addresses] }];
+}
+
+/** The tools that checking and configuring a host for IPVS mode needs. */
+interface HostTools {
+  readonly runner: Runner;
+  readonly servers: VirtualServers;
+  readonly sets: Sets;
+  readonly iptables: IptablesTools;
+}
+
+/** The address of a trial virtual server, from the ranges for documentation (RFC 5737 and 3849). */
+const TRIAL_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "192.0.2.1", IPv6: "2001:db8::1" };
+const TRIAL_PORT = 9;
+
+/**
+ * Tests whether this host can serve a family with IPVS.
+ * @throws {UnsupportedHostError} if it cannot, naming what is missing
+ */
+async function examineHost(family: Family, settings: IpvsSettings, tools: HostTools): Promise<Host> {
+  const { scheduler } = settings;
+  try {
+    await loadModules(tools.runner, ["ip_vs", `ip_vs_${scheduler}`, "nf_conntrack", "ip_set", "dummy"]);
+    await tools.servers.list().catch((error: unknown) => {
+      if (!/Can't initialize ipvs/i.test(String(error))) throw error;
+      throw new UnsupportedHostError(
+        `this kernel has no IPVS (the module ip_vs): ${(error as Error).message}; use mode nftables or iptables there`,
+      );
+    });
+    await tools.sets.list();
+    await tryScheduler(family, scheduler, tools.servers);
+    return await examineIptables(family, tools.iptables);
+  } catch (error) {
+    if (!(error instanceof ToolMissingError)) throw error;
+    throw new UnsupportedHostError(
+      `${error.message}; ipvs mode needs ipvsadm, ipset, ip and iptables; use mode nftables there, or install it`,
+      { cause: error },
+    );
+  }
+}
+
+/** Loads modules if possible. In a container that cannot, the kernel loads them on demand. */
+async function loadModules(runner: Runner, modules: readonly string[]): Promise<void> {
+  await ifInstalled(runner.run({ tool: "modprobe", args: ["-q", "-a", ...modules] }));
+}
+
+async function tryScheduler(family: Family, scheduler: string, servers: VirtualServers): Promise<void> {
+  const server = serverKey("udp", TRIAL_ADDRESS[family], TRIAL_PORT);
+  const failure = await servers.apply([{ does: "add", server, definition: serverDefinition(scheduler, 0) }]);
+  if (failure === undefined || failure.kind === "done already") {
+    await servers.apply([{ does: "delete", server }]);
+    return;
+  }
+  if (/Scheduler or persistence engine not found/.test(failure.text)) {
+    throw new UnsupportedHostError(
+      `the kernel has no IPVS scheduler ${scheduler} (the module ip_vs_${scheduler}): ${failure.text}`,
+    );
+  }
+  if (failure.kind === "forbidden") {
+    throw new Error(`${failure.text}; ipvs mode needs the capability CAP_NET_ADMIN`);
+  }
+  const message = `this host's IPVS does not work for ${family}: ${failure.text}`;
+  throw isLackOfFeature(failure) ? new UnsupportedHostError(message) : new Error(message);
+}
+
+/** From this version on, rescheduling a connection with a reused port loses no packet (kubernetes issue 93297). */
+const CONN_REUSE_FIXED = [5, 9] as const;
+
+/** The sysctl with the version of the kernel. */
+const RELEASE = "kernel.osrelease";
+
+/** Sets the kernel settings that IPVS mode needs, as kube-proxy does. Failures are reported. */
+async function configureHost(
+  { strictARP, timeoutSeconds }: IpvsSettings,
+  servers: HostTools["servers"],
+  options: BackendOptions,
+): Promise<void> {
+  const { runner } = options;
+  const settings: Sysctl[] = [
+    { name: "net.ipv4.vs.conntrack", value: 1 },
+    { name: "net.ipv4.vs.expire_nodest_conn", value: 1 },
+    { name: "net.ipv4.vs.expire_quiescent_template", value: 1 },
+    { name: "net.ipv4.ip_forward", value: 1 },
+  ];
+  const reported = async <T>(name: string, work: Promise<T>): Promise<T | undefined> => {
+    try {
+      const result = await work;
+      reportSetting(options, name);
+      return result;
+    } catch (error) {
+      reportSetting(options, name, errorText(error));
+    }
+  };
+  if (await reported(RELEASE, isOlderThan(runner, CONN_REUSE_FIXED))) {
+    settings.push({ name: "net.ipv4.vs.conn_reuse_mode", value: 0 });
+  }
+  if (strictARP) {
+    settings.push({ name: "net.ipv4.conf.all.arp_ignore", value: 1 });
+    settings.push({ name: "net.ipv4.conf.all.arp_announce", value: 2 });
+  }
+  await writeSysctls(options, settings);
+  if (Object.values(timeoutSeconds).some((seconds) => seconds > 0)) {
+    await reported("IPVS timeouts", servers.setTimeouts(timeoutSeconds));
+  }
+}
+
+/** Whether the kernel is older than a version; false if its version is unknown. */
+async function isOlderThan(runner: Runner, [major, minor]: readonly [number, number]): Promise<boolean> {
+  const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", RELEASE], timeoutMs: 10_000 });
+  const version = /^(\d+)\.(\d+)/.exec(stdout);
+  if (!version) return false;
+  const own = Number(version[1]);
+  return own < major || (own === major && Number(version[2]) < minor);
+}

@@ -10,12 +10,12 @@ import {
 } from "../tools/mod.ts";
 
 /** The addresses of this host in one family. */
-export interface HostAddresses {
+interface HostAddresses {
   /** Whether the dummy interface exists. */
   readonly hasDummy: boolean;
-  /** Those of the dummy interface. */
+  /** The addresses of the dummy interface. */
   readonly dummy: ReadonlySet<string>;
-  /** Those of all other interfaces, without loopback and link-local IPv6 addresses. */
+  /** The addresses of all other interfaces, without loopback and link-local IPv6 addresses. */
   readonly node: readonly string[];
 }
 
@@ -57,7 +57,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
     { kind: "members", place: `interface ${DUMMY_INTERFACE}`, removed, added },
   ];
 
-  /** Whether the interface holds an address of any family besides link-local ones; undefined if it does not exist. */
+  /** Whether the interface has any address that is not link-local; undefined if the interface does not exist. */
   async function isUsed(): Promise<boolean | undefined> {
     let used = false;
     const result = await run(["-o", "addr", "show", "dev", DUMMY_INTERFACE], (line) => {

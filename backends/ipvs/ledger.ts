@@ -1,3 +1,5 @@
+import type { Refusals } from "../reconcile/mod.ts";
+
 /**
  * The desired state of one kind of kernel object, and a shadow of the kernel's state. The shadow is stored as
  * differences from the desired state, so an object that is in effect takes no extra memory.
@@ -94,6 +96,29 @@ export function createLedger<Value>(same: (a: Value | undefined, b: Value | unde
       for (const id of claims.keys()) if (!kernel.has(id)) compare(id);
       pending = found;
       return unexpected;
+    },
+  };
+}
+
+/** The differences of a ledger, except changes that the kernel refuses. */
+interface Pending<Value> {
+  differences(): Difference<Value>[];
+  /** Records a refusal with the tool's message. */
+  refuse(id: string, failure: string): void;
+}
+
+/** The pending differences of a ledger. The kind is for messages: `virtual server`. */
+export function createPending<Value>(kind: string, ledger: Ledger<Value>, refusals: Refusals<string>): Pending<Value> {
+  return {
+    differences: () => ledger.differences().filter(({ id, wanted }) => !refusals.has(id, wanted)),
+    refuse(id, failure) {
+      refusals.add(id, {
+        what: `${kind} ${id}`,
+        effect: "unchanged",
+        servicePort: ledger.owner(id)?.replace(/\|\w+$/, ""),
+        failure,
+        wanted: ledger.wanted(id),
+      });
     },
   };
 }

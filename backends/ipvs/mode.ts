@@ -18,7 +18,7 @@ const FIGURES = {
   },
 } as const satisfies FigureDeclarations;
 
-/** A figure of a sync in IPVS mode. */
+/** A count of a sync in IPVS mode. */
 export type IpvsFigure = keyof typeof FIGURES;
 
 const COVERAGE: TrafficCoverage = {
@@ -27,7 +27,8 @@ const COVERAGE: TrafficCoverage = {
   gap: "failures: the kernel's IPVS counts only connections that it has sent to an endpoint",
 };
 
-const DESCRIPTION: ModeDescription = {
+/** The description of IPVS mode. */
+export const DESCRIPTION: ModeDescription = {
   name: "ipvs",
   kinds: ["Service", "EndpointSlice", "Node"],
   tools: [
@@ -60,14 +61,8 @@ const DESCRIPTION: ModeDescription = {
     text: () => `the interface ${DUMMY_INTERFACE} (mode ipvs)`,
   },
   balance: {
-    algorithms: ["round-robin", "least-connections", "maglev", ...IPVS_SCHEDULERS],
+    algorithms: ["round-robin", "least-connections", "consistent-hash", ...IPVS_SCHEDULERS],
     byDefault: "rr",
   },
   traffic: { by: "virtual-servers" },
-};
-
-/** The registry entry of IPVS mode. */
-export const IPVS_MODE = {
-  description: DESCRIPTION,
-  load: async () => (await import("./backend.ts")).IPVS_CODE,
 };

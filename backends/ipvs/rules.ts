@@ -53,7 +53,7 @@ export const IPVS_LAYOUT: Layout = {
 };
 
 /** Properties of the host that the rules depend on. */
-export interface RulesOptions {
+interface RulesOptions {
   readonly family: Family;
   /** Whether MASQUERADE can choose ports at random. */
   readonly randomFully: boolean;
@@ -87,7 +87,7 @@ export function createRules(options: RulesOptions): Rules {
     },
     has,
     chains: (table) => IPVS_LAYOUT.baseChains[table],
-    // A chain is created before those that jump to it.
+    // A chain is created before chains that jump to it.
     rank: (_, chain) => chain === BASE.markMasquerade ? 0 : REFERRED_TO.includes(chain) ? 1 : 2,
     exclude: () => ({ filter: new Set(), nat: new Set() }),
     servicePort: () => undefined,
@@ -132,9 +132,9 @@ function natRules(chain: string, settings: FamilySettings, { family, randomFully
 }
 
 /**
- * Masquerades traffic to a cluster IP that does not come from a pod of this node: it may have been routed here from
- * another host, and its replies must come back this way. If local pods cannot be recognized, only traffic of the node
- * itself is masqueraded: its source is the cluster IP, to which no other host can reply. Both are kube-proxy's rules.
+ * Masquerades traffic to a cluster IP that does not come from a pod of this node: it may come from another host, and replies
+ * must return through this node. If local pods cannot be recognized, only traffic of the node itself is masqueraded: its source
+ * is the cluster IP, to which no other host can reply. Both are kube-proxy's rules.
  */
 function clusterIPMasquerade(settings: FamilySettings, family: Family): string {
   const target = `-j ${BASE.markMasquerade}`;

@@ -1,5 +1,6 @@
 import type { TrafficReading } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
+import type { TrafficReader } from "../contract/mod.ts";
 import {
   BYTES,
   collectRows,
@@ -9,12 +10,11 @@ import {
   indexFrontends,
   PACKETS,
 } from "../traffic/mod.ts";
-import type { TrafficReader } from "../contract/mod.ts";
 import type { Desired } from "./desired.ts";
-import type { RealServerCounters, VirtualServers } from "./ipvsadm.ts";
+import type { RealServerCounters, VirtualServers } from "./virtual_servers.ts";
 
 /** Inputs of `createTrafficReader`. */
-export interface TrafficReaderOptions {
+interface TrafficReaderOptions {
   readonly desired: Pick<Desired, "servicePorts">;
   readonly servers: Pick<VirtualServers, "counters">;
   readonly clock: Clock;

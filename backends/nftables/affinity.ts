@@ -1,8 +1,7 @@
 import { type FamilySettings, hasExternalFrontends, isPolicyLocal, type ServicePort } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { drawOf, drawText, type ListName, tableOf } from "./slots.ts";
-import { fromThisNode, setMark } from "./statements.ts";
-import type { Dialect } from "./table.ts";
+import { drawOf, drawText, type ListName, tableOf } from "./shared_chains.ts";
+import { type Dialect, durationText, fromThisNode, setMark } from "./table.ts";
 
 /** A chain that belongs to one service port. */
 export interface OwnChain {
@@ -13,12 +12,13 @@ export interface OwnChain {
 /** The set with the clients of one endpoint of one service port. */
 export interface ClientSet {
   readonly name: string;
+  readonly endpoint: string;
   /** The lines between its braces. */
   readonly lines: readonly string[];
 }
 
 /** Names of the chains of a service port with session affinity. */
-export interface AffinityChainNames {
+interface AffinityChainNames {
   readonly cluster: string;
   readonly local: string;
   readonly external: string;
@@ -30,9 +30,12 @@ export function affinityChainNames({ name, protocol }: ServicePort): AffinityCha
   return { cluster: `affinity-${hash}`, local: `affinity-local-${hash}`, external: `affinity-external-${hash}` };
 }
 
+/** The start of the names of the sets with clients. */
+export const CLIENT_SET = "clients-";
+
 /** Whether a set of this name holds clients. */
 export function isClientSet(name: string): boolean {
-  return name.startsWith("clients-");
+  return name.startsWith(CLIENT_SET);
 }
 
 /** The maximum number of clients of an endpoint that the kernel remembers, as in kube-proxy. */
@@ -40,23 +43,20 @@ const CLIENTS_PER_ENDPOINT = 65_535;
 
 /**
  * The sets of remembered clients: one per endpoint, so that a client is forgotten with its endpoint, and reaches the same
- * endpoint through every frontend. The timeout of a set cannot be changed, so it is part of the name.
+ * endpoint through every frontend. A set cannot be changed without losing its elements, so nothing that a Service may
+ * change is part of its declaration or name: rules give each element its timeout.
  */
 export function clientSets(port: ServicePort, { addressType }: Dialect): ClientSet[] {
   const endpoints = new Set([...port.clusterEndpoints, ...port.localEndpoints]);
   return [...endpoints].map((endpoint) => ({
     name: clientSetName(port, endpoint),
-    lines: [
-      `type ${addressType}`,
-      `size ${CLIENTS_PER_ENDPOINT}`,
-      "flags dynamic,timeout",
-      `timeout ${port.affinitySeconds}s`,
-    ],
+    endpoint,
+    lines: [`type ${addressType}`, `size ${CLIENTS_PER_ENDPOINT}`, "flags dynamic,timeout"],
   }));
 }
 
-function clientSetName({ name, protocol, affinitySeconds }: ServicePort, endpoint: string): string {
-  return `clients-${shortHash(`${name}${protocol}${endpoint}|${affinitySeconds}`)}`;
+function clientSetName({ name, protocol }: ServicePort, endpoint: string): string {
+  return `${CLIENT_SET}${shortHash(name + protocol + endpoint)}`;
 }
 
 /** The chains of a service port with session affinity, in an order in which each refers only to earlier ones. */
@@ -85,15 +85,23 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
   return chains;
 }
 
-/** A rule per endpoint for its clients, and one for new clients that picks it with the right probability. */
+/**
+ * A rule per endpoint for its clients, then one for new clients that picks it with the right probability and remembers them.
+ * `update` ends a rule if the set is full. Without the last rules, which remember nobody, new clients would then get no
+ * endpoint until others expire.
+ */
 function choice(port: ServicePort, name: ListName, dialect: Dialect): string[] {
   const { ip } = dialect, endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
-  const protocol = `meta l4proto ${port.protocol}`;
-  const go = (endpoint: string) =>
-    `update @${clientSetName(port, endpoint)} { ${ip} saddr } ${protocol} dnat to ${endpoint}`;
+  const remember = (endpoint: string) =>
+    `update @${clientSetName(port, endpoint)} { ${ip} saddr timeout ${durationText(port.affinitySeconds)} } `;
+  const go = (endpoint: string) => `meta l4proto ${port.protocol} dnat to ${endpoint}`;
+  const draws = picks(port, name, dialect);
   return [
-    ...endpoints.map((endpoint) => `${ip} saddr @${clientSetName(port, endpoint)} ${go(endpoint)}`),
-    ...picks(port, name, dialect).map(({ endpoint, match }) => match + go(endpoint)),
+    ...endpoints.map((endpoint) =>
+      `${ip} saddr @${clientSetName(port, endpoint)} ${remember(endpoint)}${go(endpoint)}`
+    ),
+    ...draws.map(({ endpoint, match }) => match + remember(endpoint) + go(endpoint)),
+    ...draws.map(({ endpoint, match }) => match + go(endpoint)),
   ];
 }
 
@@ -103,7 +111,10 @@ interface Pick {
   readonly match: string;
 }
 
-/** The rules for new clients, in turn: the last one matches all that the others leave. */
+/**
+ * The rules for new clients, in turn. A number is drawn again for each rule, so that the last one matches what the others
+ * leave; by a hash, a client keeps its number, so that each rule matches its own ones.
+ */
 function picks(port: ServicePort, name: ListName, { ip }: Dialect): Pick[] {
   const endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
   const table = tableOf(port, name), draw = drawOf(port);
@@ -121,7 +132,7 @@ function picks(port: ServicePort, name: ListName, { ip }: Dialect): Pick[] {
   return used.map(({ endpoint, own }, i) => {
     const of = left;
     left -= own.length;
-    if (i === used.length - 1) return { endpoint, match: "" };
+    if (used.length === 1 || !isHash && i === used.length - 1) return { endpoint, match: "" };
     if (!isHash) return { endpoint, match: `${drawText(draw, of, ip, port.protocol)} < ${own.length} ` };
     const match = own.length === 1 ? own[0] : `{ ${own.join(", ")} }`;
     return { endpoint, match: `${drawText(draw, table.length, ip, port.protocol)} ${match} ` };

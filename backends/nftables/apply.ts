@@ -1,13 +1,13 @@
 /** Applies the transactions of one write in batches, and bisects those that the kernel refuses. */
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
-import type { Logger } from "../../platform/mod.ts";
+import { errorText, type Logger } from "../../platform/mod.ts";
 import { type Accumulator, findRefused, type Outcome, type Refusals, type Round } from "../reconcile/mod.ts";
-import { isHostFailure } from "../tools/mod.ts";
-import { LAST_BASE_CHAIN } from "./base_chains.ts";
-import { changeBatches } from "./batches.ts";
-import type { Desired } from "./desired.ts";
+import { isHostFailure, isOutcomeUnknown } from "../tools/mod.ts";
+import { type Contribution, contributionOf, type Desired, NOTHING } from "./desired.ts";
+import type { EarlierClients } from "./earlier_clients.ts";
+import { LAST_BASE_CHAIN } from "./frame.ts";
 import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
-import type { Shadow } from "./shadow.ts";
+import { type Applied, chainId, type Shadow } from "./shadow.ts";
 import type { Dialect } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 
@@ -26,6 +26,7 @@ export interface TransactionContext {
   readonly tools: NftTools;
   readonly dialect: Dialect;
   readonly logger: Logger;
+  readonly earlierClients: EarlierClients;
   readonly refusals: Refusals<ServicePortKey>;
   readonly figures: Accumulator<ReconcileFigures>;
   /** The service ports whose parts of the table may differ from the kernel's. */
@@ -35,7 +36,7 @@ export interface TransactionContext {
 }
 
 /** The transactions of one write, with the table that they change. */
-export interface Transactions extends TransactionContext {
+interface Transactions extends TransactionContext {
   readonly shadow: Shadow;
   readonly settings: FamilySettings;
   readonly round: Round;
@@ -63,6 +64,7 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   const all = changeBatches({ ...transactions, kernel: shadow });
   for (let next = all.next(); !next.done;) {
     const changes = next.value;
+    if (!replaces) await keepClients(transactions, changes);
     let written: Promise<string | undefined>;
     if (!replaces && manyAreNew) {
       // The next batch is planned while nft, which has read all of this one, is busy with it.
@@ -81,6 +83,22 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
     await isolate(transactions, changes, failure);
   }
   return await transactWhole(transactions, plan([], "last"));
+}
+
+/** Fills the sets of clients that changes create, before rules use them, with those that an earlier proxy remembers. */
+async function keepClients(
+  { earlierClients, shadow, tools, logger }: Transactions,
+  changes: readonly Change[],
+): Promise<void> {
+  try {
+    const filling = await earlierClients.forChanges(changes, shadow);
+    const failure = filling && await tools.transact(filling);
+    if (failure) throw new Error(failure.text);
+  } catch (error) {
+    logger.warn("the clients of services with session affinity may get other endpoints: cannot keep them", {
+      error: errorText(error),
+    });
+  }
 }
 
 function uncertain({ logger }: Transactions, failure: string): Outcome {
@@ -114,7 +132,7 @@ async function transact(
     });
     if (failure) {
       figures.transactionFailures++;
-      if (failure.kind === "killed") invalidate();
+      if (isOutcomeUnknown(failure)) invalidate();
       if (isHostFailure(failure)) throw new TransactionError(failure.text);
       return failure.text;
     }
@@ -159,4 +177,61 @@ function refuse({ refusals, dirty }: Transactions, { key, next }: Change, failur
     failure,
   });
   dirty.delete(key);
+}
+
+/**
+ * The number of elements per transaction. 250,000 elements take 3.5 s in transactions of this size and hardly less in
+ * larger ones; smaller ones need less memory and block other changes for less time.
+ */
+const ELEMENTS_PER_TRANSACTION = 10_000;
+
+/** The work to cut into transactions. */
+interface ChangeWork {
+  readonly desired: Desired;
+  /** The service ports whose part of the table may not be as desired. */
+  readonly dirty: ReadonlySet<ServicePortKey>;
+  readonly kernel: Shadow;
+  readonly settings: FamilySettings;
+  readonly dialect: Dialect;
+}
+
+/**
+ * Cuts the changes into batches of one transaction each, and renders a batch when it is requested. Deleted service ports
+ * come last. If the table is replaced, everything is one batch; the last batch may be empty.
+ */
+function* changeBatches(work: ChangeWork): Generator<Change[]> {
+  const { desired, dirty, kernel } = work;
+  const limit = kernel.sets === "different" ? Infinity : ELEMENTS_PER_TRANSACTION;
+  const lists = new Set<string>();
+  let batch: Change[] = [], elements = 0;
+  for (const goes of [false, true]) {
+    for (const key of dirty) {
+      if ((desired.servicePort(key) === undefined) !== goes) continue;
+      const change = changeOf(key, work);
+      batch.push(change);
+      elements += Math.max(change.before.elements.length, change.after.elements.length);
+      for (const { name, elements: { length } } of change.after.sourceLists) {
+        if (!kernel.shared.has(chainId(name)) && !lists.has(name)) elements += length;
+        lists.add(name);
+      }
+      if (elements < limit) continue;
+      yield batch;
+      batch = [];
+      elements = 0;
+    }
+  }
+  yield batch;
+}
+
+function changeOf(key: ServicePortKey, { desired, kernel, settings, dialect }: ChangeWork): Change {
+  const port = desired.servicePort(key);
+  const next: Applied | undefined = port && { port, settings };
+  const after = port ? contributionOf(port, settings, dialect) : NOTHING;
+  return { key, before: contributionInKernel(key, kernel, dialect), after, next };
+}
+
+function contributionInKernel(key: ServicePortKey, kernel: Shadow, dialect: Dialect): Contribution {
+  const applied = kernel.applied.get(key);
+  if (applied) return contributionOf(applied.port, applied.settings, dialect);
+  return kernel.partial.get(key) ?? NOTHING;
 }

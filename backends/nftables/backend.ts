@@ -1,3 +1,5 @@
+import type { Family, FamilySettings, RulePart, ServicePortKey } from "../../core/model/mod.ts";
+import { FAMILIES, plural } from "../../platform/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -5,19 +7,26 @@ import {
   type HostQuestion,
   NOTHING_DONE,
   type SyncResult,
+  UnsupportedHostError,
 } from "../contract/mod.ts";
 import { cleanAfterSync, createConntrackCleaner, createUnansweredCleaner } from "../host/mod.ts";
-import { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";
-import { describeServicePort } from "./describe.ts";
-import { createDesired } from "./desired.ts";
-import { examineHost } from "./host.ts";
+import {
+  failureOf,
+  failureText,
+  ifInstalled,
+  isLackOfFeature,
+  repeatingRunner,
+  type Runner,
+  ToolMissingError,
+} from "../tools/mod.ts";
+import { ATTEMPTS, attemptsIn } from "./counters.ts";
+import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import { createGoneEndpoints } from "./gone.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { createReconciler } from "./reconcile.ts";
-import { createNftSession } from "./session.ts";
-import { DIALECTS } from "./table.ts";
-import type { FamilySettings } from "../../core/model/mod.ts";
-import { createNftTools } from "./tools.ts";
+import { sharedRules } from "./shared_chains.ts";
+import { declareSets, type Dialect, DIALECTS, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
+import { createNftSession, createNftTools, NFT_FAILURES } from "./tools.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -81,13 +90,14 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       await gone.compare();
       return await finish();
     },
+    hasEntryRules: reconciler.hasAllChains,
     async cleanup() {
       await removeNftablesTraces(options);
       reconciler.invalidate();
       gone.invalidate();
     },
     readTraffic: async () => await traffic.current()?.read(),
-    attemptCounts: () => tools.readAttempts(),
+    attemptCounts: async () => attemptsIn(await tools.listElements(ATTEMPTS) ?? []),
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);
       return parts && { parts, problem: reconciler.problemOf(key)?.message };
@@ -109,4 +119,171 @@ export const NFTABLES_CODE = {
   },
   removeTraces: removeNftablesTraces,
   removeLeftovers: removeKubeProxyTable,
+  removeOwn: removeOwnTables,
 };
+
+/** Deletes the family's tables of Sluice and of kube-proxy's nftables mode. Throws if that fails. */
+async function removeNftablesTraces(options: BackendOptions): Promise<void> {
+  await remove([TABLE, KUBE_PROXY_TABLE], options);
+}
+
+/** Deletes the family's table of kube-proxy's nftables mode. Throws if that fails. */
+async function removeKubeProxyTable(options: BackendOptions): Promise<void> {
+  await remove([KUBE_PROXY_TABLE], options);
+}
+
+async function remove(names: readonly string[], { family, runner, logger }: BackendOptions): Promise<void> {
+  const tools = createNftTools(family, runner);
+  for (const name of names) {
+    if (await tools.removeTable(name)) logger.info("deleted nftables table", { table: name });
+  }
+}
+
+/** The parts of the table that a service port uses; undefined for an unknown one. */
+function describeServicePort(
+  desired: Desired,
+  dialect: Dialect,
+  key: ServicePortKey,
+): readonly RulePart[] | undefined {
+  const port = desired.servicePort(key), settings = desired.settings();
+  if (port === undefined || settings === undefined) return undefined;
+  const { elements, sharedElements, sharedChains, sourceLists, ownChains, clientSets } = contributionOf(
+    port,
+    settings,
+    dialect,
+  );
+  const declared = declareSets(dialect);
+  const bySet = new Map<SetName, string[]>();
+  for (const { set, key, value } of [...elements, ...sharedElements.map((shared) => ({ ...shared, value: "" }))]) {
+    const line = value === "" ? key : `${key} : ${value}`;
+    const lines = bySet.get(set);
+    if (lines) lines.push(line);
+    else bySet.set(set, [line]);
+  }
+  return [
+    ...[...bySet].map(([set, lines]): RulePart => ({ place: `${declared.get(set)!.kind} ${set}`, lines })),
+    ...sharedChains.map((name): RulePart => ({
+      place: `chain ${name}`,
+      lines: sharedRules(name, settings, dialect)!,
+    })),
+    ...sourceLists.map(({ name, elements }): RulePart => ({ place: `set ${name}`, lines: elements })),
+    ...ownChains.map(({ name, rules }): RulePart => ({ place: `chain ${name}`, lines: rules })),
+    ...clientSets.map(({ name, lines }): RulePart => ({ place: `set ${name}`, lines })),
+  ];
+}
+
+/** A transaction that adds a table with everything the mode needs and deletes it again, so that it never takes effect. */
+function* trial(ip: string): Generator<string> {
+  const table = `${ip} sluice-trial`;
+  const endpoints = `typeof ${ip} daddr . tcp dport . numgen random mod 65536 : ${ip} daddr . tcp dport`;
+  yield `add table ${table}\n`;
+  yield `add set ${table} hairpins { typeof ${ip} saddr . ${ip} daddr; }\n`;
+  yield `add map ${table} tcp-endpoints { ${endpoints}; }\n`;
+  yield `add chain ${table} pick\n`;
+  yield `add chain ${table} nat { type nat hook postrouting priority srcnat; policy accept; }\n`;
+  yield `add rule ${table} pick dnat ${ip} to ${ip} daddr . tcp dport . numgen random mod 3 map @tcp-endpoints\n`;
+  yield `add rule ${table} nat ct status dnat ${ip} saddr . ${ip} daddr @hairpins masquerade fully-random\n`;
+  yield `delete table ${table}\n`;
+}
+
+/**
+ * Checks whether this host's nft and kernel support the mode.
+ * @returns the version of nft
+ * @throws {UnsupportedHostError} if they lack a feature
+ * @throws {Error} if the trial failed for another reason
+ */
+async function examineHost(family: Family, runner: Runner): Promise<string> {
+  const instead = "use mode iptables there, or a newer system";
+  try {
+    const repeating = repeatingRunner(runner);
+    const { stdout } = await repeating.run({ tool: "nft", args: ["--version"] });
+    const tried = await repeating.run({ tool: "nft", args: ["-f", "-"], stdin: [...trial(DIALECTS[family].ip)] });
+    const failure = failureOf("nft", tried, NFT_FAILURES);
+    if (!failure) return stdout.trim();
+    if (failure.kind === "forbidden") {
+      throw new Error(`${failure.text}; nftables mode needs the capability CAP_NET_ADMIN`);
+    }
+    if (!isLackOfFeature(failure)) throw new Error(`cannot test nft for ${family}: ${failure.text}`);
+    throw new UnsupportedHostError(
+      `nftables mode for ${family} needs nft 1.0.1 and Linux 5.13 or newer, and this host (${stdout.trim()}) lacks ` +
+        `a feature of theirs: ${failure.text}; ${instead}`,
+    );
+  } catch (error) {
+    if (!(error instanceof ToolMissingError)) throw error;
+    throw new UnsupportedHostError(`${error.message}; nftables mode needs nft 1.0.1 or newer; ${instead}`, {
+      cause: error,
+    });
+  }
+}
+
+const TIMEOUT_MS = 60_000;
+const SERVICES: SetName = "services";
+/** kube-proxy's maps of frontends with and without endpoints (pkg/proxy/nftables). */
+const KUBE_PROXY_MAPS = ["service-ips", "no-endpoint-services"];
+
+/**
+ * Deletes Sluice's tables of nftables mode and nothing else, once other proxies serve every frontend in them. Rules of the other
+ * modes have kube-proxy's names: the next proxy takes them over.
+ * @returns the deleted tables: `nftables table ip sluice`
+ * @throws if a frontend is served by no other proxy, or a tool fails
+ */
+async function removeOwnTables(runner: Runner): Promise<readonly string[]> {
+  const families: Family[] = [];
+  for (const family of FAMILIES) {
+    const table = `${DIALECTS[family].ip} ${TABLE}`;
+    const own = await frontendsOf(runner, table, SERVICES);
+    if (own === undefined) continue;
+    const others = await frontendsOfOthers(runner, family);
+    const missing = [...own].filter((frontend) => !others.has(frontend)).sort();
+    if (missing.length > 0) {
+      throw new Error(
+        `nftables table ${table} is not deleted: no other proxy serves ${missing.length} of its ` +
+          `${plural(own.size, "frontend")}, such as ${missing[0]} (wait until the other proxy has synced; ` +
+          "`sluice --cleanup` alone removes the rules of all proxies now)",
+      );
+    }
+    families.push(family);
+  }
+  for (const family of families) await createNftTools(family, runner).removeTable(TABLE);
+  return families.map((family) => `nftables table ${DIALECTS[family].ip} ${TABLE}`);
+}
+
+/** The frontends of every other proxy in the kernel. */
+async function frontendsOfOthers(runner: Runner, family: Family): Promise<ReadonlySet<string>> {
+  const table = `${DIALECTS[family].ip} ${KUBE_PROXY_TABLE}`;
+  const found = await Promise.all([
+    ...KUBE_PROXY_MAPS.map((map) => frontendsOf(runner, table, map)),
+    printed(runner, family === "IPv4" ? "iptables-save" : "ip6tables-save", ["-t", "nat"]).then(ofIptables),
+    printed(runner, "ipvsadm", ["-S", "-n"]).then(ofIpvs),
+  ]);
+  return new Set(found.flatMap((frontends) => [...frontends ?? []]));
+}
+
+/** The frontends in a map of a table, as `10.96.0.1 . tcp . 443`; undefined without the map. */
+async function frontendsOf(runner: Runner, table: string, map: string): Promise<ReadonlySet<string> | undefined> {
+  const listed = await runner.run({
+    tool: "nft",
+    args: ["list", "map", ...table.split(" "), map],
+    timeoutMs: TIMEOUT_MS,
+  });
+  if (listed.exitCode === 0) return new Set(listed.stdout.match(/[0-9a-f.:]+ \. (?:tcp|udp|sctp) \. \d+/g));
+  if (/No such file or directory/.test(listed.stderr)) return undefined;
+  throw new Error(failureText("nft", listed));
+}
+
+function ofIptables(rules: string): readonly string[] {
+  const pattern = /^-A KUBE-SERVICES .*?-d ([^ /]+)\/\d+ .*?-p (tcp|udp|sctp) .*--dport (\d+)/gm;
+  return [...rules.matchAll(pattern)].map(([, address, protocol, port]) => `${address} . ${protocol} . ${port}`);
+}
+
+const IPVS_PROTOCOLS: Readonly<Record<string, string>> = { t: "tcp", u: "udp" };
+
+function ofIpvs(services: string): readonly string[] {
+  return [...services.matchAll(/^-A (?:-([tu])|--(sctp)-service) \[?([0-9a-f.:]+?)\]?:(\d+) /gm)]
+    .map(([, letter, sctp, address, port]) => `${address} . ${sctp ?? IPVS_PROTOCOLS[letter!]} . ${port}`);
+}
+
+/** The output of a tool; empty if it is missing or fails, since then no other proxy uses it. */
+async function printed(runner: Runner, tool: string, args: readonly string[]): Promise<string> {
+  return (await ifInstalled(runner.run({ tool, args, timeoutMs: TIMEOUT_MS })))?.stdout ?? "";
+}

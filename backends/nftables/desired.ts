@@ -1,10 +1,27 @@
 import {
   type FamilyDelta,
   type FamilySettings,
+  type Frontend,
+  frontendsOf,
+  isPolicyLocal,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
 } from "../../core/model/mod.ts";
+import { splitHostPort } from "../../platform/mod.ts";
+import { affinityChainNames, affinityChains, type ClientSet, clientSets, type OwnChain } from "./affinity.ts";
+import {
+  counterOwner,
+  type ListName,
+  type PickChain,
+  pickChainName,
+  type PickKind,
+  type SlotList,
+  slotList,
+  type SourceList,
+  sourceList,
+} from "./shared_chains.ts";
+import type { Dialect, SetName, SharedSetName } from "./table.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
 export interface Desired {
@@ -48,4 +65,154 @@ export function createDesired(): Desired {
     keys: () => ports.keys(),
     settings: () => settings,
   };
+}
+
+/** An element of a set, or of a map with its value. */
+export interface Element {
+  readonly set: SetName;
+  readonly key: string;
+  /** The value of the key in a map; empty in a set. */
+  readonly value: string;
+}
+
+/** An element that several service ports may share. */
+interface SharedElement {
+  readonly set: SharedSetName;
+  readonly key: string;
+}
+
+/** Everything in the table that one service port needs. */
+export interface Contribution {
+  readonly elements: readonly Element[];
+  readonly sharedElements: readonly SharedElement[];
+  /** The names of the shared chains that its frontends jump to. */
+  readonly sharedChains: readonly string[];
+  /** The lists of sources of the shared chains that have one. */
+  readonly sourceLists: readonly SourceList[];
+  readonly ownChains: readonly OwnChain[];
+  readonly clientSets: readonly ClientSet[];
+}
+
+/** The contribution of an unknown service port. */
+export const NOTHING: Contribution = {
+  elements: [],
+  sharedElements: [],
+  sharedChains: [],
+  sourceLists: [],
+  ownChains: [],
+  clientSets: [],
+};
+
+/**
+ * The contribution of a service port to the table.
+ *
+ * Each frontend has its own list of endpoints, although those of one service port are often the same: one lookup with fields
+ * of the packet's header finds the endpoint. A list that several frontends share would need a chain per service port, and the
+ * kernel walks all chains when one of them changes. So a change of an endpoint costs one element per frontend of the service
+ * port (one, except for node ports and load balancers), and no rule.
+ */
+export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
+  const { protocol, clusterEndpoints, localEndpoints } = port;
+  const elements: Element[] = [];
+  const sharedChains = new Set<string>();
+  const sourceLists = new Set<SourceList>();
+  const withAffinity = port.affinitySeconds > 0;
+  const own = withAffinity ? affinityChainNames(port) : undefined;
+  const slotsOf = (list: ListName) => withAffinity ? NO_SLOTS : slotList(port, list);
+  const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
+
+  /** Sends packets to a frontend to the chain that picks an endpoint: the service port's own, or a shared one. */
+  const dispatch = (
+    set: SetName,
+    frontend: Frontend,
+    ownChain: string | undefined,
+    kind: PickKind,
+    list: ListName,
+  ) => {
+    const name = ownChain ?? pickChainName(pickChain(kind, frontend, list));
+    if (ownChain === undefined) sharedChains.add(name);
+    elements.push({ set, key: keyOf(frontend), value: `goto ${name}` });
+  };
+  const pickChain = (kind: PickKind, frontend: Frontend, list: ListName): PickChain => {
+    const { draw, slots: { length: slots } } = lists[list];
+    const owner = draw === "turn" ? counterOwner(port) : undefined;
+    return { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
+  };
+  const fill = (set: SetName, frontend: Frontend, list: ListName) => {
+    const address = addressOf(frontend);
+    lists[list].slots.forEach((value, i) => {
+      elements.push({ set, key: `${address} . ${frontend.port} . ${i}`, value });
+    });
+  };
+  const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
+  const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
+
+  const addClusterIP = (frontend: Frontend) => {
+    const { verdict } = frontend;
+    if (verdict !== "cluster" && verdict !== "local") return;
+    const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
+    if (endpoints.length === 0) return;
+    dispatch("services", frontend, own?.[verdict], "pick", verdict);
+    fill(`${protocol}-endpoints`, frontend, verdict);
+  };
+
+  const addExternal = (frontend: Frontend) => {
+    const { verdict, ownVerdict } = frontend;
+    const list = verdict === "cluster" ? "cluster" : "local";
+    if (ownVerdict !== "cluster" || verdict !== "local" && clusterEndpoints.length === 0) return;
+    dispatch("services", frontend, own?.external, isPolicyLocal(verdict) ? "external-local" : "external", list);
+    fill(`${protocol}-endpoints`, frontend, list);
+    if (ownVerdict === verdict || withAffinity || clusterEndpoints.length === 0) return;
+    dispatch("shortcuts", frontend, undefined, "shortcut", "cluster");
+    fill(`${protocol}-shortcut-endpoints`, frontend, "cluster");
+  };
+
+  for (const frontend of frontendsOf(port)) {
+    refuse(elements, frontend, keyOf);
+    if (frontend.kind === "clusterIP") addClusterIP(frontend);
+    else addExternal(frontend);
+    if (frontend.sources !== undefined) {
+      const list = sourceList(frontend.sources);
+      elements.push({ set: "restricted", key: keyOf(frontend), value: `goto ${list.name}` });
+      sharedChains.add(list.name);
+      sourceLists.add(list);
+    }
+  }
+  return {
+    elements,
+    sharedElements: sharedElements(port),
+    sharedChains: [...sharedChains],
+    sourceLists: [...sourceLists],
+    ownChains: withAffinity ? affinityChains(port, settings, dialect) : [],
+    clientSets: withAffinity ? clientSets(port, dialect) : [],
+  };
+}
+
+/** Session affinity has no slots: its chains name the endpoints. */
+const NO_SLOTS: SlotList = { draw: "random", slots: [] };
+
+type KeyOf = (frontend: Frontend) => string;
+
+/** Adds the element of a frontend whose packets are rejected or dropped. */
+function refuse(elements: Element[], frontend: Frontend, keyOf: KeyOf): void {
+  const { verdict } = frontend;
+  if (verdict !== "reject" && verdict !== "drop") return;
+  elements.push({ set: verdict === "reject" ? "refused" : "dropped", key: keyOf(frontend), value: "" });
+}
+
+/**
+ * Elements that service ports share. Traffic from an endpoint to itself through a service must be masqueraded, or the
+ * endpoint would drop packets from its own address. kube-proxy has a rule for each endpoint; here only endpoints of
+ * this node have an element (nft 1.0.6 cannot compare the two addresses of a packet, and an element per endpoint would
+ * double the table). Packets of other endpoints are translated on their own nodes. They arrive untranslated only if
+ * their node has no proxy and routes service addresses to this one. They are then masqueraded like all traffic that
+ * does not come from pods of this node, unless detectLocalMode counts the pods of the whole cluster as local: in that
+ * case a packet from an endpoint to itself is lost.
+ */
+function sharedElements(port: ServicePort): SharedElement[] {
+  const addresses = new Set(port.endpointsOnThisNode.map((endpoint) => splitHostPort(endpoint).address));
+  return [
+    { set: "cluster-ips", key: port.clusterIP },
+    ...[...addresses].map((address) => ({ set: "hairpins", key: `${address} . ${address}` }) as const),
+  ];
 }

@@ -5,9 +5,15 @@
  * The set and the chains are written besides the reconciled state, which they outlive: a new proxy takes them over.
  */
 import type { FamilyDelta, FamilySettings } from "../../core/model/mod.ts";
-import { splitHostPort } from "../../platform/mod.ts";
 import type { Desired } from "./desired.ts";
-import { type Dialect, type SetDeclaration, TABLE, type TrafficSetName } from "./table.ts";
+import {
+  type Dialect,
+  durationText,
+  endpointElement,
+  type SetDeclaration,
+  TABLE,
+  type TrafficSetName,
+} from "./table.ts";
 import { chainsInTable, type NftTools } from "./tools.ts";
 
 const GONE = "gone-endpoints" satisfies TrafficSetName;
@@ -26,7 +32,7 @@ export function goneSets(
   { ip }: Dialect,
 ): (readonly [TrafficSetName, SetDeclaration])[] {
   if (!resetsGone) return [];
-  const timeout = `timeout ${durationText(goneTimeoutMs)}`;
+  const timeout = `timeout ${durationText(Math.floor(goneTimeoutMs / 1000))}`;
   const lines = [`typeof ${ip} daddr . tcp dport`, "size 65536", "flags dynamic,timeout", "counter", timeout];
   return [[GONE, { kind: "set", lines }]];
 }
@@ -37,7 +43,7 @@ export function isGoneChain(name: string, { resetsGone }: Resetting): boolean {
 }
 
 /** Keeps the set and its chains. */
-export interface GoneEndpoints {
+interface GoneEndpoints {
   /** Notes a delta before it is written: takes endpoints that are used again out of the set. Throws if that fails. */
   before(delta: FamilyDelta): Promise<void>;
   /** Adds the noted endpoints after a successful sync. Throws if that fails; the next call repeats it. */
@@ -88,13 +94,13 @@ export function createGoneEndpoints(tools: NftTools, desired: Desired, dialect: 
 
   return {
     async before({ set, gone = [] }) {
-      for (const endpoint of gone) noted.add(keyOf(endpoint));
+      for (const endpoint of gone) noted.add(endpointElement(endpoint));
       if (!isOn()) return noted.clear();
       const there = known ?? await read();
       for (const port of set) {
         if (port.protocol !== "tcp" || there.size + noted.size === 0) continue;
         for (const endpoint of [...port.clusterEndpoints, ...port.localEndpoints, ...port.unreachableEndpoints ?? []]) {
-          const key = keyOf(endpoint);
+          const key = endpointElement(endpoint);
           noted.delete(key);
           if (there.delete(key)) returning.add(key);
         }
@@ -137,19 +143,4 @@ export function createGoneEndpoints(tools: NftTools, desired: Desired, dialect: 
       return taken;
     },
   };
-}
-
-function keyOf(endpoint: string): string {
-  const { address, port } = splitHostPort(endpoint);
-  return `${address} . ${port}`;
-}
-
-/** A duration as nft prints it: `1h30m`. */
-function durationText(ms: number): string {
-  const units = [["d", 86_400, Infinity], ["h", 3_600, 24], ["m", 60, 60], ["s", 1, 60]] as const;
-  const seconds = Math.floor(ms / 1000);
-  return units.map(([unit, size, limit]) => {
-    const count = Math.floor(seconds / size) % limit;
-    return count > 0 ? `${count}${unit}` : "";
-  }).join("");
 }

@@ -1,7 +1,7 @@
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { isClientSet } from "./affinity.ts";
+import { isTrafficSet } from "./counters.ts";
 import type { Dialect, SetName } from "./table.ts";
-import { isTrafficSet } from "./traffic.ts";
 import type { NftTools } from "./tools.ts";
 
 /** The content of the table in the kernel. */
@@ -59,24 +59,28 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
     } else if (line.startsWith("\t\telements = { ")) {
       takeElements(line.slice("\t\telements = { ".length));
     } else {
-      lines.push(withNumericPriority(line.trimStart()));
+      lines.push(asRendered(line.trimStart()));
     }
   });
   return found ? { elements, declarations, clientSets: clients, chains } : undefined;
 }
 
-/** The priority that nftables names dstnat. */
-const DSTNAT = -100;
+/** The priorities that nft 1.0.6 prints as numbers outside of one hook, and later versions by name. */
+const PRIORITIES: Readonly<Record<string, number>> = { dstnat: -100, srcnat: 100 };
 
 /**
- * A line with the priority of an output hook as a number. nft up to 1.0.9 prints the number, since dstnat was a name for
- * prerouting only; later versions print `dstnat` and `dstnat - 10`.
+ * A line of a chain as Sluice renders it, by the line as nft prints it. Versions differ: 1.0.6 prints a mask of the first bit
+ * alone as a prefix; 1.1.3 prints an operator of flags, and the names of priorities for the hooks `input` and `output` too.
  */
-function withNumericPriority(line: string): string {
-  return line.replace(
-    /^(type \w+ hook output priority )dstnat(?: ([+-]) (\d+))?;/,
-    (_, start: string, sign?: string, offset = "0") => `${start}${DSTNAT + Number(`${sign ?? "+"}${offset}`)};`,
-  );
+export function asRendered(line: string): string {
+  return line
+    .replace("tcp flags & (syn | ack) == syn | ack ", "tcp flags syn,ack / syn,ack ")
+    .replace("meta mark 0x00000000/1 ", "meta mark & 0x80000000 == 0x00000000 ")
+    .replace(
+      /^(type \w+ hook (?:in|out)put priority )(dstnat|srcnat)(?: ([+-]) (\d+))?;/,
+      (_, start: string, name: string, sign = "+", offset = "0") =>
+        `${start}${PRIORITIES[name]! + Number(`${sign}${offset}`)};`,
+    );
 }
 
 function addElement(into: Map<string, string>, element: string): void {

@@ -2,31 +2,32 @@
  * The nftables backend: the services of a family as elements of sets and maps in one table, in the order in which a change
  * becomes elements:
  *
- *   table.ts         the table, its sets and maps, and the keywords of nft for each family
- *   statements.ts    parts of rules, as nft prints them
- *   failures.ts      the counters of connection attempts
- *   gone.ts          endpoints whose connections are reset
- *   base_chains.ts   the fixed chains: dispatch, rejections, source ranges, masquerading
- *   pick_chains.ts   the chains that services share, by kind of traffic and number of endpoints
- *   affinity.ts      the chains and sets of a service port with session affinity
- *   contribution.ts  everything in the table that one service port needs
- *   desired.ts       the desired state: service ports and settings
- *   listing.ts       the table, as nft lists it
- *   shadow.ts        the realized state: a listing, assigned to service ports
- *   spellings.ts     texts that nft prints differently from how they were written
- *   batches.ts       the difference between both states, cut into transactions
- *   plan.ts          one transaction, and its effect on the shadow
- *   transaction.ts   a transaction, as data and as input of nft
- *   apply.ts         the transactions of one write, and the search for refused changes
- *   reconcile.ts     the target of the shared reconciler
- *   session.ts       a long-running nft for short transactions
- *   tools.ts         calls of nft, and the classification of its failures
- *   backend.ts       sync, resync and cleanup, with these parts
- *   describe.ts      the parts of the table of one service port, for explain
- *   host.ts          features of the host's nft and kernel
- *   cleanup.ts       removal of the tables
- *   mode.ts          the description of the mode, which loads the backend on first use
+ *   mode.ts             the description of the mode
+ *   backend.ts          sync, resync, cleanup and the features of the host, with the parts below; loaded on first use
+ *   table.ts            the table, its sets and maps, and what rules consist of, as nft prints it
+ *   counters.ts         the counters of traffic and of connection attempts
+ *   pair_hash.ts        the number under which a pair of frontend and endpoint is counted
+ *   traffic_reader.ts   reads the counters of traffic; loaded only if it is counted
+ *   gone.ts             endpoints whose connections are reset
+ *   frame.ts            all sets, and the fixed chains: dispatch, rejections, source ranges, masquerading
+ *   shared_chains.ts    the chains that service ports share: to pick an endpoint, and to admit sources
+ *   affinity.ts         the chains and sets of a service port with session affinity
+ *   desired.ts          the desired state, and everything in the table that one service port needs
+ *   listing.ts          the table, as nft lists it
+ *   shadow.ts           the realized state: a listing, assigned to service ports
+ *   plan.ts             one transaction, and its effect on the shadow
+ *   transaction.ts      a transaction, as data and as input of nft
+ *   earlier_clients.ts  the clients of earlier proxies, which keep their endpoints
+ *   apply.ts            the transactions of one write, cut into batches, and the search for refused changes
+ *   reconcile.ts        the target of the shared reconciler
+ *   tools.ts            calls of nft, one process each or in a long-running session, and their failures
  *
  * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.
  */
-export { NFTABLES_MODE } from "./mode.ts";
+import { DESCRIPTION } from "./mode.ts";
+
+/** The registry entry of nftables mode. */
+export const NFTABLES_MODE = {
+  description: DESCRIPTION,
+  load: async () => (await import("./backend.ts")).NFTABLES_CODE,
+};

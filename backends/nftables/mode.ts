@@ -32,7 +32,8 @@ const FIGURES = {
 /** A figure of a sync in nftables mode. */
 export type NftablesFigure = keyof typeof FIGURES;
 
-const DESCRIPTION: ModeDescription = {
+/** The description of nftables mode. */
+export const DESCRIPTION: ModeDescription = {
   name: "nftables",
   // Packets to an unused address of a ServiceCIDR are dropped. kube-proxy's other modes watch ServiceCIDRs, too, but
   // ignore them.
@@ -60,7 +61,11 @@ const DESCRIPTION: ModeDescription = {
     line: /^table (ip6? (?:kube-proxy|sluice))$/,
     text: (tables) => `the tables ${tables.join(", ")} (mode nftables)`,
   },
-  balance: { algorithms: ["random", "round-robin", "maglev"], byDefault: "random" },
+  balance: {
+    algorithms: ["random", "round-robin", "consistent-hash"],
+    byDefault: "random",
+    tablesAreInKernel: true,
+  },
   traffic: {
     by: "rules",
     unusedPort: "rejected",
@@ -69,10 +74,4 @@ const DESCRIPTION: ModeDescription = {
     refusesEverywhere: false,
     masqueradesByAddress: true,
   },
-};
-
-/** The registry entry of nftables mode. */
-export const NFTABLES_MODE = {
-  description: DESCRIPTION,
-  load: async () => (await import("./backend.ts")).NFTABLES_CODE,
 };

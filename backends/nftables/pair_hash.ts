@@ -28,7 +28,7 @@ export function hashText(key: string): string {
 }
 
 /** A pair with the number that stands for it. */
-export interface HashedPair {
+interface HashedPair {
   /** `address:port`. */
   readonly endpoint: string;
   /** A signed number of 32 bits, since V8 allocates memory for some unsigned ones. */

@@ -1,10 +1,9 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
-import { baseChains } from "./base_chains.ts";
-import type { Contribution } from "./contribution.ts";
-import { parsePickChain, pickRules } from "./pick_chains.ts";
+import type { Contribution } from "./desired.ts";
+import { allSets, baseChains } from "./frame.ts";
 import { type Applied, chainId, chainText, type Shadow, sharedIds } from "./shadow.ts";
+import { isSourceList, sharedRules, type SourceList, sourceSet } from "./shared_chains.ts";
 import type { Dialect, SetDeclaration, SetName } from "./table.ts";
-import { allSets } from "./traffic.ts";
 import { type ChainDeletion, type ChainWrite, difference, type SetDeletion, type Transaction } from "./transaction.ts";
 
 /** A change of one service port's part of the table. */
@@ -27,7 +26,7 @@ export interface Change {
 export type Stage = "frame" | "ports" | "last" | "all";
 
 /** The input of a plan. */
-export interface TransactionInput {
+interface TransactionInput {
   readonly changes: readonly Change[];
   readonly shadow: Shadow;
   readonly settings: FamilySettings;
@@ -51,7 +50,10 @@ interface Draft extends TransactionInput {
   readonly creates: boolean;
   /** Whether the transaction updates all fixed chains and deletes unwanted parts. */
   readonly finishes: boolean;
-  readonly newClientSets: Map<string, SetDeclaration>;
+  /** The sets of service ports and of lists of sources. */
+  readonly newOwnSets: Map<string, SetDeclaration>;
+  /** The lists of sources in use, by name. */
+  readonly sourceLists: Map<string, SourceList>;
   readonly chains: ChainWrite[];
   readonly deletedElements: Map<SetName, string[]>;
   readonly newElements: Map<SetName, string[]>;
@@ -70,7 +72,8 @@ export function planTransaction(input: TransactionInput): PlannedTransaction {
     ...input,
     creates: stage === "frame" || stage === "all",
     finishes: stage === "last" || stage === "all",
-    newClientSets: new Map(),
+    newOwnSets: new Map(),
+    sourceLists: new Map(),
     chains: [],
     deletedElements: new Map(),
     newElements: new Map(),
@@ -91,7 +94,7 @@ export function planTransaction(input: TransactionInput): PlannedTransaction {
     ),
   );
   const table = stage === "all" ? "replace" : newSets.size > 0 ? "create" : "keep";
-  for (const [name, declaration] of draft.newClientSets) newSets.set(name, declaration);
+  for (const [name, declaration] of draft.newOwnSets) newSets.set(name, declaration);
   const { chains, deletedElements, newElements, deletedChains, deletedSets } = draft;
   return {
     transaction: { table, newSets, chains, deletedElements, newElements, deletedChains, deletedSets },
@@ -119,12 +122,13 @@ function planParts(draft: Draft): readonly ChainWrite[] {
     const { deleted, added, ...own } = difference(before, after);
     for (const { set, key } of deleted) put(draft.deletedElements, set, key);
     for (const { set, key, value } of added) put(draft.newElements, set, value === "" ? key : `${key} : ${value}`);
-    for (const { name, lines } of own.newClientSets) draft.newClientSets.set(name, { kind: "set", lines });
+    for (const { name, lines } of own.newClientSets) draft.newOwnSets.set(name, { kind: "set", lines });
     ownChains.push(...own.writtenChains);
     draft.deletedChains.push(...own.deletedChains);
     for (const name of own.deletedClientSets) draft.deletedSets.push({ name, kind: "set" });
     if (shadow.applied.has(key)) use(before, -1);
     use(after, 1);
+    for (const list of after.sourceLists) draft.sourceLists.set(list.name, list);
   }
   return ownChains;
 }
@@ -137,10 +141,8 @@ function planFixedChains(draft: Draft): void {
   }
   if (!finishes) return;
   for (const name of shadow.chains.keys()) {
-    const chain = parsePickChain(name);
-    if (chain && !isUnused(draft, chainId(name))) {
-      writeChain(draft, name, undefined, pickRules(chain, settings, dialect));
-    }
+    const rules = sharedRules(name, settings, dialect);
+    if (rules && !isUnused(draft, chainId(name))) writeChain(draft, name, undefined, rules);
   }
 }
 
@@ -161,10 +163,16 @@ function writeChain(
 function planNewSharedParts(draft: Draft): void {
   const { uses, shadow, settings, dialect } = draft;
   for (const id of uses.keys()) {
-    if (shadow.shared.has(id) || uses.get(id)! <= 0) continue;
+    const part = shadow.shared.get(id);
+    if (part && !part.damage || uses.get(id)! <= 0) continue;
     const { set, key } = parseSharedId(id);
     if (set !== "chain") put(draft.newElements, set, key);
-    else writeChain(draft, key, undefined, pickRules(parsePickChain(key)!, settings, dialect));
+    else writeChain(draft, key, undefined, sharedRules(key, settings, dialect)!);
+    const list = draft.sourceLists.get(key);
+    if (list === undefined) continue;
+    draft.newOwnSets.set(list.name, sourceSet(dialect));
+    for (const element of part?.damage ?? []) put(draft.deletedElements, list.name, element);
+    for (const element of list.elements) put(draft.newElements, list.name, element);
   }
 }
 
@@ -176,6 +184,7 @@ function planDeletions(draft: Draft): readonly string[] {
     const { set, key } = parseSharedId(id);
     if (set === "chain") deletedChains.push({ name: key, held: shadow.chains.get(key) ?? "" });
     else put(deletedElements, set, key);
+    if (isSourceList(key)) deletedSets.push({ name: key, kind: "set" });
   }
   for (const { set, key } of shadow.strays.elements) put(deletedElements, set, key);
   deletedChains.push(...shadow.strays.chains);
@@ -198,6 +207,7 @@ function commit({ shadow, changes, creates, finishes, texts, uses }: Draft, gone
   for (const [name, text] of texts) shadow.chains.set(name, text);
   for (const [id, by] of uses) {
     const part = shadow.shared.get(id) ?? { uses: 0 };
+    if (by > 0) delete part.damage;
     part.uses += by;
     if (part.uses === 0) shadow.unused.add(id);
     else shadow.unused.delete(id);

@@ -1,11 +1,10 @@
 import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/model/mod.ts";
 import type { OwnChain } from "./affinity.ts";
-import { baseChains } from "./base_chains.ts";
-import { type Contribution, contributionOf, type Element, NOTHING } from "./contribution.ts";
-import type { Desired } from "./desired.ts";
+import { type Contribution, contributionOf, type Desired, type Element, NOTHING } from "./desired.ts";
+import { allSets, baseChains } from "./frame.ts";
 import { isGoneChain } from "./gone.ts";
 import type { Listing } from "./listing.ts";
-import { parsePickChain } from "./pick_chains.ts";
+import { isSourceList, parsePickChain, sourceListName } from "./shared_chains.ts";
 import {
   declarationText,
   type Dialect,
@@ -14,7 +13,6 @@ import {
   type SetName,
   type SharedSetName,
 } from "./table.ts";
-import { allSets } from "./traffic.ts";
 import { type ChainDeletion, elementId, type SetDeletion } from "./transaction.ts";
 
 /** A service port whose part of the table is in effect. */
@@ -25,8 +23,10 @@ export interface Applied {
 }
 
 /** A part of the table that service ports share. It is deleted with the last service port that uses it. */
-export interface SharedPart {
+interface SharedPart {
   uses: number;
+  /** The elements of a list of sources, if they are not those that it had. */
+  damage?: readonly string[];
 }
 
 /** The kernel's table, as far as known. Parts that no service port needs are strays. */
@@ -48,7 +48,7 @@ export interface Shadow {
 }
 
 /** Parts of the table that are not needed. */
-export interface Strays {
+interface Strays {
   readonly elements: Element[];
   readonly chains: ChainDeletion[];
   readonly sets: SetDeletion[];
@@ -112,7 +112,7 @@ export function compare(
     const read = listing?.declarations.get(name);
     return read !== undefined && spelling(name, read) !== declarationText(declaration);
   };
-  if (!listing || [...declared].some(isDifferent)) {
+  if (!listing || [...declared].some(isDifferent) || hasHalfList(listing)) {
     const shadow = emptyShadow(listing ? "different" : "missing", declared.keys());
     return { shadow, incomplete: new Set(desired.keys()) };
   }
@@ -128,7 +128,7 @@ export function compare(
   for (const key of desired.keys()) {
     const port = desired.servicePort(key)!;
     const wanted = contributionOf(port, settings, dialect);
-    const isShared = sharedIds(wanted).every((id) => shadow.shared.has(id));
+    const isShared = sharedIds(wanted).every((id) => shadow.shared.has(id) && !shadow.shared.get(id)!.damage);
     const { part, isWhole } = claimPart(unclaimed, wanted);
     if (isShared && isWhole) {
       shadow.applied.set(key, { port, settings });
@@ -143,6 +143,12 @@ export function compare(
   return { shadow, incomplete };
 }
 
+/** Whether a list of sources has a set without a chain, or a chain without a set. */
+function hasHalfList({ chains, declarations }: Listing): boolean {
+  const isHalf = (name: string) => isSourceList(name) && chains.has(name) !== declarations.has(name);
+  return [...chains.keys(), ...declarations.keys()].some(isHalf);
+}
+
 function claimChain({ chains, spelling }: Unclaimed, shadow: Shadow, name: string): void {
   const read = chains.get(name);
   if (read === undefined) return;
@@ -153,9 +159,14 @@ function claimChain({ chains, spelling }: Unclaimed, shadow: Shadow, name: strin
 /** Claims the shared chains and elements, without uses. */
 function claimShared(unclaimed: Unclaimed, shadow: Shadow): void {
   for (const name of [...unclaimed.chains.keys()]) {
-    if (!parsePickChain(name)) continue;
+    if (!isSourceList(name) && !parsePickChain(name)) continue;
     claimChain(unclaimed, shadow, name);
-    shadow.shared.set(chainId(name), { uses: 0 });
+    const part: SharedPart = { uses: 0 };
+    if (isSourceList(name)) {
+      const held = [...unclaimed.elements.get(name)?.keys() ?? []];
+      if (sourceListName(held) !== name) part.damage = held;
+    }
+    shadow.shared.set(chainId(name), part);
   }
   for (const set of SHARED_SETS) {
     for (const key of unclaimed.elements.get(set)?.keys() ?? []) {
@@ -190,7 +201,7 @@ function claimPart(
   if (clientSets.length < wanted.clientSets.length) isWhole = false;
   const isNothing = elements.length + ownChains.length + clientSets.length === 0;
   return {
-    part: isNothing ? NOTHING : { elements, ownChains, clientSets, sharedElements: [], pickChains: [] },
+    part: isNothing ? NOTHING : { ...NOTHING, elements, ownChains, clientSets },
     isWhole,
   };
 }
@@ -209,11 +220,13 @@ function collectStrays(
   for (const [name, held] of chains) strays.chains.push({ name, held });
   for (const name of clientSets) strays.sets.push({ name, kind: "set" });
   for (const [name, text] of declarations) {
-    if (!declared.has(name as SetName)) strays.sets.push({ name, kind: text.startsWith("map\n") ? "map" : "set" });
+    if (!declared.has(name as SetName) && !isSourceList(name)) {
+      strays.sets.push({ name, kind: text.startsWith("map\n") ? "map" : "set" });
+    }
   }
 }
 
 /** The keys in `Shadow.shared` of a contribution's shared chains and elements. */
 export function sharedIds(contribution: Contribution): string[] {
-  return [...contribution.sharedElements.map(elementId), ...contribution.pickChains.map(chainId)];
+  return [...contribution.sharedElements.map(elementId), ...contribution.sharedChains.map(chainId)];
 }

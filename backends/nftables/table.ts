@@ -1,4 +1,5 @@
-import type { Family, Protocol } from "../../core/model/mod.ts";
+import type { Family, FamilySettings, LocalTraffic, Protocol } from "../../core/model/mod.ts";
+import { splitHostPort } from "../../platform/mod.ts";
 
 /** The name of Sluice's only table in each family. */
 export const TABLE = "sluice";
@@ -38,9 +39,10 @@ export type SetName =
   /** Frontends that reject, and frontends that drop. */
   | "refused"
   | "dropped"
-  /** Frontends that are open to some sources only, and these sources. */
-  | "firewalled"
-  | "source-ranges"
+  /** Frontend that is open to some sources only → the chain that admits them. */
+  | "restricted"
+  /** The sources of a list. */
+  | SourceListName
   /** Frontend and number → endpoint. */
   | `${Protocol}-endpoints`
   /** The same for this node's own traffic to frontends of policy Local. */
@@ -48,7 +50,10 @@ export type SetName =
   | SharedSetName
   | TrafficSetName;
 
-/** The sets with counters, whose elements rules add (see traffic.ts). */
+/** The name of a list of sources: that of its set, and of the chain that admits only these sources. */
+export type SourceListName = `sources-${string}`;
+
+/** The sets with counters, whose elements rules add (see counters.ts). */
 export type TrafficSetName =
   /** Hash of frontend and endpoint, for each connection. */
   | "count-connections"
@@ -62,7 +67,7 @@ export type TrafficSetName =
   | "count-rejected"
   | "count-dropped"
   | "count-outside"
-  /** Endpoints and directions, for connection attempts and their answers (see failures.ts). */
+  /** Endpoints and directions, for connection attempts and their answers (see counters.ts). */
   | "count-attempts"
   /** Endpoints whose connections are reset (see gone.ts). */
   | "gone-endpoints";
@@ -83,6 +88,14 @@ export interface SetDeclaration {
   readonly lines: readonly string[];
 }
 
+/** A chain that exists even without services. */
+export interface BaseChain {
+  readonly name: string;
+  /** The hook at which the kernel calls it, as nft prints it; undefined for a chain that is only jumped to. */
+  readonly hook: string | undefined;
+  readonly rules: readonly string[];
+}
+
 /** A declaration as text, for comparisons. */
 export function declarationText({ kind, lines }: SetDeclaration): string {
   return [kind, ...lines].join("\n");
@@ -96,10 +109,7 @@ export function declarationText({ kind, lines }: SetDeclaration): string {
  */
 export function declareSets({ ip }: Dialect): SetDeclarations {
   const frontend = `${ip} daddr . meta l4proto . th dport`;
-  const set = (type: string, ...more: string[]): SetDeclaration => ({
-    kind: "set",
-    lines: [`typeof ${type}`, ...more],
-  });
+  const set = (type: string): SetDeclaration => ({ kind: "set", lines: [`typeof ${type}`] });
   const map = (type: string): SetDeclaration => ({ kind: "map", lines: [`typeof ${type}`] });
   const endpoints = PROTOCOLS.flatMap((protocol) =>
     ([`${protocol}-endpoints`, `${protocol}-shortcut-endpoints`] as const).map((name) =>
@@ -114,10 +124,88 @@ export function declareSets({ ip }: Dialect): SetDeclarations {
     ["shortcuts", map(`${frontend} : verdict`)],
     ["refused", set(frontend)],
     ["dropped", set(frontend)],
-    ["firewalled", set(frontend)],
-    ["source-ranges", set(`${frontend} . ${ip} saddr`, "flags interval")],
+    ["restricted", map(`${frontend} : verdict`)],
     ["cluster-ips", set(`${ip} daddr`)],
     ["hairpins", set(`${ip} saddr . ${ip} daddr`)],
     ...endpoints,
   ]);
+}
+
+// Parts of rules, spelled as nft prints them, so that chains can be compared as text.
+
+/** The key of a frontend in sets and maps; a node port has that of the unspecified address. */
+export function frontendKey({ ip, anyAddress }: Dialect, nodePort: boolean): string {
+  return `${ip} daddr ${nodePort ? `& ${anyAddress} ` : ""}. meta l4proto . th dport`;
+}
+
+const hex = (value: number) => `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
+
+/** Sets the mark for masquerading. */
+export function setMark({ masqueradeMark }: FamilySettings): string {
+  return `meta mark set meta mark | ${hex(masqueradeMark)}`;
+}
+
+/** Clears the mark, so that a packet that passes again (a tunnel) is not masqueraded twice. */
+export function clearMark({ masqueradeMark }: FamilySettings): string {
+  return `meta mark set meta mark & ${hex(~masqueradeMark)}`;
+}
+
+/** Matches packets without the mark. */
+export function unmarked({ masqueradeMark }: FamilySettings): string {
+  return `meta mark & ${hex(masqueradeMark)} == 0x00000000`;
+}
+
+/** A prefix as nft prints it: a single address without its length. */
+export function prefixText(prefix: string): string {
+  return prefix.replace(prefix.includes(":") ? /\/128$/ : /\/32$/, "");
+}
+
+/**
+ * A match for traffic of this node's pods (`local`) or for any other traffic (`!local`), with a trailing space; empty if it
+ * matches everything, undefined if it matches nothing or local traffic cannot be detected.
+ */
+export function localMatch(traffic: LocalTraffic, local: boolean, { ip }: Dialect): string | undefined {
+  const not = local ? "" : "!= ";
+  switch (traffic.by) {
+    case "none":
+      return undefined;
+    case "source-prefix":
+      if (traffic.prefix.endsWith("/0")) return local ? "" : undefined;
+      return `${ip} saddr ${not}${prefixText(traffic.prefix)} `;
+    case "bridge":
+      return `iifname ${not}"${traffic.interface}" `;
+    case "interface-prefix":
+      return `iifname ${not}"${traffic.prefix}*" `;
+  }
+}
+
+/**
+ * The rules for traffic of this node's pods and of the node itself (kube-proxy's shortcuts of policy Local). Traffic of the
+ * node is masqueraded: its source may be an address to which the endpoint cannot reply through this node.
+ */
+export function fromThisNode(settings: FamilySettings, dialect: Dialect, then: string): string[] {
+  const pods = localMatch(settings.localTraffic, true, dialect);
+  return [
+    ...(pods === undefined ? [] : [`${pods}${then}`]),
+    `fib saddr type local ${setMark(settings)} ${then}`,
+  ];
+}
+
+/** An endpoint as a key or value of a set: `10.0.0.1 . 80`. */
+export function endpointElement(endpoint: string): string {
+  const { address, port } = splitHostPort(endpoint);
+  return `${address} . ${port}`;
+}
+
+/** The units of durations in nft, in seconds. */
+const UNITS = [["d", 86_400], ["h", 3_600], ["m", 60], ["s", 1]] as const;
+
+/** A duration in whole seconds as nft prints it: `1d2h3m4s`. */
+export function durationText(seconds: number): string {
+  let text = "", left = seconds;
+  for (const [unit, size] of UNITS) {
+    if (left >= size) text += `${Math.floor(left / size)}${unit}`;
+    left %= size;
+  }
+  return text;
 }

@@ -1,5 +1,7 @@
-import type { AttemptCounts, Attempts, Family } from "../../core/model/mod.ts";
+import type { Family } from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
 import {
+  type Conversation,
   failureOf,
   type FailureTable,
   printedInput,
@@ -8,8 +10,6 @@ import {
   type ToolCall,
   type ToolFailure,
 } from "../tools/mod.ts";
-import { ATTEMPTS, readAttempts } from "./failures.ts";
-import type { NftSession } from "./session.ts";
 import { type Dialect, DIALECTS, TABLE } from "./table.ts";
 import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
 
@@ -27,8 +27,11 @@ export interface NftTools {
   write(statements: readonly string[]): Promise<void>;
   /** Lists the elements of a set as text; undefined if it does not exist. Throws if it fails. */
   listElements(set: string): Promise<readonly string[] | undefined>;
-  /** Reads the counters of connection attempts; empty if none are kept. Throws if it fails. */
-  readAttempts(): Promise<AttemptCounts>;
+  /**
+   * Lists the elements of all sets of a table, as nft prints them, without those of maps; false if the table does not exist.
+   * Throws if it fails.
+   */
+  listSets(table: string, onElement: (set: string, element: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family without their rules, which is cheap. */
   listChains(onLine: (line: string) => void): Promise<void>;
   /**
@@ -40,7 +43,9 @@ export interface NftTools {
 
 /** A table of 250,000 elements takes nft ten seconds to list on an idle machine. */
 const LIST_TIMEOUT_MS = 180_000;
-/** Transactions are cut into batches that take a second or two (see batches.ts). */
+/** It takes milliseconds, and a change may wait for it. */
+const LIST_CHAINS_TIMEOUT_MS = 10_000;
+/** Transactions are cut into batches that take a second or two (see apply.ts). */
 const TRANSACTION_TIMEOUT_MS = 60_000;
 
 /** Messages of nft 1.0. */
@@ -73,8 +78,11 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
     },
     async listTable(onLine) {
       const args = ["list", "table", ip, TABLE];
-      const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: LIST_TIMEOUT_MS });
-      return isThere(failureOf("nft list table", result, NFT_FAILURES));
+      const form = createListingForm(onLine);
+      const result = await runner.run({ tool: "nft", args, onLine: form.onLine, timeoutMs: LIST_TIMEOUT_MS });
+      if (!isThere(failureOf("nft list table", result, NFT_FAILURES))) return false;
+      form.check("nft list table", `table ${ip} ${TABLE} {`);
+      return true;
     },
     async write(statements) {
       if (session && await session.transact(statements)) return;
@@ -83,20 +91,30 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
     },
     async listElements(set) {
       const elements: string[] = [];
-      const onLine = (line: string) =>
-        void elements.push(line.replace(/^\s*(?:elements = \{ )?/, "").replace(/,| \}$/, ""));
+      const onLine = elementReader((_, element) => elements.push(element));
       const result = await runner.run({ tool: "nft", args: ["list", "set", ip, TABLE, set], onLine });
       return isThere(failureOf("nft list set", result, NFT_FAILURES)) ? elements : undefined;
     },
-    async readAttempts() {
-      const counts = new Map<string, Attempts>();
-      const onLine = (line: string) => readAttempts(line, counts);
-      const result = await runner.run({ tool: "nft", args: ["list", "set", ip, TABLE, ATTEMPTS], onLine });
-      isThere(failureOf("nft list set", result, NFT_FAILURES));
-      return counts;
+    async listSets(table, onElement) {
+      const args = ["list", "sets", "table", ip, table];
+      const result = await runner.run({
+        tool: "nft",
+        args,
+        onLine: elementReader(onElement),
+        timeoutMs: LIST_TIMEOUT_MS,
+      });
+      return isThere(failureOf("nft list sets", result, NFT_FAILURES));
     },
     async listChains(onLine) {
-      await runOrThrow(runner, { tool: "nft", args: ["list", "chains", ip], onLine }, "nft list chains");
+      const form = createListingForm(onLine);
+      const call = {
+        tool: "nft",
+        args: ["list", "chains", ip],
+        onLine: form.onLine,
+        timeoutMs: LIST_CHAINS_TIMEOUT_MS,
+      };
+      await runOrThrow(runner, call, "nft list chains");
+      form.check("nft list chains");
     },
     async removeTable(name) {
       return isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] }));
@@ -104,8 +122,31 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
   };
 }
 
-/** Whether the table of a call exists. Throws if the call failed for another reason. */
-function isThere(failure: ToolFailure | undefined): boolean {
+/**
+ * Checks that a listing is complete. If a truncated one were accepted as the kernel's state, everything would be written again,
+ * in addition to what is there.
+ */
+function createListingForm(onLine: (line: string) => void) {
+  let first: string | undefined, last: string | undefined;
+  return {
+    onLine(line: string) {
+      first ??= line;
+      last = line;
+      onLine(line);
+    },
+    /** Throws if the listing does not begin with this line, if given, or is cut off. */
+    check(call: string, begin?: string) {
+      const isBegun = begin === undefined || first === begin, isEnded = last === undefined || last === "}";
+      if (!isBegun) {
+        throw new Error(`${call} succeeded, but its output is malformed (${JSON.stringify(first?.slice(0, 80))})`);
+      }
+      if (!isEnded) throw new Error(`${call} succeeded, but its output ends in the middle of a table`);
+    },
+  };
+}
+
+/** Whether the table or set of a call exists. Throws if the call failed for another reason. */
+export function isThere(failure: ToolFailure | undefined): boolean {
   if (failure && failure.kind !== "absent") throw new Error(failure.text);
   return failure === undefined;
 }
@@ -119,4 +160,122 @@ export async function chainsInTable(tools: NftTools, { ip }: Dialect): Promise<R
     else if (inTable && line.startsWith("\tchain ")) names.add(line.slice("\tchain ".length, -" {".length));
   });
   return names;
+}
+
+/**
+ * A long-running nft for short transactions. A process per transaction would cost ten times the processor time of the
+ * transaction, and would exit only after the kernel has freed what was deleted, some 10 ms later.
+ */
+interface NftSession {
+  /**
+   * Carries out statements, without newlines, as one transaction. Resolves with whether it is in effect: false if nft refuses
+   * it or there is no session. Rejects if nft died, which leaves it unknown whether the transaction is in effect.
+   */
+  transact(statements: readonly string[]): Promise<boolean>;
+}
+
+/** A process is replaced after this many lines: nft keeps a history of all lines in memory. */
+const LINES_PER_PROCESS = 1_000;
+/** A process ends after this time without a transaction, to free its memory. */
+const IDLE_MS = 60_000;
+const OPENING_TIMEOUT_MS = 5_000;
+/** The maximum number of transactions to wait before a new session. */
+const LONGEST_REST = 1_000;
+
+/** A session that starts its nft with the first transaction. */
+export function createNftSession({ runner, clock }: { readonly runner: Runner; readonly clock: Clock }): NftSession {
+  let conversation: Conversation | undefined;
+  let lines = 0;
+  // A transaction that killed nft must not reach another session, and an nft without a working interactive mode may be
+  // replaced while Sluice runs. So after a failure a number of transactions, which grows with each failure, runs
+  // without a session.
+  let rest = runner.converse ? 0 : Infinity;
+  let nextRest = 1;
+  let cancelIdle: (() => void) | undefined;
+
+  const close = () => {
+    conversation?.close();
+    conversation = undefined;
+  };
+  const avoid = () => {
+    close();
+    rest = nextRest;
+    nextRest = Math.min(2 * nextRest, LONGEST_REST);
+  };
+
+  /** nft prints nothing on success. An invalid line, which nft repeats in its error, marks the end of the answer. */
+  const ask = async (line: string, timeoutMs: number): Promise<string> => {
+    const end = `end ${++lines}`;
+    const output = await conversation!.ask(`${line}${end}\n`, end, timeoutMs);
+    const ownError = output.lastIndexOf("Error: ");
+    if (ownError === -1) throw new Error("nft accepted an invalid line");
+    return output.slice(0, ownError);
+  };
+
+  /** Starts an nft if there is none; returns whether it works. */
+  const open = async (): Promise<boolean> => {
+    if (lines >= LINES_PER_PROCESS) close();
+    if (conversation?.isOpen()) return true;
+    try {
+      lines = 0;
+      conversation = runner.converse!({ tool: "nft", args: ["-i"] });
+      return !hasError(await ask("", OPENING_TIMEOUT_MS));
+    } catch {
+      // Without a session, each transaction has its own process.
+      return false;
+    }
+  };
+
+  return {
+    async transact(statements) {
+      if (rest > 0) {
+        rest--;
+        return false;
+      }
+      cancelIdle?.();
+      if (!await open()) {
+        avoid();
+        return false;
+      }
+      cancelIdle = clock.schedule(IDLE_MS, close);
+      try {
+        const output = await ask(`${statements.join("; ")}\n`, TRANSACTION_TIMEOUT_MS);
+        nextRest = 1;
+        return !hasError(output);
+      } catch (error) {
+        avoid();
+        throw error;
+      }
+    },
+  };
+}
+
+function hasError(output: string): boolean {
+  return output.includes("Error: ");
+}
+
+const SET = /^\tset (\S+) \{$/;
+const ELEMENTS = "\t\telements = { ";
+
+/**
+ * Reads the lines of a listing of sets.
+ * @param onElement called with each element as nft prints it: `10.0.0.1 timeout 3h expires 2h59m`
+ * @param onSet called for each set before its elements
+ */
+export function elementReader(
+  onElement: (set: string, element: string) => void,
+  onSet: () => void = () => {},
+): (line: string) => void {
+  let set = "";
+  return (line) => {
+    const name = SET.exec(line)?.[1];
+    if (name !== undefined) {
+      set = name;
+      onSet();
+    }
+    const start = line.startsWith(ELEMENTS) ? ELEMENTS.length : 0;
+    if (start === 0 && !line.startsWith("\t\t\t")) return;
+    const end = line.endsWith(" }") ? line.length - 2 : line.endsWith(",") ? line.length - 1 : line.length;
+    for (const element of line.slice(start, end).trimStart().split(", ")) onElement(set, element);
+  };
 }

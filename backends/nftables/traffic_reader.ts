@@ -1,6 +1,13 @@
-import type { FailureReason, TrafficReading } from "../../core/model/mod.ts";
-import type { Clock } from "../../platform/mod.ts";
-import type { Runner } from "../tools/mod.ts";
+import {
+  type FailureReason,
+  frontendsOf,
+  type Protocol,
+  type ServicePort,
+  type TrafficReading,
+} from "../../core/model/mod.ts";
+import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
+import type { TrafficReader } from "../contract/mod.ts";
+import { failureOf, failureText, type Runner } from "../tools/mod.ts";
 import {
   BYTES,
   collectRows,
@@ -11,16 +18,13 @@ import {
   indexFrontends,
   PACKETS,
 } from "../traffic/mod.ts";
-import type { TrafficReader } from "../contract/mod.ts";
 import type { Desired } from "./desired.ts";
-import type { PairFrontend } from "./pair_hash.ts";
-import { createPairNames, type Pair, readFrontend, type UnnamedCounter } from "./pair_names.ts";
-import { createSetLister } from "./set_lister.ts";
-import type { Dialect, TrafficSetName } from "./table.ts";
-import { NFT_FAILURES } from "./tools.ts";
+import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./pair_hash.ts";
+import { type Dialect, TABLE, type TrafficSetName } from "./table.ts";
+import { elementReader, isThere, NFT_FAILURES } from "./tools.ts";
 
 /** Inputs of `createTrafficReader`. */
-export interface TrafficReaderOptions {
+interface TrafficReaderOptions {
   readonly desired: Pick<Desired, "servicePorts">;
   readonly dialect: Dialect;
   readonly runner: Runner;
@@ -49,7 +53,7 @@ interface Unnamed extends Grown, UnnamedCounter {
 
 /** A reader that has read nothing yet. */
 export function createTrafficReader({ desired, dialect, runner, clock }: TrafficReaderOptions): TrafficReader {
-  const lister = createSetLister({ runner, ip: dialect.ip, failures: NFT_FAILURES });
+  const lister = createSetLister({ runner, dialect });
   const names = createPairNames({ servicePorts: () => desired.servicePorts(), lister });
   const pairs = createGrowth<number>();
   const failing = new Map(Object.keys(FAILURES).map((set) => [set, createGrowth()]));
@@ -128,6 +132,168 @@ export function createTrafficReader({ desired, dialect, runner, clock }: Traffic
     forgetOwners() {
       owners = undefined;
       names.retry();
+    },
+  };
+}
+
+/** A pair of frontend and endpoint. */
+interface Pair {
+  readonly frontend: PairFrontend;
+  /** `address:port`. */
+  readonly endpoint: string;
+}
+
+/** A counter whose pair is wanted. */
+interface UnnamedCounter {
+  readonly place: number;
+  /** Whether it counts new connections. */
+  readonly isConnection: boolean;
+}
+
+/** Finds the pairs that hashes stand for. */
+interface PairNames {
+  /** The pair of the counter at a place, if it has been learned. */
+  find(place: number): Pair | undefined;
+  /**
+   * Learns pairs: first from the planned service ports, then, for node ports, from the kernel. A hash without a pair is not
+   * looked for again, unless it is new or has a new connection.
+   * @param wanted by hash; emptied of those that were learned
+   */
+  learn(wanted: Map<number, UnnamedCounter>): Promise<void>;
+  forget(place: number): void;
+  /** Looks for all hashes again, because service ports have changed. */
+  retry(): void;
+}
+
+/** Inputs of `createPairNames`. */
+interface PairNamesOptions {
+  readonly servicePorts: () => Iterable<ServicePort>;
+  readonly lister: SetLister;
+}
+
+/** The protocols by the numbers that nft prints. */
+const PROTOCOLS: Readonly<Record<string, Protocol>> = Object.fromEntries(
+  Object.entries(PROTOCOL_NUMBERS).map(([name, number]) => [number, name as Protocol]),
+);
+
+/** Reads a frontend from the start of a key, as `nft -n` prints it; undefined if services do not have its protocol. */
+function readFrontend(key: string): PairFrontend | undefined {
+  const [address, number, port] = key.split(" . ");
+  const protocol = PROTOCOLS[number!];
+  // A copy, since a part of a line would keep the whole line in memory.
+  return protocol && { address: joinFlat("", address!), protocol, port: parseInt(port!) };
+}
+
+/** Reads the endpoint from the end of a key. */
+function readEndpoint(key: string): string {
+  const [, , , address, port] = key.split(" . ");
+  return joinHostPort(address!, parseInt(port!));
+}
+
+/** Pairs of which none is known. */
+function createPairNames({ servicePorts, lister }: PairNamesOptions): PairNames {
+  // By place: 30,000 objects would take twice the memory.
+  const frontends: (PairFrontend | undefined)[] = [];
+  const endpoints: (string | undefined)[] = [];
+  const nameless = new Set<number>();
+
+  const learnPairs = (
+    frontend: PairFrontend,
+    candidates: Iterable<string>,
+    wanted: Map<number, UnnamedCounter>,
+  ) => {
+    for (const { endpoint, hash } of pairHashes(frontend, candidates)) {
+      const counter = wanted.get(hash);
+      if (counter === undefined) continue;
+      wanted.delete(hash);
+      frontends[counter.place] = frontend;
+      endpoints[counter.place] = endpoint;
+    }
+  };
+  const learnPlanned = (wanted: Map<number, UnnamedCounter>) => {
+    for (const servicePort of servicePorts()) {
+      if (wanted.size === 0) return;
+      const candidates = new Set([...servicePort.clusterEndpoints, ...servicePort.localEndpoints]);
+      for (const { address, port } of frontendsOf(servicePort)) {
+        // A node port has the addresses of the node.
+        if (address !== "") learnPairs({ address, protocol: servicePort.protocol, port }, candidates, wanted);
+      }
+    }
+  };
+
+  return {
+    find(place) {
+      const frontend = frontends[place], endpoint = endpoints[place];
+      return frontend && endpoint !== undefined ? { frontend, endpoint } : undefined;
+    },
+    async learn(wanted) {
+      for (const [hash, { place, isConnection }] of wanted) {
+        if (!isConnection && nameless.has(place)) wanted.delete(hash);
+      }
+      if (wanted.size > 0) learnPlanned(wanted);
+      if (wanted.size === 0) return;
+      await lister.list(["count-pairs"], (_, element) => {
+        const frontend = readFrontend(element);
+        if (frontend) learnPairs(frontend, [readEndpoint(element)], wanted);
+      });
+      for (const { place } of wanted.values()) nameless.add(place);
+    },
+    forget(place) {
+      frontends[place] = endpoints[place] = undefined;
+      nameless.delete(place);
+    },
+    retry: () => nameless.clear(),
+  };
+}
+
+/** Lists the elements of sets, which belong to one family. */
+interface SetLister {
+  /**
+   * Calls `onElement` with each element of the sets, as `nft -n` prints it. A set that does not exist has none. Throws if a
+   * set cannot be listed, after some of the calls.
+   */
+  list(sets: readonly TrafficSetName[], onElement: (set: TrafficSetName, element: string) => void): Promise<void>;
+}
+
+const ABSENT = /No such file or directory/g;
+
+/**
+ * A lister that lists all sets with one process, since a process takes 5 ms of processor time. nft 1.0.6 cannot list two
+ * sets with one call, but each line of its interactive mode is a call of its own.
+ */
+function createSetLister({ runner, dialect: { ip } }: Pick<TrafficReaderOptions, "runner" | "dialect">): SetLister {
+  // nft may be built without it.
+  let isInteractive = true;
+
+  /** Runs nft; returns the result, and the number of sets that it has printed. */
+  const run = async (
+    args: readonly string[],
+    stdin: readonly string[] | undefined,
+    onElement: (set: string, element: string) => void,
+  ) => {
+    let printed = 0;
+    const onLine = elementReader(onElement, () => printed++);
+    const result = await runner.run({ tool: "nft", args: ["-n", ...args], stdin, onLine });
+    return { result, printed };
+  };
+  const words = (set: TrafficSetName) => ["list", "set", ip, TABLE, set];
+
+  return {
+    async list(sets, onListed) {
+      const onElement = (set: string, element: string) => onListed(set as TrafficSetName, element);
+      if (isInteractive) {
+        const lines = sets.map((set) => `${words(set).join(" ")}\n`);
+        const { result, printed } = await run(["-i"], lines, onElement);
+        const absent = result.stderr.match(ABSENT)?.length ?? 0;
+        if (result.exitCode === 0 && printed + absent === sets.length) return;
+        // Each line may fail, whatever the exit code.
+        if (printed > 0 || absent > 0) throw new Error(failureText("nft list set", result));
+        isInteractive = false;
+      }
+      for (const set of sets) {
+        const { result } = await run(words(set), undefined, onElement);
+        isThere(failureOf("nft list set", result, NFT_FAILURES));
+      }
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { PlaceChange } from "../tools/mod.ts";
 import type { ClientSet } from "./affinity.ts";
-import { type Contribution, type Element, NOTHING } from "./contribution.ts";
+import { type Contribution, type Element, NOTHING } from "./desired.ts";
 import { declareSets, type Dialect, type SetDeclaration, type SetName, TABLE } from "./table.ts";
 
 /** The identity of an element: its set and key as one text. */
@@ -17,8 +17,8 @@ export interface Transaction {
   readonly chains: readonly ChainWrite[];
   /** The keys of the elements to delete. */
   readonly deletedElements: ReadonlyMap<SetName, readonly string[]>;
-  /** The elements to add: a key, or `key : value` in a map. */
-  readonly newElements: ReadonlyMap<SetName, readonly string[]>;
+  /** The elements to add: a key, or `key : value` in a map, or `key timeout 1h` in a set of clients. */
+  readonly newElements: ReadonlyMap<string, readonly string[]>;
   readonly deletedChains: readonly ChainDeletion[];
   readonly deletedSets: readonly SetDeletion[];
 }
@@ -83,7 +83,7 @@ export function* changedPlaces(transaction: Transaction, dialect: Dialect): Gene
     kind: "members",
     place: `${kind} ${name}`,
     removed: deletedElements.get(name as SetName) ?? [],
-    added: newElements.get(name as SetName) ?? [],
+    added: newElements.get(name) ?? [],
     what,
   });
   for (const { name, hook, rules, held } of chains) {
@@ -95,7 +95,7 @@ export function* changedPlaces(transaction: Transaction, dialect: Dialect): Gene
   }
   for (const [name, { kind }] of newSets) yield members(name, kind, "missing");
   for (const name of new Set([...deletedElements.keys(), ...newElements.keys()])) {
-    if (!newSets.has(name)) yield members(name, declared.get(name)!.kind);
+    if (!newSets.has(name)) yield members(name, declared.get(name as SetName)!.kind);
   }
   for (const { name, kind } of deletedSets) yield members(name, kind, "unwanted");
 }
@@ -117,7 +117,7 @@ export function isShort(transaction: Transaction): boolean {
   return elements <= SHORT;
 }
 
-function* elementStatements(what: string, elements: ReadonlyMap<SetName, readonly string[]>): Generator<string> {
+function* elementStatements(what: string, elements: ReadonlyMap<string, readonly string[]>): Generator<string> {
   for (const [set, texts] of elements) {
     for (let i = 0; i < texts.length; i += ELEMENTS_PER_STATEMENT) {
       yield `${what} ${set} { ${texts.slice(i, i + ELEMENTS_PER_STATEMENT).join(", ")} }\n`;
@@ -126,7 +126,7 @@ function* elementStatements(what: string, elements: ReadonlyMap<SetName, readonl
 }
 
 /** The difference between two contributions of a service port. */
-export interface Difference {
+interface Difference {
   readonly deleted: readonly Element[];
   readonly added: readonly Element[];
   readonly writtenChains: readonly ChainWrite[];

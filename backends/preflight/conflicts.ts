@@ -1,10 +1,10 @@
-import { type Finding, type ProblemCode, problemFinding } from "../../core/problems/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
+import { type Finding, type ProblemCode, problemFinding } from "../../core/problems/mod.ts";
 import type { Traces } from "../mod.ts";
-import { type Runner, type ToolCall, ToolMissingError } from "../tools/mod.ts";
+import { ifInstalled, type Runner } from "../tools/mod.ts";
 
 /** A process that listens on TCP. */
-export interface Listener {
+interface Listener {
   readonly port: number;
   /** The name of the process, at most 15 characters; empty if it is not visible. */
   readonly process: string;
@@ -14,7 +14,7 @@ export interface Listener {
 
 /** The processes that listen on TCP, listed with `ss`; undefined if it is not installed. */
 export async function findListeners(runner: Runner): Promise<readonly Listener[] | undefined> {
-  const text = await resultOf(runner, { tool: "ss", args: ["-Htlnp"] });
+  const text = await ifInstalled(runner.run({ tool: "ss", args: ["-Htlnp"] }));
   return text && text.stdout.split("\n").flatMap(readListeners);
 }
 
@@ -27,7 +27,7 @@ function readListeners(line: string): readonly Listener[] {
   return users.map(([, process, pid]) => ({ port: Number(port), process: process!, pid: Number(pid) }));
 }
 
-/** Judges the listening processes for a proxy that will serve health and metrics on these ports. */
+/** Checks the listening processes for a proxy that will serve health and metrics on these ports. */
 export function judgeListeners(
   listeners: readonly Listener[] | undefined,
   ports: readonly number[],
@@ -96,7 +96,7 @@ const K3S: OtherProxy = {
   fix: "start the k3s server with --disable-kube-proxy (docs/migrate.md)",
 };
 
-/** Judges the traces for a proxy in this mode; `running` is the mode of a Sluice that already runs here. */
+/** Checks the traces for a proxy in this mode; `running` is the mode of a Sluice that already runs here. */
 export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode | undefined): readonly Finding[] {
   const findings: Finding[] = [...traces.byMode].flatMap(([{ name: of, traces: { text } }, names]): Finding[] => {
     const name = "rules";
@@ -120,13 +120,4 @@ export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode 
     ));
   }
   return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", message: "none left by another proxy" }];
-}
-
-async function resultOf(runner: Runner, call: ToolCall) {
-  try {
-    return await runner.run(call);
-  } catch (error) {
-    if (!(error instanceof ToolMissingError)) throw error;
-    return undefined;
-  }
 }

@@ -3,4 +3,252 @@
  *
  * In: the mode and a runner. Out: findings. May run: the tools, in trials that leave nothing behind.
  */
-export { examineNode } from "./preflight.ts";
+import type { Family, IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
+import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
+import { errorText, FAMILIES } from "../../platform/mod.ts";
+import type { ModeDescription, ModeTool } from "../contract/mod.ts";
+import { findOpenFiles, judgeOpenFiles } from "../host/mod.ts";
+import { findTraces, type Mode } from "../mod.ts";
+import { ifInstalled, type KilledTool, type Runner, ToolMissingError, watchKilledTools } from "../tools/mod.ts";
+import { findListeners, judgeListeners, judgeTraces } from "./conflicts.ts";
+
+/** Inputs of `examineNode`. */
+interface PreflightOptions {
+  readonly mode: Mode;
+  /** Every mode: another one may have left traces. */
+  readonly modes: readonly Mode[];
+  /** The settings of IPVS mode; undefined in other modes. */
+  readonly ipvs: IpvsSettings | undefined;
+  readonly runner: Runner;
+  readonly uid: number | null;
+  /** The kernel's release: `6.1.0-18-amd64`. */
+  readonly kernel: string;
+  /** The ports that the proxy listens on. */
+  readonly ports: readonly number[];
+  /** The limit of tracked connections in the configuration; undefined if that leaves it unchanged. */
+  readonly conntrackMax: number | undefined;
+  /** The mode of the Sluice that runs here; undefined if none does. */
+  readonly running: ProxyMode | undefined;
+}
+
+/** Examines the node, and leaves no change on it: see `tryKernel`. */
+export async function examineNode(options: PreflightOptions): Promise<readonly Finding[]> {
+  const { mode, modes, ipvs, runner, uid, ports, conntrackMax, running } = options;
+  const { description } = mode, { name } = description;
+  const tools = await findTools(description, runner);
+  // A running proxy proves that the mode works, and a concurrent trial would disturb it.
+  const trials = running === name ? undefined : await tryKernel(mode, ipvs, runner);
+  return [
+    ...judgeRights(uid),
+    ...judgeTools(description, tools),
+    { name: "release", verdict: "green", message: `Linux ${options.kernel}` },
+    ...(trials === undefined
+      ? [
+        {
+          name: "kernel",
+          verdict: "green",
+          message: `in use by the running Sluice in ${name} mode`,
+        } as const,
+      ]
+      : [...judgeTrials(name, trials), judgeModules(await findModules(description, runner), trials)]),
+    ...judgeListeners(await findListeners(runner), ports, running !== undefined),
+    ...judgeTraces(await findTraces(modes.map(({ description }) => description), runner), name, running),
+    judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
+    judgeConntrack(await findConntrackSize(runner), conntrackMax),
+  ];
+}
+
+/** Whether this process is root: otherwise the other findings may be too pessimistic. */
+export function judgeRights(uid: number | null): readonly Finding[] {
+  if (uid === 0) return [{ name: "privileges", verdict: "green", message: "running as root" }];
+  return [
+    problemFinding(
+      "privileges",
+      "not-root",
+      `running as user ${uid}, so some checks may fail or miss something that root would see`,
+    ),
+  ];
+}
+
+/** The tools that every mode runs. */
+const SHARED_TOOLS: readonly ModeTool[] = [
+  {
+    tool: "conntrack",
+    version: ["--version"],
+    package: "conntrack",
+    without: "UDP flows to removed endpoints continue",
+  },
+  {
+    tool: "sysctl",
+    version: ["--version"],
+    package: "procps",
+    without: "kernel settings stay unchanged, including net.ipv4.ip_forward and the conntrack limits",
+  },
+];
+
+/** A tool and the version that it prints; undefined if it is not installed. */
+interface FoundTool {
+  readonly tool: string;
+  readonly version: string | undefined;
+}
+
+/** Reads the version of each tool that a mode runs. */
+export async function findTools(mode: ModeDescription, runner: Runner): Promise<readonly FoundTool[]> {
+  return await Promise.all(
+    toolsOf(mode).map(async ({ tool, version: args }) => {
+      const printed = await ifInstalled(runner.run({ tool, args }));
+      const version = printed && (firstLine(printed.stdout) || firstLine(printed.stderr) || "of an unknown version");
+      return { tool, version };
+    }),
+  );
+}
+
+/** Checks the tools of a mode. */
+export function judgeTools(mode: ModeDescription, found: readonly FoundTool[]): readonly Finding[] {
+  return toolsOf(mode).map(({ tool, package: name, without }) => {
+    const version = found.find((one) => one.tool === tool)?.version;
+    if (version !== undefined) return { name: tool, verdict: "green", message: version };
+    return problemFinding(
+      tool,
+      without === undefined ? "tool-missing" : "optional-tool-missing",
+      `is not installed, or not on the PATH: ${without ?? `${mode.name} mode needs it`}`,
+      `run apt-get install ${name}, or install the equivalent package of your system`,
+    );
+  });
+}
+
+function toolsOf({ tools }: ModeDescription): readonly ModeTool[] {
+  return [...tools, ...SHARED_TOOLS];
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0]!.trim();
+}
+
+/** The result of trying the kernel as a family's backend uses it. */
+interface Trial {
+  readonly family: Family;
+  /** The failure; undefined if the trial succeeded. */
+  readonly failure?: string;
+  /** The missing part: a tool (which has its own finding), a right, or a feature of this host. */
+  readonly lacks?: "tool" | "right" | "ability";
+  /** The tool that a signal ended, which decides nothing about this host. */
+  readonly killed?: KilledTool;
+}
+
+/** A module, and whether `modprobe` finds it, as a file or built in; undefined if modprobe is missing. */
+interface FoundModule {
+  readonly module: string;
+  readonly known: boolean | undefined;
+}
+
+/**
+ * Tries what each family's backend tries in its setup: a rule, table or virtual server that no packet reaches and that
+ * is removed at once.
+ */
+export async function tryKernel(
+  mode: Mode,
+  ipvs: IpvsSettings | undefined,
+  runner: Runner,
+): Promise<readonly Trial[]> {
+  const { examine } = await mode.load();
+  return await Promise.all(FAMILIES.map(async (family) => {
+    let killed: KilledTool | undefined;
+    const watched = watchKilledTools(runner, ([first]) => killed = first);
+    try {
+      await examine({ family, ipvs, runner: watched });
+      return { family };
+    } catch (error) {
+      if (killed !== undefined) return { family, failure: killed.detail, lacks: "ability", killed };
+      return { family, failure: errorText(error), lacks: whatIsMissing(error) };
+    }
+  }));
+}
+
+function whatIsMissing(error: unknown): Trial["lacks"] {
+  if (error instanceof Error && (error instanceof ToolMissingError || error.cause instanceof ToolMissingError)) {
+    return "tool";
+  }
+  return /not permitted|Permission denied|must be root|CAP_NET_ADMIN/i.test(errorText(error)) ? "right" : "ability";
+}
+
+/** Asks `modprobe` which of a mode's modules can be loaded or are built in; loads none. */
+async function findModules(
+  { modules }: Pick<ModeDescription, "modules">,
+  runner: Runner,
+): Promise<readonly FoundModule[]> {
+  return await Promise.all(modules.map(async (module) => {
+    const tried = await ifInstalled(runner.run({ tool: "modprobe", args: ["--dry-run", "--quiet", module] }));
+    return { module, known: tried && tried.exitCode === 0 };
+  }));
+}
+
+/**
+ * Evaluates the trials: one family that cannot be served is a warning, two are an error. Missing tools are reported elsewhere.
+ */
+export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Finding[] {
+  const tried = trials.filter(({ lacks }) => lacks !== "tool");
+  const someWork = tried.some(({ lacks }) => lacks === undefined);
+  const isSame = tried.length === trials.length && tried.every(({ failure }) => failure === tried[0]!.failure);
+  return (isSame ? tried.slice(0, 1) : tried).map(({ family, failure, lacks, killed }): Finding => {
+    const name = isSame ? "kernel" : `kernel ${family}`;
+    if (failure === undefined) return { name, verdict: "green", message: `supports ${mode} mode (tested)` };
+    if (killed !== undefined) return problemFinding(killed.tool, "tool-killed", killed.detail);
+    if (lacks === "right") return problemFinding(name, "kernel-permission-missing", failure);
+    if (!someWork) return problemFinding(name, "kernel-unfit", failure);
+    const { fix } = problemKind("kernel-unfit");
+    const orElse = `no action if the cluster does not use ${family}; otherwise ${fix}`;
+    return problemFinding(name, "family-unsupported", failure, orElse);
+  });
+}
+
+/** Evaluates the modules: after a successful trial, none of the tried modules is missing. */
+export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
+  const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
+  const name = "modules";
+  if (modules.every(({ known }) => known === undefined)) {
+    return problemFinding(name, "modules-missing", "cannot be checked without modprobe", "run apt-get install kmod");
+  }
+  if (missing.length === 0) return { name, verdict: "green", message: "all available" };
+  const message = `modprobe does not find ${missing.join(", ")}`;
+  if (trials.some(({ lacks }) => lacks === undefined)) {
+    return { name, verdict: "green", message: `${message}, but the kernel passed the test` };
+  }
+  return problemFinding(name, "modules-missing", message);
+}
+
+/** The number of connections that the kernel tracks, and its limit. */
+interface ConntrackSize {
+  readonly count: number;
+  readonly max: number;
+}
+
+/** Reads the size of the conntrack table; undefined if there is none, or if sysctl is missing. */
+export async function findConntrackSize(runner: Runner): Promise<ConntrackSize | undefined> {
+  const args = ["-n", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max"];
+  const printed = await ifInstalled(runner.run({ tool: "sysctl", args }));
+  const [count, max] = printed?.stdout.trim().split("\n").map(Number) ?? [];
+  return count === undefined || max === undefined || Number.isNaN(count + max) ? undefined : { count, max };
+}
+
+const WARN_FROM = 0.75, ALARM_FROM = 0.95;
+
+/** Checks the size; `wanted` is the limit in the configuration, undefined if the configuration does not set it. */
+export function judgeConntrack(size: ConntrackSize | undefined, wanted: number | undefined): Finding {
+  const name = "connections";
+  if (size === undefined) {
+    return problemFinding(
+      name,
+      "conntrack-filling",
+      "the size of connection tracking cannot be read: the module nf_conntrack is not loaded, or sysctl is missing",
+      "run modprobe nf_conntrack, or ignore this: the first rule loads it",
+    );
+  }
+  const { count, max } = size;
+  const now = `${count} of ${max} connections tracked`;
+  const raised = wanted !== undefined && wanted > max ? `; Sluice raises the limit to ${wanted}` : "";
+  const share = count / Math.max(max, raised === "" ? 0 : wanted!);
+  if (share < WARN_FROM) return { name, verdict: "green", message: now + raised };
+  const message = `${now}${raised}: new connections are dropped when the table is full`;
+  return problemFinding(name, share < ALARM_FROM ? "conntrack-filling" : "conntrack-full", message);
+}

@@ -1,18 +1,16 @@
 /**
- * Reconciliation that all modes share: when to read the kernel, what to do if it refuses a change, and which figures to
- * keep. A mode supplies a `Target`: list, write, retry.
+ * Reconciliation that all modes share: when to read the kernel, how to handle refused changes, and which counts to keep. A mode
+ * supplies a `Target`: list, write, retry.
  *
- * In: the desired state of a mode, through its target. Out: calls of the target, problems, figures. May touch: nothing.
+ * In: the desired state of a mode, through its target. Out: calls of the target, problems, counts. May touch: nothing.
  */
-export { type Accumulator, createAccumulator } from "./accumulator.ts";
-export { findRefused } from "./find_refused.ts";
 export {
+  type Accumulator,
+  createAccumulator,
   createReconciler,
-  type Listing,
   type Outcome,
-  type Reconciler,
   type Round,
   type Target,
 } from "./reconciler.ts";
-export { createRefusals, type Refusals } from "./refusals.ts";
+export { createRefusals, findRefused, type Refusals } from "./refusals.ts";
 export { shortHash } from "./short_hash.ts";

@@ -1,11 +1,10 @@
 import type { ComparisonCause, SyncProblem } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
-import { createAccumulator } from "./accumulator.ts";
 import type { Refusals } from "./refusals.ts";
 
 /**
- * The kernel of one backend, as the reconciler drives it. The backend keeps the desired state and the keys that are dirty:
- * those that may differ from it. The reconciler keeps the realized state, and decides when to read, write and repeat.
+ * The kernel of one backend, as the reconciler drives it. The backend keeps the desired state and the dirty keys, which may
+ * differ from it. The reconciler keeps the realized state, and decides when to read, write and retry.
  */
 export interface Target<Realized, Owner> {
   /**
@@ -28,14 +27,14 @@ export interface Target<Realized, Owner> {
   /** Marks the objects of these owners as dirty: the kernel may accept them now. */
   retry(owners: readonly Owner[]): void;
   /**
-   * Reads again what a comparison has written.
+   * Reads the objects that a comparison has written.
    * @returns the number of differences that were not real
    */
   confirm?(realized: Realized): Promise<number>;
 }
 
 /** Result of reading the kernel. */
-export interface Listing<Realized> {
+interface Listing<Realized> {
   readonly realized: Realized;
   /** The number of objects changed by other programs since they were written. */
   readonly drifted: number;
@@ -51,7 +50,7 @@ export type Outcome = "written" | "incomplete" | "uncertain";
 
 /** Circumstances of a write. */
 export interface Round {
-  /** Whether the kernel was read in this run, so that a refusal is the fault of the input. */
+  /** Whether the kernel was read in this run: then a refusal is caused by the input. */
   readonly isFresh: boolean;
   /** Whether the write is part of a comparison. */
   readonly isComparison: boolean;
@@ -60,7 +59,7 @@ export interface Round {
 }
 
 /** Brings the kernel to the desired state. */
-export interface Reconciler<Realized, Owner> {
+interface Reconciler<Realized, Owner> {
   /** Writes dirty objects, after reading the kernel if its state is unknown. Throws as `Target.write` and `list` do. */
   run(): Promise<void>;
   /**
@@ -70,7 +69,7 @@ export interface Reconciler<Realized, Owner> {
   compareAndRun(cause?: ComparisonCause): Promise<void>;
   /** The realized state, read from the kernel if it is unknown. */
   known(): Promise<Realized>;
-  /** The realized state, as far as it is known. */
+  /** The realized state, if known. */
   realized(): Realized | undefined;
   /** Forgets the realized state: it may be wrong. */
   invalidate(): void;
@@ -83,7 +82,7 @@ export interface Reconciler<Realized, Owner> {
 }
 
 /** Parts and limits of a reconciler. */
-export interface ReconcilerOptions<Realized, Owner> {
+interface ReconcilerOptions<Realized, Owner> {
   readonly target: Target<Realized, Owner>;
   readonly refusals: Refusals<Owner>;
   /** The maximum number of writes of one run for the search for refused changes. */
@@ -156,4 +155,24 @@ export function createReconciler<Realized, Owner>(
     problemOf: refusals.problemOf,
     takeDrifted: drifted.take,
   };
+}
+
+/** Accumulates a value until it is taken. */
+export interface Accumulator<Value> {
+  value: Value;
+  /** Returns the value and starts again. */
+  take(): Value;
+}
+
+/** Creates an accumulator that starts with an initial value each time. */
+export function createAccumulator<Value>(initial: () => Value): Accumulator<Value> {
+  const accumulator: Accumulator<Value> = {
+    value: initial(),
+    take() {
+      const taken = accumulator.value;
+      accumulator.value = initial();
+      return taken;
+    },
+  };
+  return accumulator;
 }

@@ -4,6 +4,7 @@ import type { Runner, ToolCall, ToolResult } from "./runner.ts";
  * The kinds of tool failures that callers handle differently:
  *
  * - `killed`: a signal ended it, such as the out-of-memory killer's; how much of its input is in effect is unknown
+ * - `unexplained`: it failed without a message, which says nothing about its input; how much is in effect is unknown
  * - `no resources`: memory or buffer space is missing
  * - `forbidden`: a privilege is missing
  * - `busy`: another program holds a lock
@@ -12,8 +13,9 @@ import type { Runner, ToolCall, ToolResult } from "./runner.ts";
  * - `unsupported`: the tool or the kernel lacks a feature
  * - `refused`: any other failure; the tool or the kernel refuses the input
  */
-export type FailureKind =
+type FailureKind =
   | "killed"
+  | "unexplained"
   | "no resources"
   | "forbidden"
   | "busy"
@@ -50,6 +52,7 @@ const FEATURE_MESSAGES: FailureTable = [
 
 /** Classifies a failure by a tool's standard error and the tool's own table. */
 export function classifyFailure(stderr: string, table: FailureTable = []): FailureKind {
+  if (stderr.trim() === "") return "unexplained";
   for (const messages of [HOST_MESSAGES, table, FEATURE_MESSAGES]) {
     for (const [kind, message] of messages) if (message.test(stderr)) return kind;
   }
@@ -89,17 +92,38 @@ export async function runOrThrow(runner: Runner, call: ToolCall, name: string = 
   return result;
 }
 
-/** A tool's failure in one line: the call, its exit status, and the message on standard error. */
+/** The signals that commonly end a tool, by number (signal(7)). */
+const SIGNALS: Readonly<Record<number, string>> = {
+  4: "SIGILL",
+  6: "SIGABRT",
+  7: "SIGBUS",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  15: "SIGTERM",
+  31: "SIGSYS",
+};
+
+/** A tool's failure in one line: the call, its exit status or signal, and the message on standard error. */
 export function failureText(call: string, { exitCode, stderr }: ToolResult): string {
   const message = stderr.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("; ");
+  if (isOfSignal(exitCode)) {
+    const signal = SIGNALS[exitCode - 128] ?? `signal ${exitCode - 128}`;
+    return `${call} was ended by ${signal}${message && `: ${message}`}`;
+  }
   return `${call} failed with exit status ${exitCode}: ${message || "no message"}`;
 }
 
-const HOST_KINDS: readonly FailureKind[] = ["killed", "no resources", "forbidden", "busy"];
+const HOST_KINDS: readonly FailureKind[] = ["killed", "unexplained", "no resources", "forbidden", "busy"];
 
 /** Whether the host is at fault rather than the input, so that a search for the refused part would find nothing. */
 export function isHostFailure({ kind }: Pick<ToolFailure, "kind">): boolean {
   return HOST_KINDS.includes(kind);
+}
+
+/** Whether it is unknown how much of the input is in effect. */
+export function isOutcomeUnknown({ kind }: Pick<ToolFailure, "kind">): boolean {
+  return kind === "killed" || kind === "unexplained";
 }
 
 /** Whether the tool or the kernel lacks something that the call needs, so that a retry cannot succeed. */

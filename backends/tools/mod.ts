@@ -3,22 +3,12 @@
  *
  * In: calls of tools. Out: their output, and the kinds of their failures. May touch: processes.
  */
-export type { ChainChange, MembersChange, PlaceChange } from "./change.ts";
 export {
-  classifyFailure,
-  failureOf,
-  type FailureTable,
-  failureText,
-  isHostFailure,
-  isLackOfFeature,
-  requireSuccess,
-  runOrThrow,
-  type ToolFailure,
-} from "./failure.ts";
-export { createProcessRunner, type ProcessRunnerOptions } from "./process_runner.ts";
-export { repeatingRunner } from "./repeating_runner.ts";
-export {
+  type ChainChange,
   type Conversation,
+  ifInstalled,
+  type MembersChange,
+  type PlaceChange,
   printedInput,
   type Runner,
   type ToolCall,
@@ -27,3 +17,17 @@ export {
   type ToolResult,
   ToolTimeoutError,
 } from "./runner.ts";
+export {
+  classifyFailure,
+  failureOf,
+  type FailureTable,
+  failureText,
+  isHostFailure,
+  isLackOfFeature,
+  isOutcomeUnknown,
+  requireSuccess,
+  runOrThrow,
+  type ToolFailure,
+} from "./failure.ts";
+export { type KilledTool, repeatingRunner, watchKilledTools } from "./wrapped_runners.ts";
+export { createProcessRunner } from "./process_runner.ts";

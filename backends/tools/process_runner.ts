@@ -1,10 +1,16 @@
 import type { Clock } from "../../platform/mod.ts";
-import { converseWith } from "./process_conversation.ts";
-import { boundedText, createLineSplitter } from "./process_output.ts";
-import { type Runner, type ToolCall, ToolMissingError, ToolMovedError, ToolTimeoutError } from "./runner.ts";
+import {
+  type Conversation,
+  type Runner,
+  type ToolCall,
+  ToolEndedError,
+  ToolMissingError,
+  ToolMovedError,
+  ToolTimeoutError,
+} from "./runner.ts";
 
 /** Options of `createProcessRunner`. */
-export interface ProcessRunnerOptions {
+interface ProcessRunnerOptions {
   readonly clock: Clock;
   /** The PATH on which tools are found, also by other tools: folders separated by colons. */
   readonly path: string;
@@ -186,4 +192,149 @@ async function readErrors(reader: Reader): Promise<string> {
   const text = boundedText(STDERR_LIMIT_BYTES);
   for (let next = await reader.read(); !next.done; next = await reader.read()) text.push(next.value);
   return text.toString();
+}
+
+/** Splits text that arrives in pieces into lines. */
+interface LineSplitter {
+  push(text: string): void;
+  /** Emits the last line if it has no newline. */
+  end(): void;
+}
+
+/** A splitter that calls `onLine` with each line, without its newline. */
+export function createLineSplitter(onLine: (line: string) => void): LineSplitter {
+  let open = "";
+  return {
+    push(text) {
+      let start = 0;
+      for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
+        onLine(start === 0 ? open + text.slice(0, end) : text.slice(start, end));
+        if (start === 0) open = "";
+        start = end + 1;
+      }
+      open += text.slice(start);
+    },
+    end() {
+      if (open !== "") onLine(open);
+      open = "";
+    },
+  };
+}
+
+/** Text of limited size. */
+interface BoundedText {
+  push(bytes: Uint8Array): void;
+  /** The text; if bytes were left out, a line in the middle gives their number. */
+  toString(): string;
+}
+
+/** Creates a text of limited size that keeps the first and the last half of `limitBytes`. */
+export function boundedText(limitBytes: number): BoundedText {
+  const half = limitBytes >> 1;
+  const head: Uint8Array[] = [];
+  let headBytes = 0;
+  let tail: Uint8Array[] = [];
+  let tailBytes = 0;
+  let leftOutBytes = 0;
+  const trimTail = () => {
+    const all = joined(tail, tailBytes);
+    leftOutBytes += all.length - half;
+    tail = [all.slice(all.length - half)];
+    tailBytes = half;
+  };
+  return {
+    push(bytes) {
+      const forHead = bytes.subarray(0, half - headBytes);
+      if (forHead.length > 0) head.push(forHead);
+      headBytes += forHead.length;
+      const rest = bytes.subarray(forHead.length);
+      if (rest.length === 0) return;
+      tail.push(rest);
+      tailBytes += rest.length;
+      if (tailBytes > 4 * half) trimTail();
+    },
+    toString() {
+      if (tailBytes > half) trimTail();
+      if (leftOutBytes === 0) {
+        return new TextDecoder().decode(joined([...head, ...tail], headBytes + tailBytes));
+      }
+      const text = (parts: Uint8Array[], size: number) => new TextDecoder().decode(joined(parts, size));
+      return `${text(head, headBytes)}\n… ${leftOutBytes} bytes left out …\n${text(tail, tailBytes)}`;
+    },
+  };
+}
+
+function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** The pending request. */
+interface Question {
+  readonly end: string;
+  readonly settle: PromiseWithResolvers<string>;
+}
+
+/** Options of `converseWith`. The standard input and error of the process are piped. */
+interface ConversationOptions {
+  readonly tool: string;
+  readonly child: Pick<Deno.ChildProcess, "stdin" | "stderr" | "kill">;
+  readonly clock: Clock;
+}
+
+/** Starts a conversation with a process that has just been started. */
+function converseWith({ tool, child, clock }: ConversationOptions): Conversation {
+  const writer = child.stdin.getWriter();
+  const encoder = new TextEncoder();
+  let isOpen = true;
+  let output = "";
+  let question: Question | undefined;
+
+  const over = (error: Error) => {
+    isOpen = false;
+    question?.settle.reject(error);
+    question = undefined;
+    writer.abort().catch(() => {});
+  };
+  const answer = () => {
+    if (question === undefined) return;
+    const line = `${question.end}\n`;
+    const at = output.startsWith(line) ? 0 : output.indexOf(`\n${line}`) + 1;
+    if (at === 0 && !output.startsWith(line)) return;
+    question.settle.resolve(output.slice(0, at));
+    question = undefined;
+    output = output.slice(at + line.length);
+  };
+  const listen = async () => {
+    const decoder = new TextDecoder();
+    for await (const bytes of child.stderr) {
+      output += decoder.decode(bytes, { stream: true });
+      answer();
+    }
+  };
+  listen().catch(() => {}).finally(() => over(new ToolEndedError(tool)));
+
+  return {
+    async ask(text, end, timeoutMs) {
+      if (!isOpen) throw new ToolEndedError(tool);
+      const settle = Promise.withResolvers<string>();
+      question = { end, settle };
+      const cancel = clock.schedule(timeoutMs, () => {
+        child.kill("SIGKILL");
+        over(new ToolTimeoutError(tool, timeoutMs));
+      });
+      writer.write(encoder.encode(text)).catch(() => over(new ToolEndedError(tool)));
+      return await settle.promise.finally(cancel);
+    },
+    isOpen: () => isOpen,
+    close() {
+      isOpen = false;
+      writer.close().catch(() => {});
+    },
+  };
 }

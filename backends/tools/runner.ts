@@ -1,5 +1,4 @@
 /** The interface through which backends run tools. */
-import type { PlaceChange } from "./change.ts";
 
 /** One run of a tool. */
 export interface ToolCall {
@@ -56,7 +55,7 @@ export interface Conversation {
 /** Runs tools. */
 export interface Runner {
   /**
-   * Runs a tool to its end, whatever its exit code.
+   * Runs a tool until it exits, with any exit code.
    * @throws {ToolMissingError} if the tool is not installed
    * @throws {ToolMovedError} if it can only be run after a restart of this program
    * @throws {ToolTimeoutError} if it had to be killed
@@ -76,6 +75,16 @@ export class ToolMissingError extends Error {
   override readonly name = "ToolMissingError";
   constructor(readonly tool: string) {
     super(`${tool} is not installed, or not on the PATH`);
+  }
+}
+
+/** The result of running tools; undefined if one of them is not installed. */
+export async function ifInstalled<Result>(running: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await running;
+  } catch (error) {
+    if (!(error instanceof ToolMissingError)) throw error;
+    return undefined;
   }
 }
 
@@ -101,4 +110,29 @@ export class ToolEndedError extends Error {
   constructor(readonly tool: string) {
     super(`${tool} ended in the middle of a conversation`);
   }
+}
+
+/** The change of one place in the kernel by one run of a tool, as `sluice diff` shows it. */
+export type PlaceChange = ChainChange | MembersChange;
+
+/** A chain that is written or removed as a whole. */
+export interface ChainChange {
+  readonly kind: "chain";
+  /** `nat KUBE-SERVICES`, `chain services`. */
+  readonly place: string;
+  /** The rules before, in order; undefined for a chain that does not exist. */
+  readonly held: readonly string[] | undefined;
+  /** The rules after, in order; undefined for a chain that is removed. */
+  readonly wanted: readonly string[] | undefined;
+}
+
+/** Something that gains and loses members: a set, a virtual server, an interface, a built-in chain of iptables. */
+export interface MembersChange {
+  readonly kind: "built-in chain" | "members";
+  /** `nat PREROUTING`, `map services`, `virtual server -t 10.96.0.10:80`. */
+  readonly place: string;
+  readonly removed: readonly string[];
+  readonly added: readonly string[];
+  /** Set where the run creates or removes the place itself. */
+  readonly what?: "missing" | "unwanted";
 }

@@ -1,12 +1,178 @@
 /**
- * Counts of traffic, in any mode: from counters of the kernel to what has grown since the previous reading.
- *
- *   growth.ts          the growth of counters between readings
- *   frontend_index.ts  the service port of a frontend
- *   rows.ts            the rows of one reading
+ * Counts of traffic, in any mode: the growth of kernel counters since the previous reading.
  *
  * In: counters of the kernel, service ports. Out: readings. May touch: nothing.
  */
-export { createGrowth, type Grown, type Growth } from "./growth.ts";
-export { type FrontendIndex, indexFrontends } from "./frontend_index.ts";
-export { BYTES, collectRows, CONNECTIONS, PACKETS, type TrafficRows } from "./rows.ts";
+import {
+  type FailureReason,
+  frontendsOf,
+  type Protocol,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+  type TrafficFailure,
+  type TrafficReading,
+} from "../../core/model/mod.ts";
+import { joinFlat } from "../../platform/mod.ts";
+
+/** Finds the service port of a frontend. */
+export interface FrontendIndex {
+  /**
+   * The service port that owns a frontend; undefined if none does.
+   * @param address canonical; any address stands for a node port
+   */
+  find(address: string, protocol: Protocol, port: number | string): ServicePortKey | undefined;
+}
+
+/** Indexes the frontends of service ports. */
+export function indexFrontends(servicePorts: Iterable<ServicePort>): FrontendIndex {
+  const owners = new Map<string, ServicePortKey>();
+  for (const servicePort of servicePorts) {
+    const { name, protocol } = servicePort;
+    const owner = servicePortKey(name, protocol);
+    for (const { address, port } of frontendsOf(servicePort)) {
+      owners.set(joinFlat(" ", address, protocol, port), owner);
+    }
+  }
+  return {
+    // A node port has no address of its own.
+    find: (address, protocol, port) =>
+      owners.get(`${address} ${protocol} ${port}`) ?? owners.get(` ${protocol} ${port}`),
+  };
+}
+
+/** The growth of counters of the kernel between readings. */
+interface Growth<Key extends string | number = string> {
+  /**
+   * Notes a counter of the current reading; a key has two, of which the first counts packets only. Returns how much it
+   * has grown since the previous one: all of it if it is new, or smaller than before and thus restarted.
+   */
+  note(which: "first" | "second", key: Key, packets: number, bytes: number): Grown | undefined;
+  /** Ends a reading: counters that were not noted are forgotten. Calls `onForgotten` with the place of each. */
+  endReading(onForgotten?: (place: number) => void): void;
+}
+
+/** How much a counter has grown. */
+export interface Grown {
+  /** The place of the counter in arrays: a number from 0 up, which belongs to its key until that is forgotten. */
+  readonly place: number;
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+const FIRST_CAPACITY = 64;
+
+/**
+ * Creates the state without counters. A counter takes some 130 bytes, or 70 with a number as its key: the key, and the
+ * counts in arrays that all counters share.
+ */
+export function createGrowth<Key extends string | number = string>(): Growth<Key> {
+  const places = new Map<Key, number>();
+  const free: number[] = [];
+  let used = 0;
+  let reading = 0;
+  let firstOf = new Float64Array(FIRST_CAPACITY);
+  let packetsOf = new Float64Array(FIRST_CAPACITY), bytesOf = new Float64Array(FIRST_CAPACITY);
+  let notedIn = new Uint32Array(FIRST_CAPACITY);
+
+  const place = (key: Key): number => {
+    const known = places.get(key);
+    if (known !== undefined) return known;
+    const fresh = free.pop() ?? used++;
+    if (fresh >= notedIn.length) {
+      firstOf = larger(firstOf, Float64Array);
+      packetsOf = larger(packetsOf, Float64Array);
+      bytesOf = larger(bytesOf, Float64Array);
+      notedIn = larger(notedIn, Uint32Array);
+    }
+    firstOf[fresh] = packetsOf[fresh] = bytesOf[fresh] = 0;
+    places.set(copyOf(key), fresh);
+    return fresh;
+  };
+
+  return {
+    note(which, key, packets, bytes) {
+      const at = place(key);
+      notedIn[at] = reading;
+      if (which === "first") {
+        const before = firstOf[at]!;
+        firstOf[at] = packets;
+        const grown = packets < before ? packets : packets - before;
+        return grown === 0 ? undefined : { place: at, packets: grown, bytes: 0 };
+      }
+      const restarted = packets < packetsOf[at]!;
+      const grown = {
+        place: at,
+        packets: restarted ? packets : packets - packetsOf[at]!,
+        bytes: restarted ? bytes : bytes - bytesOf[at]!,
+      };
+      packetsOf[at] = packets;
+      bytesOf[at] = bytes;
+      return grown.packets === 0 ? undefined : grown;
+    },
+    endReading(onForgotten) {
+      for (const [key, at] of places) {
+        if (notedIn[at] === reading) continue;
+        places.delete(key);
+        free.push(at);
+        onForgotten?.(at);
+      }
+      reading = (reading + 1) >>> 0;
+    },
+  };
+}
+
+/** A copy of a text, since a part of a line would keep the whole line in memory. */
+function copyOf<Key extends string | number>(key: Key): Key {
+  return typeof key === "string" ? joinFlat(" ", ...key.split(" ")) as Key : key;
+}
+
+function larger<T extends Float64Array | Uint32Array>(full: T, kind: new (length: number) => T): T {
+  const copy = new kind(2 * full.length);
+  copy.set(full);
+  return copy;
+}
+
+/** The kinds of counts, in their order in `TrafficReading.counts`. */
+export const CONNECTIONS = 0, PACKETS = 1, BYTES = 2;
+
+/** Collects the rows of one reading. */
+export interface TrafficRows {
+  /** Adds to a count of an endpoint of a service port. */
+  add(
+    port: ServicePortKey,
+    endpoint: string,
+    kind: typeof CONNECTIONS | typeof PACKETS | typeof BYTES,
+    by: number,
+  ): void;
+  fail(port: ServicePortKey, reason: FailureReason, packets: number): void;
+  finish(durationMs: number): TrafficReading;
+}
+
+/** Starts a reading without rows. */
+export function collectRows(): TrafficRows {
+  const ports: ServicePortKey[] = [], endpoints: string[] = [], counts: number[] = [];
+  const rowOf = new Map<ServicePortKey, Map<string, number>>();
+  const failures = new Map<string, TrafficFailure>();
+  return {
+    add(port, endpoint, kind, by) {
+      let ofPort = rowOf.get(port);
+      if (ofPort === undefined) rowOf.set(port, ofPort = new Map());
+      let row = ofPort.get(endpoint);
+      if (row === undefined) {
+        ofPort.set(endpoint, row = ports.length);
+        ports.push(port);
+        endpoints.push(endpoint);
+        counts.push(0, 0, 0);
+      }
+      counts[3 * row + kind]! += by;
+    },
+    fail(port, reason, packets) {
+      const id = `${reason} ${port}`;
+      failures.set(id, { port, reason, packets: packets + (failures.get(id)?.packets ?? 0) });
+    },
+    finish: (durationMs) => (
+      { durationMs, ports, endpoints, counts: Float64Array.from(counts), failures: [...failures.values()] }
+    ),
+  };
+}

@@ -3,7 +3,7 @@ import { loadIptables } from "../iptables/mod.ts";
 import { type Layout, USERSPACE_LAYOUTS } from "../xtables/mod.ts";
 
 /** The code of userspace mode, as the registry needs it. */
-export interface UserspaceCode {
+interface UserspaceCode {
   readonly create: (options: BackendOptions) => Backend;
   readonly examine: (host: HostQuestion) => Promise<void>;
   readonly layout: Layout;

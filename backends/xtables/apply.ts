@@ -1,16 +1,21 @@
-/** Runs the restores of one write, two at a time if they may overlap, and bisects those that the kernel refuses. */
+/** Runs the restores of one write, two at a time if they may overlap, and bisects refused restores. */
 import type { ServicePortKey } from "../../core/model/mod.ts";
-import { type Accumulator, findRefused, type Refusals, type Round } from "../reconcile/mod.ts";
+import type { Logger } from "../../platform/mod.ts";
+import { type Accumulator, findRefused, type Outcome, type Refusals, type Round } from "../reconcile/mod.ts";
 import { isHostFailure } from "../tools/mod.ts";
-import type { Table } from "./chain_names.ts";
-import type { Layout } from "./layout.ts";
-import { type ChainUpdate, failedLines, lineOf, type RestoreInput } from "./restore.ts";
-import { EMPTY_CHAIN, type HeldChain, type KernelState, UNKNOWN_CHAIN } from "./shadow.ts";
-import type { Spellings } from "./spellings.ts";
-import type { IptablesTools } from "./tools.ts";
-import type { ChainsByTable, WantedChains } from "./wanted_chains.ts";
+import {
+  type ChainsByTable,
+  type Jump,
+  type Layout,
+  type RenderedChain,
+  type Table,
+  TABLES,
+  type WantedChains,
+} from "./chains.ts";
+import { EMPTY_CHAIN, hashRules, type HeldChain, type KernelState, type Spellings, UNKNOWN_CHAIN } from "./shadow.ts";
+import { type ChainUpdate, failedLines, type Flavour, type IptablesTools, lineOf, type RestoreInput } from "./tools.ts";
 
-/** Figures of one reconciliation, for metrics (see SyncResult). */
+/** Counts of one reconciliation, for metrics (see SyncResult). */
 export interface ReconcileFigures {
   chainsWritten: number;
   chainsDeleted: number;
@@ -36,6 +41,7 @@ export interface RestoreContext {
   readonly ruleset: WantedChains;
   readonly tools: IptablesTools;
   readonly spellings: Spellings;
+  readonly logger: Logger;
   readonly refusals: Refusals<ServicePortKey>;
   readonly figures: Accumulator<ReconcileFigures>;
   /** The chains that may differ from the kernel's. */
@@ -46,9 +52,9 @@ export interface RestoreContext {
 }
 
 /** The restores of one write, with the kernel that they change. */
-export interface Restores extends RestoreContext {
+interface Restores extends RestoreContext {
   readonly kernel: KernelState;
-  readonly searchBudget: Round["searchBudget"];
+  readonly round: Round;
 }
 
 /** Thrown if a restore fails and no service is at fault. */
@@ -64,30 +70,40 @@ interface StartedRestore {
 
 /**
  * Restores inputs in their order. Two inputs of the same rank run at the same time: the tool reads one while the kernel
- * works on the other.
- * @returns false if a service was left out; the inputs that follow are obsolete then
+ * works on the other. If one is refused, the inputs that follow are obsolete. A service is only blamed if the kernel has
+ * just been read: an input is also refused if a chain is missing that an earlier run was to write.
  */
-export async function restoreAll(restores: Restores, inputs: Iterable<RestoreInput>): Promise<boolean> {
+export async function restoreAll(restores: Restores, inputs: Iterable<RestoreInput>): Promise<Outcome> {
   let running: StartedRestore[] = [];
-  const finishFirst = async (): Promise<boolean> => {
+  const finishFirst = async (): Promise<Outcome> => {
     const [first, second] = running;
     const outcome = await first!.outcome;
     running = running.slice(1);
-    if (outcome.failure === undefined && outcome.error === undefined) return true;
+    if (outcome.failure === undefined && outcome.error === undefined) return "written";
     await second?.outcome;
     if (outcome.failure === undefined) throw outcome.error;
+    if (!restores.round.isFresh) {
+      restores.logger.warn("iptables-restore refused an input, comparing with the kernel", { error: outcome.failure });
+      return "uncertain";
+    }
     await leaveOut(restores, first!.input, outcome.failure);
-    return false;
+    return "incomplete";
   };
   for (const input of inputs) {
     const last = running.at(-1);
     const mayJoin = last !== undefined && input.rank !== undefined && input.rank === last.input.rank;
-    while (running.length > (mayJoin ? 1 : 0)) if (!await finishFirst()) return false;
+    while (running.length > (mayJoin ? 1 : 0)) {
+      const outcome = await finishFirst();
+      if (outcome !== "written") return outcome;
+    }
     const outcome = restore(restores, input).then((failure) => ({ failure }), (error: unknown) => ({ error }));
     running = [...running, { input, outcome }];
   }
-  while (running.length > 0) if (!await finishFirst()) return false;
-  return true;
+  while (running.length > 0) {
+    const outcome = await finishFirst();
+    if (outcome !== "written") return outcome;
+  }
+  return "written";
 }
 
 /** Runs one restore. Returns the tool's message if the kernel refuses the input; throws if the host is at fault. */
@@ -106,7 +122,7 @@ async function restore(restores: Restores, input: RestoreInput): Promise<string 
 }
 
 async function restoreNow(restores: Restores, input: RestoreInput): Promise<string | undefined> {
-  const { kernel, figures, spellings, tools, layout } = restores;
+  const { kernel, figures, spellings, tools, layout, round } = restores;
   figures.value.restores++;
   // If the tool is killed or fails, parts of its input may be in effect.
   for (const update of input.updates) kernel.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
@@ -115,9 +131,11 @@ async function restoreNow(restores: Restores, input: RestoreInput): Promise<stri
   const failure = await tools.restore(input);
   if (failure) {
     figures.value.restoreFailures++;
-    // A chain cannot be deleted if another one refers to it, so the different text of that one was not just a spelling.
+    // A chain cannot be deleted while another chain refers to it, so the difference in the other chain was not just spelling.
     if (input.updates.some(({ action }) => action === "delete")) spellings.forget();
-    if (isHostFailure(failure)) throw new RestoreError(failure.text);
+    // A chain that is missing in a kernel that has just been read: another program deletes chains, or a run wrote nothing.
+    const isHost = isHostFailure(failure) || (failure.kind === "absent" && round.isFresh);
+    if (isHost) throw new RestoreError(failure.text);
     return failure.text;
   }
   noteRestored(restores, input.updates);
@@ -168,13 +186,10 @@ async function findCulprit(
   failure: string,
 ): Promise<ServicePortKey | undefined> {
   const attempt = (updates: readonly ChainUpdate[]) => attemptUpdates(restores, updates);
-  if (input.updates.length === 1 && failedLines(failure).length === 0) {
-    if (await attempt(input.updates) === undefined) return undefined;
-  }
   const found = await findRefused(input.updates, failure, {
     attempt,
     culpritOf: (updates, message) => ownerOf(updates === input.updates ? input : { updates, jumps: [] }, message),
-    budget: restores.searchBudget,
+    budget: restores.round.searchBudget,
   });
   if (found === undefined) throw new RestoreError(withFailedLines(input, failure));
   return found === "all written" ? undefined : found.culprit;
@@ -190,18 +205,123 @@ async function attemptUpdates(restores: Restores, updates: readonly ChainUpdate[
   return isFinal ? failure : await restore(restores, { updates, jumps: [] });
 }
 
-/** The owner of the first line that the tool names, or else of the only chain. */
+/** The owner of the first line that the tool names, or else of the only chain if that is one service's. */
 function ownerOf(input: RestoreInput, failure: string): ServicePortKey | undefined {
   for (const number of failedLines(failure)) {
     const owner = lineOf(input, number)?.owner;
     if (owner !== undefined) return owner;
   }
   const [update, ...others] = input.updates;
-  return update?.action === "write" && others.length === 0 ? update.rendered.ownerOf(0) : undefined;
+  return update?.action === "write" && others.length === 0 ? onlyOwner(update.rendered) : undefined;
+}
+
+/** The service port of all rules of a chain; undefined if there are several. */
+function onlyOwner({ rules, ownerOf }: RenderedChain): ServicePortKey | undefined {
+  const owner = ownerOf(0);
+  return rules.every((_, rule) => ownerOf(rule) === owner) ? owner : undefined;
 }
 
 /** A failure with the text of the lines that it names. */
 function withFailedLines(input: RestoreInput, failure: string): string {
   const lines = failedLines(failure).flatMap((number) => lineOf(input, number)?.text ?? []);
   return lines.length > 0 ? `${failure} (${lines.map((text) => `"${text}"`).join(", ")})` : failure;
+}
+
+/**
+ * Limits of one restore, see `Flavour`. `names` counts chains that are written or jumped to: for each one, iptables-nft
+ * searches a sorted list from the start.
+ */
+const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly rules: number }>> = {
+  nf_tables: { names: 1000, rules: 25_000 },
+  legacy: { names: Infinity, rules: Infinity },
+};
+
+/** The work to cut into inputs. */
+interface RestoreWork {
+  readonly ruleset: Pick<WantedChains, "render" | "has" | "rank">;
+  readonly kernel: KernelState;
+  /** The chains that may differ from the kernel's; equal chains are removed from these sets. */
+  readonly dirty: Readonly<Record<Table, Set<string>>>;
+  readonly missingJumps: readonly Jump[];
+  readonly surplusJumps: readonly Jump[];
+  readonly flavour: Flavour;
+}
+
+/** A chain to remove. */
+type Removal = Pick<ChainUpdate, "table" | "chain" | "held">;
+
+/** A chain to write. */
+interface RankedChain {
+  readonly table: Table;
+  readonly chain: string;
+  readonly rank: number;
+}
+
+/** The chains to write, in an order in which each refers only to earlier ones, and the chains to delete. */
+function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain[]; removals: Removal[] } {
+  const writes: RankedChain[] = [], removals: Removal[] = [];
+  for (const table of TABLES) {
+    for (const chain of dirty[table]) {
+      if (ruleset.has(table, chain)) writes.push({ table, chain, rank: ruleset.rank(table, chain) });
+      else {
+        const held = kernel.chains[table].get(chain);
+        if (held) removals.push({ table, chain, held: held.lines });
+        else dirty[table].delete(chain);
+      }
+    }
+  }
+  return { writes: writes.sort((a, b) => a.rank - b.rank), removals };
+}
+
+/**
+ * Cuts the work into inputs and renders each one when it is requested, so that the whole text is never in memory. Deletions
+ * come last: a few go into the last input with writes, many get their own inputs. All chains are emptied first, since a chain
+ * can only be deleted when no other chain refers to it.
+ */
+export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
+  const { ruleset, kernel, dirty, missingJumps, surplusJumps } = work;
+  const limits = BATCH_LIMITS[work.flavour];
+  const { writes, removals } = outline(work);
+  let updates: ChainUpdate[] = [], names = 0, rules = 0, firstRank = 0, lastRank = 0;
+  for (const { table, chain, rank } of writes) {
+    const rendered = ruleset.render(table, chain);
+    if (!rendered) continue;
+    const hash = hashRules(rendered.rules);
+    const held = kernel.chains[table].get(chain);
+    if (held?.hash === hash) {
+      dirty[table].delete(chain);
+      continue;
+    }
+    names += 1 + rendered.jumps;
+    rules += rendered.rules.length;
+    if (updates.length > 0 && (names > limits.names || rules > limits.rules)) {
+      yield firstRank === lastRank ? oneRank(updates, firstRank) : { updates, jumps: [] };
+      updates = [];
+      names = 1 + rendered.jumps;
+      rules = rendered.rules.length;
+    }
+    if (updates.length === 0) firstRank = rank;
+    lastRank = rank;
+    updates.push({ table, chain, action: "write", rendered, hash, held: held?.lines });
+  }
+  const few = names + removals.length <= limits.names;
+  if (few) { for (const chain of removals) updates.push({ ...chain, action: "delete" }); }
+  if (updates.length > 0 || missingJumps.length > 0 || surplusJumps.length > 0) {
+    yield { updates, jumps: missingJumps, surplusJumps };
+  }
+  if (few) return;
+  for (const action of ["empty", "delete"] as const) {
+    for (let i = 0; i < removals.length; i += limits.names) {
+      yield { updates: removals.slice(i, i + limits.names).map((chain) => ({ ...chain, action })), jumps: [] };
+    }
+  }
+}
+
+/**
+ * Sorts an input by name, in descending order, so that iptables-nft finds each chain at the start of its list. Inputs are not
+ * sorted relative to each other: the kernel lists chains in creation order, and iptables-save sorts them with a quicksort that
+ * takes quadratic time on sorted input.
+ */
+function oneRank(updates: readonly ChainUpdate[], rank: number): RestoreInput {
+  return { updates: updates.toSorted((a, b) => a.chain < b.chain ? 1 : -1), jumps: [], rank };
 }

@@ -1,12 +1,11 @@
 import type { Family, FamilySettings } from "../../core/model/mod.ts";
 import { hostPrefix, prefixContains } from "../../platform/mod.ts";
-import { BASE, isServiceChain, type Table } from "./chain_names.ts";
-import { type Jump, jump, type Layout } from "./layout.ts";
+import { BASE, isServiceChain, type Jump, jump, type Layout, type Table } from "./chains.ts";
 import { MARTIAN_RULES, withMartians } from "./martians.ts";
 import { comment, LOOPBACK, marked } from "./matches.ts";
 
 /** The match, after DNAT, of hairpin traffic: from an endpoint to itself through its service. */
-export type HairpinMatch =
+type HairpinMatch =
   /** One rule compares source and destination (xt_bpf). */
   | "compare"
   /** One rule per endpoint on this node, for kernels without xt_bpf. */
@@ -18,7 +17,7 @@ export interface BaseOptions {
   readonly hairpin: HairpinMatch;
   /** Whether MASQUERADE can choose ports at random, which avoids collisions under load. */
   readonly randomFully: boolean;
-  /** Whether the kernel already accepts out-of-window TCP packets as valid, whatever the settings. */
+  /** Whether the kernel already accepts out-of-window TCP packets as valid, regardless of the settings. */
   readonly tcpLiberal: () => boolean;
 }
 
@@ -64,7 +63,7 @@ export const IPTABLES_LAYOUTS: Readonly<Record<Family, Layout>> = {
   IPv6: { jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain },
 };
 
-/** The layout of userspace mode: that of iptables mode and the chain that protects the relay's ports. */
+/** The layout of userspace mode: the layout of iptables mode and the chain that protects the relay's ports. */
 export const USERSPACE_LAYOUTS: Readonly<Record<Family, Layout>> = {
   IPv4: withRelayed(IPTABLES_LAYOUTS.IPv4),
   IPv6: withRelayed(IPTABLES_LAYOUTS.IPv6),
@@ -76,7 +75,7 @@ function withRelayed(layout: Layout): Layout {
 }
 
 /**
- * The fixed rules of a base chain, which follow those of a dispatch tree that begins in it.
+ * The fixed rules of a base chain, which follow the rules of a dispatch tree that starts in the chain.
  * @param hairpinAddresses the sorted addresses of endpoints on this node, for matching hairpin traffic by endpoint
  */
 export function baseRules(
@@ -184,7 +183,7 @@ function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySetti
 
 const AT_LOCALHOST = "kubernetes service nodeports at localhost";
 
-/** The first rule counts packets to any node port, the second those for which there was none. */
+/** The first rule counts packets to all ports, the second one packets to ports that are not a node port. */
 function localhostRules(settings: FamilySettings): string[] {
   if (!settings.localhostNodePorts) return [];
   return [`${comment(AT_LOCALHOST)}-j ${BASE.nodePorts}`, comment(`${AT_LOCALHOST}: there is none`).trimEnd()];

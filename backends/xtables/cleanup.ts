@@ -1,20 +1,17 @@
-import type { BackendOptions } from "../contract/mod.ts";
-import { readSysctl } from "../host/mod.ts";
-import { BASE, TABLES } from "./chain_names.ts";
-import type { Jump, Layout } from "./layout.ts";
-import { ROUTE_LOOPBACK } from "./martians.ts";
-import type { RestoreInput } from "./restore.ts";
-import { createIptablesTools, type Flavour, type IptablesTools } from "./tools.ts";
-import { ToolMissingError } from "../tools/mod.ts";
 import { errorText } from "../../platform/mod.ts";
+import type { BackendOptions } from "../contract/mod.ts";
+import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
+import { type Jump, type Layout, NO_LAYOUT, TABLES } from "./chains.ts";
+import { ROUTED_BY_US, stillRoutesLoopback, withMartians } from "./martians.ts";
+import { createIptablesTools, type Flavour, type IptablesTools, type RestoreInput } from "./tools.ts";
 
 /**
- * The chains of Sluice and of kube-proxy's modes iptables and ipvs, without those of the kubelet (KUBE-KUBELET-CANARY,
+ * The chains of Sluice and of kube-proxy's modes iptables and ipvs, without the kubelet's chains (KUBE-KUBELET-CANARY,
  * KUBE-FIREWALL, …).
  */
 const OURS = new RegExp(
   "^KUBE-(SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|EXTERNAL-SERVICES|PROXY-CANARY" +
-    "|MARTIANS|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
+    "|MARTIANS|MARTIANS-SET|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
 );
 
 /** A table as iptables-save prints it. */
@@ -26,11 +23,28 @@ interface SavedTable {
 }
 
 /**
- * Removes the chains of Sluice and of kube-proxy's modes iptables and ipvs, and the jumps to them, except for those of the
- * layout that stays. Throws if something could not be removed.
+ * Removes the chains of Sluice and of kube-proxy's modes iptables and ipvs, and the jumps to them, except for the martian rule
+ * and the layout that stays. Throws if something could not be removed.
  */
-export async function removeIptablesTraces(options: BackendOptions, stays?: Layout): Promise<void> {
-  await removeWith(createIptablesTools(options.family, options.runner), options, stays);
+export async function removeIptablesTraces(options: BackendOptions, stays: Layout = NO_LAYOUT): Promise<void> {
+  await removeFrom(createIptablesTools(options.family, options.runner), withMartians(stays));
+}
+
+/**
+ * Removes the martian rule from both variants of iptables if the kernel, after a reset of a setting that is Sluice's, no longer
+ * routes loopback addresses; keeps it and warns otherwise. Call it when all other traces are removed. Throws if something could
+ * not be removed.
+ */
+export async function removeMartians(options: BackendOptions): Promise<void> {
+  if (options.family !== "IPv4") return;
+  const inUse = createIptablesTools("IPv4", options.runner);
+  const chainsOf = async (tools: IptablesTools) => (await findOurs(tools, undefined)).flatMap(({ chains }) => chains);
+  const other = createIptablesTools("IPv4", options.runner, otherVariant(await inUse.flavour()));
+  const ofOther = await ifInstalled(chainsOf(other)) ?? [];
+  const chains = [...await chainsOf(inUse), ...ofOther];
+  if (chains.length === 0 || await stillRoutesLoopback(options, chains.includes(ROUTED_BY_US))) return;
+  await removeFrom(inUse, undefined);
+  if (ofOther.length > 0) await removeFrom(other, undefined);
 }
 
 /**
@@ -41,10 +55,9 @@ export async function removeTracesOfOtherVariant(options: BackendOptions): Promi
   const { family, runner, logger } = options;
   let variant: Flavour | undefined;
   try {
-    variant = await createIptablesTools(family, runner).flavour() === "legacy" ? "nf_tables" : "legacy";
+    variant = otherVariant(await createIptablesTools(family, runner).flavour());
     const other = createIptablesTools(family, runner, variant);
-    if ((await findOurs(other, undefined)).every(({ chains }) => chains.length === 0)) return;
-    await removeWith(other, options, undefined);
+    if (!await removeFrom(other, withMartians(NO_LAYOUT))) return;
     logger.info("removed the rules of the other iptables variant", { variant });
   } catch (error) {
     if (error instanceof ToolMissingError) return;
@@ -52,7 +65,12 @@ export async function removeTracesOfOtherVariant(options: BackendOptions): Promi
   }
 }
 
-async function removeWith(tools: IptablesTools, options: BackendOptions, stays: Layout | undefined): Promise<void> {
+function otherVariant(flavour: Flavour): Flavour {
+  return flavour === "legacy" ? "nf_tables" : "legacy";
+}
+
+/** Removes what does not belong to the layout that stays; returns whether there was anything. */
+async function removeFrom(tools: IptablesTools, stays: Layout | undefined): Promise<boolean> {
   const tables = await findOurs(tools, stays);
   for (const table of tables) {
     for (const input of removal(table)) {
@@ -60,24 +78,15 @@ async function removeWith(tools: IptablesTools, options: BackendOptions, stays: 
       if (failure) throw new Error(failure.text);
     }
   }
-  if (tables.some(({ chains }) => chains.includes(BASE.martians))) await warnOfMartians(options);
-}
-
-/** Warns that the kernel setting stays: another program may need it. */
-async function warnOfMartians(options: BackendOptions): Promise<void> {
-  const { name } = ROUTE_LOOPBACK;
-  if (await readSysctl(options, name) !== "1") return;
-  options.logger.warn(
-    "the kernel still routes loopback addresses, and Sluice no longer drops packets to them from other hosts and pods",
-    { setting: name, fix: `unless a kubelet or kube-proxy drops them, run sysctl -w ${name}=0` },
-  );
+  return tables.some(({ chains }) => chains.length > 0);
 }
 
 async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promise<SavedTable[]> {
   const tables: SavedTable[] = [];
   const chainStays = (name: string, chain: string) => {
     const table = TABLES.find((known) => known === name);
-    return table && stays && (stays.baseChains[table].includes(chain) || stays.isServiceChain(table, chain));
+    if (!table || !stays) return false;
+    return chain === ROUTED_BY_US || stays.baseChains[table].includes(chain) || stays.isServiceChain(table, chain);
   };
   const jumpStays = (jump: Jump<string>) =>
     stays?.jumps.some(({ table, from, rule }) => table === jump.table && from === jump.from && rule === jump.rule);

@@ -2,10 +2,9 @@ import type { Family } from "../../core/model/mod.ts";
 import { UnsupportedHostError } from "../contract/mod.ts";
 import { isHostFailure, isLackOfFeature, type ToolFailure, ToolMissingError } from "../tools/mod.ts";
 import { type BaseOptions, compareRule } from "./base_chains.ts";
-import type { ChainUpdate } from "./restore.ts";
-import { hashRules } from "./text_hash.ts";
-import type { RenderedChain } from "./wanted_chains.ts";
-import type { Flavour, IptablesTools } from "./tools.ts";
+import type { RenderedChain } from "./chains.ts";
+import { hashRules } from "./shadow.ts";
+import type { ChainUpdate, Flavour, IptablesTools } from "./tools.ts";
 
 /** The features of this host's iptables. */
 export interface Host extends Omit<BaseOptions, "tcpLiberal"> {

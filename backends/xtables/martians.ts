@@ -1,8 +1,7 @@
 import { errorText } from "../../platform/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
-import { reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
-import { BASE } from "./chain_names.ts";
-import { jump, type Layout, NO_LAYOUT } from "./layout.ts";
+import { readSysctl, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
+import { BASE, jump, type Layout, NO_LAYOUT } from "./chains.ts";
 import { comment, LOOPBACK } from "./matches.ts";
 import { createReconciler } from "./reconcile.ts";
 import { createIptablesTools } from "./tools.ts";
@@ -14,7 +13,8 @@ import { createIptablesTools } from "./tools.ts";
  * before that setting. The kubelet and kube-proxy have the same rule in KUBE-FIREWALL; Sluice has a chain of its own.
  *
  * The rule exists in iptables mode whatever the settings, and stays when another mode takes over, since the kernel setting
- * outlives both. Only a cleanup removes it.
+ * outlives both. A cleanup resets the setting if Sluice has set it, and removes the rule if the kernel no longer routes loopback
+ * addresses.
  */
 export const MARTIAN_RULES: readonly string[] = [
   `! -s ${LOOPBACK.IPv4} -d ${LOOPBACK.IPv4} ${comment("block incoming localnet connections")}` +
@@ -22,7 +22,10 @@ export const MARTIAN_RULES: readonly string[] = [
 ];
 
 /** Makes the kernel route loopback addresses; must not be set before martians are dropped. */
-export const ROUTE_LOOPBACK: Sysctl = { name: "net.ipv4.conf.all.route_localnet", value: 1 };
+const ROUTE_LOOPBACK: Sysctl = { name: "net.ipv4.conf.all.route_localnet", value: 1 };
+
+/** An empty chain of the table filter: it exists while that setting is Sluice's, and neither outlives a reboot. */
+export const ROUTED_BY_US = "KUBE-MARTIANS-SET";
 
 const JUMP = jump("filter", "INPUT", `-d ${LOOPBACK.IPv4} `, "block incoming localnet connections", BASE.martians);
 
@@ -41,12 +44,47 @@ export async function writeHostSettings(options: BackendOptions, settings: reado
   if (others.length === settings.length) return await writeSysctls(options, settings);
   try {
     await dropMartians(options);
-    await writeSysctls(options, settings);
+    await routeLoopback(options);
   } catch (error) {
     const detail = `not set, since martian packets could not be dropped: ${errorText(error)}`;
     reportSetting(options, ROUTE_LOOPBACK.name, detail);
-    await writeSysctls(options, others);
   }
+  await writeSysctls(options, others);
+}
+
+/**
+ * Turns on routing of loopback addresses if it is off, and records in the kernel that Sluice did. Call it only when martians
+ * are dropped. Failures are reported. Returns whether the setting is Sluice's.
+ */
+export async function routeLoopback(options: BackendOptions): Promise<boolean> {
+  const { name, value } = ROUTE_LOOPBACK;
+  if (await readSysctl(options, name) === String(value)) return false;
+  const failure = await noteRouting(options);
+  if (failure === undefined) await writeSysctls(options, [ROUTE_LOOPBACK]);
+  else reportSetting(options, name, `not set, since that could not be noted for a cleanup: ${failure}`);
+  return failure === undefined;
+}
+
+/** Records in the kernel that the setting is Sluice's. Returns the failure. */
+export async function noteRouting({ runner }: BackendOptions): Promise<string | undefined> {
+  const note = { table: "filter", chain: ROUTED_BY_US, action: "empty" } as const;
+  return (await createIptablesTools("IPv4", runner).restore({ updates: [note], jumps: [] }))?.text;
+}
+
+/**
+ * Turns off routing of loopback addresses if Sluice turned it on. Returns whether the kernel still routes them, with a warning:
+ * the martian rule must stay then.
+ */
+export async function stillRoutesLoopback(options: BackendOptions, isOurs: boolean): Promise<boolean> {
+  const { name } = ROUTE_LOOPBACK;
+  if (isOurs) await writeSysctls(options, [{ name, value: 0 }]);
+  if (await readSysctl(options, name) === "0") return false;
+  const cause = isOurs ? "the setting cannot be reset" : "another program has set it";
+  options.logger.warn("the kernel still routes loopback addresses, so the rule that drops packets to them stays", {
+    ...{ setting: name, cause, chain: BASE.martians },
+    fix: `if no program needs it, run sysctl -w ${name}=0, and the cleanup again`,
+  });
+  return true;
 }
 
 /** Writes the martian rule, if it is missing, and nothing else. Throws if that fails. */

@@ -7,14 +7,10 @@ import {
   createRefusals,
   type Target,
 } from "../reconcile/mod.ts";
-import { type AroundRestore, type ReconcileFigures, restoreAll, type RestoreContext } from "./apply.ts";
-import { restoreInputs } from "./batches.ts";
-import { type Table, TABLES } from "./chain_names.ts";
-import type { Jump, Layout } from "./layout.ts";
-import { type HeldChain, type KernelState, readKernel } from "./shadow.ts";
-import { createSpellings } from "./spellings.ts";
+import { type AroundRestore, type ReconcileFigures, restoreAll, type RestoreContext, restoreInputs } from "./apply.ts";
+import { type ChainsByTable, type Jump, type Layout, type Table, TABLES, type WantedChains } from "./chains.ts";
+import { createSpellings, type HeldChain, type KernelState, readKernel } from "./shadow.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
-import type { ChainsByTable, WantedChains } from "./wanted_chains.ts";
 
 /** Brings the chains of a layout to the desired ruleset. */
 export interface Reconciler {
@@ -36,7 +32,7 @@ export interface Reconciler {
   problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** The number of rules in the kernel, by table. */
   rules(): Readonly<Record<Table, number>>;
-  /** The figures since the last call; `drifted` counts chains and jumps changed by other programs. */
+  /** The counts since the last call; `drifted` counts chains and jumps changed by other programs. */
   takeFigures(): ReconcileFigures & { readonly drifted: number };
   /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
@@ -46,7 +42,7 @@ export interface Reconciler {
 const SEARCH_LIMIT = 100;
 
 /** Inputs of `createReconciler`. */
-export interface ReconcilerOptions {
+interface ReconcilerOptions {
   readonly layout: Layout;
   readonly ruleset: WantedChains;
   readonly tools: IptablesTools;
@@ -57,8 +53,8 @@ export interface ReconcilerOptions {
 }
 
 /** A reconciler that has not read the kernel yet. */
-export function createReconciler({ flavour, logger, ...options }: ReconcilerOptions): Reconciler {
-  const { layout } = options;
+export function createReconciler({ flavour, ...options }: ReconcilerOptions): Reconciler {
+  const { layout, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(noFigures);
   const dirty: Record<Table, Set<string>> = { filter: new Set(), nat: new Set() };
@@ -113,14 +109,16 @@ function createTarget(
       touchSurplus(kernel, context);
       drift = findDrift(before, kernel, context);
       const { missing, surplus } = jumpsToMove(kernel, layout);
-      return { realized: kernel, drifted: drift.length + missing.length + surplus.length };
+      // After a restore of jumps that failed, they are where it has left them.
+      const moved = before?.jumps === undefined ? 0 : missing.length + surplus.length;
+      return { realized: kernel, drifted: drift.length + moved };
     },
-    async write(kernel, { searchBudget }) {
+    async write(kernel, round) {
       // A jump must not be inserted twice.
       kernel.jumps ??= (await readKernel(tools, layout)).jumps;
       const { missing: missingJumps, surplus: surplusJumps } = jumpsToMove(kernel, layout);
       const inputs = restoreInputs({ ruleset, kernel, dirty, missingJumps, surplusJumps, flavour });
-      return await restoreAll({ ...context, kernel, searchBudget }, inputs) ? "written" : "incomplete";
+      return await restoreAll({ ...context, kernel, round }, inputs);
     },
     retry(keys) {
       for (const key of keys) touch(ruleset.exclude(key, false));
@@ -159,7 +157,7 @@ function touchSurplus(kernel: KernelState, { ruleset, dirty }: RestoreContext): 
   }
 }
 
-/** Marks wanted chains that differ from how they were written; returns those that had no pending change. */
+/** Marks wanted chains that differ from how they were written; returns the ones without a pending change. */
 function findDrift(
   before: KernelState | undefined,
   kernel: KernelState,

@@ -1,6 +1,4 @@
-import { type Table, TABLES } from "./chain_names.ts";
-import type { Jump, Layout } from "./layout.ts";
-import { createTextHash, hashRules } from "./text_hash.ts";
+import { type Jump, type Layout, type Table, TABLES } from "./chains.ts";
 import type { IptablesTools } from "./tools.ts";
 
 /** A chain in the kernel, as far as known. */
@@ -20,7 +18,7 @@ export const EMPTY_CHAIN: HeldChain = { hash: hashRules([]), rules: 0, lines: []
 export const UNKNOWN_CHAIN: HeldChain = { hash: -1, rules: 0 };
 
 /** The chains of a table in the kernel, as far as known. */
-export interface HeldChains {
+interface HeldChains {
   get(chain: string): HeldChain | undefined;
   /** Sets the state of a chain; undefined if it is deleted. */
   set(chain: string, held: HeldChain | undefined): void;
@@ -109,4 +107,82 @@ export async function readKernel(
     }
   });
   return { chains, jumps };
+}
+
+/** Chains that this host's iptables-save prints differently from how they were written, which is no drift. */
+export interface Spellings {
+  /** Whether the text that iptables-save prints is a known other spelling of the written one. */
+  areSame(id: string, written: HeldChain, reads: HeldChain): boolean;
+  /**
+   * Notes that a chain reads the same after its repair as before. Only the second time in a row counts as a spelling: the first
+   * time, the tool may have reported success without writing. Returns false if it cannot be a spelling.
+   */
+  suspect(id: string, written: HeldChain, reads: HeldChain): boolean;
+  /** Clears all spellings. */
+  forget(): void;
+}
+
+interface Spelling {
+  readonly written: number;
+  readonly reads: number;
+}
+
+/** No known spellings yet. */
+export function createSpellings(): Spellings {
+  const known = new Map<string, Spelling>(), suspected = new Map<string, Spelling>();
+  const holds = (map: ReadonlyMap<string, Spelling>, id: string, written: HeldChain, reads: HeldChain) => {
+    const spelling = map.get(id);
+    return spelling?.written === written.hash && spelling.reads === reads.hash;
+  };
+  return {
+    areSame: (id, written, reads) => holds(known, id, written, reads),
+    suspect(id, written, reads) {
+      if (written.rules !== reads.rules) return false;
+      (holds(suspected, id, written, reads) ? known : suspected).set(id, { written: written.hash, reads: reads.hash });
+      return true;
+    },
+    forget() {
+      known.clear();
+      suspected.clear();
+    },
+  };
+}
+
+/**
+ * A running 53-bit hash of text, stored instead of a chain's rules. The probability of a collision of two chains is one in
+ * 9,000,000,000,000,000.
+ */
+interface TextHash {
+  add(text: string): void;
+  /** The hash of everything added so far. */
+  value(): number;
+}
+
+/** A hash of the empty text. */
+function createTextHash(): TextHash {
+  let a = 0xdeadbeef | 0, b = 0x41c6ce57 | 0;
+  return {
+    add(text) {
+      for (let i = 0; i < text.length; i++) {
+        const code = text.charCodeAt(i);
+        a = Math.imul(a ^ code, 2654435761);
+        b = Math.imul(b ^ code, 1597334677);
+      }
+    },
+    value() {
+      const x = Math.imul(a ^ a >>> 16, 2246822507) ^ Math.imul(b ^ b >>> 13, 3266489909);
+      const y = Math.imul(b ^ b >>> 16, 2246822507) ^ Math.imul(a ^ a >>> 13, 3266489909);
+      return 4294967296 * (0x1fffff & y) + (x >>> 0);
+    },
+  };
+}
+
+/** The hash of a chain's rules, in order. */
+export function hashRules(rules: readonly string[]): number {
+  const hash = createTextHash();
+  for (const rule of rules) {
+    hash.add(rule);
+    hash.add("\n");
+  }
+  return hash.value();
 }

@@ -1,19 +1,19 @@
-import type { Family } from "../../core/model/mod.ts";
-import type { Table } from "./chain_names.ts";
+import type { Family, ServicePortKey } from "../../core/model/mod.ts";
 import {
   failureOf,
   type FailureTable,
+  type PlaceChange,
   printedInput,
   type Runner,
   runOrThrow,
   type ToolCall,
   type ToolFailure,
 } from "../tools/mod.ts";
-import { changedPlaces, type RestoreInput, restoreLines } from "./restore.ts";
+import { type Jump, type RenderedChain, type Table, TABLES } from "./chains.ts";
 
 /** The iptables tools of one family. */
 export interface IptablesTools {
-  /** Whether rules that are read are kept, for a dry run to show; in a long-lived proxy their hashes are enough. */
+  /** Whether to keep the text of rules, for a dry run; a long-lived proxy only needs their hashes. */
   readonly keepsRules: boolean;
   /** Runs `iptables-restore --noflush` on an input. */
   restore(input: RestoreInput<string>): Promise<ToolFailure | undefined>;
@@ -44,10 +44,14 @@ const COUNT_TIMEOUT_MS = 2_000;
 const COUNT_ALL_TIMEOUT_MS = 10_000;
 
 /** Messages of iptables 1.8 and its companions. */
-const FAILURES: FailureTable = [["busy", /xtables lock/i]];
+const FAILURES: FailureTable = [
+  ["busy", /xtables lock/i],
+  // A rule jumps to a chain that does not exist: iptables-nft, and iptables-legacy, which then searches for an extension.
+  ["absent", /Chain '[^']*' does not exist|Couldn't load target `KUBE-/],
+];
 
 /**
- * The default tools of a family on this host, or those of a variant by its own names.
+ * The default tools of a family on this host, or the tools of one variant by their own names.
  * @param variant the variant; the host's default one if undefined
  */
 export function createIptablesTools(family: Family, runner: Runner, variant?: Flavour): IptablesTools {
@@ -94,6 +98,15 @@ export function createIptablesTools(family: Family, runner: Runner, variant?: Fl
   };
 }
 
+/** What `iptables -v -S` prints before the counters of a rule, which precede its target. */
+const COUNTER = " -c ";
+
+/** The number of packets that matched a rule, as `iptables -v -S` prints it; 0 for other lines. */
+export function packetsOf(line: string): number {
+  const at = line.lastIndexOf(COUNTER);
+  return at < 0 ? 0 : parseInt(line.slice(at + COUNTER.length)) || 0;
+}
+
 /**
  * Checks that an output of iptables-save is complete and well-formed. If a truncated one were accepted as the kernel's
  * state, all rules would be rewritten and jumps duplicated.
@@ -109,10 +122,112 @@ function createSaveForm() {
       } else if (line === "COMMIT") isOpen = false;
       else if (line !== "" && !line.startsWith("#") && !(isOpen && /^(:|-A )/.test(line))) strange ??= line;
     },
-    /** The flaw of the output; undefined if there is none. */
+    /** The error in the output; undefined if there is none. */
     flaw(): string | undefined {
       if (strange !== undefined) return `is malformed (${JSON.stringify(strange.slice(0, 80))})`;
       return isOpen ? "ends in the middle of a table" : undefined;
     },
   };
+}
+
+/** The update of one chain by a restore. */
+export type ChainUpdate<T extends string = Table> =
+  & {
+    readonly table: T;
+    readonly chain: string;
+    /** The rules that the kernel holds; known only in a dry run, and for a chain that exists. */
+    readonly held?: readonly string[];
+  }
+  & (
+    /** Creates or empties the chain, and fills it with these rules. */
+    | { readonly action: "write"; readonly rendered: RenderedChain; readonly hash: number }
+    /** Empties the chain, so that it no longer refers to other chains. */
+    | { readonly action: "empty" }
+    /** Deletes the chain, to which no other may refer. */
+    | { readonly action: "delete" }
+  );
+
+/** The input of one iptables-restore, as data. */
+export interface RestoreInput<T extends string = Table> {
+  readonly updates: readonly ChainUpdate<T>[];
+  /** Inserted at the heads of their built-in chains, in this order. */
+  readonly jumps: readonly Jump<T>[];
+  /** Deleted: the first identical jump in the built-in chain. */
+  readonly surplusJumps?: readonly Jump<T>[];
+  /**
+   * The common rank of its chains (see WantedChains), if it only writes chains of one rank: inputs of equal rank do not refer
+   * to each other.
+   */
+  readonly rank?: number;
+}
+
+/** Prints an input for iptables-restore, one line at a time, newlines included. */
+export function* restoreLines(input: RestoreInput<string>): Generator<string> {
+  const all = [...input.updates, ...input.jumps, ...input.surplusJumps ?? []];
+  for (const table of new Set<string>([...TABLES, ...all.map(({ table }) => table)])) {
+    const updates = input.updates.filter((update) => update.table === table);
+    const jumps = input.jumps.filter((jump) => jump.table === table);
+    const surplus = input.surplusJumps?.filter((jump) => jump.table === table) ?? [];
+    if (updates.length === 0 && jumps.length === 0 && surplus.length === 0) continue;
+    yield `*${table}\n`;
+    for (const update of updates) {
+      yield `:${update.chain} - [0:0]\n`;
+      if (update.action === "write") { for (const rule of update.rendered.rules) yield `-A ${update.chain} ${rule}\n`; }
+    }
+    for (const jump of surplus) yield `-D ${jump.from} ${jump.rule}\n`;
+    for (const jump of jumps) yield `-I ${jump.from} ${jump.rule}\n`;
+    for (const update of updates) if (update.action === "delete") yield `-X ${update.chain}\n`;
+    yield "COMMIT\n";
+  }
+}
+
+/** The chains that an input changes. */
+function* changedPlaces({ updates, jumps, surplusJumps = [] }: RestoreInput<string>): Generator<PlaceChange> {
+  const builtIn = ({ table, from }: Jump<string>, removed: readonly string[], added: readonly string[]) =>
+    ({ kind: "built-in chain", place: `${table} ${from}`, removed, added }) as const;
+  for (const jump of surplusJumps) yield builtIn(jump, [jump.rule], []);
+  for (const jump of jumps) yield builtIn(jump, [], [jump.rule]);
+  for (const update of updates) {
+    const { table, chain, held, action } = update;
+    const wanted = action === "write" ? update.rendered.rules : action === "empty" ? [] : undefined;
+    yield { kind: "chain", place: `${table} ${chain}`, held, wanted };
+  }
+}
+
+/** A line of an input. */
+interface RestoreLine {
+  readonly text: string;
+  /** The service port that the line is for; undefined if it is not for a single one. */
+  readonly owner: ServicePortKey | undefined;
+}
+
+/** The line of an input at a number, counted from 1 as iptables-restore does; undefined beyond its end. */
+export function lineOf(input: RestoreInput, number: number): RestoreLine | undefined {
+  let at = 0;
+  for (const text of restoreLines(input)) {
+    if (++at === number) return { text: text.trimEnd(), owner: ownerOfLine(input, text) };
+  }
+  return undefined;
+}
+
+/** The owner of a line, by its chain and the place of its rule in the chain. */
+function ownerOfLine(input: RestoreInput, text: string): ServicePortKey | undefined {
+  const append = /^-A (\S+) (.*)\n$/.exec(text);
+  const chain = append?.[1] ?? /^(?::|-X )(\S+)/.exec(text)?.[1];
+  for (const update of input.updates) {
+    if (update.chain !== chain || update.action !== "write") continue;
+    if (!append) return update.rendered.ownerOf(0);
+    const rule = update.rendered.rules.indexOf(append[2]!);
+    if (rule >= 0) return update.rendered.ownerOf(rule);
+  }
+  return undefined;
+}
+
+/**
+ * The line numbers in a message of iptables-restore: `line 7: RULE_APPEND failed`, `Error occurred at line: 7`,
+ * `iptables-restore: line 7 failed`.
+ */
+export function failedLines(stderr: string): number[] {
+  const numbers = [...stderr.matchAll(/\bline:? (\d+)/g)].map((match) => Number(match[1]));
+  return [...new Set(numbers)];
 }

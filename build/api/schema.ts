@@ -25,7 +25,7 @@ const INT_OR_STRING: Schema = { oneOf: [{ type: "integer" }, { type: "string" }]
 
 /**
  * Returns a schema without descriptions, defaults and formats. Objects with properties permit no others, as the API server's
- * strict validation (`fieldValidation=Strict`), and references are those of a JSON schema with `$defs`.
+ * strict validation (`fieldValidation=Strict`), and references are written as in a JSON schema with `$defs`.
  */
 export function reduced(schema: Schema): Schema {
   if (schema.allOf?.length === 1) return reduced(schema.allOf[0]!);

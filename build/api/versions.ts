@@ -10,7 +10,7 @@ export const KUBERNETES_VERSIONS = [
   "1.34.4",
   "1.35.4",
   "1.36.3",
-  "1.37.1",
+  "1.37.2",
 ] as const;
 
 /** Version of the Prometheus operator, whose objects the Helm chart may create. */
@@ -27,7 +27,7 @@ export const READ_KINDS: Readonly<Record<string, readonly string[]>> = {
 
 /** Kinds that Sluice and its manifests create, by API version. */
 export const WRITTEN_KINDS: Readonly<Record<string, readonly string[]>> = {
-  "v1": ["ConfigMap", "Event", "Secret", "ServiceAccount"],
+  "v1": ["ConfigMap", "Event", "Namespace", "Secret", "ServiceAccount"],
   "apps/v1": ["DaemonSet", "Deployment"],
   "coordination.k8s.io/v1": ["Lease"],
   "networking.k8s.io/v1": ["NetworkPolicy"],

@@ -132,7 +132,7 @@ if (import.meta.main) {
   const [folder, layout] = Deno.args;
   if (folder === undefined || layout === undefined) throw new Error("usage: image.ts LAYERS LAYOUT");
   const layersOf = (architecture: string): readonly Layer[] => [
-    { tar: Deno.readFileSync(`${folder}/${architecture}/root.tar`), comment: "tools of the kernel, from Debian 12" },
+    { tar: Deno.readFileSync(`${folder}/${architecture}/root.tar`), comment: "tools of the kernel, from Debian 13" },
     { tar: Deno.readFileSync(`${folder}/${architecture}/program.tar`), comment: "sluice" },
   ];
   const architectures = [...Deno.readDirSync(folder)].map(({ name }) => name).sort();

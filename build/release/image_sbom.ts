@@ -40,13 +40,13 @@ function spdxOf(name: string): string {
   return SPDX[name.toLowerCase()] ?? `LicenseRef-debian-${name.replace(/[^\w.-]+/g, "-")}`;
 }
 
-/** Returns the component for a package with the given control file, of Debian 12. */
+/** Returns the component for a package with the given control file, of Debian 13. */
 export function debianPart(control: string, copyright: string): Part {
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(control)![1]!;
   const [name, version, architecture] = [field("Package"), field("Version"), field("Architecture")];
   const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${
     encodeURIComponent(version)
-  }?arch=${architecture}&distro=debian-12`;
+  }?arch=${architecture}&distro=debian-13`;
   return { type: "library", name, version, licence: licencesIn(copyright), purl };
 }
 

@@ -1,8 +1,6 @@
 import type { StateWords } from "../../answers/control/mod.ts";
-import { askNode } from "./ask_node.ts";
-import { byName, type NodeEntry } from "./inventory.ts";
-import { type Kubectl, KubectlError } from "./kubectl.ts";
-import { type NodeStatus, readNodeStatus } from "./node_status.ts";
+import type { Clock } from "../../platform/mod.ts";
+import { askNode, byName, type Kubectl, KubectlError, type NodeEntry } from "./kubectl.ts";
 
 /** The status of one node, or why there is none. Plain data. */
 export interface NodeReport {
@@ -16,7 +14,7 @@ export interface NodeReport {
 }
 
 /** Options of `surveyNodes`. */
-export interface SurveyOptions {
+interface SurveyOptions {
   readonly namespace: string;
   /** The maximum time of each answer, in milliseconds. */
   readonly timeoutMs: number;
@@ -96,4 +94,116 @@ export function exitStatusOf(reports: readonly NodeReport[]): 0 | 1 | 3 {
   if (reports.some(({ status }) => status?.inOrder === false)) return 1;
   const isSilent = reports.some(({ answer }) => answer === "none");
   return isSilent || reports.every(({ answer }) => answer === "no pod") ? 3 : 0;
+}
+
+/** The fields of a node's status that its version sends. */
+interface NodeStatus {
+  readonly version: string;
+  readonly mode: string | undefined;
+  readonly inOrder: boolean;
+  readonly state: StateWords;
+  readonly link: StateWords | undefined;
+  /** The time since the beginning of the state, in milliseconds. */
+  readonly lastingMs: number | undefined;
+  /** The number of broken service ports, and the names of the first ones; undefined if unknown. */
+  readonly broken: { readonly total: number; readonly names: readonly string[] } | undefined;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Parses the output of `sluice status -o json`; undefined for other output. A version without a summary is judged by its
+ * health.
+ */
+function readNodeStatus(text: string): NodeStatus | undefined {
+  const report = parsed(text);
+  const status = fieldsOf(report?.status);
+  const version = textOf(status?.version);
+  if (report === undefined || status === undefined || version === undefined) return undefined;
+  const summary = fieldsOf(report.summary);
+  const state = wordsOf(summary?.state);
+  const isKnown = summary !== undefined && state !== undefined;
+  const sinceMs = numberOf(summary?.sinceMs), atMs = numberOf(status.atMs);
+  return {
+    version,
+    mode: textOf(status.mode),
+    inOrder: isKnown ? summary.inOrder === true : status.healthy === true,
+    state: isKnown ? state : stateOfOlder(version, status),
+    link: wordsOf(summary?.link),
+    lastingMs: sinceMs === undefined || atMs === undefined ? undefined : Math.max(0, atMs - sinceMs),
+    broken: brokenOf(report.broken),
+  };
+}
+
+function stateOfOlder(version: string, { healthy }: Fields): StateWords {
+  const words = healthy === true ? "healthy" : healthy === false ? "not healthy" : "unknown";
+  return {
+    tone: healthy === true ? "warning" : "bad",
+    words,
+    reason: `Sluice ${version} sends no more; run sluice status on the node`,
+  };
+}
+
+function brokenOf(value: unknown): NodeStatus["broken"] {
+  const page = fieldsOf(value);
+  const total = numberOf(page?.total);
+  if (total === undefined) return undefined;
+  const services: readonly unknown[] = Array.isArray(page?.services) ? page.services : [];
+  return { total, names: services.flatMap((service) => textOf(fieldsOf(service)?.name) ?? []) };
+}
+
+const TONES: readonly StateWords["tone"][] = ["good", "warning", "bad", "idle"];
+
+function wordsOf(value: unknown): StateWords | undefined {
+  const fields = fieldsOf(value);
+  const tone = TONES.find((tone) => tone === fields?.tone);
+  const words = textOf(fields?.words);
+  return tone === undefined || words === undefined ? undefined : { tone, words, reason: textOf(fields?.reason) };
+}
+
+function parsed(text: string): Fields | undefined {
+  try {
+    return fieldsOf(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+function fieldsOf(value: unknown): Fields | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : undefined;
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+/** Options of `showProgress`. */
+interface ProgressOptions {
+  readonly clock: Clock;
+  /** The text at this moment. */
+  readonly text: () => string;
+  readonly write: (text: string) => void;
+  /** Whether the output is a terminal, on which a line can be replaced. Elsewhere one line is printed. */
+  readonly isTerminal: boolean;
+}
+
+const REFRESH_MS = 1000;
+
+/** Shows the progress of something that takes longer than a second. Returns a function that ends it. */
+export function showProgress({ clock, text, write, isTerminal }: ProgressOptions): () => void {
+  let isShown = false;
+  const show = () => {
+    write(isTerminal ? `\r\x1b[K${text()}` : `${text()}\n`);
+    isShown = true;
+    if (isTerminal) cancel = clock.schedule(REFRESH_MS, show);
+  };
+  let cancel = clock.schedule(REFRESH_MS, show);
+  return () => {
+    cancel();
+    if (isShown && isTerminal) write("\r\x1b[K");
+  };
 }

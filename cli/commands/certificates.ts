@@ -30,7 +30,7 @@ async function readCertificate(pem: string, flag: string): Promise<X509Certifica
 }
 
 /** Options of `followCertificates`. */
-export interface CertificateFollowerOptions {
+interface CertificateFollowerOptions {
   readonly paths: TlsPaths;
   /** The contents in use; undefined without TLS. */
   readonly current: TlsFiles | undefined;

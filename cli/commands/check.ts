@@ -1,10 +1,10 @@
+import type { Asker } from "../../answers/control/mod.ts";
 import { type Finding, findingsText, worstOf } from "../../core/problems/mod.ts";
 import { boolean, type Configuration, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { machineCores, searchPath } from "../../platform/mod.ts";
-import { type Command, type Invocation, jsonText } from "./command.ts";
-import { outputFlags, outputOf } from "./output.ts";
-import { LISTEN_FLAGS } from "./serve_flags.ts";
+import { type Command, type Invocation, jsonText, outputFlags, outputOf } from "./command.ts";
+import { LISTEN_FLAGS } from "./serve.ts";
 
 const OUTPUT = outputFlags(["text", "json"]);
 
@@ -70,7 +70,7 @@ export async function findingsOf(
     kernel: Deno.osRelease(),
     ports: portsOf(configuration),
     conntrackMax: wanted.find(({ name }) => name === "net.netfilter.nf_conntrack_max")?.value,
-    running: await runningMode(configuration.controlSocket),
+    running: await runningMode(configuration.controlSocket, { clock, signal }),
   });
   if (source.kind !== "kube") {
     return [...node, { name: "API server", verdict: "green", message: "not used by this source" }];
@@ -88,11 +88,11 @@ function portsOf({ healthzBindAddress, metricsBindAddress }: Configuration): rea
 }
 
 /** Returns the mode of the Sluice that listens on the control socket; undefined if none does. */
-async function runningMode(controlSocket: string | undefined): Promise<ProxyMode | undefined> {
+async function runningMode(controlSocket: string | undefined, asker: Asker): Promise<ProxyMode | undefined> {
   if (controlSocket === undefined) return undefined;
   const { connectToProxy } = await import("../../answers/control/mod.ts");
   try {
-    return (await (await connectToProxy(controlSocket)).status()).mode;
+    return (await (await connectToProxy(controlSocket, asker)).status()).mode;
   } catch {
     // No proxy runs, or it belongs to another user.
     return undefined;

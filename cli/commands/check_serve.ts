@@ -1,11 +1,11 @@
 /** The checks of `sluice check --serve`. */
-import { type Finding, problemFinding } from "../../core/problems/mod.ts";
+import { type Finding, isOfSource, problemFinding } from "../../core/problems/mod.ts";
 import type { TlsFiles, WireAddress } from "../../kpng/transport/mod.ts";
 import { abortedBy, errorText, isLoopback, plural, silentLogger, splitHostPort } from "../../platform/mod.ts";
 import { readServerCertificate } from "./certificates.ts";
 import { openClusterStore } from "./cluster_store.ts";
 import type { Invocation } from "./command.ts";
-import { readServeAddresses } from "./serve_flags.ts";
+import { readServeAddresses } from "./serve.ts";
 
 /** How long a source may take to send its whole state. */
 const SOURCE_MS = 10_000;
@@ -106,7 +106,7 @@ async function examineSource(invocation: Invocation): Promise<readonly Finding[]
     const failed = Promise.withResolvers<void>();
     const { store, problems, ended } = await openClusterStore({ ...invocation, logger: silentLogger }, within, {
       onProblems(_, problems) {
-        if (problems.some(({ code }) => code === "source-unreachable" || code === "file-unreadable")) failed.resolve();
+        if (problems.some(({ code }) => isOfSource(code) || code === "file-unreadable")) failed.resolve();
       },
     });
     const { createChangeWaiters } = await import("../../kpng/server/mod.ts");

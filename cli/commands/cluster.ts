@@ -1,12 +1,11 @@
-import { duration, type Flag, option, suggestion, text } from "../../config/mod.ts";
-import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
+import { duration, type Flag, option, suggestion, text, wholeTexts } from "../../config/mod.ts";
+import { errorText, printable, searchPath, writeToStderr } from "../../platform/mod.ts";
 import type { Inventory, Kubectl, NodeEntry, NodeReport } from "../cluster/mod.ts";
-import { type Command, type Invocation, jsonText, usageError } from "./command.ts";
-import { diffCommand } from "./diff.ts";
+import { type Command, type Invocation, jsonText, outputFlags, usageError } from "./command.ts";
+import { diffCommand } from "./rules.ts";
 import { eventsCommand } from "./events.ts";
 import { explainCommand } from "./explain.ts";
 import { getCommand } from "./get.ts";
-import { outputFlags } from "./output.ts";
 import { dropNetAndWritePermissions, inheritedEnvironment } from "./privileges.ts";
 
 /** The commands that run on one node. */
@@ -41,6 +40,7 @@ const KUBECTL_FLAGS = [
   option("cluster", text(), "The cluster of the kubeconfig."),
   option("user", text(), "The user of the kubeconfig."),
   option("as", text(), "The user to impersonate."),
+  option("as-group", wholeTexts(), "A group to impersonate; repeat it for more."),
 ];
 const OWN = [NODE, NAMESPACE, SELECTOR, TIMEOUT, ...KUBECTL_FLAGS];
 
@@ -87,7 +87,9 @@ export const clusterCommand: Command = {
     const kubectl = createKubectl({
       runner: createProcessRunner({ clock, signal, path: searchPath() }),
       env: inheritedEnvironment(),
-      flags: KUBECTL_FLAGS.flatMap(({ name }) => flags.has(name) ? [`--${name}=${flags.get(name)}`] : []),
+      flags: KUBECTL_FLAGS.flatMap(({ name }) =>
+        flags.has(name) ? [flags.get(name)].flat().map((value) => `--${name}=${value}`) : []
+      ),
       signal,
     });
     try {
@@ -102,10 +104,11 @@ export const clusterCommand: Command = {
   },
 };
 
-/** The flags of all actions, each once, with the values that any of them takes. */
+/** The flags of all actions that are none of `OWN`, each once, with the values that any of them takes. */
 function flagsOfAll(): readonly Flag[] {
   const all = new Map<string, Flag>();
   for (const flag of [STATUS, ...ON_ONE_NODE].flatMap(({ flags }) => flags)) {
+    if (OWN.some(({ name }) => name === flag.name)) continue;
     const values = [...new Set([...all.get(flag.name)?.values ?? [], ...flag.values ?? []])];
     all.set(flag.name, values.length === 0 ? flag : { ...flag, values });
   }
@@ -136,7 +139,7 @@ function fixedFlags({ name }: { readonly name: string }): readonly string[] {
   return name === eventsCommand.name ? ["--once=true"] : [];
 }
 
-/** Arguments after `--`, so that none is taken for a flag. */
+/** Arguments after `--`, so that none is parsed as a flag. */
 function separated(words: readonly string[]): readonly string[] {
   return words.length === 0 ? [] : ["--", ...words];
 }
@@ -183,9 +186,8 @@ async function printReports(
     );
   }
   if (flags.get("json") === true || flags.get("output") === "json") return print(jsonText({ nodes: reports }));
-  const { clusterLines } = await import("../text/mod.ts");
-  const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
-  print(clusterLines(reports, layout).map((line) => `${line}\n`).join(""));
+  const { clusterLines, layoutOfOutput } = await import("../text/mod.ts");
+  print(clusterLines(reports, layoutOfOutput()).map((line) => `${line}\n`).join(""));
 }
 
 /** Runs a command on a node, prints its output and returns its exit status. */
@@ -216,12 +218,6 @@ async function onOneNode(
     if (!(error instanceof KubectlError)) throw error;
     throw new KubectlError(`node ${node} does not answer`, errorText(error));
   }
-}
-
-/** A line from a node, without characters that would control the terminal. */
-function printable(line: string): string {
-  // deno-lint-ignore no-control-regex -- terminals interpret these
-  return line.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, " ");
 }
 
 async function inventoryOf(kubectl: Kubectl, invocation: Invocation): Promise<Inventory> {

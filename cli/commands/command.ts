@@ -1,8 +1,35 @@
 /** Contract of a command, and helpers that commands share. */
-import { choice, type ChoiceFlag, type CommandLine, type CommandSpec } from "../../config/mod.ts";
-import type { Configuration, GivenFlags } from "../../config/mod.ts";
-import { FAMILIES, type Family, type RunProgram, writeToStderr } from "../../platform/mod.ts";
-import type { ProxyOptions } from "../../proxy/mod.ts";
+import type { Asker, ControlAnswers } from "../../answers/control/mod.ts";
+import type { Answers } from "../../answers/mod.ts";
+import {
+  boolean,
+  choice,
+  type ChoiceFlag,
+  type CommandLine,
+  type CommandSpec,
+  type Configuration,
+  duration,
+  type Flag,
+  type GivenFlags,
+  option,
+} from "../../config/mod.ts";
+import type { FamilyDelta, RuleDescription, ServicePortKey } from "../../core/model/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+import type { ProxyOptions } from "../../node/mod.ts";
+import type { Signal } from "../../observe/mod.ts";
+import type { Telemetry } from "../../observe/telemetry/mod.ts";
+import {
+  createLogger,
+  errorText,
+  FAMILIES,
+  type Family,
+  levelOfVerbosity,
+  type LimitedLogger,
+  limitRepeats,
+  type RunProgram,
+  systemClock,
+  writeToStderr,
+} from "../../platform/mod.ts";
 import type { CredentialPlugin } from "../../sources/kubernetes/mod.ts";
 
 /** Input of a command. */
@@ -12,7 +39,9 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
   readonly arguments: readonly string[];
   /** Values of all flags given, including the command's own, by name. */
   readonly flags: GivenFlags;
-  /** Whether the configuration is that of the installed service, since no flag selects another. */
+  /** Messages about parts of the configuration that are ignored or deprecated; already printed. */
+  readonly warnings: readonly string[];
+  /** Whether the configuration of the installed service is used, because no flag selects another one. */
   readonly isInstalled: boolean;
   /** Reads the command line and the configuration file again. */
   readonly reread: () => Promise<CommandLine>;
@@ -44,6 +73,18 @@ export function chosen<C extends string>({ flags }: Invocation, { name, values }
   return values.find((value) => value === given) ?? values[0];
 }
 
+/** The flag for the time that a running proxy has for an answer. */
+export const TIMEOUT_FLAG = option(
+  "timeout",
+  duration(),
+  "How long to wait for an answer of the proxy; 5s by default.",
+);
+
+/** Who asks the running proxy, for `connectToProxy`. */
+export function askerOf({ clock, signal, flags }: Invocation): Asker {
+  return { clock, signal, timeoutMs: flags.get(TIMEOUT_FLAG.name) as number | undefined };
+}
+
 /** Flag that selects one IP family. */
 export const FAMILY_FLAG = choice("family", ["IPv4", "IPv6"], "IPv4 or IPv6; both by default.");
 
@@ -58,7 +99,123 @@ export function usageError(message: string): 2 {
   return 2;
 }
 
-/** Formats data as indented JSON. */
-export function jsonText(data: unknown): string {
-  return `${JSON.stringify(data, null, 2)}\n`;
+/** Formats data as JSON, indented or on one line. Control characters of tenants, which a terminal would obey, are escaped. */
+export function jsonText(data: unknown, indent = 2): string {
+  const escaped = (found: string) =>
+    found.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+  return `${JSON.stringify(data, null, indent).replace(/(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/gu, escaped)}\n`;
+}
+
+/** Sluice as a plugin of kubectl: the executable under the name `kubectl-sluice`. */
+
+/** The name under which kubectl finds a plugin on the PATH and starts it (`kubectl sluice`). */
+const PLUGIN = "kubectl-sluice";
+
+/** The names under which this program may have been started: as called, and of its file. */
+export function programNames(): readonly string[] {
+  // A symbolic link has only the first name. `process` is Node's, without an import that would load more of it.
+  const { process } = globalThis as { readonly process?: { readonly argv0?: string } };
+  return [process?.argv0 ?? "", Deno.execPath()];
+}
+
+/** Sluice's arguments when it was started under one of these names; as a kubectl plugin, it runs `sluice cluster`. */
+export function argumentsUnder(names: readonly string[], args: readonly string[]): readonly string[] {
+  const isPlugin = names.some((name) => name.slice(name.lastIndexOf("/") + 1) === PLUGIN);
+  if (!isPlugin || args[0] === "version") return args;
+  return args.length === 0 || args[0] === "help" ? ["help", "cluster"] : ["cluster", ...args];
+}
+
+/** The flags that select the format of a command's output. */
+interface OutputFlags<Format extends string> {
+  readonly choice: ChoiceFlag<Format>;
+  readonly flags: readonly Flag[];
+}
+
+/** Creates the flags `-o FORMAT` and `--json`, which is short for `-o json`. The first format is the default. */
+export function outputFlags<Format extends string>(
+  formats: readonly [Format, ...Format[]],
+): OutputFlags<Format | "json"> {
+  const formatChoice = choice<Format | "json">("output", formats, "Output format.", "o");
+  return { choice: formatChoice, flags: [formatChoice, option("json", boolean(), "Short for -o json.")] };
+}
+
+/** Returns the selected format. */
+export function outputOf<Format extends string>(invocation: Invocation, output: OutputFlags<Format>): Format | "json" {
+  return invocation.flags.get("json") === true ? "json" : chosen(invocation, output.choice);
+}
+
+/** Creates the configured logger of this process; `logging` configures the workers' loggers in the same way. */
+export function createProcessLogger(
+  { verbosity, loggingFormat }: Configuration,
+): { readonly logger: LimitedLogger; readonly logging: ProxyOptions["logging"] } {
+  const logging = {
+    level: levelOfVerbosity(verbosity),
+    format: loggingFormat ?? (Deno.stderr.isTerminal() ? "text" : "json"),
+  } as const;
+  const logger = limitRepeats(createLogger({ ...logging, clock: systemClock, write: writeToStderr }), systemClock);
+  return { logger, logging };
+}
+
+/**
+ * Starts the export of metrics and traces that the environment configures; call it before the permission to read the
+ * environment is dropped. Undefined if it names no collector. A failure is only logged.
+ * @param signals the signals that the command exports
+ * @param attributes of this process, as OpenTelemetry names them; the environment may override them
+ */
+export async function openTelemetry(
+  signals: readonly Signal[],
+  attributes: Readonly<Record<string, string>>,
+  { clock, logger }: Pick<Invocation, "clock" | "logger">,
+  onProblems: ReportProblems,
+): Promise<Telemetry | undefined> {
+  const { telemetryChoice } = await import("../../observe/mod.ts");
+  const env = (name: string) => Deno.env.get(name);
+  const choice = telemetryChoice(env, signals);
+  for (const warning of choice.warnings) logger.warn(warning);
+  if (choice.endpoints.size === 0) return undefined;
+  try {
+    const { startTelemetry } = await import("../../observe/telemetry/mod.ts");
+    const ofHost = { ...attributes, "host.name": Deno.hostname() };
+    return startTelemetry({ choice, attributes: ofHost, env, clock, logger, onProblems });
+  } catch (error) {
+    logger.warn("metrics and traces are not exported", { error: errorText(error) });
+    return undefined;
+  }
+}
+
+/**
+ * Returns the answers of the running proxy through its control socket. If --source is given or no proxy runs, this process
+ * answers from the configured source. Prints to standard error which one it is.
+ */
+export async function answersOf(invocation: Invocation): Promise<Answers | ControlAnswers> {
+  const { configuration: { controlSocket: path }, flags, isInstalled } = invocation;
+  if (path === undefined || flags.has("source") && !isInstalled) return await answersOfSource(invocation);
+  const { connectToProxy, NoProxyError } = await import("../../answers/control/mod.ts");
+  try {
+    const answers = await connectToProxy(path, askerOf(invocation));
+    writeToStderr(`sluice: answered by the proxy at ${path}\n`);
+    return answers;
+  } catch (error) {
+    if (!(error instanceof NoProxyError)) throw error;
+    writeToStderr(`sluice: ${error.message}; reading the source instead\n`);
+    return await answersOfSource(invocation);
+  }
+}
+
+async function answersOfSource(invocation: Invocation): Promise<Answers> {
+  const { clock } = invocation;
+  const { answerOffline } = await import("../../answers/mod.ts");
+  const rules = (family: Family, state: FamilyDelta, key: ServicePortKey) => renderedRules(family, state, key, clock);
+  return await answerOffline({ ...invocation, rules });
+}
+
+async function renderedRules(
+  family: Family,
+  state: FamilyDelta,
+  key: ServicePortKey,
+  clock: Invocation["clock"],
+): Promise<RuleDescription | undefined> {
+  const { dryRun } = await import("../../backends/dry_run/mod.ts");
+  const backend = await dryRun({ family, state, clock }, { read: undefined, onChange: () => {} });
+  return backend.describe?.(key);
 }

@@ -2,8 +2,16 @@ import { boolean, option } from "../../config/mod.ts";
 import type { ControlAnswers } from "../../answers/control/mod.ts";
 import type { Feed, FeedEvent } from "../../observe/mod.ts";
 import { errorText, sleep, writeToStderr } from "../../platform/mod.ts";
-import { type Command, type Invocation, usageError } from "./command.ts";
-import { outputFlags, outputOf } from "./output.ts";
+import {
+  askerOf,
+  type Command,
+  type Invocation,
+  jsonText,
+  outputFlags,
+  outputOf,
+  TIMEOUT_FLAG,
+  usageError,
+} from "./command.ts";
 
 const OUTPUT = outputFlags(["text", "json"]);
 const REFRESH_MS = 250;
@@ -13,7 +21,7 @@ export const eventsCommand: Command = {
   name: "events",
   summary: "Print changes of services and their effect, repairs and problems, live.",
   arguments: [],
-  flags: [option("once", boolean(), "Print the events so far and exit."), ...OUTPUT.flags],
+  flags: [option("once", boolean(), "Print the events so far and exit."), TIMEOUT_FLAG, ...OUTPUT.flags],
   installed: { part: "socket" },
   examples: [
     { line: "sluice events", does: "the last events, then new ones until interrupted" },
@@ -25,7 +33,7 @@ export const eventsCommand: Command = {
       return usageError("events needs a running proxy: set --control-socket to its socket");
     }
     const { connectToProxy } = await import("../../answers/control/mod.ts");
-    const proxy = await connectToProxy(controlSocket);
+    const proxy = await connectToProxy(controlSocket, askerOf(invocation));
     const print = await createPrinter(invocation);
     let feed = await proxy.events(0);
     feed.events.forEach(print);
@@ -39,13 +47,14 @@ export const eventsCommand: Command = {
 
 async function createPrinter(invocation: Invocation): Promise<(event: FeedEvent) => void> {
   const { print } = invocation;
-  if (outputOf(invocation, OUTPUT) === "json") return (event) => print(`${JSON.stringify(event)}\n`);
-  const { eventLine } = await import("../text/mod.ts");
-  const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
-  return (event) => print(`${eventLine(event, layout)}\n`);
+  if (outputOf(invocation, OUTPUT) === "json") return (event) => print(jsonText(event, 0));
+  const { eventLine, layoutOfOutput } = await import("../text/mod.ts");
+  return (event) => print(`${eventLine(event, layoutOfOutput())}\n`);
 }
 
-/** Prints what is new since a feed. Waits while no proxy answers; one that has started since has other numbers. */
+/**
+ * Prints the events that are new since a feed. Waits while no proxy answers; a restarted proxy numbers its events from 1 again.
+ */
 async function nextOf(
   { startedAtMs, last }: Feed,
   proxy: ControlAnswers,

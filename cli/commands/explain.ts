@@ -1,8 +1,6 @@
 import { boolean, duration, type Flag, option, text } from "../../config/mod.ts";
 import type { Answers, Question } from "../../answers/mod.ts";
-import { answersOf } from "./answer_source.ts";
-import { type Command, type Invocation, jsonText, usageError } from "./command.ts";
-import { outputFlags, outputOf } from "./output.ts";
+import { answersOf, type Command, type Invocation, jsonText, outputFlags, outputOf, usageError } from "./command.ts";
 
 const FROM: Flag = {
   ...option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
@@ -16,8 +14,8 @@ const TRACE = option(
 );
 const TIMEOUT = option(
   "timeout",
-  duration(DEFAULT_TIMEOUT_MS),
-  "How long --trace waits for a connection; 30s by default.",
+  duration(),
+  "How long to wait for an answer of the proxy (5s by default), or with --trace for a connection (30s).",
 );
 const OUTPUT = outputFlags(["text", "json"]);
 
@@ -27,8 +25,8 @@ export const explainCommand: Command = {
   summary: "Explain where a connection goes: service, policies, endpoints, rules.",
   arguments: [{
     name: "DESTINATION",
-    description: "ADDRESS:PORT, [ADDRESS]:PORT, NAMESPACE/SERVICE[:PORT], SERVICE.NAMESPACE[:PORT] or NODE:NODEPORT, " +
-      "followed by /udp or /sctp unless it is TCP",
+    description: "ADDRESS[:PORT], [IPV6-ADDRESS][:PORT], [NAMESPACE/]SERVICE[:PORT], SERVICE.NAMESPACE[:PORT] or " +
+      "NODE:NODEPORT, followed by /udp or /sctp unless it is TCP",
     required: true,
     completes: "service",
   }],
@@ -43,7 +41,11 @@ export const explainCommand: Command = {
   startsPrograms: true,
   examples: [
     { line: "sluice explain 10.96.0.10:80", does: "from a pod on this node, from the node and from outside" },
-    { line: "sluice explain default/web", does: "by the name of a service: every port of its cluster IPs" },
+    {
+      line: "sluice explain default/web",
+      does: "by the name of a service: every port of its cluster IPs; web suffices if no other namespace has one",
+    },
+    { line: "sluice explain 10.96.0.10", does: "every port of services at an address" },
     { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "for one client address" },
     { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
     { line: "sluice explain --trace 10.96.0.10:80", does: "the next real connection, rule by rule" },

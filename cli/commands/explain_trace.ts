@@ -3,12 +3,11 @@ import type { Answers, Question } from "../../answers/mod.ts";
 import { createProcessRunner, runOrThrow } from "../../backends/tools/mod.ts";
 import { endpointText } from "../../answers/mod.ts";
 import { FAMILIES, familyOf, searchPath, writeToStderr } from "../../platform/mod.ts";
-import { collectTraces, markTraced, pathLines, type Trace } from "../flows/mod.ts";
+import { collectTraces, createServiceFinder, markTraced, pathLines, type Trace } from "../flows/mod.ts";
 import { type Invocation, jsonText } from "./command.ts";
-import { createServiceFinder } from "./service_finder.ts";
 
-/** What to trace. */
-export interface TraceRequest {
+/** The connections to trace. */
+interface TraceRequest {
   readonly answers: Pick<Answers, "state">;
   /** The destinations; the first connection to any of them is traced. */
   readonly questions: readonly Question[];
@@ -19,7 +18,7 @@ export interface TraceRequest {
 /** Before connection tracking and the table `raw`, so that rules there are traced, too. */
 const FIRST = -301;
 
-/** Waits for a connection and prints its path. Returns 1 if there is none in time. */
+/** Waits for a connection and prints its path. Returns 1 on timeout. */
 export async function traceConnection(invocation: Invocation, request: TraceRequest): Promise<0 | 1> {
   const { clock, signal, print, configuration } = invocation;
   const { questions, answers, timeoutMs, isJson } = request;
@@ -70,7 +69,7 @@ export async function traceConnection(invocation: Invocation, request: TraceRequ
   return 0;
 }
 
-/** Matches the first packets of connections to a destination; a few a second are enough. */
+/** Matches the first packets of connections to a destination, limited to a few per second. */
 function matchOf({ address, port, protocol, from }: Question): string {
   const ip = familyOf(address) === "IPv4" ? "ip" : "ip6";
   const client = from !== undefined && /[.:]/.test(from) ? `${ip} saddr ${from} ` : "";

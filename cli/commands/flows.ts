@@ -1,8 +1,7 @@
 import { boolean, type Flag, option, text } from "../../config/mod.ts";
 import { canonicalAddress, FAMILIES, familyOf, prefixContains, searchPath } from "../../platform/mod.ts";
-import { answersOf } from "./answer_source.ts";
-import { type Command, type Invocation, usageError } from "./command.ts";
-import { outputFlags, outputOf } from "./output.ts";
+import type { ServiceFinder } from "../flows/mod.ts";
+import { answersOf, type Command, type Invocation, outputFlags, outputOf, usageError } from "./command.ts";
 
 const FROM: Flag = option(
   "from",
@@ -12,11 +11,11 @@ const FROM: Flag = option(
 const DROPS = option("drops", boolean(), "Print dropped and rejected connections instead, with the reason.");
 const OUTPUT = outputFlags(["text", "json"]);
 
-/** The longest time that a tool may run: a timer takes 31 bits of milliseconds. */
+/** The maximum run time of a tool: a timer takes 31 bits of milliseconds. */
 const FOREVER_MS = 2 ** 31 - 1;
 /** Before rules that translate destinations or drop, and after connection tracking (`NF_IP_PRI_MANGLE`). */
 const AFTER_CONNTRACK = -150;
-/** The most packets a second that are traced. */
+/** The maximum number of traced packets per second. */
 const TRACED_PER_SECOND = 500;
 
 /** `sluice flows`: connections to services as they begin and end. */
@@ -43,7 +42,7 @@ export const flowsCommand: Command = {
     if (from !== undefined && !isAddressOrPrefix(from)) {
       return usageError(`--from is ${JSON.stringify(from)}: must be an address or a prefix`);
     }
-    const { createServiceFinder } = await import("./service_finder.ts");
+    const { createServiceFinder } = await import("../flows/mod.ts");
     const finder = await createServiceFinder(await answersOf(invocation), clock);
     const watch = flags.get(DROPS.name) === true ? watchDrops : watchFlows;
     try {
@@ -54,8 +53,6 @@ export const flowsCommand: Command = {
     return 0;
   },
 };
-
-type Finder = Awaited<ReturnType<typeof import("./service_finder.ts").createServiceFinder>>;
 
 /** Whether a connection is shown. */
 type Filter = (service: string | undefined, client: string) => boolean;
@@ -71,7 +68,7 @@ function filterOf(search: string, from: string | undefined): Filter {
     (prefix === undefined || familyOf(prefix) === familyOf(client) && prefixContains(prefix, client));
 }
 
-async function watchFlows(invocation: Invocation, finder: Finder, isShown: Filter): Promise<void> {
+async function watchFlows(invocation: Invocation, finder: ServiceFinder, isShown: Filter): Promise<void> {
   const { createProcessRunner, runOrThrow } = await import("../../backends/tools/mod.ts");
   const { CONNTRACK_ARGS, createFlowTracker, flowLine, parseConntrackEvent } = await import("../flows/mod.ts");
   const { clock, signal, print } = invocation;
@@ -87,7 +84,7 @@ async function watchFlows(invocation: Invocation, finder: Finder, isShown: Filte
   await runOrThrow(runner, { tool: "conntrack", args: CONNTRACK_ARGS, onLine, timeoutMs: FOREVER_MS });
 }
 
-async function watchDrops(invocation: Invocation, finder: Finder, isShown: Filter): Promise<void> {
+async function watchDrops(invocation: Invocation, finder: ServiceFinder, isShown: Filter): Promise<void> {
   const { createProcessRunner, runOrThrow } = await import("../../backends/tools/mod.ts");
   const { collectTraces, dropLine, dropOf, markTraced } = await import("../flows/mod.ts");
   const { clock, signal, print } = invocation;

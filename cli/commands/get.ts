@@ -1,8 +1,6 @@
 import type { Answers, ListedService } from "../../answers/mod.ts";
 import { suggestion } from "../../config/mod.ts";
-import { answersOf } from "./answer_source.ts";
-import { type Command, jsonText } from "./command.ts";
-import { outputFlags, outputOf } from "./output.ts";
+import { answersOf, type Command, jsonText, outputFlags, outputOf, TIMEOUT_FLAG } from "./command.ts";
 
 const OUTPUT = outputFlags(["table", "json", "yaml", "name"]);
 
@@ -27,7 +25,7 @@ export const getCommand: Command = {
       completes: "service",
     },
   ],
-  flags: OUTPUT.flags,
+  flags: [TIMEOUT_FLAG, ...OUTPUT.flags],
   installed: { part: "configuration" },
   examples: [
     { line: "sluice get services", does: "every service port with its frontends and its number of endpoints in use" },

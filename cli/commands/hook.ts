@@ -2,7 +2,7 @@
 import { type Clock, createBackoff, errorText, type Logger, type RunProgram, sleep } from "../../platform/mod.ts";
 
 /** Options of `createHook`. */
-export interface HookOptions {
+interface HookOptions {
   readonly program: string;
   readonly run: RunProgram;
   readonly timeoutMs: number;
@@ -43,6 +43,7 @@ export function createHook({ program, run, timeoutMs, clock, logger, signal, ran
       try {
         await attempt;
         backoff.reset();
+        log.solved();
         log.debug("program has taken the state");
       } catch (error) {
         current = undefined;

@@ -1,11 +1,12 @@
-import { boolean, type CommandSpec, option, text } from "../../config/mod.ts";
-import type { InstallationRecord, Step, Wanted } from "../installation/mod.ts";
-import { writeToStderr } from "../../platform/mod.ts";
+/** `sluice install` and `sluice uninstall`. */
+import { manualText } from "./about.ts";
 import type { Command, Invocation } from "./command.ts";
-import { manualText } from "./man.ts";
+import type { InstallationRecord, Step, Wanted } from "../installation/mod.ts";
+import { boolean, type CommandSpec, option, text } from "../../config/mod.ts";
+import { writeToStderr } from "../../platform/mod.ts";
 
 /** Flag of install and uninstall: an alternative root folder. */
-export const ROOT_FLAG = option("root", text(), "Root folder to use instead of /, for example of a mounted image.");
+const ROOT_FLAG = option("root", text(), "Root folder to use instead of /, for example of a mounted image.");
 
 /** Flags whose value is a path. */
 const PATH_FLAGS = ["kubeconfig", "api-client-tls-ca", "api-client-tls-crt", "api-client-tls-key"];
@@ -100,12 +101,12 @@ async function upgradeText(before: InstallationRecord | undefined, steps: readon
 }
 
 /** Returns the root folder without a trailing slash; empty for /. */
-export function rootOf({ flags }: Pick<Invocation, "flags">): string {
+function rootOf({ flags }: Pick<Invocation, "flags">): string {
   return (flags.get(ROOT_FLAG.name) as string | undefined ?? "").replace(/\/+$/, "");
 }
 
 /** Throws if installing to / without being root. */
-export function requireRoot(root: string, dryRun: boolean): void {
+function requireRoot(root: string, dryRun: boolean): void {
   if (root !== "" || dryRun || Deno.uid() === 0) return;
   throw new Error("cannot write to /usr/local, /etc and /var/lib: not root (run with sudo, or try --dry-run)");
 }
@@ -127,7 +128,7 @@ const WOULD_DO: Readonly<Record<Step["decision"], string>> = {
 };
 
 /** Formats one line per file. */
-export function stepsText(steps: readonly Step[], root: string, dryRun: boolean): string {
+function stepsText(steps: readonly Step[], root: string, dryRun: boolean): string {
   const words = dryRun ? WOULD_DO : DONE;
   const width = Math.max(...Object.values(words).map((word) => word.length));
   return steps.map(({ path, decision, backup }) => {
@@ -173,4 +174,93 @@ async function helpersOf(commands: readonly CommandSpec[]): Promise<Readonly<Rec
     "/usr/local/share/zsh/site-functions/_sluice": completionScript("zsh", commands),
     "/usr/local/share/fish/vendor_completions.d/sluice.fish": completionScript("fish", commands),
   };
+}
+
+/** `sluice uninstall`. */
+export const uninstallCommand: Command = {
+  name: "uninstall",
+  summary: "Remove installed files, except those edited since; with --cleanup, the rules too.",
+  arguments: [],
+  flags: [
+    ROOT_FLAG,
+    DRY_RUN_FLAG,
+    option("now", boolean(), "Also stop and disable the service."),
+    option("all", boolean(), "Also remove edited files."),
+  ],
+  withoutSource: true,
+  installed: { part: "socket", unless: ["root"] },
+  examples: [
+    {
+      line: "sluice uninstall --now --cleanup",
+      does: "remove the service, its files and its rules; nothing serves the cluster's services then",
+    },
+    { line: "sluice uninstall --dry-run", does: "show which files would be removed and which kept" },
+  ],
+  startsPrograms: true,
+  async start(invocation) {
+    const { flags, print, configuration } = invocation;
+    const root = rootOf(invocation);
+    const dryRun = flags.get("dry-run") === true;
+    requireRoot(root, dryRun);
+    const actsHere = root === "" && !dryRun;
+    if (actsHere && flags.get("now") === true) await stopService(invocation);
+    if (actsHere && await isRunning(invocation)) {
+      const { serviceHere } = await import("./service.ts");
+      const how = serviceHere(invocation) === undefined || flags.get("now") === true
+        ? "stop it first: it does not run as a service of systemd or OpenRC"
+        : "sluice uninstall --now stops its service first";
+      throw new Error(`the proxy is still running (${how})`);
+    }
+    const { leftBehind, uninstall } = await import("../installation/mod.ts");
+    const steps = await uninstall({ root, dryRun, all: flags.get("all") === true });
+    print(stepsText(steps, root, dryRun));
+    if (steps.some(({ decision }) => decision === "keep")) {
+      print("Edited files are kept; --all removes them too.\n");
+    }
+    const left = dryRun ? [] : leftBehind(root);
+    if (left.length > 0) print(`Remaining files: ${left.join(", ")}\n`);
+    if (!actsHere) return 0;
+    if (!configuration.cleanup) {
+      print(
+        "The rules stay in the kernel and keep serving the last known state. kube-proxy takes them over, but for the tables of " +
+          "nftables mode: sluice --cleanup --only-own removes those, and sluice --cleanup everything.\n",
+      );
+      return 0;
+    }
+    const status = await removeRules(invocation);
+    if (status === 0) {
+      print("Rules removed. Nothing serves the cluster's services on this node until another proxy starts.\n");
+    }
+    return status;
+  },
+};
+
+async function isRunning({ configuration: { controlSocket }, clock, signal }: Invocation): Promise<boolean> {
+  if (controlSocket === undefined) return false;
+  const { connectToProxy, NoProxyError } = await import("../../answers/control/mod.ts");
+  try {
+    await connectToProxy(controlSocket, { clock, signal });
+    return true;
+  } catch (error) {
+    return !(error instanceof NoProxyError);
+  }
+}
+
+/** Stops and disables the service; without a service manager there is nothing to disable. */
+async function stopService(invocation: Invocation): Promise<void> {
+  const { serviceHere } = await import("./service.ts");
+  await serviceHere(invocation)?.stop();
+}
+
+async function removeRules({ configuration, logger, logging, clock, signal }: Invocation): Promise<number> {
+  const { runProxy } = await import("../../node/mod.ts");
+  const { startFamilyWorkers } = await import("../../workers/mod.ts");
+  return await runProxy({
+    configuration,
+    logger,
+    logging,
+    clock,
+    signal,
+    startFamily: startFamilyWorkers((reason) => logger.error(reason)),
+  });
 }

@@ -1,18 +1,20 @@
 /** The second half of `sluice install`: checks the node, starts the service and waits until it works. */
+import type { StateWords } from "../../answers/control/mod.ts";
+import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { type Finding, findingsText, problemFinding, worstOf } from "../../core/problems/mod.ts";
-import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
-import { CONFIGURATION, PROGRAM, type Wanted } from "../installation/mod.ts";
 import { durationText, errorText, plural, sleep } from "../../platform/mod.ts";
-import { awaitOrder } from "./await_order.ts";
+import { CONFIGURATION, PROGRAM, type Wanted } from "../installation/mod.ts";
 import { findingsOf } from "./check.ts";
 import type { Invocation } from "./command.ts";
 import { runCommand } from "./run.ts";
-import { createProgress, waitingFor } from "./progress.ts";
 import { type Service, serviceHere, type ServiceState } from "./service.ts";
+import { awaitOrder, type Report } from "./status.ts";
 
 /** The maximum wait until everything is in effect, in milliseconds. */
 const START_MS = 30_000;
+/** The interval of checks whether the start is complete, in milliseconds. */
+const POLL_MS = 100;
 /** The wait for a proxy without a control socket, in milliseconds: long enough to see it exit. */
 const BLIND_MS = 5_000;
 /** The number of restarts after which a service counts as failed. */
@@ -98,7 +100,7 @@ async function startAndWait(invocation: Invocation, service: Service, line: Comm
  * is missing.
  */
 async function awaitService(invocation: Invocation, service: Service, socket: string): Promise<string | undefined> {
-  const { clock, print } = invocation;
+  const { clock, print, signal } = invocation;
   const progress = createProgress(invocation);
   const startMs = clock.monotonic();
   const restartsSince = await countRestarts(service);
@@ -109,7 +111,7 @@ async function awaitService(invocation: Invocation, service: Service, socket: st
       const state = await service.state();
       const restarts = restartsSince(state);
       if (restarts >= MAX_RESTARTS) crash = `it has exited ${restarts} times`;
-      const isUp = state.isActive && restarts === 0;
+      const isUp = (state.isActive || state.isStarting) && restarts === 0;
       progress.show(
         isUp ? await waitingFor(found) : `the service exits: ${state.words}, ${plural(restarts, "restart")}`,
       );
@@ -122,9 +124,11 @@ async function awaitService(invocation: Invocation, service: Service, socket: st
   if (typeof report === "string" || !isInOrder(report.status)) {
     return `after ${durationText(clock.monotonic() - startMs)}, ${await waitingFor(report)}`;
   }
-  const { statusLines } = await import("../text/mod.ts");
-  const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
-  print(`${statusLines(report.status, report.broken, layout).join("\n")}\n\n`);
+  for (; !(await service.state()).isActive; await sleep(clock, POLL_MS, signal)) {
+    if (clock.monotonic() - startMs > START_MS) return "the rules are in effect, but systemd was not notified";
+  }
+  const { layoutOfOutput, statusLines } = await import("../text/mod.ts");
+  print(`${statusLines(report.status, report.broken, layoutOfOutput()).join("\n")}\n\n`);
   return undefined;
 }
 
@@ -138,9 +142,54 @@ async function awaitBlindly({ clock, signal }: Invocation, service: Service): Pr
   const restartsSince = await countRestarts(service);
   await sleep(clock, BLIND_MS, signal);
   const state = await service.state();
-  return state.isActive && restartsSince(state) === 0 ? undefined : state.words;
+  return (state.isActive || state.isStarting) && restartsSince(state) === 0 ? undefined : state.words;
 }
 
 function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The progress of a wait. */
+interface Progress {
+  /** Shows the thing waited for: on a terminal in one line, with the time so far; elsewhere a line for each change. */
+  show(text: string): void;
+  /** Removes the line from a terminal. */
+  end(): void;
+}
+
+/** Creates the progress of a wait that starts now. */
+export function createProgress(
+  { clock, print }: Pick<Invocation, "clock" | "print">,
+  isTerminal = Deno.stdout.isTerminal(),
+): Progress {
+  const startMs = clock.monotonic();
+  let shown = "";
+  return {
+    show(text) {
+      const seconds = Math.floor((clock.monotonic() - startMs) / 1000);
+      const line = isTerminal ? `${seconds} s  ${text}` : text;
+      if (line === shown) return;
+      shown = line;
+      print(isTerminal ? `\r\x1b[K${line}` : `waiting: ${line}\n`);
+    },
+    end() {
+      if (isTerminal && shown !== "") print("\r\x1b[K");
+    },
+  };
+}
+
+/** The first thing that is not in effect; `found` is a report, or why no proxy answered. */
+export async function waitingFor(found: Report | string): Promise<string> {
+  if (typeof found === "string") return found;
+  const { stateOfFamily, stateOfLink, stateOfProxy } = await import("../../answers/control/mod.ts");
+  const { status } = found;
+  const link = status.link?.state === "connected" ? undefined : stateOfLink(status);
+  if (link !== undefined) return sentence({ ...link, words: `API server or relay: ${link.words}` });
+  const state = stateOfProxy(status);
+  const family = status.families.find(({ family }) => state.words.startsWith(`${family}: `));
+  return sentence({ ...state, reason: family === undefined ? state.reason : stateOfFamily(family, status).reason });
+}
+
+function sentence({ words, reason }: Pick<StateWords, "words" | "reason">): string {
+  return reason === undefined ? words : `${words} (${reason})`;
 }

@@ -1,11 +1,17 @@
 import { duration, option, text } from "../../config/mod.ts";
-import type { Token } from "../../sources/identity/mod.ts";
+import type { IdentityObject, Token } from "../../sources/identity/mod.ts";
+import type { ApiClient } from "../../sources/kubernetes/mod.ts";
 import { errorText, isLoopback, writeToStderr } from "../../platform/mod.ts";
 import { type Command, type Invocation, usageError } from "./command.ts";
 import { DRY_RUN_FLAG } from "./install.ts";
 
 const OUTPUT = option("output", text("sluice.kubeconfig"), "File to write, or - for standard output.", "o");
 const NAMESPACE = option("namespace", text("kube-system"), "Namespace of the service account.");
+const MEMBERS = option(
+  "site-members",
+  text(),
+  "With --site: the names of the nodes that may lead and follow, separated by commas; those of an earlier call by default.",
+);
 const DURATION = option(
   "token-duration",
   duration(),
@@ -15,13 +21,15 @@ const DURATION = option(
 const SHORTEST_MS = 600_000;
 /** RFC 1123 label, as the API server requires of a namespace. */
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** RFC 1123 subdomain, as the API server requires of a Node's name. */
+const NODE_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** `sluice kubeconfig`: the nodes' kubeconfig from an administrator's. */
 export const kubeconfigCommand: Command = {
   name: "kubeconfig",
   summary: "Create a service account with Sluice's permissions, and write a kubeconfig for the nodes.",
   arguments: [],
-  flags: [OUTPUT, NAMESPACE, DURATION, DRY_RUN_FLAG],
+  flags: [OUTPUT, NAMESPACE, MEMBERS, DURATION, DRY_RUN_FLAG],
   withoutSource: true,
   examples: [
     {
@@ -33,8 +41,8 @@ export const kubeconfigCommand: Command = {
       does: "a file for /etc/sluice/kubeconfig on every node",
     },
     {
-      line: "sluice kubeconfig --kubeconfig admin.conf --site store-12",
-      does: "with the permissions of the nodes of a site, whatever its name",
+      line: "sluice kubeconfig --kubeconfig admin.conf --site store-12 --site-members node-a,node-b,node-c",
+      does: "with the permissions and the members of a site",
     },
     {
       line: "sluice kubeconfig --kubeconfig /etc/rancher/k3s/k3s.yaml --master https://192.0.2.1:6443",
@@ -72,15 +80,15 @@ async function createIdentity(
   const path = flags.get(OUTPUT.name) as string | undefined ?? "sluice.kubeconfig";
   await refuseForeignFile(path);
   const server = await readApiServer(kubeconfig, master);
-  const objects = [
+  const ofNodes = [
     ...await identity.identityObjects(shippedText("rbac.yaml"), namespace, nodeCondition),
-    ...(site.name === "" ? [] : await identity.siteObjects(shippedText("sites.yaml"), namespace, site.leaseNamespace)),
     ...(durationMs === undefined ? [identity.tokenSecret(namespace)] : []),
   ];
   // Steps go to standard error if the kubeconfig goes to standard output.
   const say = path === "-" ? writeToStderr : invocation.print;
   const api = await connectToApi({ ...invocation, kubeconfig, master });
   try {
+    const objects = [...ofNodes, ...site.name === "" ? [] : await objectsOfSite(invocation, api, namespace)];
     const checked = await identity.applyObjects(api, objects, { dryRun: true, signal });
     if (flags.get(DRY_RUN_FLAG.name) === true) {
       for (const { object, verb } of checked) {
@@ -116,6 +124,28 @@ async function createIdentity(
     "\nNext: copy it to each node as /etc/sluice/kubeconfig, mode 600, then on the node:\n" +
       "  sluice install --kubeconfig /etc/sluice/kubeconfig --cluster-cidr POD-CIDR --now\n",
   );
+}
+
+/** Returns the objects of a site. Throws an Error if neither this call nor an earlier one has named its members. */
+async function objectsOfSite(
+  { configuration: { site }, flags, signal }: Invocation,
+  api: ApiClient,
+  namespace: string,
+): Promise<readonly IdentityObject[]> {
+  const { siteObjects } = await import("../../sources/identity/mod.ts");
+  const { readMembers, readSiteMembers } = await import("../../sources/site/mod.ts");
+  const given = flags.get(MEMBERS.name) as string | undefined;
+  const members = given === undefined
+    ? await readSiteMembers(api, site.leaseNamespace, site.name, signal)
+    : readMembers(given);
+  if (members.length === 0) {
+    throw new Error(`site ${site.name} has no members: name its nodes with --site-members NODE,NODE`);
+  }
+  const wrong = members.find((name) => !NODE_NAME.test(name));
+  if (wrong !== undefined) throw new Error(`--site-members: ${JSON.stringify(wrong)} is not the name of a Node`);
+  const { shippedText } = await import("../../platform/mod.ts");
+  const identity = { name: site.name, leaseNamespace: site.leaseNamespace, members };
+  return await siteObjects(shippedText("sites.yaml"), namespace, identity);
 }
 
 function lifetime({ expires }: Token, namespace: string): string {

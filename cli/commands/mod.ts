@@ -1,9 +1,51 @@
 /**
- * The commands, one file each.
+ * The commands: one file for each, or for those that share most of their code. A command loads what it needs when it starts.
+ *
+ *   command.ts         what a command is, and helpers that commands share
+ *   privileges.ts      permissions that a command drops, and workers that keep them
+ *   cluster_store.ts   the cluster's state, for the commands that pass it on
+ *   service.ts         the installed service, for install, uninstall and status
  *
  * In: arguments. Out: text and an exit status. May touch: anything its command needs; main.ts drops the other permissions.
  */
-export { COMMANDS } from "./commands.ts";
-export { createProcessLogger } from "./logging.ts";
-export { argumentsUnder, programNames } from "./plugin.ts";
+import { createCompletionCommand, createManCommand, versionCommand } from "./about.ts";
+import { checkCommand } from "./check.ts";
+import { clusterCommand } from "./cluster.ts";
+import type { Command } from "./command.ts";
+import { eventsCommand } from "./events.ts";
+import { explainCommand } from "./explain.ts";
+import { exportCommand, watchCommand } from "./watch.ts";
+import { flowsCommand } from "./flows.ts";
+import { getCommand } from "./get.ts";
+import { createInstallCommand, uninstallCommand } from "./install.ts";
+import { kubeconfigCommand } from "./kubeconfig.ts";
+import { diffCommand, renderCommand } from "./rules.ts";
+import { runCommand } from "./run.ts";
+import { serveCommand } from "./serve.ts";
+import { statusCommand, topCommand } from "./status.ts";
+export { argumentsUnder, createProcessLogger, programNames } from "./command.ts";
 export { credentialPlugin, dropRunPermission, startCredentialPlugin } from "./privileges.ts";
+
+/** All commands, in the order of the help. */
+export const COMMANDS: readonly Command[] = [
+  runCommand,
+  checkCommand,
+  createInstallCommand(() => COMMANDS),
+  uninstallCommand,
+  kubeconfigCommand,
+  statusCommand,
+  topCommand,
+  eventsCommand,
+  flowsCommand,
+  explainCommand,
+  getCommand,
+  renderCommand,
+  diffCommand,
+  clusterCommand,
+  serveCommand,
+  exportCommand,
+  watchCommand,
+  versionCommand,
+  createCompletionCommand(() => COMMANDS),
+  createManCommand(() => COMMANDS),
+];

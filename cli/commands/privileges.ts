@@ -23,7 +23,7 @@ export async function startCredentialPlugin(
   return startPluginWorker({ program: command, args, env: { ...inheritedEnvironment(), ...env } }, onLost);
 }
 
-/** Starts the worker that runs the program of `--exec`; its environment is that of this process. */
+/** Starts the worker that runs the program of `--exec` in the environment of this process. */
 export async function startHook(
   program: string,
   args: readonly string[],
@@ -38,11 +38,12 @@ export function inheritedEnvironment(): Record<string, string> {
   return Object.fromEntries(Object.entries(Deno.env.toObject()).filter(([name]) => !/^(LD|DYLD)_/i.test(name)));
 }
 
-/** Copies the variables that locate the API server in a pod, for use after the env permission is dropped. */
-export function inClusterEnvironment(): (name: string) => string | undefined {
-  const copy = new Map(
-    ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"].map((name) => [name, Deno.env.get(name)]),
-  );
+/** The variables that locate the API server in a pod, and those that systemd sets for `Type=notify`. */
+const KEPT_VARIABLES = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "NOTIFY_SOCKET", "WATCHDOG_USEC"];
+
+/** Copies the variables that a run reads after the env permission is dropped. */
+export function keptEnvironment(): (name: string) => string | undefined {
+  const copy = new Map(KEPT_VARIABLES.map((name) => [name, Deno.env.get(name)]));
   return (name) => copy.get(name);
 }
 
@@ -67,7 +68,7 @@ export function dropEnvPermission(plugin: CredentialPlugin | undefined): void {
 }
 
 /** State of the permissions that a run drops; `prompt` and `denied` both mean dropped. */
-export interface DroppedPermissions {
+interface DroppedPermissions {
   readonly run: Deno.PermissionState;
   readonly write: Deno.PermissionState;
   readonly env: Deno.PermissionState;

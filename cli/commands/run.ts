@@ -1,12 +1,30 @@
-import { type Configuration, ipvsDeprecation, RUN, usesAnyRelay } from "../../config/mod.ts";
+import type { ControlAnswers } from "../../answers/control/mod.ts";
+import {
+  applicable,
+  boolean,
+  type Configuration,
+  CONFIGURATION_SCOPE,
+  followConfiguration,
+  ignoredIn,
+  ipvsDeprecation,
+  isServer,
+  option,
+  RUN,
+  usesAnyRelay,
+} from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
-import { type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
-import type { Command, Invocation } from "./command.ts";
-import { openControlSocket, serveAnswers } from "./control_socket.ts";
-import { dropEnvPermission, droppedPermissions, dropRunPermission, inClusterEnvironment } from "./privileges.ts";
-import { runWithReloads } from "./reload.ts";
-import { openKeptState } from "./kept_state.ts";
-import { openTelemetry } from "./telemetry.ts";
+import type { PodWatch } from "../../cri/mod.ts";
+import { abortedBy, type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
+import type { ProxyOptions } from "../../node/mod.ts";
+import type { KeptState } from "../../sources/mod.ts";
+import { type Command, createProcessLogger, type Invocation, openTelemetry, usageError } from "./command.ts";
+import { dropEnvPermission, droppedPermissions, dropRunPermission, keptEnvironment } from "./privileges.ts";
+
+const ONLY_OWN = option(
+  "only-own",
+  boolean(),
+  "With --cleanup: delete only what no other proxy uses, and only once another proxy serves the same services.",
+);
 
 /** `sluice run`: the proxy. */
 export const runCommand: Command = {
@@ -14,7 +32,7 @@ export const runCommand: Command = {
   name: RUN,
   summary: "Run the proxy on this node (the default command).",
   arguments: [],
-  flags: [],
+  flags: [ONLY_OWN],
   examples: [
     {
       line: "sluice --config /etc/sluice/config.yaml",
@@ -23,15 +41,19 @@ export const runCommand: Command = {
     { line: "sluice --kubeconfig /etc/sluice/kubeconfig --proxy-mode nftables", does: "with flags" },
     { line: "sluice --source file:services.yaml", does: "services from manifests, without an API server" },
     { line: "sluice --cleanup", does: "remove all rules of Sluice and kube-proxy, then exit" },
+    { line: "sluice --cleanup --only-own", does: "after the return to another proxy: remove what only Sluice has" },
   ],
   startsPrograms: true,
   async start(invocation) {
-    const { configuration, flags, logger, clock, plugin, runProgram, lost, signal } = invocation;
+    const { configuration, flags, warnings, logger, clock, plugin, runProgram, lost, signal } = invocation;
+    if (flags.has(ONLY_OWN.name)) return await removeOwn(invocation);
+    const file = flags.get("config") as string | undefined;
     if (configuration.modeDescription.settings.isDeprecated && !configuration.cleanup) {
-      logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
+      logger.warn(ipvsDeprecation(file));
     }
     const processProblems = createProcessProblems();
     const { report } = processProblems;
+    report(CONFIGURATION_SCOPE, ignoredIn(file, warnings), { isLogged: true });
     const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, report);
     const isServing = !configuration.cleanup && !configuration.initOnly;
     if (isServing) await checkOtherProxies(configuration, clock, logger);
@@ -44,13 +66,13 @@ export const runCommand: Command = {
     const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
     if (isServing) await setOomScore(invocation);
     dropRunPermission();
-    const env = inClusterEnvironment();
+    const env = keptEnvironment();
     const { nodeName } = configuration;
     const ofNode = { "service.name": "sluice", "service.instance.id": nodeName, "k8s.node.name": nodeName };
     const telemetry = isServing ? await openTelemetry(["metrics", "traces"], ofNode, invocation, report) : undefined;
     dropEnvPermission(plugin);
     logger.debug("dropped permissions of the main isolate", { ...droppedPermissions() });
-    const { runProxy } = await import("../../proxy/mod.ts");
+    const { runProxy } = await import("../../node/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
     const withRelays = relaysOnDemand(startFamily);
     const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, kept, processProblems, telemetry };
@@ -65,6 +87,23 @@ export const runCommand: Command = {
     }
   },
 };
+
+/** `--cleanup --only-own`: deletes the rules that no other proxy takes over. */
+async function removeOwn({ configuration, clock, signal, print }: Invocation): Promise<number> {
+  if (!configuration.cleanup) return usageError("--only-own needs --cleanup");
+  const { findNeighbours } = await import("../../observe/mod.ts");
+  const running = (await findNeighbours(configuration, clock)).find(({ kind }) => kind === "Sluice");
+  if (running) throw new Error(`sluice is still running: it answers on ${running.answersOn} (stop it first)`);
+  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
+  const { removeOwnRules } = await import("../../backends/mod.ts");
+  const deleted = await removeOwnRules(createProcessRunner({ clock, path: searchPath(), signal }));
+  print(
+    deleted.length > 0
+      ? `deleted ${deleted.join(" and ")}\n`
+      : "nothing to delete: only nftables mode has tables of its own; other rules have kube-proxy's names, and the next proxy takes them over\n",
+  );
+  return 0;
+}
 
 /**
  * Looks for other proxies on the ports that this one serves: two proxies overwrite each other's rules. kube-proxy is only
@@ -89,7 +128,7 @@ async function checkOtherProxies(configuration: Configuration, clock: Clock, log
 
 /**
  * Raises this process's limit of open files and returns it; undefined if that fails, in which case the proxy assumes
- * Linux's default (proxy/file_shares.ts). Must run before the run permission is dropped.
+ * Linux's default (node/proxy_options.ts). Must run before the run permission is dropped.
  */
 async function raiseFileLimit(
   { configuration: { nodeName, modeDescription }, clock, signal, logger }: Invocation,
@@ -117,4 +156,138 @@ async function setOomScore({ configuration, clock, logger }: Invocation): Promis
 
 function usesUnixSocket({ source }: Configuration): boolean {
   return source.kind === "grpc" && source.addresses.some(({ kind }) => kind === "unix");
+}
+
+/**
+ * Opens the control socket; must run before the write permission is dropped. The proxy works without one unless
+ * `isRequired` (its flag was given). By default only root's proxy has one.
+ * @throws {AnotherSluiceError} if the Sluice listening there serves the same network
+ */
+async function openControlSocket(
+  configuration: Configuration,
+  isRequired: boolean,
+  clock: Clock,
+  onProblems: ReportProblems,
+): Promise<Deno.Listener | undefined> {
+  const { controlSocket: path, cleanup, initOnly } = configuration;
+  if (path === undefined || cleanup || initOnly || !isRequired && Deno.uid() !== 0) return undefined;
+  const { listenOnControlSocket, refuseAnother, SocketInUseError, thisProcess } = await import(
+    "../../answers/control/mod.ts"
+  );
+  // Reads the network namespace, which may be inaccessible once the write permission is dropped.
+  thisProcess();
+  try {
+    return await listenOnControlSocket(path);
+  } catch (error) {
+    if (error instanceof SocketInUseError) {
+      const { portsAreFree } = await import("../../observe/mod.ts");
+      await refuseAnother(path, clock, { self: thisProcess(), portsAreFree: () => portsAreFree(configuration) });
+    }
+    if (isRequired) throw error;
+    onProblems("control socket", [{ code: "control-socket-closed", subject: path, detail: errorText(error) }]);
+    return undefined;
+  }
+}
+
+/**
+ * Serves the running proxy's answers on the control socket. Returns a function that sets them; earlier requests wait for
+ * its first call.
+ */
+async function serveAnswers(
+  listener: Deno.Listener | undefined,
+  { clock, logger, signal }: Pick<Invocation, "clock" | "logger" | "signal">,
+): Promise<(answers: () => Promise<ControlAnswers>) => void> {
+  if (listener === undefined) return () => {};
+  const first = Promise.withResolvers<void>();
+  let current: () => Promise<ControlAnswers>;
+  const answers = async () => {
+    await first.promise;
+    return await current();
+  };
+  const { serveControlSocket } = await import("../../answers/control/mod.ts");
+  serveControlSocket({ listener, answers, clock, logger, signal });
+  return (answers) => {
+    current = answers;
+    first.resolve();
+  };
+}
+
+/**
+ * Opens the file with the cached state, and starts to look for rules in the kernel and for pods in the container runtime; must
+ * run before the permissions to write files and to start programs are dropped. The proxy works without the file; a failure is
+ * reported as a problem.
+ */
+export async function openKeptState(
+  { stateDirectory, runtimeSocket, source, site, cleanup, initOnly }: Configuration,
+  { clock, logger }: Pick<Invocation, "clock" | "logger">,
+  onProblems: ReportProblems,
+): Promise<KeptState | undefined> {
+  if (runtimeSocket !== undefined && stateDirectory === undefined) {
+    logger.warn("--container-runtime-endpoint has no effect without --state-directory");
+  }
+  if (stateDirectory === undefined || !isServer(source) || cleanup || initOnly) return undefined;
+  const { openStateDirectory, UntrustedStateError } = await import("../../sources/kept/mod.ts");
+  const { isKernelEmpty, MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");
+  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
+  try {
+    const file = openStateDirectory(stateDirectory);
+    const siteFile = site.name === "" ? undefined : openStateDirectory(stateDirectory, "site");
+    const runner = createProcessRunner({ clock, path: searchPath() });
+    const pods = runtimeSocket === undefined ? undefined : await watchPods(runtimeSocket, onProblems);
+    return { file, siteFile, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
+  } catch (error) {
+    const code = error instanceof UntrustedStateError ? "state-untrusted" : "state-not-kept";
+    onProblems("state directory", [{ code, subject: stateDirectory, detail: errorText(error) }]);
+    return undefined;
+  }
+}
+
+/** Starts to watch the pods of the container runtime; undefined, and a problem, if that is impossible. */
+async function watchPods(socket: string, onProblems: ReportProblems): Promise<PodWatch | undefined> {
+  const { startRuntimeWatch } = await import("../../workers/mod.ts");
+  try {
+    return startRuntimeWatch(socket);
+  } catch (error) {
+    onProblems("container runtime", [{ code: "runtime-unreachable", subject: socket, detail: errorText(error) }]);
+    return undefined;
+  }
+}
+
+/** Options of a run that depend on the configuration file. */
+type ReloadableOptions = Pick<ProxyOptions, "configuration" | "logger" | "logging" | "replaced">;
+
+/**
+ * Runs the proxy, and restarts it in place after each valid change of its configuration file (kube-proxy exits instead).
+ * Rules and connections stay in between. `onProblems` receives an invalid file. Resolves with the exit status of the last run.
+ */
+async function runWithReloads(
+  { configuration, flags, logger, logging, clock, signal, reread }: Invocation,
+  onProblems: ReportProblems,
+  run: (reloadable: ReloadableOptions) => Promise<number>,
+): Promise<number> {
+  const path = flags.get("config") as string | undefined;
+  if (!path || configuration.cleanup || configuration.initOnly) return await run({ configuration, logger, logging });
+  const ended = new AbortController();
+  const following = abortedBy(signal, ended.signal).signal;
+  const follower = followConfiguration({ path, read: reread, clock, logger, onProblems, signal: following });
+  try {
+    for (let current = { configuration, logger, logging };;) {
+      const replaced = new AbortController();
+      const next = follower.next(current.configuration).then((changed) => {
+        if (changed) replaced.abort(new Error("the configuration file changed"));
+        return changed;
+      });
+      const status = await run({ ...current, replaced: replaced.signal });
+      if (!replaced.signal.aborted || signal.aborted) return status;
+      const changed = (await next)!;
+      const { configuration, needRestart } = applicable(current.configuration, changed);
+      current = { configuration, ...createProcessLogger(configuration) };
+      current.logger.info("configuration file changed, applying it", { file: path });
+      if (needRestart.length > 0) {
+        current.logger.warn("changed settings take effect after a restart", { settings: needRestart.join(", ") });
+      }
+    }
+  } finally {
+    ended.abort();
+  }
 }

@@ -6,7 +6,10 @@ import type { Invocation } from "./command.ts";
 
 /** The state of the service. */
 export interface ServiceState {
+  /** Whether its start is complete: under systemd, the rules are in effect. */
   readonly isActive: boolean;
+  /** Whether the process runs and its start is not complete. */
+  readonly isStarting: boolean;
   /** The number of automatic restarts since the last start; 0 if the service manager does not count them. */
   readonly restarts: number;
   /** The state in the service manager's words: `activating (auto-restart), exit status 1`. */
@@ -15,7 +18,7 @@ export interface ServiceState {
 
 /** The service under one service manager. */
 export interface Service {
-  /** Starts or restarts it, and enables it at boot. Throws with the service manager's message if that fails. */
+  /** Starts or restarts it without waiting for the rules, and enables it at boot. Throws with the service manager's message if that fails. */
   start(): Promise<void>;
   /** Stops and disables it, if it is installed. */
   stop(): Promise<void>;
@@ -52,7 +55,10 @@ function systemdService(run: Run): Service {
     async start() {
       await run("systemctl", "daemon-reload");
       await run("systemctl", "enable", "sluice");
-      await run("systemctl", "restart", "sluice");
+      // Stop first: otherwise, the caller would read the answers of the old process.
+      await run("systemctl", "stop", "sluice");
+      // systemd would wait until the rules are in effect; the caller does, and shows its progress.
+      await run("systemctl", "start", "--no-block", "sluice");
     },
     async stop() {
       if ((await show()).get("LoadState") === "loaded") await run("systemctl", "disable", "--now", "sluice");
@@ -64,6 +70,7 @@ function systemdService(run: Run): Service {
       const exit = status === "0" ? "" : `, exit status ${status}`;
       return {
         isActive: active === "active",
+        isStarting: sub === "start",
         restarts: Number(values.get("NRestarts") ?? 0),
         words: `${active} (${sub})${exit}`,
       };
@@ -90,7 +97,12 @@ function openrcService(run: Run, exitOfStatus: () => Promise<number>): Service {
     },
     async state() {
       const exit = await exitOfStatus();
-      return { isActive: exit === 0, restarts: 0, words: exit === 0 ? "started" : `not started (status ${exit})` };
+      return {
+        isActive: exit === 0,
+        isStarting: false,
+        restarts: 0,
+        words: exit === 0 ? "started" : `not started (status ${exit})`,
+      };
     },
     async log() {
       const lines = (await Deno.readTextFile(OPENRC_LOG)).trimEnd().split("\n");

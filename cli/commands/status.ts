@@ -1,8 +1,19 @@
-import { duration, option } from "../../config/mod.ts";
-import { writeToStderr } from "../../platform/mod.ts";
-import { awaitOrder } from "./await_order.ts";
-import { type Command, jsonText, usageError } from "./command.ts";
-import { outputFlags, outputOf } from "./output.ts";
+/** `sluice status` and `sluice top`: the state of the running proxy, once and live. */
+import type { Asker, ControlAnswers, ProxyStatus } from "../../answers/control/mod.ts";
+import type { ServicePage } from "../../answers/mod.ts";
+import {
+  askerOf,
+  type Command,
+  type Invocation,
+  jsonText,
+  outputFlags,
+  outputOf,
+  TIMEOUT_FLAG,
+  usageError,
+} from "./command.ts";
+import type { TopContent, TopView } from "../text/mod.ts";
+import { boolean, duration, option } from "../../config/mod.ts";
+import { abortedBy, errorText, printable, sleep, writeToStderr } from "../../platform/mod.ts";
 
 const OUTPUT = outputFlags(["text", "json"]);
 const WAIT = option("wait", duration(), "Wait up to this time until everything is in effect: 60s.");
@@ -14,11 +25,15 @@ export const statusCommand: Command = {
   name: "status",
   summary: "Show on one screen whether the running proxy has everything in effect.",
   arguments: [],
-  flags: [WAIT, ...OUTPUT.flags],
+  flags: [WAIT, TIMEOUT_FLAG, ...OUTPUT.flags],
   withoutSource: true,
   installed: { part: "socket" },
+  startsPrograms: true,
   examples: [
-    { line: "sluice status", does: "exit status 0: all in effect; 1: something is broken; 3: no proxy runs" },
+    {
+      line: "sluice status",
+      does: "exit status 0: all in effect; 1: something is broken; 3: no proxy runs or answers",
+    },
     { line: "sluice status --wait 60s", does: "in a script, after a start or an upgrade" },
     { line: "sluice status -o json", does: "every figure, for a program" },
   ],
@@ -28,19 +43,201 @@ export const statusCommand: Command = {
       return usageError("status needs a running proxy: set --control-socket to its socket");
     }
     const waitMs = flags.get(WAIT.name) as number | undefined ?? 0;
-    const report = await awaitOrder(invocation, controlSocket, { waitMs });
+    const report = await awaitOrder(askerOf(invocation), controlSocket, { waitMs });
     if (typeof report === "string") {
-      writeToStderr(`sluice: ${report}\n`);
+      writeToStderr(`sluice: ${report}\n${await whyNotRunning(invocation)}`);
       return NOT_RUNNING;
     }
     const { summaryOf } = await import("../../answers/control/mod.ts");
     const summary = summaryOf(report.status);
     if (outputOf(invocation, OUTPUT) === "json") print(jsonText({ summary, ...report }));
     else {
-      const { statusLines } = await import("../text/mod.ts");
-      const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
-      print(statusLines(report.status, report.broken, layout).map((line) => `${line}\n`).join(""));
+      const { layoutOfOutput, statusLines } = await import("../text/mod.ts");
+      print(statusLines(report.status, report.broken, layoutOfOutput()).map((line) => `${line}\n`).join(""));
     }
     return summary.inOrder ? 0 : 1;
   },
 };
+
+/** The reason why no proxy answers, from the service manager and the end of the service's log; empty if there is no service. */
+async function whyNotRunning(invocation: Invocation): Promise<string> {
+  const { serviceHere } = await import("./service.ts");
+  const service = serviceHere(invocation);
+  if (service === undefined) return "";
+  try {
+    const { words, restarts } = await service.state();
+    return stoppedText(words, restarts, await service.log(), service.manual.log);
+  } catch {
+    // No service of this name is installed, or its manager does not answer.
+    return "";
+  }
+}
+
+/** Says how a service is, how often it was restarted, the last line of its log, and where to read more of it. */
+export function stoppedText(words: string, restarts: number, log: string, command: string): string {
+  const last = log.trimEnd().split("\n").at(-1)!;
+  const restarted = restarts > 0 ? `, restarted ${restarts} times` : "";
+  return `sluice: the service is ${words}${restarted}${last === "" ? "" : `; last: ${printable(last)}`}\n` +
+    `sluice: ${command} shows more; \`sluice check\` looks for the cause\n`;
+}
+
+/** The interval of attempts, in milliseconds. */
+const RETRY_MS = 250;
+/** The number of broken services in a report: on one screen, and of `top --once`. */
+const MOST_BROKEN = 20;
+const MOST_BROKEN_ONCE = 50;
+
+/** The status and the first page of broken services; undefined if the proxy has not read the cluster yet. */
+export interface Report {
+  readonly status: ProxyStatus;
+  readonly broken: ServicePage | undefined;
+}
+
+/** Options of `awaitOrder`. */
+interface AwaitOptions {
+  /** The maximum wait, in milliseconds; 0 for one attempt. */
+  readonly waitMs: number;
+  /** Called after each attempt that found something missing; true ends the wait. */
+  readonly onAttempt?: (found: Report | string) => Promise<boolean>;
+}
+
+/** Returns the first report in which everything is in effect, or the last one; or why no proxy answered. */
+export async function awaitOrder(
+  asker: Asker,
+  path: string,
+  { waitMs, onAttempt }: AwaitOptions,
+): Promise<Report | string> {
+  const { connectToProxy, isInOrder, NoProxyError } = await import("../../answers/control/mod.ts");
+  const { clock, signal } = asker;
+  const endMs = clock.monotonic() + waitMs;
+  for (;;) {
+    let found: Report | string;
+    try {
+      found = await readReport(await connectToProxy(path, asker), MOST_BROKEN);
+      if (isInOrder(found.status)) return found;
+    } catch (error) {
+      if (!(error instanceof NoProxyError) && waitMs === 0) throw error;
+      found = errorText(error);
+    }
+    if (clock.monotonic() >= endMs || await onAttempt?.(found)) return found;
+    await sleep(clock, RETRY_MS, signal);
+  }
+}
+
+async function readReport(answers: ControlAnswers, pageSize: number): Promise<Report> {
+  const status = await answers.status();
+  // The proxy may not have read the cluster yet.
+  const broken = await answers.browse({ search: "", attention: true, page: 1, pageSize })
+    .catch(() => undefined);
+  return { status, broken };
+}
+
+const REFRESH_MS = 1000;
+
+/** `sluice top`: the status page in a terminal. */
+export const topCommand: Command = {
+  name: "top",
+  summary: "Show live status of the running proxy.",
+  arguments: [],
+  flags: [
+    option("once", boolean(), "Print the status once and exit; the default if the output is not a terminal."),
+    TIMEOUT_FLAG,
+  ],
+  withoutSource: true,
+  installed: { part: "socket" },
+  examples: [
+    { line: "sluice top", does: "live, until you press q" },
+    { line: "sluice top --once", does: "once, as plain lines" },
+  ],
+  async start(invocation) {
+    const { configuration: { controlSocket }, flags, print } = invocation;
+    if (controlSocket === undefined) return usageError("top needs a running proxy: set --control-socket to its socket");
+    const { connectToProxy } = await import("../../answers/control/mod.ts");
+    const { PLAIN, topLines } = await import("../text/mod.ts");
+    const { isInteractive } = await import("../../platform/mod.ts");
+    const proxy = await connectToProxy(controlSocket, askerOf(invocation));
+    if (flags.get("once") !== true && isInteractive()) {
+      await showLive(invocation, proxy);
+      return 0;
+    }
+    const { status, broken } = await readReport(proxy, MOST_BROKEN_ONCE);
+    print(topLines({ status, services: broken, trouble: undefined }, PLAIN).map((line) => `${line}\n`).join(""));
+    return 0;
+  },
+};
+
+/** Shows the report, and follows the keys, until it is quit. */
+async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnswers): Promise<void> {
+  const { afterKey, FIRST_VIEW, roomForServices, topScreen } = await import("../text/mod.ts");
+  const { openScreen } = await import("../../platform/mod.ts");
+  const ending = abortedBy(signal);
+  let content: TopContent = { status: await proxy.status(), services: undefined, trouble: undefined };
+  let view: TopView = FIRST_VIEW;
+  let pause = new AbortController();
+  const layout = () => ({ ...screen.size(), colour: !Deno.noColor });
+  const draw = () => screen.draw(topScreen(content, view, layout()));
+  const fetchServices = createServicesFetch(proxy);
+  const screen = openScreen(print, {
+    onKey(key) {
+      const rows = roomForServices(content, layout());
+      const next = afterKey(view, key, {
+        rows,
+        total: content.services?.total ?? 0,
+        countsTraffic: content.services?.countsTraffic ?? false,
+      });
+      if (next === undefined) ending.abort();
+      else view = next;
+      pause.abort();
+    },
+    onResize: () => pause.abort(),
+  });
+  ending.signal.addEventListener("abort", () => pause.abort());
+  try {
+    while (!ending.signal.aborted) {
+      pause = new AbortController();
+      try {
+        const status = await proxy.status();
+        const services = await fetchServices(
+          status.stamp,
+          view,
+          roomForServices({ status, trouble: undefined }, layout()),
+        );
+        // Unless the user has chosen another order, traffic decides which services are on the first screen.
+        if (content.services === undefined && services?.countsTraffic && view === FIRST_VIEW) {
+          view = { ...view, order: "traffic" };
+          pause.abort();
+        }
+        content = { status, services, trouble: undefined };
+      } catch (error) {
+        content = { ...content, trouble: `no answer: ${errorText(error)}` };
+      }
+      if (ending.signal.aborted) break;
+      draw();
+      await sleep(clock, REFRESH_MS, pause.signal).catch(() => {});
+    }
+  } finally {
+    screen.leave();
+  }
+}
+
+/** Returns a function that fetches the services of a view, only if they or the view may have changed. */
+function createServicesFetch(proxy: ControlAnswers) {
+  let known: { readonly key: string; readonly services: ServicePage } | undefined;
+  return async (
+    stamp: string,
+    { search, attention, order, offset }: TopView,
+    rows: number,
+  ): Promise<ServicePage | undefined> => {
+    const key = JSON.stringify([stamp, search, attention, order, offset, rows]);
+    if (known?.key === key && !known.services.countsTraffic) return known.services;
+    const page = 1 + Math.floor(offset / rows), skipped = offset % rows;
+    const ask = (page: number) => proxy.browse({ search, attention, order, page, pageSize: rows });
+    // The proxy may not have read the cluster yet.
+    const first = await ask(page).catch(() => undefined);
+    if (first === undefined) return undefined;
+    const rest = skipped > 0 && page < first.pages ? (await ask(page + 1)).services : [];
+    const services = { ...first, services: [...first.services, ...rest].slice(skipped, skipped + rows) };
+    known = { key, services };
+    return services;
+  };
+}

@@ -1,6 +1,7 @@
-import type { Protocol, ServicePortName } from "../../core/model/mod.ts";
-import { joinHostPort } from "../../platform/mod.ts";
-import type { ConntrackEvent } from "./conntrack_events.ts";
+/** Connections to services, from the events of connection tracking, and the services that they go to. */
+import { indexFrontends } from "../../backends/traffic/mod.ts";
+import { type FamilyDelta, frontendsOf, type Protocol, type ServicePortName } from "../../core/model/mod.ts";
+import { canonicalAddress, type Clock, FAMILIES, type Family, familyOf, joinHostPort } from "../../platform/mod.ts";
 
 /**
  * An event of a connection to a service:
@@ -23,23 +24,23 @@ export interface Flow {
   /** Bytes to the endpoint and back; absent if the kernel does not count them (`nf_conntrack_acct`), or not yet. */
   readonly bytesSent?: number;
   readonly bytesReceived?: number;
-  /** The time since the begin; absent if that was not seen. */
+  /** The time since the start; absent if the start was not seen. */
   readonly durationMs?: number;
 }
 
-/** Turns events of connection tracking into those of connections to services. */
-export interface FlowTracker {
+/** Turns connection tracking events into events of connections to services. */
+interface FlowTracker {
   /** The event of a connection; undefined for one that nothing shows, and for connections to something else. */
   note(event: ConntrackEvent): Flow | undefined;
 }
 
 /** Finds the service port of a frontend. */
-export type FindService = (address: string, protocol: Protocol, port: number) => ServicePortName | undefined;
+type FindService = (address: string, protocol: Protocol, port: number) => ServicePortName | undefined;
 
 /** The states of a TCP connection that has ended. */
 const CLOSED: ReadonlySet<string> = new Set(["TIME_WAIT", "CLOSE"]);
 
-/** The most connections whose begin is remembered. */
+/** The maximum number of connections whose start time is stored. */
 const MOST_OPEN = 200_000;
 
 /** A tracker that has seen no connection. */
@@ -69,6 +70,129 @@ export function createFlowTracker(findService: FindService): FlowTracker {
         ...(reply.bytes === undefined ? {} : { bytesReceived: reply.bytes }),
         ...(known === undefined ? {} : { durationMs: Math.round(atMs - known.beganMs) }),
       };
+    },
+  };
+}
+
+/** One direction of a connection. */
+interface Tuple {
+  readonly source: string;
+  readonly destination: string;
+  readonly sourcePort: number;
+  readonly destinationPort: number;
+  /** The bytes in this direction; undefined if the kernel does not count them, or the connection has not ended. */
+  readonly bytes: number | undefined;
+}
+
+/** An event of the kernel's connection tracking. */
+interface ConntrackEvent {
+  readonly kind: "new" | "update" | "destroy";
+  /** In milliseconds since 1970. */
+  readonly atMs: number;
+  /** Identifies the connection while it is tracked. */
+  readonly id: string;
+  readonly protocol: Protocol;
+  /** The state of a TCP or SCTP connection, as the kernel names it; empty if unknown. */
+  readonly state: string;
+  /** As the client sends. */
+  readonly original: Tuple;
+  /** As the endpoint answers. */
+  readonly reply: Tuple;
+}
+
+/** The arguments of conntrack that print such events: of both families, with time and identity. */
+export const CONNTRACK_ARGS: readonly string[] = [
+  ...["-E", "-e", "NEW,UPDATES,DESTROY", "-o", "timestamp,extended,id"],
+  // Room for some 20,000 events while this program is busy.
+  ...["-b", "8388608"],
+];
+
+const KINDS = { NEW: "new", UPDATE: "update", DESTROY: "destroy" } as const;
+
+const EVENT =
+  /^\[(\d+\.\d+)\]\s+\[(NEW|UPDATE|DESTROY)\] ipv[46]\s+\d+ (tcp|udp|sctp)\s+\d+ (?:\d+ )?(?:([A-Z_\d]+) )?(src=.*)$/;
+
+/** Parses a line of `conntrack -E`; undefined for other lines and protocols. */
+export function parseConntrackEvent(line: string): ConntrackEvent | undefined {
+  const match = EVENT.exec(line);
+  if (!match) return undefined;
+  const [, seconds, kind, protocol, state = "", fields] = match;
+  const words = fields!.split(/\s+/);
+  const values = (name: string) =>
+    words.filter((word) => word.startsWith(`${name}=`)).map((word) => word.slice(name.length + 1));
+  const [sources, destinations, sourcePorts, destinationPorts] = ["src", "dst", "sport", "dport"].map(values);
+  const counted = values("bytes"), [id] = values("id");
+  if (id === undefined || sources!.length < 2 || sourcePorts!.length < 2) return undefined;
+  const tuple = (i: 0 | 1): Tuple => ({
+    source: canonicalAddress(sources![i]!) ?? sources![i]!,
+    destination: canonicalAddress(destinations![i]!) ?? destinations![i]!,
+    sourcePort: Number(sourcePorts![i]),
+    destinationPort: Number(destinationPorts![i]),
+    bytes: counted[i] === undefined ? undefined : Number(counted[i]),
+  });
+  return {
+    kind: KINDS[kind as keyof typeof KINDS],
+    atMs: Number(seconds) * 1000,
+    id,
+    protocol: protocol as Protocol,
+    state,
+    original: tuple(0),
+    reply: tuple(1),
+  };
+}
+
+/** Finds the service port of a frontend in the state of the running proxy. */
+export interface ServiceFinder {
+  readonly find: FindService;
+  /** The frontends of a family, each `address . protocol . port` as in a set of nft, and the node ports. */
+  frontends(family: Family): Frontends;
+}
+
+/** Frontends of services, for rules of nft. */
+interface Frontends {
+  readonly addresses: readonly string[];
+  /** `protocol . port`. */
+  readonly nodePorts: readonly string[];
+}
+
+/** The minimum time between two readings of the state. */
+const REFRESH_MS = 2_000;
+
+/** Reads the state, and reads it again in the background when a frontend is unknown. */
+export async function createServiceFinder(
+  answers: { state(family: Family): Promise<FamilyDelta> },
+  clock: Clock,
+): Promise<ServiceFinder> {
+  const read = () => Promise.all(FAMILIES.map((family) => answers.state(family)));
+  let states: readonly FamilyDelta[];
+  let indexes: ReturnType<typeof indexFrontends>[];
+  let readAtMs = 0, isReading = false;
+  const use = (read: readonly FamilyDelta[]) => {
+    states = read;
+    indexes = states.map(({ set }) => indexFrontends(set));
+    readAtMs = clock.monotonic();
+  };
+  use(await read());
+  return {
+    find(address, protocol, port) {
+      const family = familyOf(address);
+      const key = indexes[FAMILIES.indexOf(family)]!.find(address, protocol, port);
+      if (key !== undefined) return key.slice(0, key.lastIndexOf("|"));
+      if (!isReading && clock.monotonic() - readAtMs > REFRESH_MS) {
+        isReading = true;
+        read().then(use).catch(() => {}).finally(() => isReading = false);
+      }
+      return undefined;
+    },
+    frontends(family) {
+      const addresses = new Set<string>(), nodePorts = new Set<string>();
+      for (const servicePort of states[FAMILIES.indexOf(family)]!.set) {
+        for (const { kind, address, port } of frontendsOf(servicePort)) {
+          if (kind === "nodePort") nodePorts.add(`${servicePort.protocol} . ${port}`);
+          else addresses.add(`${address} . ${servicePort.protocol} . ${port}`);
+        }
+      }
+      return { addresses: [...addresses], nodePorts: [...nodePorts] };
     },
   };
 }

@@ -1,11 +1,10 @@
 import type { Protocol, ServicePortName } from "../../core/model/mod.ts";
 import { countText, durationText, joinHostPort, timeOfDay } from "../../platform/mod.ts";
 import type { Flow } from "./flow.ts";
-import type { Trace } from "./trace_events.ts";
-import { type DropReason, dropReason, placeOf, shownSteps, stepText } from "./trace_words.ts";
+import { type DropReason, dropReason, placeOf, shownSteps, stepText, type Trace } from "./trace.ts";
 
 /** A connection to a service that was dropped or rejected. */
-export interface Drop extends DropReason {
+interface Drop extends DropReason {
   readonly event: "drop";
   /** In milliseconds since 1970. */
   readonly atMs: number;

@@ -1,19 +1,20 @@
 /**
- * Connections to services, live, from this node's kernel. It costs nothing while nobody asks: the command runs the tools
- * and ends them.
+ * Connections to services, live, from this node's kernel. Costs nothing when not in use: the command starts and stops the
+ * tools.
  *
- *   conntrack_events.ts  events of connection tracking
- *   flow.ts              connections to services, from these events
- *   trace_table.ts       the rules that mark packets to be traced
- *   trace_events.ts      the path of a packet, from the output of nft
- *   trace_words.ts       the rules on that path, in words, and the reasons of drops
+ *   flow.ts              connections to services, from the events of connection tracking, and the services they go to
+ *   trace.ts             the path of a packet, from the output of nft, its rules in words, and the reasons of drops
  *   lines.ts             connections, drops and paths as text
  *
  * In: output of tools. Out: connections and paths. May touch: the tools conntrack and nft.
  */
-export { CONNTRACK_ARGS, type ConntrackEvent, parseConntrackEvent } from "./conntrack_events.ts";
-export { createFlowTracker, type FindService, type Flow } from "./flow.ts";
-export { collectTraces, type Trace, type TracedPacket, type TraceStep } from "./trace_events.ts";
-export { markTraced, type TracedPackets } from "./trace_table.ts";
-export { type DropReason, dropReason } from "./trace_words.ts";
-export { type Drop, dropLine, dropOf, flowLine, pathLines } from "./lines.ts";
+export {
+  CONNTRACK_ARGS,
+  createFlowTracker,
+  createServiceFinder,
+  type Flow,
+  parseConntrackEvent,
+  type ServiceFinder,
+} from "./flow.ts";
+export { collectTraces, markTraced, type Trace } from "./trace.ts";
+export { dropLine, dropOf, flowLine, pathLines } from "./lines.ts";

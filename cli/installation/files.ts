@@ -1,8 +1,10 @@
-import type { InstalledService } from "./service_files.ts";
+/** The files of an installation; the service's file is a systemd unit or an OpenRC script. */
+import { dirname } from "node:path";
+import { shippedText } from "../../platform/mod.ts";
 
 /**
- * The treatment of an existing file that differs from the one to install: `always` and `backup` replace it, the latter after
- * copying it; `unedited` replaces it unless it was edited since its installation; `never` keeps it.
+ * When to replace an existing file that differs from the one to install: `always`; `backup`, after copying it; `unedited`,
+ * unless it was edited since its installation; `never`.
  */
 export type Replacement = "always" | "backup" | "unedited" | "never";
 
@@ -25,7 +27,7 @@ export const CONFIGURATION = "/etc/sluice/config.yaml";
 export interface Parts {
   /** Path of the executable to copy. */
   readonly program: string;
-  /** The service's file; undefined if no supported service manager is there. */
+  /** The service's file; undefined without a supported service manager. */
   readonly service: InstalledService | undefined;
   readonly configuration: string;
   /** The treatment of an existing configuration and service file. */
@@ -50,4 +52,179 @@ export function filesOf({ program, service, configuration, replacement, helpers 
     text(CONFIGURATION, configuration, replacement.configuration),
     ...Object.entries(helpers).map(([path, content]) => text(path, content)),
   ];
+}
+
+/** Returns the SHA-256 of a file in hexadecimal; undefined if the file does not exist. */
+export async function hashOf(path: string): Promise<string | undefined> {
+  try {
+    return await hashOfBytes(await Deno.readFile(path));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return undefined;
+    throw error;
+  }
+}
+
+/** Returns the SHA-256 of the content to install, in hexadecimal. */
+export async function hashOfContent({ content }: InstalledFile): Promise<string> {
+  if ("text" in content) return await hashOfBytes(new TextEncoder().encode(content.text));
+  const hash = await hashOf(content.copyOf);
+  if (hash === undefined) throw new Error(`cannot read the executable ${content.copyOf}: it was removed`);
+  return hash;
+}
+
+async function hashOfBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Writes a file atomically, so that a running program is not modified. */
+export async function putFile(
+  root: string,
+  { path, mode, content }: Pick<InstalledFile, "path" | "mode" | "content">,
+): Promise<void> {
+  const target = root + path;
+  const temporary = `${target}.new`;
+  await Deno.mkdir(dirname(target), { recursive: true });
+  try {
+    if ("text" in content) await Deno.writeTextFile(temporary, content.text);
+    else await Deno.copyFile(content.copyOf, temporary);
+    await Deno.chmod(temporary, mode);
+    await Deno.rename(temporary, target);
+  } catch (error) {
+    await Deno.remove(temporary).catch(() => {});
+    throw error;
+  }
+}
+
+/** Removes a file, and its folder if that is one of `folders` and is now empty. */
+export async function removeFile(root: string, path: string, folders: readonly string[]): Promise<void> {
+  await Deno.remove(root + path);
+  if (!folders.includes(dirname(path))) return;
+  try {
+    await Deno.remove(root + dirname(path));
+  } catch {
+    // Not empty.
+  }
+}
+
+/** A program that starts services at boot. */
+export type ServiceManager = "systemd" | "openrc";
+
+/** The service's file, to be installed. */
+export interface InstalledService {
+  readonly path: string;
+  readonly mode: number;
+  readonly text: string;
+}
+
+/** Installation path of the systemd unit. */
+export const UNIT = "/etc/systemd/system/sluice.service";
+
+/** Installation path of the OpenRC script. */
+export const SCRIPT = "/etc/init.d/sluice";
+
+/** The log of the service under OpenRC; systemd has its journal. */
+export const OPENRC_LOG = "/var/log/sluice.log";
+
+const SYSTEMD_PATHS = ["/run/systemd/system", "/lib/systemd/systemd", "/usr/lib/systemd/systemd"];
+
+/** The service manager below a root folder, running or not; undefined if there is none. */
+export function serviceManagerIn(root: string): ServiceManager | undefined {
+  if (SYSTEMD_PATHS.some((path) => exists(root + path))) return "systemd";
+  return exists(`${root}/sbin/openrc-run`) ? "openrc" : undefined;
+}
+
+/** Whether systemd runs this system (sd_booted(3)), which it does not in a chroot or a container. */
+export function isSystemdRunning(): boolean {
+  return exists("/run/systemd/system");
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The service's file for a manager, with words added to the proxy's command line. */
+export function serviceFile(manager: ServiceManager, words: readonly string[]): InstalledService {
+  return manager === "systemd"
+    ? { path: UNIT, mode: 0o644, text: unitWith(shippedText("sluice.service"), words) }
+    : { path: SCRIPT, mode: 0o755, text: scriptWith(shippedText("sluice.openrc"), words) };
+}
+
+/** The words of the command line in the installed unit or script, without `--config`; undefined if there is neither. */
+export function installedWords(root: string): readonly string[] | undefined {
+  const unit = textOf(root + UNIT);
+  if (unit !== undefined) return wordsOfUnit(unit);
+  const script = textOf(root + SCRIPT);
+  return script === undefined ? undefined : wordsOfScript(script);
+}
+
+/** The text of a file; undefined if it does not exist. */
+export function textOf(path: string): string | undefined {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+/** Appends words to the proxy's command line in a systemd unit. */
+export function unitWith(unit: string, words: readonly string[]): string {
+  return unit.replace(/^ExecStart=.*$/m, (line) => [line, ...words.map(unitWord)].join(" "));
+}
+
+/** Quotes a word for ExecStart, without expansion of specifiers and variables (systemd.service(5), systemd.unit(5)). */
+function unitWord(word: string): string {
+  const text = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
+  return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+}
+
+/** The flag in the shipped unit and script, in addition to --config; a later value wins. */
+const SHIPPED_WORD = "--state-directory=/var/lib/sluice";
+
+/** The words that `unitWith` added, or an administrator. */
+export function wordsOfUnit(unit: string): readonly string[] {
+  const line = /^ExecStart=(.*)$/m.exec(unit.replace(/\\\n/g, " "))?.[1] ?? "";
+  const words = splitWords(line).map((word) => word.replaceAll("%%", "%").replaceAll("$$", "$"));
+  return withoutShipped(words.slice(1));
+}
+
+/** Appends words to the proxy's command line in an OpenRC script. */
+export function scriptWith(script: string, words: readonly string[]): string {
+  // The shell expands the variable's double quotes, and OpenRC the words in it once more.
+  const quoted = words.map((word) => ` '${word.replaceAll("'", "'\\''")}'`.replace(/[\\"$`]/g, "\\$&"));
+  return script.replace(/^command_args="(.*)"$/m, (_, args) => `command_args="${args}${quoted.join("")}"`);
+}
+
+/** The words that `scriptWith` added, or an administrator. */
+export function wordsOfScript(script: string): readonly string[] {
+  const args = /^command_args="(.*)"$/m.exec(script)?.[1] ?? "";
+  return withoutShipped(splitWords(args.replace(/\\(.)/g, "$1")));
+}
+
+/** Flags in the form `--name=value`, without the flags in the shipped file. */
+function withoutShipped(words: readonly string[]): readonly string[] {
+  const flags: string[] = [];
+  for (const word of words) {
+    if (word.startsWith("-")) flags.push(word);
+    // A proxy has no arguments, so this is the value of the flag before it.
+    else if (flags.length > 0) flags.push(`${flags.pop()}=${word}`);
+  }
+  return flags.filter((flag) => !flag.startsWith("--config=") && flag !== SHIPPED_WORD);
+}
+
+/** Splits a command line at spaces outside quotes, with quotes and backslashes as in a shell. */
+function splitWords(line: string): readonly string[] {
+  const words = line.match(/(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+/g) ?? [];
+  return words.map((word) =>
+    word.replace(
+      /"((?:[^"\\]|\\.)*)"|'([^']*)'|\\(.)/g,
+      (_, double, single, escaped) => double?.replace(/\\(.)/g, "$1") ?? single ?? escaped,
+    )
+  );
 }

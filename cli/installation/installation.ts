@@ -1,8 +1,6 @@
 /** Installs and removes Sluice's files on a node, keeping edited ones. */
 import { readBuild } from "../../platform/mod.ts";
-import { hashOf, hashOfContent, putFile, removeFile } from "./disk.ts";
-import type { InstalledFile, Replacement } from "./files.ts";
-import { readRecord, RECORD } from "./record.ts";
+import { hashOf, hashOfContent, type InstalledFile, putFile, removeFile, type Replacement } from "./files.ts";
 
 /** The action of install on a file. */
 type Decision =
@@ -21,7 +19,7 @@ interface FileHashes {
   readonly recorded: string | undefined;
 }
 
-/** The action taken on a file, or that a dry run would take. */
+/** The action on a file; a dry run only reports it. */
 export interface Step {
   readonly path: string;
   readonly decision: Decision | "remove";
@@ -30,7 +28,7 @@ export interface Step {
 }
 
 /** Options of `install` and `uninstall`. */
-export interface InstallationOptions {
+interface InstallationOptions {
   /** Prefix of every path; empty for the running system. */
   readonly root: string;
   /** Whether to write nothing. */
@@ -38,12 +36,12 @@ export interface InstallationOptions {
 }
 
 /** Options of `install`. */
-export interface InstallOptions extends InstallationOptions {
+interface InstallOptions extends InstallationOptions {
   /** The time in the names of backups, in milliseconds since 1970. */
   readonly nowMs: number;
 }
 
-/** Writes the files, except edited ones, and records what it wrote. */
+/** Writes the files, except edited ones, and records the written files. */
 export async function install(
   files: readonly InstalledFile[],
   { root, dryRun, nowMs }: InstallOptions,
@@ -80,7 +78,7 @@ function dateOf(ms: number): string {
 /** Folders used only by an installation. */
 const FOLDERS = ["/etc/sluice", "/var/lib/sluice"];
 
-/** The state that the unit's service keeps: a later installation may be for another cluster. */
+/** The state directory of the unit: a later installation may be for another cluster. */
 const STATE = "/var/lib/sluice/state";
 
 /** Removes the files of the last installation, edited ones only with `all`. */
@@ -117,7 +115,7 @@ export function leftBehind(root: string): readonly string[] {
   });
 }
 
-/** Decides what install does with a file, which its `replacement` limits. */
+/** Decides the action of install on a file, within its `replacement`. */
 function decideInstallation({ wanted, found, recorded }: FileHashes, replacement: Replacement): Decision {
   if (found === undefined) return "write";
   // The wanted text may contain an administrator's edits, which are not this installation's.
@@ -129,4 +127,37 @@ function decideInstallation({ wanted, found, recorded }: FileHashes, replacement
 /** Whether uninstall removes an installed file: if it is unedited, or with `all`. */
 function decideRemoval({ found, recorded }: Omit<FileHashes, "wanted">, all: boolean): boolean {
   return found !== undefined && (all || found === recorded);
+}
+
+/** Record of the files that install wrote, to recognize edits made since. */
+export interface InstallationRecord {
+  readonly version: string;
+  /** Absent in the records of older versions. */
+  readonly commit?: string;
+  /** SHA-256 of the written content by path. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** Path of the record. */
+export const RECORD = "/var/lib/sluice/installed.json";
+
+/** Reads the record of the last installation; undefined if there is none. Throws if it is unreadable. */
+export function readRecord(root: string): InstallationRecord | undefined {
+  let text: string;
+  try {
+    text = Deno.readTextFileSync(root + RECORD);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+  const record: unknown = JSON.parse(text);
+  if (!isInstallationRecord(record)) {
+    throw new Error(`${root + RECORD} is not a valid installation record (remove it and install again)`);
+  }
+  return record;
+}
+
+function isInstallationRecord(value: unknown): value is InstallationRecord {
+  const files = (value as Partial<InstallationRecord> | null)?.files;
+  return typeof files === "object" && files !== null && Object.values(files).every((hash) => typeof hash === "string");
 }

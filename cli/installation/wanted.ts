@@ -1,15 +1,15 @@
 /** The configuration and the command line that an installation should have, and how the installed ones differ. */
+import { fieldAt, FIELDS, FLAGS, formatDuration, type GivenFlags, type InstalledService } from "../../config/mod.ts";
+import { sameData } from "../../platform/mod.ts";
+import { CONFIGURATION, installedWords, type Parts, serviceFile, type ServiceManager, textOf } from "./files.ts";
 import { createTwoFilesPatch } from "diff";
-import { FLAGS, type GivenFlags, type InstalledService } from "../../config/mod.ts";
-import { flagsBesideFile, withFlags } from "./edited_configuration.ts";
-import { CONFIGURATION, type Parts } from "./files.ts";
-import { installedWords, serviceFile, type ServiceManager, textOf } from "./service_files.ts";
+import { parseDocument } from "yaml";
 
 /** Flags of `run` that apply to one run only and are not installed. */
-const ONE_RUN_FLAGS = ["config", "strict-config", "write-config-to", "init-only", "cleanup"];
+const ONE_RUN_FLAGS = ["config", "strict-config", "write-config-to", "init-only", "cleanup", "only-own"];
 
 /** Input of `wantedInstallation`. */
-export interface WantedInput {
+interface WantedInput {
   readonly root: string;
   readonly manager: ServiceManager | undefined;
   /** The given flags, with absolute paths. */
@@ -22,19 +22,19 @@ export interface WantedInput {
 
 /** The wanted configuration and service. */
 export interface Wanted extends Pick<Parts, "configuration" | "service" | "replacement"> {
-  /** Flags on the proxy's command line beside `--config`. */
+  /** Flags on the proxy's command line in addition to `--config`. */
   readonly words: readonly string[];
   /** A unified diff of installed and wanted configuration and command line; empty if the flags change nothing. */
   readonly difference: string;
 }
 
 /**
- * Returns what flags and template make of the installed configuration and command line, or of a new one. Flags that were
- * installed before and are not given now stay.
+ * Applies the flags to the installed configuration and command line, or to the template for a new installation. Installed flags
+ * that are not given stay.
  */
 export function wantedInstallation({ root, manager, flags, template, initial }: WantedInput): Wanted {
   const installed = textOf(root + CONFIGURATION);
-  // As with `run`, most flags are ignored beside a file.
+  // As with `run`, most flags are ignored together with a file.
   const applied = template === undefined ? flags : besideFile(flags);
   const configuration = withFlags(template ?? installed ?? initial, applied);
   const before = installedWords(root);
@@ -67,7 +67,7 @@ function besideFile(flags: GivenFlags): GivenFlags {
   return new Map([...flags].filter(([name]) => names.has(name)));
 }
 
-/** Words with those of the same flag replaced, and other ones added. */
+/** The words with the given flags added, replacing existing values of the same flags. */
 function merged(words: readonly string[], added: readonly string[]): readonly string[] {
   const nameOf = (word: string) => word.replace(/=.*/s, "");
   const replaced = words.map((word) => added.find((one) => nameOf(one) === nameOf(word)) ?? word);
@@ -82,4 +82,42 @@ function patch(name: string, before: string, after: string): string {
   return createTwoFilesPatch(`${name} (installed)`, `${name} (wanted)`, before, after, undefined, undefined, {
     context: 2,
   }).replace(/^=+\n/, "");
+}
+
+/**
+ * Returns the text of a configuration file with the flags applied; comments stay. Fields that already have a flag's value do
+ * not change.
+ * @throws if the text is not YAML
+ */
+export function withFlags(text: string, given: GivenFlags): string {
+  const flags = FLAGS.filter(({ name, setting }) => setting !== undefined && given.has(name));
+  if (flags.length === 0) return text;
+  const document = parseDocument(text);
+  if (document.errors.length > 0) {
+    throw new Error(`the configuration is not valid YAML: ${document.errors[0]!.message}`);
+  }
+  const mode = String(given.get("proxy-mode") ?? document.get("mode") ?? "");
+  let isChanged = false;
+  for (const { name, setting } of flags) {
+    const path = setting!(mode);
+    const isDuration = fieldAt(FIELDS, path).field.kind === "duration";
+    const value = isDuration ? formatDuration(given.get(name) as number) : given.get(name);
+    const keys = path.split(".");
+    const held = document.getIn(keys);
+    const plain = typeof held === "object" && held !== null && "toJSON" in held ? (held as YamlNode).toJSON() : held;
+    if (sameData(plain, value)) continue;
+    document.setIn(keys, value);
+    isChanged = true;
+  }
+  return isChanged ? document.toString({ lineWidth: 0, flowCollectionPadding: false }) : text;
+}
+
+interface YamlNode {
+  toJSON(): unknown;
+}
+
+/** Returns the given flags that have no configuration field, except those in `without`, as command-line words. */
+export function flagsBesideFile(given: GivenFlags, without: readonly string[]): readonly string[] {
+  return FLAGS.filter(({ name, setting }) => setting === undefined && given.has(name) && !without.includes(name))
+    .map(({ name }) => `--${name}=${given.get(name)}`);
 }

@@ -4,5 +4,4 @@
  * In: specs. Out: text. May touch: nothing.
  */
 export { completionScript, type Shell } from "./completion.ts";
-export { helpText } from "./help.ts";
-export { manPage } from "./man_page.ts";
+export { helpText, manPage } from "./pages.ts";

@@ -12,9 +12,10 @@ import {
   sharesText,
   sinceText,
 } from "../../answers/mod.ts";
+import { printable } from "../../platform/mod.ts";
 
 /** Options of `explanationText`. Without `all`, the text fits on a screen. */
-export interface TextOptions {
+interface TextOptions {
   /** Shows every endpoint and every rule. */
   readonly all: boolean;
 }
@@ -38,7 +39,7 @@ export function explanationText(explanation: Explanation, { all }: TextOptions):
     ...outcomes.flatMap((outcome) => outcomeLines(outcome, mode)),
     ...(service ? serviceLines(service, all) : []),
     "",
-  ].join("\n");
+  ].map(printable).join("\n");
 }
 
 function outcomeLines(outcome: Outcome, mode: string): string[] {

@@ -1,8 +1,9 @@
 /** Lines of styled pieces for a terminal. */
-import { durationText } from "../../platform/mod.ts";
-import type { StateWords } from "../../answers/control/mod.ts";
+import { eventText, type StateWords } from "../../answers/control/mod.ts";
+import type { FeedEvent } from "../../observe/mod.ts";
+import { durationText, printable, timeOfDay } from "../../platform/mod.ts";
 
-/** The room and the colours of a terminal. */
+/** The size and colours of a terminal. */
 export interface Layout {
   /** The maximum length of a line. */
   readonly columns: number;
@@ -30,6 +31,11 @@ const CODES: Readonly<Record<Style, string>> = {
 /** Unlimited lines without colours, for an output that is not a terminal. */
 export const PLAIN: Layout = { columns: Infinity, rows: Infinity, colour: false };
 
+/** The layout of lines on standard output: of any length, with colours on a terminal. */
+export function layoutOfOutput(): Pick<Layout, "columns" | "colour"> {
+  return { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
+}
+
 /** A state with its dot and its reason. */
 export function statePieces({ tone, words, reason }: StateWords): readonly Piece[] {
   return [dot(tone), [tone, words], ...(reason === undefined ? [] : [["soft", `  ${reason}`] as const])];
@@ -46,16 +52,22 @@ export function ago(nowMs: number, atMs: number): string {
   return ms < 1000 ? "now" : `${durationText(Math.round(ms / 1000) * 1000)} ago`;
 }
 
-/** Prints a line. Replaces control characters, so that data from elsewhere cannot control the terminal. */
+/** Prints a line, without characters that would control the terminal. */
 export function textOf(line: Line, { columns, colour }: Pick<Layout, "columns" | "colour">): string {
   let room = columns, text = "";
   for (const piece of line) {
     const [style, raw] = typeof piece === "string" ? [undefined, piece] : piece;
-    // deno-lint-ignore no-control-regex -- terminals interpret these
-    const clean = raw.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
+    const clean = printable(raw).replaceAll("\t", " ");
     const shown = clean.length <= room ? clean : room > 0 ? `${clean.slice(0, room - 1)}…` : "";
     room -= shown.length;
     text += colour && style !== undefined && shown !== "" ? `${CODES[style]}${shown}\x1b[0m` : shown;
   }
   return text.trimEnd();
+}
+
+/** An event as a line: `14:03:07 shop/cart: 2 → 0 endpoints, in effect after 12 ms`. The time is in UTC. */
+export function eventLine(event: FeedEvent, layout: Pick<Layout, "columns" | "colour">): string {
+  const { atMs, subject, family, tone } = event;
+  const about = family === undefined ? subject : `${subject} (${family})`;
+  return textOf([["soft", timeOfDay(atMs)], " ", ["bold", about], ": ", [tone, eventText(event)]], layout);
 }

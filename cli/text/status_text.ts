@@ -1,18 +1,18 @@
-/** The answer of `sluice status`: one screen. */
-import type { ServicePage } from "../../answers/mod.ts";
+/** The answers of `sluice status` and `sluice cluster status`: one screen, or one line for each node. */
 import {
   type FamilyStatusDetails,
   type ProxyStatus,
-  stateOfCanary,
   stateOfFamily,
   stateOfLink,
   stateOfProxy,
   stateOfSite,
 } from "../../answers/control/mod.ts";
-import { countText, durationText, plural } from "../../platform/mod.ts";
-import { ago, type Layout, type Line, statePieces, textOf } from "./lines.ts";
-import { serviceRows } from "./service_rows.ts";
+import type { ServicePage } from "../../answers/mod.ts";
+import type { NodeReport } from "../cluster/mod.ts";
+import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
+import { serviceRows } from "./tables.ts";
 import { problemLines } from "./top_text.ts";
+import { countText, durationText, plural } from "../../platform/mod.ts";
 
 /** The lines of the status. `broken` is the first page of broken services; undefined if the cluster was not read yet. */
 export function statusLines(
@@ -33,21 +33,20 @@ export function statusLines(
     }, kernel ${kernel}`],
     ...status.families.map((family) => familyLine(family, status)),
     ...driftLines(status),
-    ...brokenLines(status, broken),
+    ...brokenLines(status, broken, layout),
     ...problemLines(status),
   ];
   return lines.map((line) => textOf(line, layout));
 }
 
 function familyLine(details: FamilyStatusDetails, status: ProxyStatus): Line {
-  const { family, servicePorts, changesPending, syncs, lastChangeMs } = details;
-  const canary = stateOfCanary(details, status.atMs);
+  const { family, servicePorts, changesPending, syncs, lastChangeMs, features } = details;
   const succeeded = syncs.find(({ ok }) => ok);
   const facts = [
     plural(servicePorts, "service port"),
     ...(changesPending > 0 ? [`${countText(changesPending)} waiting`] : []),
     succeeded === undefined ? "never synced" : `last sync ${ago(status.atMs, succeeded.endedAtMs)}`,
-    ...(canary === undefined ? [] : [canary.words]),
+    ...Object.values(features).map(({ words }) => words),
     ...(lastChangeMs === undefined ? [] : [`last change ${ago(status.atMs, lastChangeMs)}`]),
   ];
   return [`${family}      `, ...statePieces(stateOfFamily(details, status)), ["soft", `  ${facts.join(", ")}`]];
@@ -59,13 +58,83 @@ function driftLines({ families }: ProxyStatus): Line[] {
   return [[`repaired  ${plural(repaired, "change")} by other programs`]];
 }
 
-function brokenLines({ services }: ProxyStatus, broken: ServicePage | undefined): Line[] {
+function brokenLines(
+  { services }: ProxyStatus,
+  broken: ServicePage | undefined,
+  { columns }: Pick<Layout, "columns">,
+): Line[] {
   if (broken === undefined) return ["services  not read yet"].map((text) => [text]);
   const total = `services  ${countText(services)}`;
   if (broken.total === 0) return [[`${total}, none broken`]];
   return [
     [`${total}, `, ["bad", `${plural(broken.total, "service port")} broken`]],
-    ...serviceRows(broken.services, false),
+    ...serviceRows(broken.services, columns),
     ...(broken.pages > 1 ? [[["soft", "  and more; `sluice top` and the status page list them"] as const]] : []),
   ];
+}
+
+const HEADINGS = ["node", "version", "mode", "state", "broken", "link", "since", "reason"];
+/** The number of broken services that a line names. */
+const NAMED = 3;
+
+/** The lines of the survey: the verdict in one sentence, then the nodes in the given order. */
+export function clusterLines(
+  reports: readonly NodeReport[],
+  layout: Pick<Layout, "columns" | "colour">,
+): readonly string[] {
+  const rows = reports.map((report): readonly Piece[] => [["bold", report.node], ...cellsOf(report)]);
+  const headings = HEADINGS.map((heading): Piece => ["soft", heading.toUpperCase()]);
+  const table = [headings, ...rows];
+  const widths = HEADINGS.map((_, column) => Math.max(...table.map((row) => wordsOf(row[column]!).length)));
+  const lines = table.map((row) => row.flatMap((cell, column) => [cell, " ".repeat(gap(cell, widths[column]!))]));
+  return [verdict(reports), ...lines].map((line) => textOf(line, layout));
+}
+
+function cellsOf({ state, status }: NodeReport): readonly Piece[] {
+  return [
+    status?.version ?? "-",
+    status?.mode ?? "-",
+    [state.tone, state.words],
+    brokenCell(status),
+    linkCell(status),
+    status?.lastingMs === undefined ? "-" : durationText(Math.max(1000, status.lastingMs)),
+    ["soft", state.reason ?? ""],
+  ];
+}
+
+function brokenCell(status: NodeReport["status"]): Piece {
+  if (status?.broken === undefined) return "-";
+  const { total, names } = status.broken;
+  if (total === 0) return "none";
+  const named = names.slice(0, NAMED);
+  const more = total - named.length;
+  return ["bad", [...named, ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")];
+}
+
+function linkCell(status: NodeReport["status"]): Piece {
+  return status?.link === undefined ? "-" : [status.link.tone, status.link.words];
+}
+
+function verdict(reports: readonly NodeReport[]): Line {
+  const count = (test: (report: NodeReport) => boolean) => reports.filter(test).length;
+  const broken = count(({ status }) => status?.inOrder === false);
+  const silent = count(({ answer }) => answer === "none");
+  const without = count(({ answer }) => answer === "no pod");
+  const parts = [
+    ...(broken > 0 ? [`${countText(broken)} not in order`] : []),
+    ...(silent > 0 ? [`${countText(silent)} without an answer`] : []),
+    ...(without > 0 ? [`${countText(without)} without a pod of Sluice`] : []),
+  ];
+  if (reports.length === 0) return [dot("idle"), ["idle", "no nodes"]];
+  const tone = broken + silent > 0 ? "bad" : without > 0 ? "idle" : "good";
+  const words = `${plural(reports.length, "node")}: ${parts.length === 0 ? "all in order" : parts.join(", ")}`;
+  return [dot(tone), [tone, words]];
+}
+
+function wordsOf(piece: Piece): string {
+  return typeof piece === "string" ? piece : piece[1];
+}
+
+function gap(cell: Piece, width: number): number {
+  return width - wordsOf(cell).length + 2;
 }

@@ -1,14 +1,16 @@
-import { rateText } from "../../platform/mod.ts";
-import type { CountedTraffic, ServiceTraffic } from "../../observe/traffic/mod.ts";
 import {
   balanceText,
+  type BrowsedService,
   failuresText,
   frontendsOfService,
-  hasExternalFrontends,
   type ListedEndpoint,
   type ListedService,
   sharesText,
+  stoppedTraffic,
 } from "../../answers/mod.ts";
+import { type CountedTraffic, hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
+import { printable, rateText } from "../../platform/mod.ts";
+import type { Line, Piece, Style } from "./lines.ts";
 
 /** Service ports as a table for a terminal. */
 export function servicesTable(services: readonly ListedService[]): string {
@@ -65,7 +67,7 @@ export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
 /** A column of traffic. */
 interface TrafficColumn {
   readonly heading: string;
-  /** What it shows; undefined if that is not counted. */
+  /** Its text; undefined if the mode does not count it. */
   readonly of: (traffic: Partial<ServiceTraffic> & CountedTraffic) => string | undefined;
 }
 
@@ -75,7 +77,7 @@ const TRAFFIC_COLUMNS: readonly TrafficColumn[] = [
   { heading: "failed", of: (traffic) => traffic.failures === undefined ? undefined : failuresText(traffic) || "-" },
 ];
 
-/** The columns of what is counted of some row. */
+/** The columns of the counts of a row. */
 function columnsOf(rows: readonly { readonly traffic?: ServiceTraffic }[]) {
   return TRAFFIC_COLUMNS
     .filter(({ of }) => rows.some(({ traffic }) => traffic !== undefined && of(traffic) !== undefined))
@@ -95,7 +97,80 @@ function notesOf({ problems, affinitySeconds, effect }: ListedService): string {
 
 /** Pads the columns to their widest cell, with two spaces in between and headings in capitals. */
 function tableText(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [headings.map((heading) => heading.toUpperCase()), ...rows];
+  const all = [headings.map((heading) => heading.toUpperCase()), ...rows.map((row) => row.map(printable))];
   const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
   return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()}\n`).join("");
+}
+
+/** The limits of the column of names; longer names are truncated. */
+const WIDEST_NAME = 56, NARROWEST_NAME = 12;
+/** The room for the state on a narrow terminal. */
+const LEAST_STATE = 9;
+
+/** The headings of `serviceRows`, in their columns. */
+const HEADINGS = {
+  name: "SERVICE",
+  family: "FAMILY",
+  endpoints: "ENDPOINTS",
+  rates: ["CONN/S", "BYTES/S"],
+  state: "STATE",
+};
+/** The width of a rate with its heading. */
+const RATE_WIDTH = 7;
+
+/**
+ * Service ports as aligned rows below headings: name, family, endpoints in use of all, rates if counted, state and reason.
+ * In a terminal of few columns, names are truncated so that the state is visible.
+ */
+export function serviceRows(services: readonly BrowsedService[], columns: number): readonly Line[] {
+  const isCounted = services.some(({ traffic }) => traffic !== undefined);
+  const names = [HEADINGS, ...services].map(({ name }) => name);
+  const endpoints = Math.max(HEADINGS.endpoints.length, ...services.map((one) => endpointsText(one).length));
+  const afterName = (cells: typeof HEADINGS) =>
+    `  ${cells.family.padEnd(6)}  ${cells.endpoints.padStart(endpoints)}  ${
+      isCounted ? cells.rates.map((rate) => `${rate.padStart(RATE_WIDTH)}  `).join("") : ""
+    }`;
+  const room = Math.max(NARROWEST_NAME, columns - 2 - afterName(HEADINGS).length - LEAST_STATE);
+  const name = Math.min(WIDEST_NAME, room, Math.max(...names.map(({ length }) => length)));
+  const row = (cells: typeof HEADINGS, style: Style | undefined, rest: readonly Piece[]): Line => {
+    const text = `  ${cell(cells.name, name)}${afterName(cells)}`;
+    return [style === undefined ? text : [style, text], ...rest];
+  };
+  return [
+    row(HEADINGS, "soft", [["soft", HEADINGS.state]]),
+    ...services.map((service) => {
+      const { style, state } = stateOf(service);
+      const cells = {
+        name: service.name,
+        family: service.family,
+        endpoints: endpointsText(service),
+        rates: ratesOf(service),
+        state,
+      };
+      return row(cells, undefined, [[style, state]]);
+    }),
+  ];
+}
+
+/** The rates; `-` for one that is not counted. */
+function ratesOf({ traffic }: BrowsedService): string[] {
+  const { connections, bytes } = traffic?.perSecond ?? {};
+  return [connections, bytes].map((rate) => rate === undefined ? "-" : rateText(rate));
+}
+
+function endpointsText({ usedEndpoints, endpoints }: BrowsedService): string {
+  return `${usedEndpoints}/${endpoints}`;
+}
+
+function cell(text: string, width: number): string {
+  return text.length <= width ? text.padEnd(width) : `${text.slice(0, width - 1)}…`;
+}
+
+/** The problem of a service port, or that it is in effect. */
+function stateOf(service: BrowsedService): { readonly style: Style; readonly state: string } {
+  const { served, effect, problems } = service;
+  const [note] = [...problems, ...stoppedTraffic(service)];
+  if (!served || effect?.state === "refused") return { style: "bad", state: note ?? "not served" };
+  if (effect?.state === "waiting") return { style: "warning", state: "not in effect yet" };
+  return note === undefined ? { style: "good", state: "in effect" } : { style: "warning", state: note };
 }

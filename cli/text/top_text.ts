@@ -1,8 +1,4 @@
 /** The status of a running proxy as lines for a terminal: the status page in text. */
-import type { ServicePage } from "../../answers/mod.ts";
-import { problemKind } from "../../core/problems/mod.ts";
-import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
-import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
 import {
   type FamilyStatusDetails,
   type ProxyStatus,
@@ -10,9 +6,12 @@ import {
   stateOfLink,
   stateOfProxy,
 } from "../../answers/control/mod.ts";
-import { serviceRows } from "./service_rows.ts";
-import { KEY_HINTS, type TopView } from "./top_view.ts";
+import { type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "../../answers/mod.ts";
+import { problemKind } from "../../core/problems/mod.ts";
+import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
+import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
 import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
+import { serviceRows } from "./tables.ts";
 
 /** The content of the report. */
 export interface TopContent {
@@ -25,7 +24,7 @@ export interface TopContent {
 
 /** The lines of a report: broken services and all problems. */
 export function topLines({ status, services, trouble }: TopContent, layout: Layout): readonly string[] {
-  const lines = [...headLines(status, trouble), ...brokenLines(status, services), ...problemLines(status)];
+  const lines = [...headLines(status, trouble), ...brokenLines(status, services, layout), ...problemLines(status)];
   return lines.map((line) => textOf(line, layout));
 }
 
@@ -33,7 +32,7 @@ export function topLines({ status, services, trouble }: TopContent, layout: Layo
 export function topScreen({ status, services, trouble }: TopContent, view: TopView, layout: Layout): readonly string[] {
   const above = linesAbove({ status, trouble }, layout);
   const rows = services === undefined ? [[["soft", "  the services have not been read yet"] as const]] : [
-    ...serviceRows(services.services, true),
+    ...serviceRows(services.services, layout.columns),
   ];
   const shown = [...above, [], titleLine(services, view), ...rows].slice(0, layout.rows - 1);
   const blank = Array.from({ length: Math.max(0, layout.rows - 1 - shown.length) }, (): Line => []);
@@ -135,12 +134,16 @@ function sparkline(syncs: readonly SyncSummary[]): Line {
   });
 }
 
-function brokenLines({ node }: ProxyStatus, broken: ServicePage | undefined): Line[] {
+function brokenLines(
+  { node }: ProxyStatus,
+  broken: ServicePage | undefined,
+  { columns }: Pick<Layout, "columns">,
+): Line[] {
   if (broken === undefined || broken.total === 0) return [];
   return [
     [],
     [["bold", "Broken services"], ["soft", `  ${countText(broken.total)}`]],
-    ...serviceRows(broken.services, false),
+    ...serviceRows(broken.services, columns),
     ...(broken.pages > 1 ? [[["soft", `  and more: the status page of ${node} finds them`] as const]] : []),
   ];
 }
@@ -161,4 +164,80 @@ export function problemLines({ problems, atMs }: ProxyStatus): Line[] {
       ];
     }),
   ];
+}
+
+/** A view of the services. */
+export interface TopView {
+  readonly order: NonNullable<BrowseQuestion["order"]>;
+  /** Only services whose name contains this. */
+  readonly search: string;
+  /** Whether keys are added to `search`. */
+  readonly isTyping: boolean;
+  /** Only broken services. */
+  readonly attention: boolean;
+  /** The scroll offset: the number of services above the first one shown. */
+  readonly offset: number;
+}
+
+/** The view at the start. */
+export const FIRST_VIEW: TopView = { order: "broken", search: "", isTyping: false, attention: false, offset: 0 };
+
+const QUIT = ["q", "Q", "\x03", "\x04"];
+const STOP = ["\x03", "\x04"];
+/** Keys that scroll, and by how much: in lines, or in screens. */
+const LINES: Readonly<Record<string, number>> = { "\x1b[A": -1, "\x1bOA": -1, k: -1, "\x1b[B": 1, "\x1bOB": 1, j: 1 };
+const SCREENS: Readonly<Record<string, number>> = { "\x1b[5~": -1, "\x1b[6~": 1, " ": 1 };
+const HOME = ["g", "\x1b[H", "\x1b[1~", "\x1bOH"];
+const END = ["G", "\x1b[F", "\x1b[4~", "\x1bOF"];
+
+/** The keys, for the last line of the screen. */
+const KEY_HINTS = "q quit  s sort  / filter  b broken only  ↑↓ PgUp PgDn scroll";
+
+/**
+ * The view after a key; undefined if it quits.
+ * @param rows the number of services on the screen
+ * @param total the number of services selected
+ * @param countsTraffic whether they can be sorted by traffic
+ */
+export function afterKey(
+  view: TopView,
+  key: string,
+  { rows, total, countsTraffic = false }: {
+    readonly rows: number;
+    readonly total: number;
+    readonly countsTraffic?: boolean;
+  },
+): TopView | undefined {
+  if (view.isTyping) return STOP.includes(key) ? undefined : afterTyping(view, key);
+  if (QUIT.includes(key)) return undefined;
+  const scrolled = (offset: number): TopView => ({ ...view, offset: Math.max(0, Math.min(offset, total - rows)) });
+  const lines = LINES[key], screens = SCREENS[key];
+  if (lines !== undefined) return scrolled(view.offset + lines);
+  if (screens !== undefined) return scrolled(view.offset + screens * rows);
+  if (HOME.includes(key)) return scrolled(0);
+  if (END.includes(key)) return scrolled(total);
+  switch (key) {
+    case "s":
+      return { ...view, offset: 0, order: orderAfter(view.order, countsTraffic) };
+    case "b":
+      return { ...view, offset: 0, attention: !view.attention };
+    case "/":
+      return { ...view, isTyping: true };
+    case "\x1b":
+      return { ...view, search: "", offset: 0 };
+    default:
+      return view;
+  }
+}
+
+function orderAfter(order: TopView["order"], countsTraffic: boolean): TopView["order"] {
+  const orders = SERVICE_ORDERS.filter((one) => one !== "traffic" || countsTraffic);
+  return orders[(orders.indexOf(order) + 1) % orders.length]!;
+}
+
+function afterTyping(view: TopView, key: string): TopView {
+  if (key === "\r" || key === "\n") return { ...view, isTyping: false };
+  if (key === "\x1b") return { ...view, isTyping: false, search: "", offset: 0 };
+  if (key === "\x7f" || key === "\b") return { ...view, search: view.search.slice(0, -1), offset: 0 };
+  return /^[\x21-\x7e]$/.test(key) ? { ...view, search: view.search + key.toLowerCase(), offset: 0 } : view;
 }

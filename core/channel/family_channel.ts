@@ -1,15 +1,11 @@
 /** Sends the planned state of one IP family to its worker, in deltas by revision. */
 import type { Clock, Logger } from "../../platform/mod.ts";
 import {
-  type AttemptCounts,
+  type CallWorker,
   type Family,
   type FamilyDelta,
   type FamilySettings,
-  type PacketCounts,
-  type PathExamination,
-  type PathFinding,
   type RelayPlaces,
-  type RuleDescription,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
@@ -18,7 +14,6 @@ import {
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
 import { createIdleTimer, type RestDelays } from "./idle_worker.ts";
 import { createOutgoingState, type OutgoingState, type SentState } from "./outgoing_state.ts";
-import { createBoundedFrequency, createWorkBudget } from "./pacing.ts";
 
 /** Options of `createFamilyChannel`. */
 export interface FamilyChannelOptions {
@@ -37,14 +32,13 @@ export interface FamilyChannelOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /**
-   * Everything changed until now was sent as part of `revision`. It is in effect with the first successful report of this
-   * revision or a later one: revisions only grow, even across restarts of the worker.
+   * Called when all changes so far were sent as part of `revision`. They are in effect with the first successful report of this
+   * or a later revision: revisions only grow, even across restarts of the worker.
    */
   readonly onSend?: (revision: number) => void;
   readonly onReport?: (report: SyncReport) => void;
   readonly onHealth?: (health: FamilyHealth) => void;
   readonly onProblems?: FamilyListener["onProblems"];
-  readonly onTraffic?: FamilyListener["onTraffic"];
 }
 
 /** Sends one family's state to its worker. All changes of one turn of the event loop are sent together. */
@@ -53,35 +47,25 @@ export interface FamilyChannel {
   set(ports: Iterable<ServicePort>): void;
   /** Deletes service ports. */
   delete(keys: Iterable<ServicePortKey>): void;
-  /** Reports endpoints that have left every EndpointSlice; they are sent with the changes made so far, or on their own. */
+  /** Reports endpoints that have left every EndpointSlice; they are sent with pending changes, or in a delta of their own. */
   gone(endpoints: readonly string[]): void;
   /** Sets the settings of the family; nothing is sent before the first call. */
   configure(settings: FamilySettings): void;
-  /**
-   * Sends the service ports set until now ahead of all others, as the head of the state that `start` completes.
-   */
+  /** Sends the service ports set so far as a first batch, ahead of the rest of the state that `start` completes. */
   startAhead(): void;
   /** Starts sending: the sources are synced, so the state is complete. */
   start(): void;
   /** The revision last sent; 0 before the first. */
   revision(): number;
-  /** See `FamilyLink.describe`. */
-  describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
-  /** See `FamilyLink.packetCounts`. */
-  packetCounts(): Promise<PacketCounts | undefined>;
-  /** See `FamilyLink.readTraffic`. */
-  readTraffic(): void;
-  /** See `FamilyLink.attemptCounts`. */
-  attemptCounts(): Promise<AttemptCounts | undefined>;
+  /** Calls the worker. */
+  readonly call: CallWorker;
   /** See `FamilyLink.compare`. */
   compare(): void;
-  /** See `FamilyLink.examine`. */
-  examine(what: PathExamination): Promise<readonly PathFinding[] | undefined>;
   /** See `FamilyLink.relayPlaces`. */
   relayPlaces(): RelayPlaces | undefined;
   /** See `FamilyLink.relayFigures`. */
   relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
-  /** The number of service ports that differ from what was last sent. */
+  /** The number of service ports with unsent changes. */
   pending(): number;
   /** Whether there are any service ports. */
   hasServicePorts(): boolean;
@@ -101,6 +85,8 @@ interface ChannelState {
   readonly pace: Pace;
   readonly outgoing: OutgoingState;
   inFlight?: FamilyDelta | undefined;
+  /** Whether the delta last sent was a portion of the changes. */
+  isCut: boolean;
   workerListens: boolean;
   stopped?: Promise<void>;
   /** The revision that is in effect with nothing left to do. */
@@ -111,15 +97,15 @@ interface ChannelState {
 }
 
 /**
- * A channel with its own worker. At most one delta is in flight; changes made meanwhile are merged and undone ones dropped, so
- * that what waits is bounded by the number of service ports.
+ * A channel with its own worker. At most one delta is in flight; pending changes are merged and undone changes dropped, so
+ * their number is bounded by the number of service ports.
  */
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
   const { clock, restDelays: delays } = options;
   const logger = options.logger.with({ family: options.family });
   const pace = createPace(options.minSyncPeriodMs, clock);
   const outgoing = createOutgoingState();
-  const channel: ChannelState = { options, logger, pace, outgoing, workerListens: false };
+  const channel: ChannelState = { options, logger, pace, outgoing, isCut: false, workerListens: false };
   let hadServicePorts = false;
   let flushIsDue = false;
 
@@ -151,7 +137,6 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     },
     onHealth: (health) => options.onHealth?.(health),
     onProblems: (scope, problems) => options.onProblems?.(scope, problems),
-    onTraffic: (reading) => options.onTraffic?.(reading),
   });
 
   const change = (update: () => void) => {
@@ -176,12 +161,8 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     startAhead: () => change(outgoing.markHead),
     start: () => change(outgoing.start),
     revision: outgoing.revision,
-    describe: (key) => link.describe(key),
-    packetCounts: () => link.packetCounts(),
-    readTraffic: () => link.readTraffic?.(),
-    attemptCounts: () => link.attemptCounts(),
+    call: link.call,
     compare: () => link.compare(),
-    examine: (what) => link.examine(what),
     relayPlaces: () => link.relayPlaces?.(),
     relayFigures: async () => await link.relayFigures?.(),
     pending: outgoing.pending,
@@ -220,9 +201,12 @@ function flush(channel: ChannelState, link: FamilyLink): void {
   if (!channel.workerListens || channel.stopped || channel.inFlight !== undefined || channel.cancelTimer) return;
   const delta = outgoing.next();
   if (delta === undefined) return;
-  const waitMs = pace.waitMs();
+  // Once changes were split into portions, the remaining portions are not delayed, and neither are changes made in the
+  // meantime.
+  const waitMs = channel.isCut ? 0 : pace.waitMs();
   if (waitMs > 0) return flushLater(channel, link, waitMs);
   outgoing.markSent(delta);
+  channel.isCut = !outgoing.isSent();
   channel.inFlight = delta;
   const { revision, base, part, set, deleted } = delta;
   channel.logger.debug("sending delta to worker", {
@@ -232,7 +216,7 @@ function flush(channel: ChannelState, link: FamilyLink): void {
     set: set.length,
     deleted: deleted.length,
   });
-  if (part !== "head") {
+  if (part !== "head" && !channel.isCut) {
     pace.sent();
     options.onSend?.(revision);
   }
@@ -249,7 +233,7 @@ function flushLater(channel: ChannelState, link: FamilyLink, waitMs: number): vo
 function noteReport(channel: ChannelState, report: SyncReport): void {
   const { options, outgoing, pace } = channel;
   const sent = outgoing.sent();
-  // The report of a head does not mean that the state is in effect: the worker may only have stored it.
+  // The report of a first batch does not mean that it is in effect: the worker may only have stored it.
   const isOfHead = report.revision === sent?.revision && sent.isHead;
   if (!isOfHead) options.onReport?.(report);
   channel.finished = report.unfinished || isOfHead ? undefined : report.revision;
@@ -281,4 +265,78 @@ function createPace(minSyncPeriodMs: number, clock: Clock): Pace {
     sent() {},
     synced: (durationMs) => budget.spend(durationMs + WORK_BESIDE_SYNC_MS),
   };
+}
+
+/** Limits the frequency of an action. */
+interface BoundedFrequency {
+  /** The wait before the next action, in milliseconds; 0 if it is permitted now. */
+  waitMs(): number;
+  /** Counts one action, now. */
+  count(): void;
+}
+
+/**
+ * Allows one action every `periodMs` on average, and `burst` in a row after a pause; a period of 0 is no limit. kube-proxy
+ * limits its syncs this way, with minSyncPeriod and a burst of 2.
+ */
+function createBoundedFrequency(
+  { periodMs, burst, clock }: {
+    readonly periodMs: number;
+    readonly burst: number;
+    readonly clock: Clock;
+  },
+): BoundedFrequency {
+  // When a full burst is available again; each action moves this forward by a period.
+  let restedAtMs = -Infinity;
+  return {
+    waitMs: () => roundedWait(restedAtMs - (burst - 1) * periodMs - clock.monotonic()),
+    count() {
+      restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs;
+    },
+  };
+}
+
+/** Limits work to a share of the time. */
+interface WorkBudget {
+  /** The wait before the next piece of work, in milliseconds; 0 if it may start now. */
+  waitMs(): number;
+  /** Counts a piece of work that has just ended. */
+  spend(durationMs: number): void;
+}
+
+/** Options of `createWorkBudget`. */
+interface WorkBudgetOptions {
+  /** The share of the time that sustained work may take: 0.2 for a fifth. */
+  readonly share: number;
+  /** The period over which the share is counted; after an idle period, this much of it may be spent without waiting. */
+  readonly windowMs: number;
+  /** The maximum wait. It takes precedence over the share if a single piece of work takes longer than `share` of it. */
+  readonly longestWaitMs: number;
+  readonly clock: Clock;
+}
+
+/** An unspent budget: a leaky bucket that work fills and time drains. */
+export function createWorkBudget({ share, windowMs, longestWaitMs, clock }: WorkBudgetOptions): WorkBudget {
+  const capacityMs = share * windowMs;
+  let filledMs = 0, updatedAtMs = clock.monotonic();
+  const drain = () => {
+    const nowMs = clock.monotonic();
+    filledMs = Math.max(0, filledMs - (nowMs - updatedAtMs) * share);
+    updatedAtMs = nowMs;
+  };
+  return {
+    waitMs() {
+      drain();
+      return roundedWait((filledMs - capacityMs) / share);
+    },
+    spend(durationMs) {
+      drain();
+      filledMs = Math.min(filledMs + durationMs, capacityMs + share * longestWaitMs);
+    },
+  };
+}
+
+/** Timers count whole milliseconds, so less than half of one is no wait. */
+function roundedWait(waitMs: number): number {
+  return waitMs < 0.5 ? 0 : waitMs;
 }

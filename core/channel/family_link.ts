@@ -2,37 +2,36 @@
 import type { Clock, Level, Logger } from "../../platform/mod.ts";
 import type { Problem } from "../problems/mod.ts";
 import type {
-  AttemptCounts,
+  CallWorker,
   Family,
   FamilyDelta,
   IpvsSettings,
-  PacketCounts,
-  PathExamination,
-  PathFinding,
+  PortRange,
   ProxyMode,
   RelayPlaces,
-  RuleDescription,
-  ServicePortKey,
   SyncReport,
-  TrafficReading,
 } from "../model/mod.ts";
 
 /** A sysctl and its wanted value: `net.netfilter.nf_conntrack_max`, `131072`. */
 export interface KernelSetting {
   readonly name: string;
   readonly value: number;
-  /** Whether to keep a greater value, and not to warn if it cannot be written. */
+  /** Whether to keep a greater value. */
   readonly atLeast?: true;
+  /** Whether not to warn if it cannot be written. */
+  readonly mayFail?: true;
 }
 
 /** The bounds of a family's relay. */
 export interface RelaySettings {
   /** The number of files that this process may open. */
   readonly files: number;
-  /** The most open connections of clients; 0 for as many as `files` allow. */
+  /** The maximum number of open client connections; 0 for as many as `files` allows. */
   readonly maxConnections: number;
   /** The time after which an idle UDP flow ends, in milliseconds; 0 for the relay's default. */
   readonly udpIdleTimeoutMs: number;
+  /** The ports that rules may send to; any free one by default. */
+  readonly ports?: PortRange;
 }
 
 /** The options of a family's worker. */
@@ -60,7 +59,7 @@ export interface FamilyOptions {
  * - `unfit`: the check failed and is retried with backoff; `unsupported` if it found three times in a row that this host
  *   cannot serve the family in this mode (a tool is not installed, the kernel has no such table) until an operator changes
  *   it;
- * - `resting`: the family has no service ports and therefore no worker; its rules are those of a family without services;
+ * - `resting`: the family has no service ports and therefore no worker; its rules serve nothing;
  * - `restarting`: it died or hung, and a new one is being started; the kernel keeps its rules.
  */
 export type FamilyHealth =
@@ -83,10 +82,8 @@ export interface FamilyListener {
    */
   onReport(report: SyncReport): void;
   onHealth(health: FamilyHealth): void;
-  /** Replaces the problems of one scope that fail no sync. */
+  /** Replaces the problems of one scope that do not fail a sync. */
   onProblems(scope: string, problems: readonly Problem[]): void;
-  /** The traffic since the previous call. */
-  onTraffic?(reading: TrafficReading): void;
 }
 
 /** Options of `FamilyLink.stop`. */
@@ -102,31 +99,22 @@ export interface FamilyLink {
    * worker restarts is lost; `onReset` follows.
    */
   send(delta: FamilyDelta): void;
-  /** Describes the kernel objects of a service port; undefined if there are none or the worker does not answer. */
-  describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
+  readonly call: CallWorker;
   /** Where this family's relay listens; undefined if the rules need no relay, or absent if no link has one. */
   relayPlaces?(): RelayPlaces | undefined;
   /**
-   * The figures of this family's relay since it started, by name; undefined if there is none or it does not answer. Absent if
+   * The metrics of this family's relay since it started, by name; undefined if there is none or it does not answer. Absent if
    * no link has one.
    */
   relayFigures?(): Promise<Readonly<Record<string, number>> | undefined>;
-  /** The packet counts of the rules; undefined if nothing is counted or the worker does not answer. */
-  packetCounts(): Promise<PacketCounts | undefined>;
-  /** Requests a reading of the counters of traffic; `onTraffic` follows if there are any. Absent if nothing counts. */
-  readTraffic?(): void;
-  /** The counted connection attempts; undefined if none are counted or the worker does not answer. */
-  attemptCounts(): Promise<AttemptCounts | undefined>;
   /**
-   * Compares the kernel with what was sent as soon as possible, and not only at the end of the sync period; a report of a full
-   * sync follows. Without effect while no worker runs, or while syncs fail, since every second retry compares.
+   * Compares the kernel with the sent state as soon as possible instead of at the end of the sync period; a report of a full
+   * sync follows. No effect while no worker runs, or while syncs fail, since every second retry compares.
    */
   compare(): void;
-  /** Examines the kernel for reasons why packets may not flow; undefined if the worker does not answer. */
-  examine(what: PathExamination): Promise<readonly PathFinding[] | undefined>;
   /**
-   * Stops the worker until `wake`, after everything sent took effect. Returns whether it did: only if the other family's
-   * worker can start it again.
+   * Stops the worker until `wake`, once everything sent is in effect. Returns false if the other family's worker cannot start
+   * it again.
    */
   rest(): boolean;
   /** Starts the worker of a resting family; `onReset` follows. */

@@ -1,22 +1,30 @@
 import { sameData } from "../../platform/mod.ts";
-import { type FamilyDelta, type FamilySettings, type ServicePort, type ServicePortKey } from "../model/mod.ts";
+import {
+  type FamilyDelta,
+  type FamilySettings,
+  frontendsOf,
+  kernelSize,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+} from "../model/mod.ts";
 
 /** The planned state of one family, and how it differs from the state last sent to the worker. */
 export interface OutgoingState {
   /** Sets a service port, or deletes it if `port` is undefined. */
   put(key: ServicePortKey, port: ServicePort | undefined): void;
-  /** Adds endpoints that are gone to the next delta that is no head. */
+  /** Adds deleted endpoints to the next delta that is not a first batch. */
   addGone(endpoints: readonly string[]): void;
   configure(settings: FamilySettings): void;
-  /** Marks the service ports set until now as the head, which is sent before the rest. */
+  /** Marks the service ports set so far as the first batch, which is sent before the rest. */
   markHead(): void;
   /** Marks the state as complete: the rest may be sent. */
   start(): void;
-  /** The delta to send next; undefined if there is nothing to send. */
+  /** The delta to send next, with a part of the changes if there are many; undefined if there is nothing to send. */
   next(): FamilyDelta | undefined;
   /** Records that `next`'s delta was sent. */
   markSent(delta: FamilyDelta): void;
-  /** Forgets what was sent: the worker has lost it. */
+  /** Forgets the sent state: the worker has lost it. */
   forgetSent(): void;
   /** The state last sent; undefined if the next delta must be a full snapshot. */
   sent(): SentState | undefined;
@@ -26,7 +34,7 @@ export interface OutgoingState {
   hasSettings(settings: FamilySettings): boolean;
   /** The revision last sent; 0 before the first. */
   revision(): number;
-  /** The number of service ports that differ from what was last sent. */
+  /** The number of service ports with unsent changes. */
   pending(): number;
   /** The number of service ports. */
   size(): number;
@@ -42,7 +50,7 @@ export interface SentState {
 /** Creates an empty state; nothing was sent yet. */
 export function createOutgoingState(): OutgoingState {
   const ports = new Map<ServicePortKey, ServicePort>();
-  // For each service port that differs from what was last sent: what was sent, or undefined if it was not.
+  // The last sent version of each service port that has changed since; undefined if it was never sent.
   const differing = new Map<ServicePortKey, ServicePort | undefined>();
   const gone = new Set<string>();
   const withGone = (delta: FamilyDelta): FamilyDelta => gone.size === 0 ? delta : { ...delta, gone: [...gone] };
@@ -52,7 +60,7 @@ export function createOutgoingState(): OutgoingState {
   let head: ReadonlySet<ServicePortKey> = new Set();
   let started = false;
 
-  /** Undefined without a head. Its service ranges stay open until all services are known. */
+  /** Undefined without a first batch. Its service ranges stay open until all services are known. */
   const headDelta = (settings: FamilySettings): FamilyDelta | undefined => {
     const set = [...head].flatMap((key) => ports.get(key) ?? []);
     if (set.length === 0) return undefined;
@@ -63,13 +71,16 @@ export function createOutgoingState(): OutgoingState {
   const changesSince = (sent: SentState, settings: FamilySettings): FamilyDelta => {
     const set: ServicePort[] = [];
     const deleted: ServicePortKey[] = [];
-    for (const key of differing.keys()) {
+    const keys = sent.isHead ? differing.keys() : nextPortion(differing, (key) => ports.get(key));
+    for (const key of keys) {
       const port = ports.get(key);
       if (port === undefined) deleted.push(key);
       else set.push(port);
     }
     const changed = sameData(sent.settings, settings) ? undefined : settings;
-    return withGone({ revision: revision + 1, base: sent.revision, settings: changed, set, deleted });
+    const delta = { revision: revision + 1, base: sent.revision, settings: changed, set, deleted };
+    // Until the last portion, the kernel may still send connections to deleted endpoints.
+    return set.length + deleted.length < differing.size ? delta : withGone(delta);
   };
 
   const isSent = () =>
@@ -111,7 +122,8 @@ export function createOutgoingState(): OutgoingState {
       const isHead = delta.part === "head";
       revision = delta.revision;
       sent = { revision, settings: delta.settings ?? settings!, isHead };
-      differing.clear();
+      for (const port of delta.set) differing.delete(servicePortKey(port.name, port.protocol));
+      for (const key of delta.deleted) differing.delete(key);
       if (delta.gone) gone.clear();
       if (isHead) { for (const key of ports.keys()) if (!head.has(key)) differing.set(key, undefined); }
     },
@@ -130,4 +142,63 @@ export function createOutgoingState(): OutgoingState {
 
 function snapshot(revision: number, settings: FamilySettings, set: readonly ServicePort[]): FamilyDelta {
   return { revision, base: undefined, settings, set, deleted: [] };
+}
+
+/** The last sent and the current version of a service port; undefined where it did not or does not exist. */
+interface Change {
+  readonly key: ServicePortKey;
+  readonly before: ServicePort | undefined;
+  readonly after: ServicePort | undefined;
+  readonly size: number;
+}
+
+/** The size of a portion, as `kernelSize` counts: about 0.1 s of the kernel's tools. */
+const PORTION = 5_000;
+
+/**
+ * The service ports to send next: all, or above the limit, the smallest changes plus the first one beyond the limit, so that
+ * large changes are not starved by small ones. A frontend that moves between service ports leaves the old one first or in the
+ * same portion.
+ * @param differing the last sent version of each service port that has changed
+ */
+function nextPortion(
+  differing: ReadonlyMap<ServicePortKey, ServicePort | undefined>,
+  current: (key: ServicePortKey) => ServicePort | undefined,
+): Iterable<ServicePortKey> {
+  let total = 0;
+  const changes = [...differing].map(([key, before]): Change => {
+    const after = current(key);
+    const size = Math.max(before ? kernelSize(before) : 0, after ? kernelSize(after) : 0);
+    total += size;
+    return { key, before, after, size };
+  });
+  if (total <= PORTION) return differing.keys();
+  changes.sort((a, b) => a.size - b.size);
+  let taken = 0, size = 0;
+  while (taken < changes.length && size < PORTION) size += changes[taken++]!.size;
+  return withReleases(changes.slice(0, taken), changes.slice(taken)).map(({ key }) => key);
+}
+
+/** Adds the changes that release a frontend for a chosen one. */
+function withReleases(chosen: Change[], others: readonly Change[]): readonly Change[] {
+  const holders = new Map<string, Change>();
+  for (const change of others) {
+    if (change.before === undefined || change.before === change.after) continue;
+    const kept = new Set(change.after && identifiersOf(change.after));
+    for (const id of identifiersOf(change.before)) if (!kept.has(id)) holders.set(id, change);
+  }
+  if (holders.size === 0) return chosen;
+  const all = new Set(chosen);
+  // The set grows while it is read: a change that was added may need another one.
+  for (const { after } of all) {
+    for (const id of after ? identifiersOf(after) : []) {
+      const holder = holders.get(id);
+      if (holder !== undefined) all.add(holder);
+    }
+  }
+  return [...all];
+}
+
+function identifiersOf(port: ServicePort): string[] {
+  return frontendsOf(port).map(({ address, port: number }) => `${port.protocol} ${address} ${number}`);
 }

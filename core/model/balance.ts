@@ -2,10 +2,11 @@
  * How new connections are spread over the endpoints of a service port. A service port without a `Balance` has the mode's
  * default with equal weights.
  */
+import { splitHostPort } from "../../platform/mod.ts";
 import { type EndpointIndex, slotTable } from "./slot_table.ts";
 
 /** The algorithms that are not tied to a mode; the first is the default, except in IPVS mode. */
-export const BALANCE_ALGORITHMS = ["random", "round-robin", "maglev", "least-connections"] as const;
+export const BALANCE_ALGORITHMS = ["random", "round-robin", "consistent-hash", "least-connections"] as const;
 
 /** The schedulers of IPVS in Linux 6 (net/netfilter/ipvs/Kconfig). */
 export const IPVS_SCHEDULERS = [
@@ -16,16 +17,21 @@ export const IPVS_SCHEDULERS = [
 /** An algorithm, or in IPVS mode the name of a scheduler. */
 export type BalanceAlgorithm = typeof BALANCE_ALGORITHMS[number] | typeof IPVS_SCHEDULERS[number];
 
+/** The current name of an algorithm. `maglev`, the former name of `consistent-hash`, is accepted until Sluice 0.3. */
+export function currentAlgorithmName(name: string): string {
+  return name === "maglev" ? "consistent-hash" : name;
+}
+
 /** The kinds of `BalanceHash`; the first is the default. */
 export const BALANCE_HASHES = ["flow", "client"] as const;
 
-/** The part of a packet that `maglev` hashes: the client's address and port, or its address alone. */
+/** The part of a packet that `consistent-hash` hashes: the client's address and port, or its address alone. */
 export type BalanceHash = typeof BALANCE_HASHES[number];
 
 /** The decision of the planner for one service port. */
 export interface Balance {
   readonly algorithm: BalanceAlgorithm;
-  /** Present for `maglev` alone. */
+  /** Present for `consistent-hash` alone. */
   readonly hash?: BalanceHash;
   /** The weights of `clusterEndpoints`, in their order: whole numbers, not all 0. Absent if all are equal. */
   readonly clusterWeights?: readonly number[];
@@ -33,19 +39,19 @@ export interface Balance {
   readonly localWeights?: readonly number[];
 }
 
-/** The greatest weight of an endpoint. */
+/** The maximum weight of an endpoint. */
 export const MAX_WEIGHT = 1000;
 
 /** Weights whose sum, without common factors, is at most this are exact in a table; others to within half of its inverse. */
 const MOST_WEIGHTED_SLOTS = 1000;
 
 /**
- * The slots of `maglev` by the greatest number of endpoints: few for few endpoints, because each slot is an element in the
+ * The slots of `consistent-hash` by the greatest number of endpoints: few for few endpoints, because each slot is an element in the
  * kernel for every frontend of a service; otherwise about ten or more for each endpoint. A number of endpoints beyond a limit
  * moves to another size, which moves flows, so the limits are far apart. The numbers have many divisors, so that equal
  * shares are mostly exact.
  */
-const MAGLEV_SLOTS: readonly { readonly endpoints: number; readonly slots: number }[] = [
+const CONSISTENT_HASH_SLOTS: readonly { readonly endpoints: number; readonly slots: number }[] = [
   { endpoints: 4, slots: 12 },
   { endpoints: 16, slots: 240 },
   { endpoints: 64, slots: 840 },
@@ -53,11 +59,11 @@ const MAGLEV_SLOTS: readonly { readonly endpoints: number; readonly slots: numbe
   { endpoints: 1024, slots: 10_080 },
 ];
 
-/** The greatest number of endpoints that `maglev` serves: the effort for a table grows with the square of their number. */
-export const MOST_MAGLEV_ENDPOINTS = MAGLEV_SLOTS.at(-1)!.endpoints;
+/** The maximum number of endpoints for `consistent-hash`: computing a table takes quadratic time. */
+export const MOST_CONSISTENT_HASH_ENDPOINTS = CONSISTENT_HASH_SLOTS.at(-1)!.endpoints;
 
-/** The least slots of `maglev` with weights, so that each share is exact to within half a percent. */
-const LEAST_WEIGHTED_MAGLEV_SLOTS = 240;
+/** The minimum number of slots of `consistent-hash` with weights, so that each share is exact to within half a percent. */
+const LEAST_WEIGHTED_HASH_SLOTS = 240;
 
 /** The endpoints of one traffic policy and their weights. */
 export interface BalancedList {
@@ -72,15 +78,52 @@ export interface BalancedList {
  */
 export function balanceTable({ algorithm }: Balance, list: BalancedList): readonly EndpointIndex[] | undefined {
   const { endpoints, weights } = list;
-  if (algorithm === "maglev") {
-    const bySize = MAGLEV_SLOTS.find((size) => endpoints.length <= size.endpoints) ?? MAGLEV_SLOTS.at(-1)!;
-    const least = weights === undefined ? 0 : LEAST_WEIGHTED_MAGLEV_SLOTS;
-    return slotTable(endpoints, weights, Math.max(bySize.slots, least));
-  }
-  return weights === undefined ? undefined : slotTable(endpoints, weights, weightedSlots(weights));
+  return hasTable(algorithm, weights) ? rememberedTable(endpoints, weights, tableSlots(algorithm, list)) : undefined;
 }
 
-/** The least number of slots with which weights are exact, if that is not too large. */
+/** The number of slots of a list of endpoints: one for each endpoint, unless there is a table. */
+export function balanceSlots(balance: Balance | undefined, list: BalancedList): number {
+  if (list.endpoints.length === 0) return 0;
+  const hasOne = balance !== undefined && hasTable(balance.algorithm, list.weights);
+  return hasOne ? tableSlots(balance.algorithm, list) : list.endpoints.length;
+}
+
+function hasTable(algorithm: BalanceAlgorithm, weights: BalancedList["weights"]): boolean {
+  return algorithm === "consistent-hash" || weights !== undefined;
+}
+
+function tableSlots(algorithm: BalanceAlgorithm, { endpoints, weights }: BalancedList): number {
+  if (algorithm === "consistent-hash") {
+    const bySize = CONSISTENT_HASH_SLOTS.find((size) => endpoints.length <= size.endpoints) ??
+      CONSISTENT_HASH_SLOTS.at(-1)!;
+    const least = weights === undefined ? 0 : LEAST_WEIGHTED_HASH_SLOTS;
+    return Math.max(bySize.slots, least);
+  }
+  return weightedSlots(weights!);
+}
+
+/** The last tables: all ports of a service mostly have the same endpoints, and a change needs the table before and after. */
+const remembered = new Map<string, readonly EndpointIndex[]>();
+const MOST_REMEMBERED = 8;
+
+function rememberedTable(
+  endpoints: readonly string[],
+  weights: BalancedList["weights"],
+  slots: number,
+): readonly EndpointIndex[] {
+  // A table follows from addresses; ports make no difference.
+  const addresses = endpoints.map((endpoint) => splitHostPort(endpoint).address);
+  const key = [slots, ...addresses, ...weights ?? []].join();
+  let table = remembered.get(key);
+  if (table === undefined) {
+    table = slotTable(endpoints, weights, slots);
+    if (remembered.size >= MOST_REMEMBERED) remembered.delete(remembered.keys().next().value!);
+    remembered.set(key, table);
+  }
+  return table;
+}
+
+/** The smallest number of slots for exact weights, unless it is too large. */
 function weightedSlots(weights: readonly number[]): number {
   const divisor = weights.reduce(greatestCommonDivisor, 0);
   const sum = weights.reduce((total, weight) => total + weight, 0) / divisor;
@@ -100,7 +143,7 @@ export function balanceShares(balance: Balance | undefined, list: BalancedList):
   const { endpoints, weights } = list;
   if (endpoints.length === 0) return [];
   const algorithm = balance?.algorithm ?? "random";
-  if (algorithm === "maglev") {
+  if (algorithm === "consistent-hash") {
     const table = balanceTable(balance!, list)!;
     const counts = new Array<number>(endpoints.length).fill(0);
     for (const index of table) counts[index]!++;

@@ -1,5 +1,5 @@
 import type { FamilySettings } from "./family_settings.ts";
-import type { ServicePort, ServicePortKey } from "./service_port.ts";
+import { type ServicePort, type ServicePortKey, servicePortKey } from "./service_port.ts";
 
 /** The changes of a family since the revision `base`, or a full snapshot. */
 export interface FamilyDelta {
@@ -11,11 +11,11 @@ export interface FamilyDelta {
   readonly settings: FamilySettings | undefined;
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
-  /** TCP endpoints (`address:port`) that have left every EndpointSlice; absent if there are none, or nobody asks. */
+  /** TCP endpoints (`address:port`) that have left every EndpointSlice; absent if there are none, or no feature needs them. */
   readonly gone?: readonly string[];
   /**
-   * The part of a full snapshot that is sent in two parts. The `head` has the service ports that must take effect first
-   * and leaves all others in the kernel unchanged; the `rest` follows it.
+   * The part of a full snapshot that is sent in two batches. The `head` has the service ports that must take effect first and
+   * leaves all others in the kernel unchanged; the `rest` follows.
    */
   readonly part?: "head" | "rest";
 }
@@ -23,4 +23,47 @@ export interface FamilyDelta {
 /** Whether the receiver has the full state of the family after this delta. */
 export function completesState({ base, part }: FamilyDelta): boolean {
   return part === undefined ? base === undefined : part === "rest";
+}
+
+/**
+ * The ports of the relay that carries the connections of a service port (userspace mode), one for each list of endpoints that
+ * some verdict uses.
+ */
+export interface RelayPorts {
+  /** The port whose connections go to `clusterEndpoints`. */
+  readonly cluster?: number;
+  /** The port whose connections go to `localEndpoints`. */
+  readonly local?: number;
+}
+
+/** The address and the ports at which the relay of a family listens. */
+export interface RelayPlaces {
+  /** See `FamilySettings.relayAddress`. */
+  readonly address: string | undefined;
+  /** Without the service ports that the relay does not carry. */
+  readonly ports: ReadonlyMap<ServicePortKey, RelayPorts>;
+}
+
+/** The ports of the relay for a service port. */
+export function relayPortsOf({ relay }: Pick<ServicePort, "relay">): number[] {
+  return [relay?.cluster, relay?.local].filter((port) => port !== undefined);
+}
+
+/** The delta as the rules need it: with the relay's address and ports. */
+export function withRelayPlaces(delta: FamilyDelta, { address, ports }: RelayPlaces): FamilyDelta {
+  const { settings } = delta;
+  return {
+    ...delta,
+    settings: settings && { ...settings, relayAddress: address },
+    set: delta.set.map((port) => {
+      const relay = ports.get(servicePortKey(port.name, port.protocol));
+      return relay === undefined ? port : { ...port, relay };
+    }),
+  };
+}
+
+/** A range of ports, both ends included. */
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
 }

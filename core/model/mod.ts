@@ -2,38 +2,41 @@
  * Defines the data that travels from the planner to the workers: plain objects per IP family, with every decision taken.
  * Addresses are canonical strings (see platform/address.ts), endpoints are `address:port` strings.
  *
- *   service_port.ts      one port of one Service, with every decision taken
+ *   service_port.ts      one port of one Service, with every decision taken; its frontends, and its size in the kernel
  *   balance.ts           how connections are spread over the endpoints, and the share of each
  *   slot_table.ts        tables of consistent hashing and of weights
- *   frontend.ts          the frontends of a service port, with their verdicts and admitted sources
  *   family_settings.ts   the settings of all services of a family
- *   delta.ts             the changes since a revision, or a full snapshot
- *   relay_ports.ts       where the relay of userspace mode listens
- *   sync_report.ts       the result and the figures of a sync
+ *   delta.ts             the changes since a revision, or a full snapshot, and the ports of the relay that they need
+ *   sync_report.ts       the result and the counts of a sync
  *   traffic.ts           counts of traffic since the previous reading
- *   rule_description.ts  the rules of one service port, and packet counts
- *   attempt_counts.ts    connection attempts of endpoints, and their answers
- *   path_finding.ts      the reasons why packets may not flow
+ *   worker_calls.ts      the calls that a family's worker answers, with their requests and answers
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
-export type { AttemptCounts, Attempts } from "./attempt_counts.ts";
 export type { Family } from "../../platform/mod.ts";
 export {
   type Balance,
   BALANCE_ALGORITHMS,
   BALANCE_HASHES,
   type BalanceAlgorithm,
-  type BalancedList,
   type BalanceHash,
   balanceShares,
   balanceTable,
+  currentAlgorithmName,
   IPVS_SCHEDULERS,
   MAX_WEIGHT,
-  MOST_MAGLEV_ENDPOINTS,
+  MOST_CONSISTENT_HASH_ENDPOINTS,
 } from "./balance.ts";
 export type { EndpointIndex } from "./slot_table.ts";
-export { completesState, type FamilyDelta } from "./delta.ts";
+export {
+  completesState,
+  type FamilyDelta,
+  type PortRange,
+  type RelayPlaces,
+  type RelayPorts,
+  relayPortsOf,
+  withRelayPlaces,
+} from "./delta.ts";
 export {
   DUMMY_INTERFACE,
   type FamilySettings,
@@ -48,11 +51,7 @@ export {
   frontendsOf,
   hasExternalFrontends,
   isPolicyLocal,
-} from "./frontend.ts";
-export { PATH_CAUSES, type PathCause, type PathExamination, type PathFinding } from "./path_finding.ts";
-export type { PacketCounts, RuleDescription, RulePart } from "./rule_description.ts";
-export { type RelayPlaces, type RelayPorts, relayPortsOf, withRelayPlaces } from "./relay_ports.ts";
-export {
+  kernelSize,
   type LoadBalancerSources,
   type Protocol,
   type ServicePort,
@@ -62,9 +61,13 @@ export {
   type Verdict,
 } from "./service_port.ts";
 export {
+  type CountedTraffic,
+  type CountsOfPorts,
   FAILURE_REASONS,
   type FailureReason,
+  type ServiceTraffic,
   TRAFFIC_KINDS,
+  type TrafficCounts,
   type TrafficCoverage,
   type TrafficFailure,
   type TrafficKind,
@@ -75,9 +78,26 @@ export {
   type CommonFigures,
   type ComparisonCause,
   isCommonFigure,
-  type RefusedPort,
   refusedPorts,
   type SyncFigures,
   type SyncProblem,
   type SyncReport,
 } from "./sync_report.ts";
+export {
+  type AttemptCounts,
+  type Attempts,
+  type CallName,
+  type CallWorker,
+  isNotifySocket,
+  type PacketCounts,
+  PATH_CAUSES,
+  type PathCause,
+  type PathExamination,
+  type PathFinding,
+  type RuleDescription,
+  type RuleInTheWay,
+  type RulePart,
+  type ServedAddresses,
+  type ServiceNotification,
+  type WorkerCalls,
+} from "./worker_calls.ts";

@@ -11,10 +11,9 @@ export type EndpointIndex = number;
  * Assigns `slots` slots to endpoints in proportion to their weights, to the nearest slot; every endpoint with a weight
  * gets at least one if there are enough slots. Most slots keep their endpoint when endpoints are added or removed.
  *
- * This is rendezvous hashing with quotas: each slot in turn goes to the endpoint with the greatest hash of slot and
- * endpoint, among those with slots left. With ten endpoints it moves half as many slots as Maglev's own permutations
- * do, and its shares are as even. Endpoints are told apart by address, so that a client reaches the same pod at
- * all ports of a service.
+ * This is rendezvous hashing with quotas: each slot in turn goes to the endpoint with the greatest hash of slot and endpoint,
+ * among those with slots left. With ten endpoints it moves half as many slots as Maglev's own permutations do, and its shares
+ * are as even. Endpoints are identified by address, so that a client reaches the same pod at all ports of a service.
  * @param weights one for each endpoint, not all 0; undefined if they are equal
  */
 export function slotTable(
@@ -41,7 +40,7 @@ export function slotTable(
   return table;
 }
 
-/** The number of slots of each endpoint: its share rounded down, and one more for those with the largest remainders. */
+/** The number of slots of each endpoint: its share rounded down, plus one for the largest remainders. */
 function quotas(hashes: readonly number[], weights: readonly number[] | undefined, slots: number): number[] {
   // The most common case, without the sorting below: at a start, there are thousands of tables.
   if (weights === undefined && slots % hashes.length === 0) return hashes.map(() => slots / hashes.length);
@@ -56,7 +55,7 @@ function quotas(hashes: readonly number[], weights: readonly number[] | undefine
     .sort((a, b) => remainder(b) - remainder(a) || hashes[a]! - hashes[b]! || a - b);
   let missing = slots - counts.reduce((total, count) => total + count, 0);
   for (let i = 0; missing > 0; i = (i + 1) % order.length, missing--) counts[order[i]!]!++;
-  // Endpoints that got a slot instead of a fraction take it from those with the most.
+  // An endpoint that got a whole slot for a fraction takes it from the endpoint with the most slots.
   while (missing < 0) {
     const most = counts.indexOf(Math.max(...counts));
     counts[most]!--;

@@ -11,7 +11,7 @@ export interface SyncProblem {
   readonly message: string;
 }
 
-/** Why the kernel is compared: at an interval, or because something is known to be wrong, so that it may cost more. */
+/** The reason for a comparison with the kernel: the interval, or a known fault, for which it may cost more. */
 export type ComparisonCause = "interval" | "fault";
 
 /** The result of one sync, sent by the worker to the main isolate. */
@@ -19,7 +19,7 @@ export interface SyncReport {
   readonly family: Family;
   /** The newest revision that was tried. */
   readonly revision: number;
-  /** Whether all of that revision is in effect, except for `problems`. */
+  /** Whether the whole revision is in effect, except for `problems`. */
   readonly ok: boolean;
   /** Whether the sync covered everything: a full snapshot, or a comparison with the kernel. */
   readonly full: boolean;
@@ -29,17 +29,17 @@ export interface SyncReport {
   readonly problems: readonly SyncProblem[];
   /** Whether the worker will sync again without a delta: to retry a failure, or because the backend requested it. */
   readonly unfinished?: true;
-  /** The figures of this sync; those of its mode by the names that the mode's description declares. */
+  /** The counts of this sync; mode-specific counts have the names in the mode's description. */
   readonly figures: SyncFigures<string>;
 }
 
-/** The figures that a sync in any mode can report. */
+/** The counts that a sync in any mode can report. */
 export interface CommonFigures {
   /** Chains or elements that another program had changed and the sync repaired. */
   readonly drift_repaired: number;
-  /** Stale conntrack entries of UDP flows that were removed: their endpoint or service is gone. */
+  /** Removed conntrack entries of stale UDP flows, whose endpoint or service was deleted. */
   readonly conntrack_deleted: number;
-  /** The duration of that removal in milliseconds. */
+  /** The duration of the conntrack cleanup in milliseconds. */
   readonly conntrack_ms: number;
   /** Failed attempts to remove leftovers of other modes and of kube-proxy. */
   readonly cleanup_failures: number;
@@ -52,14 +52,14 @@ const COMMON: Readonly<Record<keyof CommonFigures, true>> = {
   cleanup_failures: true,
 };
 
-/** Whether this is the name of a figure that every mode may report. */
+/** Whether every mode may report a count with this name. */
 export function isCommonFigure(name: string): name is keyof CommonFigures {
   return Object.hasOwn(COMMON, name);
 }
 
 /**
- * The figures of a sync: the common ones, and those that the description of its mode declares (backends/contract). Absent
- * ones were not counted.
+ * The counts of a sync: the common ones, and the ones in the description of its mode (backends/contract). Absent ones were not
+ * counted.
  */
 export type SyncFigures<Declared extends string = never> = Readonly<
   Partial<CommonFigures> & Partial<Record<Declared, number>>

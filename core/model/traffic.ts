@@ -1,7 +1,8 @@
+import type { Family } from "../../platform/mod.ts";
 import type { ServicePortKey } from "./service_port.ts";
 
 /**
- * Why packets of new connections reached no endpoint:
+ * The reasons why packets of new connections reached no endpoint:
  * - `no-endpoints`: rejected, since no endpoint is usable;
  * - `traffic-policy`: dropped by traffic policy Local, since this node has no usable endpoint;
  * - `source-range`: dropped, since the client is outside the load balancer's source ranges;
@@ -12,7 +13,7 @@ export const FAILURE_REASONS = ["no-endpoints", "traffic-policy", "source-range"
 /** One of `FAILURE_REASONS`. */
 export type FailureReason = typeof FAILURE_REASONS[number];
 
-/** The kinds of counts of a row, in their order in `TrafficReading.counts`. Packets and bytes are those of both directions. */
+/** The kinds of counts of a row, in the order of `TrafficReading.counts`. Packets and bytes include both directions. */
 export const TRAFFIC_KINDS = ["connections", "packets", "bytes"] as const;
 
 /** One of `TRAFFIC_KINDS`. */
@@ -29,7 +30,7 @@ export interface TrafficCoverage {
 /** The coverage of a mode that counts everything. */
 export const WHOLE_TRAFFIC: TrafficCoverage = { kinds: TRAFFIC_KINDS, failures: FAILURE_REASONS };
 
-/** The traffic of one family since the previous reading: only what has grown, by service port and endpoint. */
+/** The traffic of one family since the previous reading, by service port and endpoint; unchanged counts are absent. */
 export interface TrafficReading {
   /** The duration of the reading. */
   readonly durationMs: number;
@@ -47,4 +48,37 @@ export interface TrafficFailure {
   readonly port: ServicePortKey;
   readonly reason: FailureReason;
   readonly packets: number;
+}
+
+/** Connections, and packets and bytes in both directions, if the mode counts them. Bytes include the IP headers. */
+export interface TrafficCounts {
+  readonly connections: number;
+  readonly packets?: number;
+  readonly bytes?: number;
+}
+
+/** Counts since this proxy started counting, and per second between the last two readings. */
+export interface CountedTraffic extends TrafficCounts {
+  readonly perSecond: TrafficCounts;
+}
+
+/** The traffic of a service port of one family. */
+export interface ServiceTraffic extends CountedTraffic {
+  /**
+   * Packets of new connections that reached no endpoint, by reason, without reasons that have not occurred; absent if
+   * the mode counts none.
+   */
+  readonly failures?: Readonly<Partial<Record<FailureReason, number>>>;
+}
+
+/** Counts of service ports and endpoints. */
+export interface CountsOfPorts {
+  /** The traffic of a service port. */
+  ofPort(family: Family, key: ServicePortKey): ServiceTraffic;
+  /** The traffic of an endpoint (`address:port`) of a service port. */
+  ofEndpoint(family: Family, key: ServicePortKey, endpoint: string): CountedTraffic;
+  /** When the counters of a family were last read, in milliseconds of the monotonic clock; undefined if never. */
+  lastReadMs(family: Family): number | undefined;
+  /** Reads the counters now, unless that was done within the last second. Resolves when the counts are known. */
+  refresh(): Promise<void>;
 }

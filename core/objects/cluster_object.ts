@@ -59,9 +59,11 @@ export interface Service {
   readonly healthCheckNodePort: number;
   /** Whether it is another proxy's, by the label `service.kubernetes.io/service-proxy-name`. */
   readonly ignored: boolean;
+  /** When it was created, in seconds since 1970; absent if the source does not say. */
+  readonly createdSeconds?: number;
   /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */
   readonly isClusterDNS?: true;
-  /** How it asks to be balanced; absent without an annotation of that. */
+  /** The balancing annotations; absent if it has none. */
   readonly balancing?: BalanceAnnotations;
   readonly details?: ServiceDetails;
 }
@@ -115,7 +117,7 @@ export interface SliceEndpoint {
   readonly zoneHints: readonly string[] | undefined;
   /** The nodes that should use it; undefined without a hint. */
   readonly nodeHints: readonly string[] | undefined;
-  /** Its pod; only where `DecodeOptions.podsOf` asks for it, or the leader of a site sent it. */
+  /** Its pod; only set if `DecodeOptions.podsOf` selects it, or the leader of a site sent it. */
   readonly pod?: PodRef;
   /** The name of its pod; only kept if weights may refer to labels of pods. */
   readonly podName?: string;
@@ -140,7 +142,7 @@ export interface Node {
   readonly podCIDRs: readonly string[];
   /** Whether it is being deleted or carries the cluster autoscaler's deletion taint. */
   readonly leaving: boolean;
-  /** Tells a Node from an earlier one of its name; absent if the source does not say. */
+  /** The UID, which distinguishes a Node from an earlier one with the same name; absent if the source has none. */
   readonly uid?: string;
   readonly details?: NodeDetails;
 }

@@ -1,13 +1,53 @@
-import type { Kind } from "./cluster_object.ts";
-import type { DecodeOptions } from "./decode_options.ts";
-import { decodeEndpointSlice } from "./decode_endpoint_slice.ts";
-import { decodeNodeLabels, decodePodLabels } from "./decode_labels.ts";
-import { decodeNode } from "./decode_node.ts";
+import { canonicalAddress, compact, type Family, familyOf } from "../../platform/mod.ts";
+import type {
+  EndpointDetails,
+  EndpointPort,
+  EndpointSlice,
+  Kind,
+  LabelledObject,
+  Node,
+  PodRef,
+  SliceEndpoint,
+} from "./cluster_object.ts";
 import { decodeService } from "./decode_service.ts";
-import { readPrefixes } from "./fields.ts";
-import { type Decode, type Decoded, readMetadata } from "./metadata.ts";
-import { createProblems } from "./problems.ts";
-import { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
+import { createProblems, listOf, type Problems, readPort, readPrefixes, readTimeMs } from "./fields.ts";
+import { createInterner, internString, internStrings } from "./intern.ts";
+import { type Decode, type Decoded, isLabel, NAME_RULE, readMetadata } from "./metadata.ts";
+import { isAbsent, isRawObject, quote, type RawObject, rawObject, stringsOf, textOf } from "./raw.ts";
+
+/** Whether to keep the label or annotation with this key. */
+export type KeyFilter = (key: string) => boolean;
+
+/** The labels and annotations that are passed on. */
+export interface DetailFilters {
+  readonly serviceLabels: KeyFilter;
+  readonly serviceAnnotations: KeyFilter;
+  readonly nodeLabels: KeyFilter;
+  readonly nodeAnnotations: KeyFilter;
+}
+
+/** Keys of labels. */
+export interface LabelKeys {
+  readonly nodes: readonly string[];
+  readonly pods: readonly string[];
+  /** Set if the source has no labels, regardless of the settings. */
+  readonly areUnavailable?: true;
+}
+
+/** Which objects to use, and how much of them. */
+export interface DecodeOptions {
+  /**
+   * The proxy's name: it serves the services that have it as their label `service.kubernetes.io/service-proxy-name`. By
+   * default, it serves those without the label (KEP-2447).
+   */
+  readonly serviceProxyName?: string;
+  /** With it, objects are decoded with their details, to pass them on. */
+  readonly details?: DetailFilters;
+  /** Whether to keep the pods of the endpoints on this node; by default, no pods are kept. */
+  readonly podsOf?: (nodeName: string) => boolean;
+  /** The labels of Nodes and Pods that weights may refer to; none by default. */
+  readonly labelKeys?: LabelKeys;
+}
 
 const DECODERS: Readonly<Record<Kind, (raw: RawObject, options: DecodeOptions) => Decoded>> = {
   Service: decodeService,
@@ -40,4 +80,230 @@ export function decodeServiceCIDR(raw: RawObject): Decoded {
   const problems = createProblems();
   const cidrs = readPrefixes(rawObject(raw.spec).cidrs, "spec.cidrs", problems);
   return { ref, object: { kind: "ServiceCIDR", name: ref.name, cidrs }, problems: problems.sentences() };
+}
+
+/** Decodes the labels of a Node that weights may refer to; nothing if it has none of them. */
+function decodeNodeLabels(raw: RawObject, { labelKeys }: DecodeOptions): Decoded {
+  return decodeLabels("NodeLabels", raw, labelKeys?.nodes ?? []);
+}
+
+/** Decodes the labels of a Pod that weights may refer to; nothing if it has none of them. */
+function decodePodLabels(raw: RawObject, { labelKeys }: DecodeOptions): Decoded {
+  return decodeLabels("PodLabels", raw, labelKeys?.pods ?? []);
+}
+
+function decodeLabels(kind: LabelledObject["kind"], raw: RawObject, keys: readonly string[]): Decoded {
+  const { ref, labels: all, problem } = readMetadata(kind, raw);
+  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
+  const found: Record<string, string> = {};
+  for (const key of keys) {
+    const value = all[key];
+    if (typeof value === "string") found[key] = internString(value);
+  }
+  if (Object.keys(found).length === 0) return { ref, object: undefined, problems: [] };
+  const { namespace, name } = ref;
+  const object: LabelledObject = kind === "NodeLabels"
+    ? { kind, name, labels: found }
+    : { kind, namespace, name, labels: found };
+  return { ref, object, problems: [] };
+}
+
+const SERVICE_NAME = "kubernetes.io/service-name";
+/** Marks the slices of headless services, which are not load-balanced; the label's presence counts, not its value. */
+const HEADLESS = "service.kubernetes.io/headless";
+const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";
+
+/** Decodes an EndpointSlice. */
+function decodeEndpointSlice(raw: RawObject, options: DecodeOptions): Decoded {
+  const { ref, labels, annotations, problem } = readMetadata("EndpointSlice", raw);
+  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
+  const refused = (...problems: string[]): Decoded => ({ ref, object: undefined, problems });
+
+  const serviceName = labels[SERVICE_NAME];
+  if (isAbsent(serviceName) || serviceName === "" || labels[HEADLESS] !== undefined) return refused();
+  if (!isLabel(serviceName)) {
+    return refused(`label ${SERVICE_NAME}: ${quote(serviceName)} may only contain ${NAME_RULE}; slice ignored`);
+  }
+  const family = raw.addressType;
+  if (family === "FQDN") return refused();
+  if (family !== "IPv4" && family !== "IPv6") {
+    return refused(`addressType is ${quote(family)}, not IPv4, IPv6 or FQDN; slice ignored`);
+  }
+
+  const problems = createProblems();
+  const slice: EndpointSlice = {
+    kind: "EndpointSlice",
+    namespace: ref.namespace,
+    name: ref.name,
+    serviceName: internString(serviceName),
+    family,
+    ports: readEndpointPorts(raw.ports, problems),
+    endpoints: readEndpoints(raw.endpoints, { namespace: ref.namespace, family }, problems, options),
+    // An invalid time counts as none, as in kube-proxy: it only affects a metric.
+    triggerTimeMs: readTimeMs(annotations[TRIGGER_TIME]) ?? 0,
+  };
+  return { ref, object: slice, problems: problems.sentences() };
+}
+
+const portLists = createInterner<readonly EndpointPort[]>(300_000);
+
+/** The usable ports of a slice. A port without a number would mean every port; kube-proxy ignores it, too. */
+function readEndpointPorts(value: unknown, problems: Problems): readonly EndpointPort[] {
+  const ports = compact(
+    listOf(value, "ports", problems).flatMap((item, index) => readPort(rawObject(item), index, problems) ?? []),
+  );
+  return portLists.get(ports.map((port) => `${port.name}/${port.protocol}/${port.port}`).join(), () => ports);
+}
+
+function readEndpoints(
+  value: unknown,
+  { namespace, family }: Pick<EndpointSlice, "namespace" | "family">,
+  problems: Problems,
+  { details: inFull, podsOf, labelKeys }: DecodeOptions,
+): readonly SliceEndpoint[] {
+  const endpoints: SliceEndpoint[] = [];
+  let number = 0;
+  for (const item of listOf(value, "endpoints", problems)) {
+    number++;
+    const raw = rawObject(item);
+    const endpoint = readEndpoint(raw, family, number, problems);
+    if (endpoint === undefined) continue;
+    const pod = podsOf?.(endpoint.nodeName) ? readPod(raw, namespace) : undefined;
+    const details = inFull === undefined ? undefined : readEndpointDetails(raw);
+    const podName = labelKeys !== undefined && labelKeys.pods.length > 0 ? readPod(raw, namespace)?.name : undefined;
+    // Two shapes cost less memory than one with absent fields.
+    if (pod === undefined && podName === undefined && details === undefined) endpoints.push(endpoint);
+    else endpoints.push({ ...endpoint, ...(pod && { pod }), ...(podName && { podName }), ...(details && { details }) });
+  }
+  return compact(endpoints);
+}
+
+/**
+ * Reads one endpoint. Only its first address counts, as in kube-proxy: the API defines all of them as the same endpoint.
+ * Without conditions, it is ready, serving and not terminating (kube-proxy's newEndpointSliceInfo).
+ */
+function readEndpoint(
+  raw: RawObject,
+  family: Family,
+  number: number,
+  problems: Problems,
+): SliceEndpoint | undefined {
+  const problem = (what: string) => problems.add(`endpoint ${number}: ${what}; ignored`);
+  const first = Array.isArray(raw.addresses) ? raw.addresses[0] : undefined;
+  if (isAbsent(first)) {
+    problem("no address");
+    return undefined;
+  }
+  const address = typeof first === "string" ? canonicalAddress(first) : undefined;
+  if (address === undefined) {
+    problem(`address ${quote(first)} is not an IP address`);
+    return undefined;
+  }
+  if (familyOf(address) !== family) {
+    problem(`address ${quote(first)} is not of the slice's family ${family}`);
+    return undefined;
+  }
+  const { ready, serving, terminating } = rawObject(raw.conditions);
+  if (!isCondition(ready) || !isCondition(serving) || !isCondition(terminating)) {
+    const [name, value] = Object.entries({ ready, serving, terminating }).find(([, value]) => !isCondition(value))!;
+    problem(`condition ${name} is ${quote(value)}, not true or false`);
+    return undefined;
+  }
+  const hints = rawObject(raw.hints);
+  return {
+    address,
+    ready: ready !== false,
+    serving: serving !== false,
+    terminating: terminating === true,
+    nodeName: internString(textOf(raw.nodeName)),
+    zone: internString(textOf(raw.zone)),
+    zoneHints: readHints(hints.forZones),
+    nodeHints: readHints(hints.forNodes),
+  };
+}
+
+/** The pod of an endpoint, by default in the namespace of its slice; undefined if its target is not a pod. */
+function readPod(raw: RawObject, inNamespace: string): PodRef | undefined {
+  const { kind, namespace, name, uid } = rawObject(raw.targetRef);
+  const [podName, podUid] = [textOf(name), textOf(uid)];
+  if (kind !== "Pod" || podName === "") return undefined;
+  // The same pod is an endpoint of several services.
+  return {
+    namespace: internString(textOf(namespace) || inNamespace),
+    name: internString(podName),
+    uid: internString(podUid),
+  };
+}
+
+/** The details of an endpoint; undefined if it has none. */
+function readEndpointDetails(raw: RawObject): EndpointDetails | undefined {
+  const { kind, name } = rawObject(raw.targetRef);
+  const podName = kind === "Pod" ? textOf(name) : "";
+  const hostname = textOf(raw.hostname);
+  return podName === "" && hostname === "" ? undefined : { podName, hostname };
+}
+
+function isCondition(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === "boolean";
+}
+
+/** The names in a list of hints, sorted and without duplicates; like kube-proxy, treats an empty list as no hint. */
+function readHints(value: unknown): readonly string[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const names = value.map((hint) => textOf(rawObject(hint).name)).filter((name) => name !== "");
+  if (names.length === 0) return undefined;
+  return internStrings(names.length === 1 ? names : [...new Set(names)].sort());
+}
+
+/** The cluster autoscaler's taint on a node that it is about to delete (kube-proxy's ProxyHealthServer.SyncNode). */
+const TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler";
+
+/** Decodes a Node. */
+export function decodeNode(raw: RawObject, { details }: DecodeOptions): Decoded {
+  const { ref, labels, annotations, metadata, problem } = readMetadata("Node", raw);
+  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
+  const problems = createProblems();
+  const spec = rawObject(raw.spec);
+  const node: Node = {
+    kind: "Node",
+    name: ref.name,
+    zone: textOf(labels["topology.kubernetes.io/zone"]),
+    addresses: readNodeAddresses(rawObject(raw.status), problems),
+    podCIDRs: readPodCIDRs(spec, problems),
+    leaving: !isAbsent(metadata.deletionTimestamp) || isToBeDeleted(spec, problems),
+    ...typeof metadata.uid === "string" && { uid: metadata.uid },
+    ...details && {
+      details: {
+        labels: stringsOf(labels, details.nodeLabels),
+        annotations: stringsOf(annotations, details.nodeAnnotations),
+      },
+    },
+  };
+  return { ref, object: node, problems: problems.sentences() };
+}
+
+/** Internal addresses first, then external ones, each in the order of the Node (GetNodeHostIPs). */
+function readNodeAddresses(status: RawObject, problems: Problems): readonly string[] {
+  const internal: string[] = [];
+  const external: string[] = [];
+  for (const item of listOf(status.addresses, "status.addresses", problems)) {
+    const { type, address } = rawObject(item);
+    if (type !== "InternalIP" && type !== "ExternalIP") continue;
+    const canonical = typeof address === "string" ? canonicalAddress(address) : undefined;
+    if (canonical === undefined) {
+      problems.add(`${type} ${quote(address)} is not an IP address; ignored`);
+    } else {
+      (type === "InternalIP" ? internal : external).push(canonical);
+    }
+  }
+  return [...new Set([...internal, ...external])];
+}
+
+function readPodCIDRs(spec: RawObject, problems: Problems): readonly string[] {
+  if (!isAbsent(spec.podCIDRs)) return readPrefixes(spec.podCIDRs, "spec.podCIDRs", problems);
+  return isAbsent(spec.podCIDR) ? [] : readPrefixes([spec.podCIDR], "spec.podCIDR", problems);
+}
+
+function isToBeDeleted(spec: RawObject, problems: Problems): boolean {
+  return listOf(spec.taints, "spec.taints", problems).some((taint) => rawObject(taint).key === TO_BE_DELETED);
 }

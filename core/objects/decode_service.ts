@@ -1,11 +1,20 @@
 import { readBalanceAnnotations } from "./balance_annotations.ts";
 import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
-import type { DecodeOptions } from "./decode_options.ts";
-import { portSubject, readAddresses, readPort, readPrefixes } from "./fields.ts";
+import type { DecodeOptions } from "./decode.ts";
+import {
+  createProblems,
+  isWholeNumber,
+  listOf,
+  portSubject,
+  type Problems,
+  readAddresses,
+  readPort,
+  readPrefixes,
+  readTimeMs,
+} from "./fields.ts";
 import { internString } from "./intern.ts";
 import { type Decoded, readMetadata } from "./metadata.ts";
-import { createProblems, isWholeNumber, listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote, type RawObject, rawObject, stringsOf } from "./raw.ts";
 
 /** The default timeout of ClientIP affinity and the longest one that the API allows, in seconds. */
@@ -15,16 +24,17 @@ const LONGEST_AFFINITY_SECONDS = 86400;
 /** Assigns a Service to the proxy with that name. For a proxy without a name, the label's presence counts (KEP-2447). */
 const SERVICE_PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 
-/** The label with which installers mark the Service of cluster DNS, whatever its implementation. */
+/** The label with which installers mark the Service of cluster DNS, regardless of its implementation. */
 const APP = "k8s-app", CLUSTER_DNS = "kube-dns";
 
 /** Decodes a Service. */
 export function decodeService(raw: RawObject, { serviceProxyName, details }: DecodeOptions): Decoded {
-  const { ref, labels, annotations, problem } = readMetadata("Service", raw);
+  const { ref, labels, annotations, metadata, problem } = readMetadata("Service", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const problems = createProblems();
   const spec = rawObject(raw.spec);
   const type = readOneOf(spec.type, "spec.type", SERVICE_TYPES, problems);
+  const created = readCreation(metadata.creationTimestamp);
   const externalIPs = readAddresses(spec.externalIPs, "spec.externalIPs", problems);
   const balancing = readBalanceAnnotations(annotations);
   const externalPolicyLocal = isExternallyAccessible(type, externalIPs) &&
@@ -46,6 +56,7 @@ export function decodeService(raw: RawObject, { serviceProxyName, details }: Dec
     externalPolicyLocal,
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
     ignored: labels[SERVICE_PROXY_NAME] !== serviceProxyName,
+    ...created !== undefined && { createdSeconds: created },
     ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },
     ...balancing && { balancing },
     ...details && {
@@ -62,6 +73,12 @@ export function decodeService(raw: RawObject, { serviceProxyName, details }: Dec
 const SERVICE_TYPES = ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"] as const;
 const POLICIES = ["Cluster", "Local"] as const;
 const AFFINITIES = ["None", "ClientIP"] as const;
+
+/** The time in seconds since 1970, which is the API's resolution; undefined if it is missing or no time. */
+function readCreation(value: unknown): number | undefined {
+  const timeMs = readTimeMs(value);
+  return timeMs === undefined ? undefined : Math.floor(timeMs / 1000);
+}
 
 /** The value of an enumerated field; the first of `words` if it is absent or, with a problem, unknown. */
 function readOneOf<T extends string>(
@@ -162,15 +179,17 @@ function readClusterIPs(spec: RawObject, problems: Problems): readonly string[] 
 /** The usable ports of a service. Of two with the same protocol and the same name or number, the first counts. */
 function readServicePorts(value: unknown, problems: Problems, inFull: boolean): readonly ServicePortSpec[] {
   const ports: ServicePortSpec[] = [];
+  const names = new Set<string>(), numbers = new Set<string>();
   listOf(value, "spec.ports", problems).forEach((item, index) => {
     const port = readServicePort(rawObject(item), index, problems, inFull);
     if (port === undefined) return;
-    const duplicate = ports.find((other) =>
-      other.protocol === port.protocol && (other.name === port.name || other.port === port.port)
-    );
-    if (duplicate === undefined) ports.push(port);
-    else {
-      const field = duplicate.name === port.name ? "name" : "number";
+    const name = `${port.protocol} ${port.name}`, number = `${port.protocol} ${port.port}`;
+    if (!names.has(name) && !numbers.has(number)) {
+      names.add(name);
+      numbers.add(number);
+      ports.push(port);
+    } else {
+      const field = names.has(name) ? "name" : "number";
       problems.add(`port ${index + 1}: same ${field} and protocol as an earlier port; ignored`);
     }
   });

@@ -3,8 +3,49 @@ import { canonicalAddress, canonicalPrefix, compact } from "../../platform/mod.t
 import type { Protocol } from "../model/mod.ts";
 import type { EndpointPort } from "./cluster_object.ts";
 import { isLabel, NAME_RULE } from "./metadata.ts";
-import { isWholeNumber, listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote, type RawObject } from "./raw.ts";
+
+/** Collects the problems of one object, so that a thousand bad endpoints do not become a thousand log lines. */
+export interface Problems {
+  /** Adds one sentence, without its full stop. */
+  add(sentence: string): void;
+  /** The first sentences in full, and the number of the others. */
+  sentences(): readonly string[];
+}
+
+const MOST_SENTENCES = 10;
+const NONE: readonly string[] = [];
+
+/** An empty collection. */
+export function createProblems(): Problems {
+  let kept: string[] | undefined;
+  let more = 0;
+  return {
+    add(sentence) {
+      if (kept === undefined) kept = [sentence];
+      else if (kept.length < MOST_SENTENCES) kept.push(sentence);
+      else more++;
+    },
+    sentences() {
+      if (kept === undefined) return NONE;
+      return more === 0 ? kept : [...kept, `${more} more parts cannot be used and are ignored`];
+    },
+  };
+}
+
+const EMPTY: readonly unknown[] = [];
+
+/** The list in a field; empty if it is absent or, with a problem, not a list. */
+export function listOf(value: unknown, field: string, problems: Problems): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  if (!isAbsent(value)) problems.add(`${field} is ${quote(value)}, not a list; ignored`);
+  return EMPTY;
+}
+
+/** Whether a value is a whole number within bounds. */
+export function isWholeNumber(value: unknown, least: number, most: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most;
+}
 
 /**
  * The addresses in a list, canonical and without duplicates. Invalid ones become problems; empty strings are skipped, as in
@@ -29,14 +70,21 @@ function readEach(
   canonical: (text: string) => string | undefined,
   problems: Problems,
 ): readonly string[] {
-  const found: string[] = [];
+  const found = new Set<string>();
   for (const item of listOf(value, field, problems)) {
     if (isAbsent(item) || (typeof item === "string" && item.trim() === "")) continue;
     const text = typeof item === "string" ? canonical(item) : undefined;
     if (text === undefined) problems.add(`${field}: ${quote(item)} is not ${expected}; ignored`);
-    else if (!found.includes(text)) found.push(text);
+    else found.add(text);
   }
-  return compact(found);
+  return compact([...found]);
+}
+
+/** The time in an RFC 3339 text, in milliseconds since 1970; undefined for anything else. */
+export function readTimeMs(value: unknown): number | undefined {
+  if (typeof value !== "string" || !/^\d{4}-\d\d-\d\dT/.test(value)) return undefined;
+  const timeMs = Date.parse(value);
+  return Number.isNaN(timeMs) || timeMs < 0 ? undefined : timeMs;
 }
 
 const PROTOCOLS: Readonly<Record<string, Protocol>> = { TCP: "tcp", UDP: "udp", SCTP: "sctp" };

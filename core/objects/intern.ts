@@ -4,26 +4,35 @@ export interface Interner<T> {
   get(key: string, create: () => T): T;
 }
 
+/** The memory overhead of an entry in addition to its key, in characters. */
+const ENTRY = 32;
+
 /**
- * An interner that forgets everything at `limit` entries, so that names of deleted objects do not pile up. Values handed out
- * before stay valid.
+ * An interner that forgets everything when its keys, at `ENTRY` and their length each, add up to `limit` characters, so
+ * that names of deleted objects do not pile up. Values handed out before stay valid.
  */
 export function createInterner<T>(limit: number): Interner<T> {
-  let known = new Map<string, T>();
+  let known = new Map<string, T>(), size = 0;
   return {
     get(key, create) {
       const found = known.get(key);
       if (found !== undefined) return found;
-      if (known.size >= limit) known = new Map();
       const created = create();
+      // A large key is rarely repeated, and would push out all others.
+      if (key.length > limit / 100) return created;
+      if (size + ENTRY + key.length > limit) {
+        known = new Map();
+        size = 0;
+      }
+      size += ENTRY + key.length;
       known.set(key, created);
       return created;
     },
   };
 }
 
-const strings = createInterner<string>(20_000);
-const stringLists = createInterner<readonly string[]>(2_000);
+const strings = createInterner<string>(1_000_000);
+const stringLists = createInterner<readonly string[]>(100_000);
 
 /** The shared copy of a string. */
 export function internString(text: string): string {

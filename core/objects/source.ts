@@ -12,7 +12,7 @@ export interface SourceSink {
   delete(ref: ObjectRef): void;
   /** Every existing object of the kind has been set; called again after every reset. */
   synced(kind: Kind): void;
-  /** Every object of the kind is about to be set again; those not set before the next `synced` are gone. */
+  /** Every object of the kind is about to be set again; objects not set before the next `synced` are deleted. */
   reset(kind: Kind): void;
   /** Parts of the input cannot be used; the rest is. An object or a file is a scope, and replaces its earlier problems. */
   readonly problems: ReportProblems;
@@ -28,8 +28,18 @@ export interface SourceServer {
 
 /** A source of the cluster's state. */
 export interface Source {
-  /** The servers that it chooses from, in the order in which it tries them; undefined for other sources. */
+  /** The candidate servers, in the order in which the source tries them; undefined for other sources. */
   readonly servers?: () => readonly SourceServer[];
   /** Reports to the sink until the signal aborts. Retries what may recover; throws only on permanent failures. */
   run(sink: SourceSink, signal: AbortSignal): Promise<void>;
+}
+
+/** A request that creates or patches an object of the API. */
+export interface ApiWrite {
+  readonly verb: "create" | "patch";
+  readonly resource: string;
+  readonly path: string;
+  readonly object: unknown;
+  /** The kind of patch: a merge patch (RFC 7386) by default, or Kubernetes' strategic merge patch. */
+  readonly patch?: "strategic";
 }

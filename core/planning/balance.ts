@@ -4,12 +4,21 @@ import {
   BALANCE_HASHES,
   type BalanceAlgorithm,
   type BalanceHash,
+  currentAlgorithmName,
   IPVS_SCHEDULERS,
-  MOST_MAGLEV_ENDPOINTS,
+  MOST_CONSISTENT_HASH_ENDPOINTS,
 } from "../model/mod.ts";
-import { BALANCE_ANNOTATIONS, type LabelKeys, quote, type Service } from "../objects/mod.ts";
-import type { ServiceEndpoint } from "../tracking/mod.ts";
+import {
+  BALANCE_ANNOTATIONS,
+  type BalanceAnnotations,
+  type LabelKeys,
+  LONGEST_BALANCE_ANNOTATION,
+  quote,
+  type Service,
+} from "../objects/mod.ts";
+import type { ServiceEndpoint, ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
 import { type EndpointLabels, readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
+import type { Problem, ReportProblems } from "../problems/mod.ts";
 
 /** The algorithm of services that do not ask for one. */
 export interface DefaultBalance {
@@ -27,11 +36,13 @@ export interface BalanceOptions {
   /** The algorithm of a service port without `Balance`. */
   readonly modeDefault: BalanceAlgorithm;
   readonly byDefault: DefaultBalance;
+  /** Whether each slot of a table is an element in the kernel for each frontend, so that tables need a budget. */
+  readonly tablesAreInKernel?: boolean;
   /** The labels that weights may refer to. */
   readonly labelKeys: LabelKeys;
 }
 
-/** How a service is balanced: its annotations, as far as the mode can follow them. */
+/** How a service is balanced: the annotations that the mode supports. */
 export interface BalanceRequest {
   /** Undefined for the mode's default. */
   readonly algorithm: BalanceAlgorithm | undefined;
@@ -49,13 +60,18 @@ export function balanceRequest({ balancing }: Pick<Service, "balancing">, option
   const { byDefault } = options;
   if (balancing === undefined) return { ...byDefault, terms: undefined, problems: NO_PROBLEMS };
   const problems: string[] = [];
-  const algorithm = balancing.balance === undefined
-    ? byDefault.algorithm
-    : readAlgorithm(balancing.balance, options, problems);
-  const hash = balancing.affinityHash === undefined
+  const textOf = (name: keyof BalanceAnnotations) => {
+    const text = balancing[name];
+    if (text === undefined || text.length <= LONGEST_BALANCE_ANNOTATION) return text;
+    problems.push(`annotation ${BALANCE_ANNOTATIONS[name]} is longer than ${LONGEST_BALANCE_ANNOTATION} characters`);
+    return undefined;
+  };
+  const [balance, affinityHash, weights] = [textOf("balance"), textOf("affinityHash"), textOf("weights")];
+  const algorithm = balance === undefined ? byDefault.algorithm : readAlgorithm(balance, options, problems);
+  const hash = affinityHash === undefined
     ? byDefault.hash
-    : readHash(balancing.affinityHash, algorithm, byDefault.hash, problems);
-  const terms = balancing.weights === undefined ? undefined : readTerms(balancing.weights, options, problems);
+    : readHash(affinityHash, algorithm, byDefault.hash, problems);
+  const terms = weights === undefined ? undefined : readTerms(weights, options, problems);
   return { algorithm, hash, terms, problems };
 }
 
@@ -64,7 +80,7 @@ function readAlgorithm(
   { mode, algorithms, modeDefault, byDefault }: BalanceOptions,
   problems: string[],
 ): BalanceAlgorithm | undefined {
-  const wanted = text.trim();
+  const wanted = currentAlgorithmName(text.trim());
   const found = algorithms.find((algorithm) => algorithm === wanted);
   if (found !== undefined) return found === modeDefault ? undefined : found;
   const instead = `balanced by ${byDefault.algorithm ?? modeDefault}`;
@@ -87,7 +103,7 @@ function readHash(
   const found = BALANCE_HASHES.find((hash) => hash === text.trim());
   if (found === undefined) {
     problems.push(`${field} is ${quote(text)}, not ${orList(BALANCE_HASHES)}; using ${byDefault}`);
-  } else if (algorithm !== "maglev") problems.push(`${field} has no effect without maglev`);
+  } else if (algorithm !== "consistent-hash") problems.push(`${field} has no effect without consistent-hash`);
   return found ?? byDefault;
 }
 
@@ -129,12 +145,12 @@ export function planBalance(
   const weights = terms && weightsByTarget(endpoints, terms);
   const clusterWeights = weights && weightsOf(used.cluster, weights);
   const localWeights = weights && weightsOf(used.local, weights);
-  const isTooLarge = Math.max(used.cluster.length, used.local.length) > MOST_MAGLEV_ENDPOINTS;
-  const feasible = algorithm === "maglev" && isTooLarge ? undefined : algorithm;
+  const isTooLarge = Math.max(used.cluster.length, used.local.length) > MOST_CONSISTENT_HASH_ENDPOINTS;
+  const feasible = algorithm === "consistent-hash" && isTooLarge ? undefined : algorithm;
   const isWeighted = clusterWeights !== undefined || localWeights !== undefined;
   const effective = feasible ?? (isWeighted ? modeDefault : undefined);
   if (effective === undefined) return undefined;
-  const shared = plainBalance(effective, effective === "maglev" ? hash : undefined);
+  const shared = plainBalance(effective, effective === "consistent-hash" ? hash : undefined);
   return isWeighted
     ? { ...shared, ...clusterWeights && { clusterWeights }, ...localWeights && { localWeights } }
     : shared;
@@ -161,4 +177,41 @@ function weightsByTarget(
 function weightsOf(targets: readonly string[], byTarget: ReadonlyMap<string, number>): readonly number[] | undefined {
   const weights = targets.map((target) => byTarget.get(target)!);
   return weights.every((weight) => weight === weights[0]) ? undefined : weights;
+}
+
+/** Reports the balancing annotations that have no effect, once for each service. */
+export interface BalanceReports {
+  /** Updates the reports of the changed services. */
+  update(changes: Pick<TrackedChanges, "services">): void;
+}
+
+/** The dependencies of `createBalanceReports`. */
+export interface BalanceReportsOptions {
+  readonly tracking: Pick<Tracking, "services">;
+  readonly balance: BalanceOptions;
+  /** Receives the problems; each service is a scope. */
+  readonly onProblems: ReportProblems;
+  /** Called with each new problem of a service, for its Event. */
+  readonly onProblem?: (service: ServiceKey, problem: Problem) => void;
+}
+
+/** Creates the reports, without problems at first. */
+export function createBalanceReports(options: BalanceReportsOptions): BalanceReports {
+  const { tracking, balance, onProblems, onProblem } = options;
+  const reported = new Map<ServiceKey, string>();
+  return {
+    update({ services }) {
+      for (const key of services) {
+        const service = tracking.services.get(key);
+        const sentences = service?.balancing === undefined ? [] : balanceRequest(service, balance).problems;
+        const detail = sentences.join("; ");
+        if (detail === (reported.get(key) ?? "")) continue;
+        if (detail === "") reported.delete(key);
+        else reported.set(key, detail);
+        const problems: Problem[] = detail === "" ? [] : [{ code: "balance-ignored", subject: key, detail }];
+        onProblems(`balance of ${key}`, problems);
+        for (const problem of problems) onProblem?.(key, problem);
+      }
+    },
+  };
 }

@@ -155,8 +155,8 @@ function fatesOf(endpoints: readonly ServiceEndpoint[], survey: Survey, unreacha
 }
 
 /**
- * Selects the unreachable endpoints that a policy leaves out: at most half of those that it would use, so never the last
- * one. If more are unreachable, the first ones in the order of the list.
+ * Selects the unreachable endpoints that a policy leaves out: at most half of the endpoints that it would use, so never the
+ * last one. If more are unreachable, the first ones in the order of the list.
  */
 function leaveOut(
   endpoints: readonly ServiceEndpoint[],
@@ -189,7 +189,7 @@ function surveyEndpoints(endpoints: readonly ServiceEndpoint[], use: EndpointUse
     if (endpoint.ready) {
       ready++;
       if (isOn(node, endpoint)) localReady++;
-      if (endpoint.nodeHints?.length) withNodeHint++;
+      if (!blocksNodeHints(endpoint)) withNodeHint++;
       if (endpoint.nodeHints?.includes(node.name)) forThisNode++;
       if (endpoint.zoneHints?.length) withZoneHint++;
       if (endpoint.zoneHints?.includes(node.zone)) forThisZone++;
@@ -248,10 +248,21 @@ export function isUsed(fate: EndpointFate): boolean {
   return fate === "ready" || fate === "fallback";
 }
 
+/** Whether a policy can use an endpoint, if only as a fallback. */
+export function isUsable(endpoint: SliceEndpoint): boolean {
+  return endpoint.ready || canBeFallback(endpoint);
+}
+
 function canBeFallback(endpoint: SliceEndpoint): boolean {
   return endpoint.serving && endpoint.terminating;
 }
 
-function isOn(node: NodeContext, endpoint: SliceEndpoint): boolean {
+/** Whether an endpoint keeps the node hints of all others from being followed. */
+export function blocksNodeHints({ ready, nodeHints }: SliceEndpoint): boolean {
+  return ready && !nodeHints?.length;
+}
+
+/** Whether an endpoint is on a node; false if the node has no name. */
+export function isOn(node: NodeContext, endpoint: SliceEndpoint): boolean {
   return node.name !== "" && endpoint.nodeName === node.name;
 }

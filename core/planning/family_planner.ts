@@ -1,8 +1,16 @@
-import type { ReportProblems } from "../problems/mod.ts";
+import type { Problem, ReportProblems } from "../problems/mod.ts";
 import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
 import type { BalanceOptions } from "./balance.ts";
+import {
+  type BalanceBudget,
+  type BalanceLimit,
+  createBalanceBudget,
+  NAMESPACE_BUDGET,
+  SERVICE_BUDGET,
+  tableSize,
+} from "./balance_budget.ts";
 import type { NodeContext } from "./endpoints.ts";
 import {
   type Claimant,
@@ -11,7 +19,7 @@ import {
   sameFrontends,
   type Settlement,
 } from "./frontend_claims.ts";
-import { CANARY_KEY, canaryEndpoint, type CanaryPlan, canaryService } from "./canary.ts";
+import { INTERNAL_SERVICE, internalEndpoint, type InternalService, internalServiceObject } from "./internal_service.ts";
 import { planService } from "./service_port.ts";
 import { usesLabels } from "./weight_terms.ts";
 
@@ -19,7 +27,7 @@ import { usesLabels } from "./weight_terms.ts";
 export interface PlanChanges {
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
-  /** The earlier plans of those that had one. */
+  /** The previous plans of the changed service ports that had one. */
   readonly replaced: ReadonlyMap<ServicePortKey, ServicePort>;
 }
 
@@ -51,14 +59,16 @@ export interface FamilyPlanner {
   planAhead(services: Iterable<ServiceKey>): PlanChanges;
   /** Plans these services again, after a change of `unreachable`. */
   planAgain(services: Iterable<ServiceKey>): PlanChanges;
-  /** Plans the canary, or removes it; there is none initially. */
-  planCanary(canary: CanaryPlan | undefined): PlanChanges;
+  /** Plans the internal service, or removes it; there is none initially. */
+  planInternal(internal: InternalService | undefined): PlanChanges;
   /** Whether any service of the cluster has a service port in this family. */
   hasServices(): boolean;
-  /** Iterates over all service ports as of the last call of `plan`, the canary's included. */
+  /** Iterates over all service ports as of the last call of `plan`, the internal one's included. */
   ports(): Iterable<PlannedPort>;
   /** Returns the service ports of one service. */
   portsOf(service: ServiceKey): readonly PlannedPort[];
+  /** Returns why a service is balanced at random, whatever its annotations; undefined if it is not. */
+  limitOf(service: ServiceKey): string | undefined;
   /** Returns the number of calls of `plan`. */
   rounds(): number;
   /** For the metric `sync_proxy_rules_no_local_endpoints_total`; service ports, as kube-proxy counts them. */
@@ -76,10 +86,13 @@ export interface FamilyPlannerOptions {
   readonly unreachable?: () => ReadonlySet<string>;
   /** Receives the frontends that a service port claimed and lost to another; each service port is a scope. */
   readonly onProblems: ReportProblems;
+  /** Called when a service is balanced at random because of its size, for its Event. */
+  readonly onLimit?: (service: ServiceKey, problem: Problem) => void;
 }
 
 interface Entry extends PlannedPort {
   wanted: ServicePort;
+  createdSeconds: number | undefined;
   /** Whether its service still has this port. */
   exists: boolean;
   planned: ServicePort | undefined;
@@ -95,7 +108,10 @@ interface PlannerState {
   readonly entries: Map<ServiceKey, readonly Entry[]>;
   readonly claims: FrontendClaims<Entry>;
   readonly dropping: { internal: number; external: number };
-  canary: CanaryPlan | undefined;
+  readonly budget: BalanceBudget;
+  /** The services that are reported as limited by it, and why. */
+  readonly limited: Map<ServiceKey, string>;
+  internal: InternalService | undefined;
   rounds: number;
 }
 
@@ -109,7 +125,9 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     entries,
     claims: createFrontendClaims(),
     dropping,
-    canary: undefined,
+    budget: createBalanceBudget(),
+    limited: new Map(),
+    internal: undefined,
     rounds: 0,
   };
   let plannedZone: string | undefined;
@@ -136,11 +154,12 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     },
     planAhead: planSome,
     planAgain: planSome,
-    planCanary(canary) {
-      state.canary = canary;
-      return planServices(state, [CANARY_KEY], tracking.node.state().zone);
+    planInternal(internal) {
+      state.internal = internal;
+      return planServices(state, [INTERNAL_SERVICE], tracking.node.state().zone);
     },
-    hasServices: () => entries.size > (entries.has(CANARY_KEY) ? 1 : 0),
+    hasServices: () => entries.size > (entries.has(INTERNAL_SERVICE) ? 1 : 0),
+    limitOf: (service) => state.limited.get(service),
     *ports() {
       for (const some of entries.values()) yield* some;
     },
@@ -160,6 +179,7 @@ function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone:
   const node = { name: state.options.nodeName, zone };
   const affected = new Set<Entry>();
   for (const service of services) update(state, service, node, affected);
+  for (const service of state.budget.settle()) update(state, service, node, affected);
   const set: ServicePort[] = [];
   const deleted: ServicePortKey[] = [];
   const replaced = new Map<ServicePortKey, ServicePort>();
@@ -175,35 +195,36 @@ function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone:
   return { set, deleted, replaced };
 }
 
-/** Updates the entries of a service and adds those whose plan may change to `affected`. */
+/** Updates the entries of a service and adds every entry whose plan may change to `affected`. */
 function update(state: PlannerState, service: ServiceKey, node: NodeContext, affected: Set<Entry>): void {
   const { entries } = state;
   const before = entries.get(service);
   const gone = before && new Map(before.map((entry) => [entry.key, entry]));
+  const createdSeconds = state.options.tracking.services.get(service)?.createdSeconds;
   const current = portsWanted(state, service, node).map((wanted) => {
     const key = servicePortKey(wanted.name, wanted.protocol);
     const entry = gone?.get(key);
     gone?.delete(key);
-    if (entry !== undefined) return change(state, entry, wanted, affected);
-    const added = { key, service, wanted, exists: true, planned: undefined, reported: NOTHING, plannedIn: 0 };
-    return add(state, added, affected);
+    if (entry !== undefined) return change(state, entry, { wanted, createdSeconds }, affected);
+    const added = { key, service, wanted, createdSeconds, exists: true, planned: undefined, reported: NOTHING };
+    return add(state, { ...added, plannedIn: 0 }, affected);
   });
   for (const entry of gone?.values() ?? []) remove(state, entry, affected);
   if (current.length > 0) entries.set(service, current);
   else entries.delete(service);
 }
 
-function portsWanted({ options, canary }: PlannerState, key: ServiceKey, node: NodeContext): ServicePort[] {
+function portsWanted(state: PlannerState, key: ServiceKey, node: NodeContext): ServicePort[] {
+  const { options, internal, budget } = state;
   const { family, tracking, balance } = options;
   const shared = { family, node, nodeIP: tracking.node.state().nodeIPs[family] };
-  if (key === CANARY_KEY) {
-    if (canary === undefined) return [];
-    const endpoints = [canaryEndpoint(canary, node.name)];
-    return planService({ ...shared, service: canaryService(canary), endpointsOf: () => endpoints });
+  if (key === INTERNAL_SERVICE) {
+    if (internal === undefined) return [];
+    const endpoints = [internalEndpoint(internal, node.name)];
+    return planService({ ...shared, service: internalServiceObject(internal), endpointsOf: () => endpoints });
   }
   const service = tracking.services.get(key);
-  if (service === undefined) return [];
-  return planService({
+  const ports = service === undefined ? [] : planService({
     ...shared,
     service,
     balance,
@@ -211,6 +232,31 @@ function portsWanted({ options, canary }: PlannerState, key: ServiceKey, node: N
     endpointsOf: (portName, protocol) => tracking.endpoints[family].endpointsOf(key, portName, protocol),
     unreachable: options.unreachable?.(),
   });
+  if (!balance?.tablesAreInKernel) return ports;
+  budget.request(key, ports, service?.createdSeconds);
+  const limit = budget.limitOf(key);
+  reportLimit(state, key, limit, ports);
+  return limit === undefined ? ports : ports.map(({ balance: _, ...port }) => port);
+}
+
+function reportLimit(
+  { options: { family, onProblems, onLimit }, limited }: PlannerState,
+  key: ServiceKey,
+  limit: BalanceLimit | undefined,
+  ports: readonly ServicePort[],
+): void {
+  if (limit === undefined ? !limited.delete(key) : limited.has(key)) return;
+  const problems: Problem[] = [];
+  if (limit !== undefined) {
+    const most = limit === "service" ? SERVICE_BUDGET : NAMESPACE_BUDGET;
+    const whose = limit === "service" ? "a service" : "the services of a namespace";
+    const size = tableSize(ports);
+    const detail = `its table would have ${size} elements in ${family}; ${whose} may have ${most}; balanced at random`;
+    limited.set(key, detail);
+    problems.push({ code: "balance-limited", subject: key, detail });
+  }
+  onProblems(`balance of ${key} (${family})`, problems);
+  for (const problem of problems) onLimit?.(key, problem);
 }
 
 function add({ claims, dropping }: PlannerState, entry: Entry, affected: Set<Entry>): Entry {
@@ -220,17 +266,24 @@ function add({ claims, dropping }: PlannerState, entry: Entry, affected: Set<Ent
   return entry;
 }
 
-function change({ claims, dropping }: PlannerState, entry: Entry, wanted: ServicePort, affected: Set<Entry>): Entry {
-  if (sameData(entry.wanted, wanted)) return entry;
+function change(
+  { claims, dropping }: PlannerState,
+  entry: Entry,
+  { wanted, createdSeconds }: Pick<Entry, "wanted" | "createdSeconds">,
+  affected: Set<Entry>,
+): Entry {
+  const hasSameAge = entry.createdSeconds === createdSeconds;
+  if (hasSameAge && sameData(entry.wanted, wanted)) return entry;
   count(dropping, entry.wanted, -1);
   count(dropping, wanted, 1);
   affected.add(entry);
-  if (sameFrontends(entry.wanted, wanted)) {
+  if (hasSameAge && sameFrontends(entry.wanted, wanted)) {
     entry.wanted = wanted;
     return entry;
   }
   for (const rival of claims.release(entry)) affected.add(rival);
   entry.wanted = wanted;
+  entry.createdSeconds = createdSeconds;
   for (const rival of claims.claim(entry)) affected.add(rival);
   return entry;
 }
@@ -256,11 +309,16 @@ function settle({ options, claims }: PlannerState, entry: Entry): ServicePort | 
   return settlement.port;
 }
 
+/** A Service may claim thousands of addresses of others. */
+const MOST_CONFLICTS_NAMED = 10;
+
 function conflictsOf(entry: Entry, { port, lost }: Settlement<Entry>): readonly string[] {
   const consequence = port === undefined ? "it is not served" : "it is served without it";
-  return lost.map(({ frontend, winner }) =>
+  const sentences = lost.slice(0, MOST_CONFLICTS_NAMED).map(({ frontend, winner }) =>
     `${entry.key} claims ${frontend}, which belongs to ${winner.key}; ${consequence} until that service port releases it`
   );
+  const more = lost.length - sentences.length;
+  return more === 0 ? sentences : [...sentences, `so do ${more} more of its frontends`];
 }
 
 function reportConflicts(options: FamilyPlannerOptions, entry: Entry, messages: readonly string[]): void {

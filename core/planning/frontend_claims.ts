@@ -4,6 +4,8 @@ import { type Frontend, type FrontendKind, frontendsOf, type ServicePort, type S
 /** A service port that claims its frontends. */
 export interface Claimant {
   readonly key: ServicePortKey;
+  /** When its service was created, in seconds since 1970; undefined if unknown. */
+  readonly createdSeconds: number | undefined;
   /** The service port with all frontends that its service specifies. */
   readonly wanted: ServicePort;
 }
@@ -25,12 +27,13 @@ export interface Settlement<C extends Claimant> {
 /**
  * Assigns each frontend of a family (an address, port and protocol, or a node port and protocol) to one service port. Cluster
  * IPs take precedence over load balancer IPs, and these over external IPs, so that no service can take over the cluster IP of
- * another; ties go to the first name. The order of the claims does not matter.
+ * another. Among equals the oldest service wins, so that no later one takes over its address; then the first name. A service
+ * of unknown age counts as the youngest. The order of the claims does not matter.
  */
 export interface FrontendClaims<C extends Claimant> {
-  /** Adds a claimant and returns those that share a frontend with it. */
+  /** Adds a claimant and returns the claimants that share a frontend with it. */
   claim(claimant: C): readonly C[];
-  /** Removes a claimant, unchanged since it was added, and returns those that shared a frontend with it. */
+  /** Removes a claimant, unchanged since it was added, and returns the claimants that shared a frontend with it. */
   release(claimant: C): readonly C[];
   /** Returns the frontends that an added claimant wins and loses. */
   settle(claimant: C): Settlement<C>;
@@ -117,7 +120,8 @@ export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
 function precedes(a: Claimant, b: Claimant, id: string): boolean {
   const rank = ({ wanted }: Claimant) =>
     RANKS.indexOf(frontendsOf(wanted).find((one) => frontendID(one, wanted) === id)!.kind);
-  return (rank(a) - rank(b) || (a.key < b.key ? -1 : 1)) < 0;
+  const created = ({ createdSeconds = Number.MAX_SAFE_INTEGER }: Claimant) => createdSeconds;
+  return (rank(a) - rank(b) || created(a) - created(b) || (a.key < b.key ? -1 : 1)) < 0;
 }
 
 function describe({ kind, address }: Frontend, port: ServicePort): string {

@@ -9,8 +9,8 @@ export interface HealthCheck {
   readonly name: string;
   readonly port: number;
   /**
-   * The number of addresses of ready endpoints on this node, for each family that the service has a cluster IP of, as in each
-   * of kube-proxy's two proxiers; terminating endpoints do not count (KEP-1669).
+   * The number of addresses of ready endpoints on this node, for each family in which the service has a cluster IP, as in
+   * kube-proxy's proxier for the family; terminating endpoints do not count (KEP-1669).
    */
   readonly localReadyEndpoints: Readonly<Partial<Record<Family, number>>>;
 }

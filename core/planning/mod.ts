@@ -5,24 +5,26 @@
  *   family_planner.ts   plans the services that changed, in one family
  *   service_port.ts     one port of a service: its traffic policies, frontends and endpoints
  *   endpoints.ts        selects endpoints by readiness, termination and topology
- *   balance.ts          how connections are spread over the endpoints
+ *   balance.ts          how connections are spread over the endpoints, and annotations without effect
  *   weight_terms.ts     reads the annotation of weights
- *   balance_reports.ts  balancing annotations that have no effect
+ *   balance_budget.ts   limits the tables in the kernel
  *   frontend_claims.ts  assigns each frontend to one service port
  *   health_checks.ts    health check node ports of load balancers
  *   services_first.ts   the services that a starting node needs first
- *   canary.ts           the service of the canary, which no cluster has
+ *   internal_service.ts a service of Sluice's own, which no cluster has
  *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
-export { type BalanceOptions, balanceRequest, type DefaultBalance } from "./balance.ts";
-export { type BalanceReports, createBalanceReports } from "./balance_reports.ts";
-export { CANARY_KEY, CANARY_PORT, type CanaryPlan } from "./canary.ts";
+export { type BalanceOptions, type BalanceReports, balanceRequest, createBalanceReports } from "./balance.ts";
+export { INTERNAL_PORT, INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
 export {
+  blocksNodeHints,
   categorizeEndpoints,
   type EndpointExplanation,
   type EndpointFate,
   explainEndpoints,
+  isOn,
+  isUsable,
   isUsed,
   type NodeContext,
   type TopologyMode,
@@ -30,7 +32,6 @@ export {
 export {
   createFamilyPlanner,
   type FamilyPlanner,
-  type FamilyPlannerOptions,
   type NoLocalEndpoints,
   type PlanChanges,
   type PlannedPort,
@@ -40,7 +41,6 @@ export {
   type HealthCheck,
   type HealthCheckChanges,
   type HealthCheckPlanner,
-  type HealthCheckPlannerOptions,
 } from "./health_checks.ts";
 export { servicePortName, trafficPolicies } from "./service_port.ts";
 export { servicesFirst } from "./services_first.ts";

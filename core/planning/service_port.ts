@@ -24,7 +24,7 @@ export interface ServicePlanInput {
 }
 
 /**
- * Plans the service ports of a service in one family: none if it has no cluster IP of that family. If several ports have the
+ * Plans the service ports of a service in one family: none if it has no cluster IP in the family. If several ports have the
  * same name and protocol, which the API refuses, the last one counts, as in kube-proxy.
  */
 export function planService(input: ServicePlanInput): ServicePort[] {
@@ -34,8 +34,9 @@ export function planService(input: ServicePlanInput): ServicePort[] {
   const frontends = frontendsOf(service, family, clusterIP, nodeIP);
   const request = input.balance && balanceRequest(service, input.balance);
   const planned: ServicePort[] = [];
+  const last = new Map(service.ports.map((spec) => [`${spec.protocol} ${spec.name}`, spec]));
   for (const spec of service.ports) {
-    if (isRepeatedLater(service.ports, spec)) continue;
+    if (last.get(`${spec.protocol} ${spec.name}`) !== spec) continue;
     const policies = trafficPolicies(service, family, spec);
     const known = input.endpointsOf(spec.name, spec.protocol);
     const unreachable = spec.protocol === "tcp" ? input.unreachable : undefined;
@@ -121,7 +122,8 @@ function frontendsOf(service: Service, family: Family, clusterIP: string, nodeIP
 
 function ofFamily(canonical: readonly string[], family: Family, taken: readonly string[]): readonly string[] {
   if (canonical.length === 0) return NONE;
-  const matching = canonical.filter((one) => familyOf(one) === family && !taken.includes(one));
+  const others = new Set(taken);
+  const matching = canonical.filter((one) => familyOf(one) === family && !others.has(one));
   return matching.length === 0 ? NONE : [...new Set(matching)].sort();
 }
 
@@ -132,11 +134,6 @@ function ofFamily(canonical: readonly string[], family: Family, taken: readonly 
 export function loadBalancerSources(ranges: readonly string[], nodeIP: string): LoadBalancerSources | undefined {
   if (ranges.length === 0 || ranges.some((range) => range.endsWith("/0"))) return undefined;
   return { ranges, includeNode: ranges.some((range) => prefixContains(range, nodeIP)) };
-}
-
-function isRepeatedLater(specs: readonly ServicePortSpec[], spec: ServicePortSpec): boolean {
-  if (specs.length === 1) return false;
-  return specs.findLast((other) => other.name === spec.name && other.protocol === spec.protocol) !== spec;
 }
 
 /** The external policy has no effect on services that cannot be reached from outside. */

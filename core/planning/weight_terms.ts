@@ -4,7 +4,7 @@ import type { LabelTracker } from "../tracking/mod.ts";
 
 /** A term of the annotation of weights: `zone=a: 3`. */
 export interface WeightTerm {
-  /** The property of an endpoint that it looks at; `any` is every endpoint (`*`). */
+  /** The property of an endpoint that it matches; `any` is every endpoint (`*`). */
   readonly by: "zone" | "node" | "node-label" | "pod-label" | "any";
   /** The key of the label; empty for the others. */
   readonly key: string;
@@ -57,7 +57,7 @@ export function usesLabels(weights: string): boolean {
 /** The labels of Nodes and Pods. */
 export type EndpointLabels = Pick<LabelTracker, "ofNode" | "ofPod">;
 
-/** The weight of an endpoint of a service in this namespace: that of the first term that matches it. */
+/** The weight of an endpoint of a service in this namespace, from the first matching term. */
 export function weightOf(
   endpoint: SliceEndpoint,
   namespace: string,

@@ -1,6 +1,20 @@
-import type { Clock, Logger } from "../../platform/mod.ts";
-import { logProblem, type Problem } from "./problem.ts";
+import type { Clock, Fields, Logger } from "../../platform/mod.ts";
 import { type ProblemCode, problemKind } from "./table.ts";
+
+/** One occurrence: two of the same code and subject are the same problem. Plain data. */
+export interface Problem {
+  readonly code: ProblemCode;
+  /** The subject, of the kind that the table names: `IPv4`, `Service default/web`, `/etc/services.yaml:12`. */
+  readonly subject: string;
+  /** The details of this occurrence, in a sentence without its full stop. */
+  readonly detail: string;
+}
+
+/** Logs a problem at its severity: its title, with its code, subject, detail and fix as fields. */
+export function logProblem(logger: Logger, { code, subject, detail }: Problem, fields?: Fields): void {
+  const { severity, title, fix } = problemKind(code);
+  logger[severity === "error" ? "error" : "warn"](title, { code, subject, detail, ...fields, fix });
+}
 
 /** An active problem. Plain data. */
 export interface CurrentProblem extends Problem {
@@ -72,6 +86,7 @@ export function createProblemBoard(
     for (const [key, { code, subject, detail, sinceMs }] of before ?? []) {
       if (now.has(key)) continue;
       onChange({ type: "solved", problem: { code, subject, detail } });
+      logger?.solved({ code, subject });
       const lastedSeconds = Math.round((nowMs - sinceMs) / 1000);
       logger?.info(`solved: ${problemKind(code).title}`, { code, subject, lastedSeconds });
     }
@@ -96,4 +111,77 @@ export function createProblemBoard(
 function mostUrgentFirst(a: CurrentProblem, b: CurrentProblem): number {
   const rank = ({ code }: Problem) => SEVERITIES.indexOf(problemKind(code).severity);
   return rank(a) - rank(b) || b.sinceMs - a.sinceMs;
+}
+
+/** The problems of this process, which survive a restart of the proxy in place: the board of each run takes them over. */
+export interface ProcessProblems {
+  readonly report: ReportProblems;
+  /** Passes the problems to a board, from now on to this one only. A problem that an earlier board has logged is not logged again. */
+  attach(report: ReportProblems): void;
+}
+
+/** Creates the problems of a process without any. */
+export function createProcessProblems(): ProcessProblems {
+  const scopes = new Map<string, { readonly problems: readonly Problem[]; readonly options?: ReportOptions }>();
+  let board: ReportProblems | undefined;
+  return {
+    report(scope, problems, options) {
+      if (problems.length > 0) scopes.set(scope, { problems, options });
+      else scopes.delete(scope);
+      board?.(scope, problems, options);
+    },
+    attach(report) {
+      const isLogged = board !== undefined;
+      board = report;
+      for (const [scope, { problems, options }] of scopes) report(scope, problems, isLogged ? { isLogged } : options);
+    },
+  };
+}
+
+/** Reports the problems of single objects, each object a scope of its own. */
+export interface ObjectProblems {
+  /**
+   * The object `key` was read; `sentences` name the parts of it that cannot be used, and are empty if it is valid. They
+   * are one problem. `subject` names the object for an operator.
+   */
+  set(key: string, subject: string, sentences: readonly string[]): void;
+  /** The object `key` is listed and unchanged. */
+  confirm(key: string): void;
+  /** The object was deleted; its problems end. */
+  delete(key: string): void;
+  /** Begins a list of all objects; the returned function ends it and deletes those neither set nor confirmed since. */
+  startList(): () => void;
+}
+
+/**
+ * Creates the reports of a group of objects, which have no problems at first.
+ * @param prefix distinguishes the scopes of these objects from others
+ */
+export function createObjectProblems(report: ReportProblems, prefix: string): ObjectProblems {
+  const reported = new Set<string>();
+  let listed: Set<string> | undefined;
+
+  const remove = (key: string) => {
+    if (reported.delete(key)) report(`${prefix} ${key}`, []);
+  };
+
+  return {
+    set(key, subject, sentences) {
+      if (sentences.length === 0) return remove(key);
+      listed?.add(key);
+      reported.add(key);
+      report(`${prefix} ${key}`, [{ code: "object-invalid", subject, detail: sentences.join("; ") }]);
+    },
+    confirm(key) {
+      listed?.add(key);
+    },
+    delete: remove,
+    startList() {
+      const current = listed = new Set<string>();
+      return () => {
+        for (const key of [...reported]) if (!current.has(key)) remove(key);
+        listed = undefined;
+      };
+    },
+  };
 }

@@ -18,11 +18,12 @@ export interface ProblemKind {
     | "tool"
     | "program"
     | "API resource"
+    | "API server"
     | "server"
     | "permission";
   /** One line, without the occurrence's own details. */
   readonly title: string;
-  /** The action that an administrator can take. */
+  /** The fix for an administrator. */
   readonly fix: string;
   /** The reason of the Kubernetes Event that reports it; absent if no Event does. */
   readonly event?: string;
@@ -35,7 +36,7 @@ export interface ProblemKind {
  * log, the status page, `sluice top`, Events, metrics and `sluice check` use this wording, and docs/problems.md lists
  * the same table.
  */
-export const PROBLEMS = {
+const PROBLEMS = {
   // Programming the kernel.
   "setup-failed": {
     severity: "error",
@@ -64,11 +65,20 @@ export const PROBLEMS = {
     fix: "run `sluice check`; the detail is the tool's own message; Sluice keeps retrying",
     event: "FailedToSync",
   },
+  "tool-killed": {
+    severity: "error",
+    about: "tool",
+    title: "a signal ends a tool before it has done its work",
+    fix:
+      "SIGSEGV of nft before 1.1: another program's table has a set that a newer nft made; install nft 1.1 or newer, or set --proxy-mode iptables. SIGKILL: the node lacks memory. Otherwise install another version of the tool",
+    event: "ToolKilled",
+  },
   "changes-overdue": {
     severity: "error",
     about: "IP family",
-    title: "changes of services have waited for two sync periods, so /healthz answers 503",
-    fix: "look at the other problems of the IP family; if there are none, at the load of the node",
+    title: "changes of services, or a comparison with the kernel, take longer than 5 s",
+    fix:
+      "look at the load of the node, for a stopped `nft` or `iptables-restore`, and for a program that holds the xtables lock; after two sync periods, /healthz answers 503",
     event: "ChangesOverdue",
   },
   "rules-refused": {
@@ -92,10 +102,11 @@ export const PROBLEMS = {
     fix: "install conntrack (Debian: conntrack), and check that it runs as the user of the proxy",
   },
   "rules-changed-by-others": {
-    severity: "warning",
+    severity: "error",
     about: "IP family",
-    title: "another program keeps changing the rules of services",
-    fix: "stop the other proxy; `sluice check` looks for them",
+    title:
+      "the rules of services differ at every comparison: another program changes them, or a tool does not write them",
+    fix: "stop the other proxy; `sluice check` looks for them; if there is none, install the tool's package again",
   },
   "leftovers-kept": {
     severity: "warning",
@@ -108,20 +119,6 @@ export const PROBLEMS = {
     about: "kernel setting",
     title: "a kernel setting cannot be read or set, and keeps its value",
     fix: "run `sysctl` by hand as the user of the proxy; set it in /etc/sysctl.d if a container may not",
-  },
-
-  "packets-not-flowing": {
-    severity: "error",
-    about: "IP family",
-    title: "packets of services do not flow on this node, so /healthz answers 503",
-    fix: "remove the cause that the detail names; docs/health.md lists what to look for if it names none",
-    event: "PacketsNotFlowing",
-  },
-  "canary-unusable": {
-    severity: "warning",
-    about: "IP family",
-    title: "the canary cannot be tried on this node, so nothing is known about its packets",
-    fix: "do what the detail says: another canary.addressRanges, a route to it, or an address of the family",
   },
 
   // The cluster's objects.
@@ -137,13 +134,6 @@ export const PROBLEMS = {
     title: "an object is defined twice; the first definition counts",
     fix: "remove one of the two definitions",
   },
-  "endpoint-unreachable": {
-    severity: "warning",
-    about: "endpoint",
-    title: "an endpoint does not answer this node and is left out",
-    fix: "look at the endpoint's node and at the network to it; it is used again once it answers",
-    event: "EndpointUnreachable",
-  },
   "frontend-conflict": {
     severity: "error",
     about: "service port",
@@ -156,6 +146,12 @@ export const PROBLEMS = {
     title: "a balancing annotation has no effect",
     fix: "correct the annotation that the detail names; docs/balance.md lists what each mode can do",
     event: "BalanceIgnored",
+  },
+  "balance-limited": {
+    severity: "warning",
+    about: "Service",
+    title: "a service is balanced at random, because its table would be too large for the kernel",
+    fix: "give it fewer ports, external addresses or endpoints, or no balancing annotation (docs/balance.md)",
   },
   "health-check-port-closed": {
     severity: "error",
@@ -185,10 +181,10 @@ export const PROBLEMS = {
     title: "the first sync waits for this node's pod CIDR: detectLocalMode is NodeCIDR, and spec.podCIDRs is empty",
     fix: "run kube-controller-manager with --allocate-node-cidrs, or set another detectLocalMode",
   },
-  "node-ports-exposed": {
-    severity: "warning",
+  "node-ports-closed": {
+    severity: "error",
     about: "node",
-    title: "node ports are served on all addresses, since no primary address is known",
+    title: "node ports are served on no address that other hosts reach, since no primary address is known",
     fix: "give the Node an address of the family, set bindAddress, or list prefixes in nodePortAddresses",
   },
   "open-files-limited": {
@@ -198,19 +194,54 @@ export const PROBLEMS = {
     fix: "set LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or raise the container runtime's limit",
   },
 
-  "node-condition-refused": {
-    severity: "warning",
-    about: "node",
-    title: "the API server refuses the condition ServiceProxyReady of this node's Node",
-    fix: "permit patch of nodes/status (docs/health.md), or turn --node-condition off; Sluice retries every minute",
-  },
-
   // The source and the servers.
   "source-unreachable": {
     severity: "error",
     about: "API resource",
     title: "the source cannot be read; its last state stays in effect",
     fix: "check that the server runs and can be reached from this node without a service proxy; Sluice keeps retrying",
+  },
+  "api-unreachable": {
+    severity: "error",
+    about: "API server",
+    title: "the API server cannot be reached; its last state stays in effect",
+    fix:
+      "check that the server runs, and that this node reaches its address without a service proxy (clientConnection.kubeconfig, --master); a changed kubeconfig is read again with every attempt",
+  },
+  "api-slow": {
+    severity: "error",
+    about: "API server",
+    title: "the API server does not answer in time; its last state stays in effect",
+    fix:
+      "look at the load of the server, and at the network to it: a firewall that drops packets looks the same; Sluice keeps retrying",
+  },
+  "api-certificate-expired": {
+    severity: "error",
+    about: "API server",
+    title:
+      "a certificate for the connection to the API server has expired or is not valid yet; its last state stays in effect",
+    fix:
+      "renew the certificate that the detail names, or correct this node's clock; files are read again with every attempt",
+  },
+  "api-certificate-untrusted": {
+    severity: "error",
+    about: "API server",
+    title: "a certificate for the connection to the API server is not trusted; its last state stays in effect",
+    fix:
+      "correct certificate-authority, or client-certificate and client-key, in the kubeconfig; it is read again with every attempt",
+  },
+  "api-unauthorized": {
+    severity: "error",
+    about: "API server",
+    title: "the API server does not accept this node's credentials (401); its last state stays in effect",
+    fix:
+      "replace the token or client certificate of the kubeconfig (`sluice kubeconfig` makes one); it is read again with every attempt",
+  },
+  "api-forbidden": {
+    severity: "error",
+    about: "API server",
+    title: "the API server forbids a request (403); its last state stays in effect",
+    fix: "grant the verb and resource that the detail names: deploy/rbac.yaml, or the cluster role system:node-proxier",
   },
   "file-unreadable": {
     severity: "error",
@@ -237,6 +268,12 @@ export const PROBLEMS = {
       "the state of the cluster cannot be written to disk, so a start without the server uses an older one or none",
     fix: "free disk space, or correct --state-directory or the permissions of its folder; see the detail",
   },
+  "state-untrusted": {
+    severity: "warning",
+    about: "file",
+    title: "another user could have written the kept state, so it is neither read nor written",
+    fix: "delete the state file unless you trust it, then give it and its folder to root with modes 0600 and 0700",
+  },
   "runtime-unreachable": {
     severity: "warning",
     about: "server",
@@ -249,7 +286,23 @@ export const PROBLEMS = {
     severity: "warning",
     about: "API resource",
     title: "the Lease of the site cannot be used, so this node watches the API server itself",
-    fix: "let the user of the kubeconfig get, create and patch Leases, as in deploy/sites.yaml (docs/sites.md)",
+    fix:
+      "create the site with sluice kubeconfig --site NAME --site-members NODE,NODE, or deploy/sites.yaml; or correct the site's " +
+      "certificates; see the detail (docs/sites.md)",
+  },
+  "site-not-member": {
+    severity: "warning",
+    about: "API resource",
+    title: "this node is no member of its site, so it watches the API server itself",
+    fix: "name it among --site-members of sluice kubeconfig --site NAME, or correct site.name (docs/sites.md)",
+  },
+  "site-leader-refused": {
+    severity: "warning",
+    about: "API resource",
+    title: "the node that holds the site's Lease may not lead, so this node watches the API server itself",
+    fix:
+      "if that node belongs to the site, name it among --site-members, or give it a certificate with its name and the site's CA; " +
+      "if not, somebody misuses the token of the site's nodes: replace it (docs/sites.md)",
   },
   "site-not-served": {
     severity: "error",
@@ -269,6 +322,12 @@ export const PROBLEMS = {
     title: "the configuration is invalid; a running proxy keeps the one in effect",
     fix: "correct the file; it is read again when it changes",
     event: "InvalidConfiguration",
+  },
+  "configuration-ignored": {
+    severity: "warning",
+    about: "file",
+    title: "parts of the configuration are ignored or deprecated",
+    fix: "correct or remove the fields and flags that the detail names",
   },
 
   // Found by `sluice check` alone.
@@ -414,18 +473,39 @@ export const PROBLEMS = {
   },
 } as const satisfies Readonly<Record<string, ProblemKind>>;
 
-/** The stable name of a kind of problem. */
-export type ProblemCode = keyof typeof PROBLEMS;
+/** The codes that features register: each declares its own here, as `"code": true`. */
+// deno-lint-ignore no-empty-interface
+export interface FeatureProblems {}
 
-/** All codes, in the order of the table. */
-export const PROBLEM_CODES = Object.keys(PROBLEMS) as readonly ProblemCode[];
+/** The stable name of a kind of problem. */
+export type ProblemCode = keyof typeof PROBLEMS | keyof FeatureProblems;
+
+const kinds = new Map<string, ProblemKind>(Object.entries(PROBLEMS));
+
+/** Adds the problems of a feature. Throws if a code is taken. */
+export function registerProblems(problems: Readonly<Record<string, ProblemKind>>): void {
+  for (const [code, kind] of Object.entries(problems)) {
+    if (kinds.has(code)) throw new Error(`two problems have the code ${code}`);
+    kinds.set(code, kind);
+  }
+}
+
+/** All codes, in the order of the table; codes of features come last. */
+export function problemCodes(): readonly ProblemCode[] {
+  return [...kinds.keys()] as ProblemCode[];
+}
 
 /** Whether a value is the code of a problem. */
 export function isProblemCode(value: unknown): value is ProblemCode {
-  return typeof value === "string" && Object.hasOwn(PROBLEMS, value);
+  return typeof value === "string" && kinds.has(value);
 }
 
 /** The table's entry of a code, with its optional fields. */
 export function problemKind(code: ProblemCode): ProblemKind {
-  return PROBLEMS[code];
+  return kinds.get(code)!;
+}
+
+/** Whether a problem says that the source as a whole cannot be read. */
+export function isOfSource(code: ProblemCode): boolean {
+  return code === "source-unreachable" || problemKind(code).about === "API server";
 }

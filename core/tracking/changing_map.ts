@@ -1,4 +1,4 @@
-/** A map that records, for each key changed since the last `take`, its value then. A change that is undone leaves no trace. */
+/** A map that records the previous value of each key changed since the last `take`. A reverted change is not recorded. */
 export interface ChangingMap<T> {
   get(key: string): T | undefined;
   keys(): Iterable<string>;
@@ -6,9 +6,9 @@ export interface ChangingMap<T> {
   values(): Iterable<T>;
   /** Sets the value of a key, or deletes the key if the value is undefined. Returns whether that changed anything. */
   put(key: string, value: T | undefined): boolean;
-  /** The number of keys whose value differs from that at the last `take`. */
+  /** The number of keys whose value has changed since the last `take`. */
   pending(): number;
-  /** The keys whose value differs from that at the last `take`, with their values then. */
+  /** The keys whose value has changed since the last `take`, with their values at that time. */
   take(): ReadonlyMap<string, T | undefined>;
 }
 

@@ -1,7 +1,7 @@
 import type { Kind, ObjectRef } from "../objects/mod.ts";
 import { serviceKey } from "./service_key.ts";
 
-/** Finds the objects that are gone after a reset (`SourceSink.reset`): those not set again before the next `synced`. */
+/** Finds the objects that were not set again between a reset (`SourceSink.reset`) and the next `synced`: they were deleted. */
 export interface ResetTracker {
   /** Every object of the kind is about to be set again; `known` are the existing ones. */
   start(kind: Kind, known: Iterable<ObjectRef>): void;

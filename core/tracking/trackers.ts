@@ -1,17 +1,24 @@
 /** Combines the trackers behind one sink and collects changes until the planner takes them. */
-import type { ReportProblems } from "../problems/mod.ts";
-import { type Clock, FAMILIES, type Family, otherFamily } from "../../platform/mod.ts";
-import { type ClusterObject, type Kind, type ObjectRef, refOf, type SourceSink } from "../objects/mod.ts";
+import { type Clock, FAMILIES, type Family, otherFamily, specialRange } from "../../platform/mod.ts";
 import {
-  createEndpointsChangeTracker,
-  type EndpointChanges,
-  type EndpointsChangeTracker,
-} from "./endpoints_change_tracker.ts";
+  type ClusterObject,
+  type EndpointSlice,
+  type Kind,
+  type ObjectRef,
+  refOf,
+  type SourceSink,
+} from "../objects/mod.ts";
+import { createObjectProblems, type ReportProblems } from "../problems/mod.ts";
+import { createEndpointSliceCache, type EndpointSliceCache } from "./endpoint_slice_cache.ts";
 import { createLabelTracker, type LabelTracker } from "./label_tracker.ts";
 import { createNodeTracker, type NodeChange, type NodeTracker } from "./node_tracker.ts";
-import { createServiceChangeTracker, type ServiceChangeTracker } from "./service_change_tracker.ts";
-import { createServiceCIDRTracker, type ServiceCIDRTracker } from "./service_cidr_tracker.ts";
 import { createResetTracker } from "./reset_tracker.ts";
+import {
+  createServiceChangeTracker,
+  createServiceCIDRTracker,
+  type ServiceChangeTracker,
+  type ServiceCIDRTracker,
+} from "./service_change_tracker.ts";
 import { type ServiceKey, serviceKey, splitServiceKey } from "./service_key.ts";
 
 /** The changes between two calls of `take`. */
@@ -55,9 +62,9 @@ export interface TrackingOptions {
   /** Called when every kind has been synced, before `onChange`. */
   readonly onSynced?: () => void;
   /**
-   * Called when there are changes to take: once when every kind is synced (and a pod CIDR is known, if one is awaited), even
-   * if the cluster is empty, and then with the first change after each `take`. If that change is undone before the `take`,
-   * there is nothing to take.
+   * Called when there are changes to take: once when every kind is synced (and the pod CIDR is known, if required), even if the
+   * cluster is empty, and then on the first change after each `take`. If the change is reverted before the `take`, there is
+   * nothing to take.
    */
   readonly onChange: () => void;
   /** See `SourceSink.problems`. */
@@ -115,9 +122,11 @@ export function createTracking(options: TrackingOptions): Tracking {
   };
 }
 
-type Trackers = Pick<Tracking, "services" | "endpoints" | "node" | "serviceCIDRs" | "labels">;
+interface Trackers extends Pick<Tracking, "services" | "endpoints" | "node" | "serviceCIDRs" | "labels"> {
+  readonly addresses: EndpointAddresses;
+}
 
-function createTrackers({ nodeName, bindAddress, clock }: TrackingOptions): Trackers {
+function createTrackers({ nodeName, bindAddress, clock, onProblems }: TrackingOptions): Trackers {
   const startedAtMs = clock.now();
   return {
     services: createServiceChangeTracker(),
@@ -128,6 +137,7 @@ function createTrackers({ nodeName, bindAddress, clock }: TrackingOptions): Trac
     node: createNodeTracker({ nodeName, bindAddress }),
     serviceCIDRs: createServiceCIDRTracker(),
     labels: createLabelTracker(),
+    addresses: createEndpointAddresses(onProblems),
   };
 }
 
@@ -155,28 +165,135 @@ function refsOfKind({ services, endpoints, node, serviceCIDRs, labels }: Tracker
   return Array.from(keys, (key) => ({ kind, ...splitServiceKey(key) }));
 }
 
-function setObject({ services, endpoints, node, serviceCIDRs, labels }: Trackers, object: ClusterObject): void {
+function setObject(
+  { services, endpoints, node, serviceCIDRs, labels, addresses }: Trackers,
+  object: ClusterObject,
+): void {
   if (object.kind === "Service") services.update(object);
   else if (object.kind === "Node") node.update(object);
   else if (object.kind === "ServiceCIDR") serviceCIDRs.update(object);
   else if (object.kind !== "EndpointSlice") labels.update(object);
   else {
     endpoints[otherFamily(object.family)].delete(object.namespace, object.name);
-    endpoints[object.family].update(object);
+    endpoints[object.family].update(addresses.admit(object));
   }
 }
 
 function deleteObject(
-  { services, endpoints, node, serviceCIDRs, labels }: Trackers,
+  { services, endpoints, node, serviceCIDRs, labels, addresses }: Trackers,
   { kind, namespace, name }: ObjectRef,
 ): void {
   if (kind === "Service") services.delete(serviceKey(namespace, name));
   else if (kind === "Node") node.delete(name);
   else if (kind === "ServiceCIDR") serviceCIDRs.delete(name);
   else if (kind !== "EndpointSlice") labels.delete(kind, namespace, name);
-  else for (const family of FAMILIES) endpoints[family].delete(namespace, name);
+  else {
+    addresses.forget(namespace, name);
+    for (const family of FAMILIES) endpoints[family].delete(namespace, name);
+  }
 }
 
 function withoutExternalIPs(object: ClusterObject): ClusterObject {
   return object.kind !== "Service" || object.externalIPs.length === 0 ? object : { ...object, externalIPs: [] };
+}
+
+/** Filters endpoints by address. */
+interface EndpointAddresses {
+  /**
+   * Removes endpoints with unspecified, loopback and link-local addresses, and reports them. The API server refuses them
+   * (Kubernetes' ValidateEndpointIP), but other sources may not. Through them, a relay or a local client could reach programs
+   * that listen for this node alone.
+   */
+  admit(slice: EndpointSlice): EndpointSlice;
+  /** Forgets the problems of a slice. */
+  forget(namespace: string, name: string): void;
+}
+
+/** Creates a filter that has seen no slices. */
+function createEndpointAddresses(onProblems: ReportProblems): EndpointAddresses {
+  const problems = createObjectProblems(onProblems, "endpoint addresses of");
+  return {
+    admit(slice) {
+      const key = serviceKey(slice.namespace, slice.name);
+      const refused = slice.endpoints.filter(({ address }) => specialRange(address) !== undefined);
+      if (refused.length === 0) {
+        problems.delete(key);
+        return slice;
+      }
+      const { address } = refused[0]!;
+      const others = refused.length === 1 ? "" : `, and ${refused.length - 1} more like it`;
+      problems.set(key, `EndpointSlice ${key}`, [
+        `endpoint address ${address} is ${specialRange(address)}${others}; ignored`,
+      ]);
+      return { ...slice, endpoints: slice.endpoints.filter((one) => !refused.includes(one)) };
+    },
+    forget: (namespace, name) => problems.delete(serviceKey(namespace, name)),
+  };
+}
+
+/** The changed endpoints of one family. */
+interface EndpointChanges {
+  /** The services whose slices changed. */
+  readonly services: ReadonlySet<ServiceKey>;
+  /**
+   * The times at which the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
+   * runs from then until the sync that applies them.
+   */
+  readonly triggerTimesMs: ReadonlyMap<ServiceKey, readonly number[]>;
+}
+
+/** Tracks the endpoints of one family and their changes (kube-proxy's EndpointsChangeTracker). */
+export interface EndpointsChangeTracker
+  extends Pick<EndpointSliceCache, "keys" | "values" | "slicesOf" | "endpointsOf"> {
+  /** Adds or updates a slice of this family. */
+  update(slice: EndpointSlice): void;
+  delete(namespace: string, name: string): void;
+  /** The number of slices changed since the last `take`. */
+  pending(): number;
+  /** The number of updates so far, including those that changed nothing. */
+  total(): number;
+  /** The changes since the last `take`. */
+  take(): EndpointChanges;
+}
+
+/** Options of `createEndpointsChangeTracker`. */
+interface EndpointsChangeTrackerOptions {
+  /** The start time of this process: changes triggered before it do not count for the latency. */
+  readonly startedAtMs: number;
+}
+
+/** A tracker without endpoints. */
+export function createEndpointsChangeTracker(options: EndpointsChangeTrackerOptions): EndpointsChangeTracker {
+  const cache = createEndpointSliceCache();
+  let triggerTimes = new Map<ServiceKey, number[]>();
+  let total = 0;
+
+  return {
+    keys: cache.keys,
+    values: cache.values,
+    slicesOf: cache.slicesOf,
+    endpointsOf: cache.endpointsOf,
+    update(slice) {
+      total++;
+      if (!cache.set(slice) || slice.triggerTimeMs <= options.startedAtMs) return;
+      const service = serviceKey(slice.namespace, slice.serviceName);
+      const times = triggerTimes.get(service);
+      if (times === undefined) triggerTimes.set(service, [slice.triggerTimeMs]);
+      else times.push(slice.triggerTimeMs);
+    },
+    delete(namespace, name) {
+      const slice = cache.delete(namespace, name);
+      if (slice === undefined) return;
+      total++;
+      // A deleted slice carries the time of its last update, not of its deletion.
+      triggerTimes.delete(serviceKey(namespace, slice.serviceName));
+    },
+    pending: cache.pending,
+    total: () => total,
+    take() {
+      const taken = { services: cache.take(), triggerTimesMs: triggerTimes };
+      triggerTimes = new Map();
+      return taken;
+    },
+  };
 }

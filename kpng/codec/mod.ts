@@ -3,20 +3,19 @@
  *
  * In: bytes or plain objects. Out: plain objects or bytes. May touch: nothing.
  */
-export { inLowerCase, writtenFields } from "./lower_case.ts";
-export { fileDescriptor, type ProtoFile, symbolsOf } from "./descriptor.ts";
-export { WireError } from "./reader.ts";
+export { WireError } from "./wire.ts";
 export {
   bool,
   bytes,
-  byteStrings,
   double,
+  type Enumeration,
+  type Field,
+  type Fields,
   type FieldShape,
   int32,
   type Message,
   message,
   nested,
-  numbers,
   type Schema,
   several,
   text,

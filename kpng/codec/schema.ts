@@ -2,8 +2,7 @@
  * Declarations of protobuf 3 messages; TypeScript's types follow from them. Fields that are absent or have their default value
  * (0, "", false, empty) are undefined after decoding and are not written.
  */
-import { createReader, type Reader, WireError } from "./reader.ts";
-import { createWriter, type Writer } from "./writer.ts";
+import { createReader, createWriter, type Reader, WireError, type Writer } from "./wire.ts";
 
 /** The wire format of one value. */
 interface ValueType<T> {
@@ -153,9 +152,6 @@ export const text = (number: number): Field<string> => single(number, { kind: "t
 /** An `int32`, or an enum. */
 export const int32 = (number: number, enumeration?: Enumeration): Field<number> =>
   single(number, { kind: "number", enumeration }, NUMBER);
-/** An `optional int32`: 0 differs from absence. */
-export const presentInt32 = (number: number): Field<number> =>
-  single(number, { kind: "number" }, { ...NUMBER, isDefault: () => false });
 /** A `bool`. */
 export const bool = (number: number): Field<boolean> => single(number, { kind: "boolean" }, BOOLEAN);
 /** A `uint64`. */
@@ -178,16 +174,6 @@ export function nested<T>(number: number, of: Message<T>): Field<T> {
 /** A `repeated string`. */
 export function texts(number: number): Field<readonly string[]> {
   return list(number, { kind: "text" }, TEXT);
-}
-
-/** A `repeated bytes`. */
-export function byteStrings(number: number): Field<readonly Uint8Array<ArrayBuffer>[]> {
-  return list(number, { kind: "bytes" }, BYTES);
-}
-
-/** A `repeated int32`, written one by one; packed ones are not read. */
-export function numbers(number: number): Field<readonly number[]> {
-  return list(number, { kind: "number" }, NUMBER);
 }
 
 /** A `repeated` message. */

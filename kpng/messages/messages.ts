@@ -60,9 +60,11 @@ export const SERVICE = message({
   clientIP: nested(11, CLIENT_IP_AFFINITY),
   internalTrafficToLocal: bool(12),
   healthCheckNodePort: int32(13),
+  /** Sluice's own: when it was created, in seconds since 1970. */
+  createdSeconds: double(1001),
 });
 
-/** An endpoint's port for the service port of that name; `protocol` is Sluice's own. */
+/** Overrides the endpoint's port for the service port with this name; `protocol` is Sluice's own. */
 export const PORT_NAME = message({ name: text(1), port: int32(2), protocol: int32(1001, PROTOCOL_NUMBERS) });
 
 export const ENDPOINT_SCOPES = message({ internal: bool(1), external: bool(2) });

@@ -1,24 +1,31 @@
 /**
- * KPNG's messages and those of gRPC's standard services, and the conversion of KPNG's from and to Kubernetes objects.
+ * KPNG's messages, and their conversion from and to Kubernetes objects.
  *
  * In: objects or messages. Out: messages or objects. May touch: nothing.
  */
 export {
   createDocumentedState,
+  type DescribedOperation,
+  describeOperation,
   type DocumentedService,
   type DocumentedState,
   type StateDocument,
-} from "./state_document.ts";
-export { annotateAffinity } from "./affinity_annotation.ts";
-export { type DescribedOperation, describeOperation } from "./describe.ts";
+} from "./describe.ts";
 export {
+  annotateAffinity,
   eachEndpoint,
   endpointInfoMessage,
   endpointMessage,
   extendedEndpointMessage,
+  nodeMessage,
+  nodeOfMessage,
   podEndpoints,
+  serviceCIDRMessage,
+  serviceCIDROfMessage,
+  serviceMessage,
+  serviceOfMessage,
   type SourceEndpoint,
-} from "./endpoint_message.ts";
+} from "./object_messages.ts";
 
 export {
   ENDPOINT,
@@ -45,13 +52,3 @@ export {
   WATCH_REQUEST,
   type WatchRequestMessage,
 } from "./messages.ts";
-export { PROTO_FILES } from "./proto_files.ts";
-export { nodeMessage, nodeOfMessage, serviceCIDRMessage, serviceCIDROfMessage } from "./scoped_messages.ts";
-export {
-  HEALTH,
-  HEALTH_REQUEST,
-  HEALTH_RESPONSE,
-  REFLECTION_REQUEST,
-  REFLECTION_RESPONSE,
-} from "./service_messages.ts";
-export { serviceMessage, serviceOfMessage } from "./service_message.ts";

@@ -10,7 +10,7 @@ import { sameSlice, type ServiceKey } from "../../core/tracking/mod.ts";
 import { contentHash } from "../views/mod.ts";
 import type { Protocol } from "../../core/model/mod.ts";
 
-/** An endpoint's port for the service port of that name; for every protocol if undefined. */
+/** Overrides the endpoint's port for the service port with this name; for every protocol if `protocol` is undefined. */
 export interface PortOverride {
   readonly name: string;
   readonly port: number;
@@ -41,9 +41,9 @@ interface Draft {
   triggerTimeMs: number;
 }
 
-const portLists = createInterner<readonly EndpointPort[]>(5_000);
+const portLists = createInterner<readonly EndpointPort[]>(300_000);
 /** The hashes in slice names, cached: thousands of slices share a few port lists. */
-const portHashes = createInterner<string>(5_000);
+const portHashes = createInterner<string>(300_000);
 
 /**
  * Assembles the slices of a service from its endpoints: the original EndpointSlices if known, otherwise one per source, family

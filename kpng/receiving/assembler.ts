@@ -40,7 +40,7 @@ export interface Assembler {
    * Later changes in the same round still count.
    */
   assemble(path: string): void;
-  /** Everything is about to be set again; entries not set before `sync` are gone. */
+  /** Everything is about to be set again; entries that are not set before `sync` are deleted. */
   reset(): void;
   /** Ends the round: reports the changes, and `synced` after the first round. */
   sync(): void;
@@ -48,7 +48,7 @@ export interface Assembler {
 
 /** Everything in an entry that cannot be used. */
 export interface EntryProblems {
-  /** Names the entry for an operator. */
+  /** The name of the entry, for an operator. */
   readonly subject: string;
   readonly sentences: readonly string[];
 }

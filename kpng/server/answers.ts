@@ -1,10 +1,16 @@
+import { serviceKey } from "../../core/tracking/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import type { Change, ClusterScoped, ServiceState, Store, StoreDifference, StoreState } from "../store/mod.ts";
-import { serviceKey } from "../../core/tracking/mod.ts";
 import { createGlobalView, createLocalViews, difference, everythingOf, type LocalViews } from "../views/mod.ts";
-import { type AwaitedChunks, type Chunks, lazyChunks, sharedChunks } from "./chunks.ts";
-import { createDeadline, type Deadline } from "./deadline.ts";
-import { createLocalSnapshot, type LocalSnapshot } from "./local_snapshot.ts";
+import {
+  type AwaitedChunks,
+  type Chunks,
+  createLocalSnapshot,
+  lazyChunks,
+  type LocalSnapshot,
+  sharedChunks,
+} from "./snapshots.ts";
+import { createDeadline, type Deadline, type Revisions } from "./waiting.ts";
 
 /** The request of a watcher. */
 export interface Subscription {
@@ -38,6 +44,12 @@ export interface Answers {
   changes(position: Position, subscription: Subscription): Answer | undefined | Promise<Answer | undefined>;
   /** A full snapshot, to be written after a `Reset`. */
   snapshot(subscription: Subscription): Answer | Promise<Answer>;
+}
+
+/** The state that watchers receive. */
+export interface ServedState {
+  readonly revisions: Revisions;
+  readonly answers: Answers;
 }
 
 /** Answers from a store; what several watchers receive is computed once. */
@@ -97,7 +109,9 @@ export function createAnswers(store: Store, clock: Clock): StoreAnswers {
     const later = changesSince(state.revision)!;
     return {
       parts: [
-        lazyChunks(difference({ scoped: scopedFor(onlyNode), services: [] }, globalView(subscription))),
+        onlyNode === undefined
+          ? services.scoped(extended, scopedFor(undefined))
+          : lazyChunks(difference({ scoped: scopedFor(onlyNode), services: [] }, globalView(subscription))),
         chunks,
         services.step(state.revision, extended, later.services),
       ],
@@ -147,7 +161,7 @@ export function createAnswers(store: Store, clock: Clock): StoreAnswers {
   };
 }
 
-/** The cluster-scoped objects of a full snapshot: those of one node, so that its watcher does not cost a look at all others. */
+/** The cluster-scoped objects of a full snapshot. For a watcher of one node, the other Nodes are not visited. */
 function createScopedObjects(store: Store) {
   let known: { readonly revision: number; readonly others: readonly ClusterScoped[] } | undefined;
 
@@ -168,7 +182,7 @@ function createScopedObjects(store: Store) {
 
 /** All services and their changes for global watchers, computed once for several of them. */
 function createGlobalServices(store: Store, clock: Clock, changesSince: Store["since"]) {
-  // By kind of view: the full snapshot, and the steps from each revision to the newest.
+  // By kind of view: the full snapshot; and, until the next revision, the steps from each one and the cluster-scoped objects.
   const snapshots = new Map<
     boolean,
     { readonly state: StoreState; readonly chunks: Chunks; readonly expiry: Deadline }
@@ -201,20 +215,24 @@ function createGlobalServices(store: Store, clock: Clock, changesSince: Store["s
     return later !== undefined && later.services.length <= Math.max(1, services.length * MOST_CHANGED);
   };
 
-  const step = (from: number, extended: boolean, services: StoreDifference["services"]): Chunks => {
-    const key = `${from} ${extended}`;
+  const shared = (key: string, extended: boolean, changes: StoreDifference): Chunks => {
     const known = steps.get(key);
     if (known !== undefined) return known;
-    const made = sharedChunks(difference({ services, scoped: [] }, views.get(extended)!));
+    const made = sharedChunks(difference(changes, views.get(extended)!));
     steps.set(key, made);
     if (steps.size > STEPS_KEPT) steps.delete(steps.keys().next().value!);
     return made;
   };
 
-  return { whole, step, dropSteps: () => steps.clear() };
+  const step = (from: number, extended: boolean, services: StoreDifference["services"]): Chunks =>
+    shared(`${from} ${extended}`, extended, { services, scoped: [] });
+  const scoped = (extended: boolean, objects: StoreDifference["scoped"]): Chunks =>
+    shared(`scoped ${extended}`, extended, { services: [], scoped: objects });
+
+  return { whole, step, scoped, dropSteps: () => steps.clear() };
 }
 
-/** The local views, and their snapshots; what they encode is dropped after some time. */
+/** The local views and their snapshots. Cached messages are dropped after some time. */
 function createSharedLocalViews(store: Store, clock: Clock, changesSince: Store["since"]) {
   // By kind of view.
   const kept = new Map<boolean, { readonly views: LocalViews; snapshot: LocalSnapshot | undefined }>();

@@ -1,11 +1,57 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../../platform/mod.ts";
-import { encodeStatusMessage, ERROR_CODE, STATUS, StatusError } from "../transport/mod.ts";
-import type { Refusal } from "./call_headers.ts";
+import { WireError } from "../codec/mod.ts";
+import { createFrameReader, encodeStatusMessage, ERROR_CODE, STATUS, StatusError } from "../transport/mod.ts";
 import type { Limits } from "./limits.ts";
-import { openStream, type RequestStream } from "./stream.ts";
+import type { Outlet } from "./outlet.ts";
+import { createDeadline } from "./waiting.ts";
 
-/** A call that is being carried out. */
+/** The answer to a refused call. */
+interface Refusal {
+  readonly httpStatus: number;
+  /** gRPC's status. */
+  readonly status: number;
+  readonly message: string;
+}
+
+/** The headers of a call. */
+export interface CallHeaders {
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  /** The deadline that the client set for the call, in milliseconds; undefined for none. */
+  readonly timeoutMs: number | undefined;
+}
+
+/** Milliseconds of the units of `grpc-timeout`. */
+const UNITS_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
+
+/** Reads the headers of a call, or refuses it (gRPC: PROTOCOL-HTTP2.md, with the HTTP statuses of grpc-go). */
+export function readCallHeaders(headers: Readonly<Record<string, unknown>>): CallHeaders | Refusal {
+  const text = (name: string) => String(headers[name] ?? "");
+  const method = text(":method");
+  if (method !== "POST") {
+    return { httpStatus: 405, status: STATUS.internal, message: `the HTTP method is ${method}, must be POST` };
+  }
+  const type = text("content-type");
+  if (!/^application\/grpc(\+proto)?\s*(;|$)/i.test(type)) {
+    const message = `the content type is ${JSON.stringify(type)}, must be application/grpc`;
+    return { httpStatus: 415, status: STATUS.invalidArgument, message };
+  }
+  const encoding = text("grpc-encoding");
+  if (encoding !== "" && encoding !== "identity") {
+    const message = `the compression ${JSON.stringify(encoding)} is not supported`;
+    return { httpStatus: 200, status: STATUS.unimplemented, message };
+  }
+  const timeout = text("grpc-timeout");
+  const [, amount, unit] = /^(\d{1,8})([HMSmun])$/.exec(timeout) ?? [];
+  if (timeout !== "" && unit === undefined) {
+    const message = `grpc-timeout is ${JSON.stringify(timeout)}, must be up to eight digits and a unit`;
+    return { httpStatus: 400, status: STATUS.internal, message };
+  }
+  return { path: text(":path"), timeoutMs: unit === undefined ? undefined : Number(amount) * UNITS_MS[unit]! };
+}
+
+/** A running call. */
 export interface Call {
   /** Aborted at the end of the call, with its reason. */
   readonly signal: AbortSignal;
@@ -17,7 +63,9 @@ export interface Call {
 export interface CarryOutOptions {
   readonly limits: Limits;
   readonly clock: Clock;
-  /** The time that the client gives the call; undefined for any. */
+  /** The outlet of the stream's connection. */
+  readonly outlet: Outlet;
+  /** The deadline that the client set for the call; undefined for none. */
   readonly timeoutMs: number | undefined;
   /** Aborts the call. */
   readonly abort: AbortController;
@@ -32,13 +80,13 @@ const ANSWER = { "content-type": "application/grpc", "grpc-accept-encoding": "id
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Carries out a call on a stream and ends it with a status: that of the error `serve` throws or the call is aborted with.
- * Resolves with that error, undefined without one.
+ * Handles a call on a stream. If `serve` throws or the call is aborted, the call ends with the error's status, and the promise
+ * resolves to the error; otherwise to undefined.
  */
 export async function carryOut(
   stream: ServerHttp2Stream,
   serve: (call: Call) => Promise<void>,
-  { limits, clock, timeoutMs, abort, onStall }: CarryOutOptions,
+  { limits, clock, outlet, timeoutMs, abort, onStall }: CarryOutOptions,
 ): Promise<unknown> {
   const { signal } = abort;
   const cancelDeadline = timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS
@@ -53,7 +101,7 @@ export async function carryOut(
       hasEnded = true;
       if (!stream.closed && !stream.destroyed) stream.sendTrailers(trailersOf(signal));
     });
-    await serve({ signal, open: (decode) => openStream(stream, { decode, limits, clock, onStall, abort }) });
+    await serve({ signal, open: (decode) => openStream(stream, { decode, limits, clock, outlet, onStall, abort }) });
     return undefined;
   } catch (error) {
     if (!signal.aborted) abort.abort(error);
@@ -68,7 +116,7 @@ export async function carryOut(
   }
 }
 
-/** Answers a call that is not carried out. */
+/** Refuses a call. */
 export function refuse(
   stream: ServerHttp2Stream,
   { httpStatus, status, message }: Refusal,
@@ -97,5 +145,106 @@ function statusHeaders(status: number, message: string): Record<string, string> 
   return {
     "grpc-status": String(status),
     ...message !== "" && { "grpc-message": encodeStatusMessage(message) },
+  };
+}
+
+/** The requests of a call, and its answers. */
+export interface RequestStream<T> {
+  /** Resolves with the next request; undefined after the last one. Rejects with the reason of the call's end. */
+  next(): Promise<T | undefined>;
+  /** Resolves when the reader has accepted the bytes. Rejects if it has disconnected or stalled. One write at a time. */
+  write(bytes: Uint8Array): Promise<void>;
+}
+
+/** Options of `openStream`. */
+interface StreamOptions<T> {
+  /** Throws WireError for an invalid request. */
+  readonly decode: (message: Uint8Array<ArrayBuffer>) => T;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  /** The outlet of the stream's connection. */
+  readonly outlet: Outlet;
+  /** Called if the client does not read for too long. */
+  readonly onStall: () => void;
+  /** Aborts everything that waits on the stream. */
+  readonly abort: AbortController;
+}
+
+/**
+ * Reads requests from, and writes answers to, one HTTP/2 stream. Ends the call if the client sends too many requests or an
+ * invalid one, or does not read for too long.
+ */
+function openStream<T>(stream: ServerHttp2Stream, options: StreamOptions<T>): RequestStream<T> {
+  const { decode, limits, clock, outlet, onStall, abort } = options;
+  const { signal } = abort;
+  const frames = createFrameReader(limits.requestBytes);
+  const requests: T[] = [];
+  const send = outlet.open(stream);
+  let ended = false;
+  let wake = () => {};
+
+  const cancelIdle = clock.schedule(limits.idleMs, () => {
+    abort.abort(new StatusError(STATUS.invalidArgument, "no request received"));
+  });
+
+  // One timer and one listener for all writes: there are thousands of writes per second.
+  let rejectWrite: (reason: unknown) => void = () => {};
+  const stall = createDeadline(clock, () => {
+    onStall();
+    abort.abort(new StatusError(STATUS.resourceExhausted, "the client does not read"));
+  });
+
+  stream.on("data", (bytes: Uint8Array) => {
+    if (signal.aborted) return;
+    try {
+      for (const message of frames.push(bytes)) {
+        if (requests.length >= limits.requestsWaiting) {
+          throw new StatusError(STATUS.resourceExhausted, "too many unanswered requests");
+        }
+        requests.push(decode(message));
+      }
+      if (requests.length > 0) cancelIdle();
+      wake();
+    } catch (error) {
+      abort.abort(error instanceof WireError ? new StatusError(STATUS.invalidArgument, error.message) : error);
+    }
+  });
+  stream.on("end", () => {
+    if (frames.isInside()) abort.abort(new StatusError(STATUS.invalidArgument, "the last request is cut off"));
+    ended = true;
+    wake();
+  });
+  stream.on("error", (error: Error) => abort.abort(error));
+  stream.on("close", () => {
+    cancelIdle();
+    abort.abort(new Error("the stream was closed"));
+  });
+  signal.addEventListener("abort", () => {
+    stall.stop();
+    rejectWrite(signal.reason);
+    wake();
+  });
+
+  return {
+    async next() {
+      while (requests.length === 0 && !ended) {
+        signal.throwIfAborted();
+        await new Promise<void>((resolve) => wake = resolve);
+      }
+      signal.throwIfAborted();
+      return requests.shift();
+    },
+    write(bytes) {
+      signal.throwIfAborted();
+      return new Promise((resolve, reject) => {
+        rejectWrite = reject;
+        stall.set(limits.stallMs);
+        // After a failed write the stream closes, which aborts.
+        send(bytes, () => {
+          stall.clear();
+          resolve();
+        });
+      });
+    },
   };
 }

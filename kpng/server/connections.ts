@@ -2,17 +2,34 @@ import type { Http2SecureServer, Http2Server, ServerHttp2Session } from "node:ht
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../platform/mod.ts";
-import type { ClosedConnections, ClosureReason } from "./closed_connections.ts";
-import { guardConnection } from "./connection.ts";
+import {
+  createClientFrameCheck,
+  createHttp2FrameReader,
+  createQuota,
+  ERROR_CODE,
+  FRAME,
+  needsAnswer,
+  PREFACE_BYTES,
+  watchLiveness,
+} from "../transport/mod.ts";
 import type { Limits } from "./limits.ts";
-import type { Tally } from "./tally.ts";
+import type { ClosedConnections, ClosureReason, Tally } from "./metrics.ts";
+import { createOutlet, createSendBudget, type Outlet, type SendBudget } from "./outlet.ts";
+
+/** The names that a client certificate must have, in addition to being signed by the server's CA. Plain data. */
+export interface ClientRule {
+  /** One of these common names. */
+  readonly names: readonly string[];
+  /** This organization; any if undefined. */
+  readonly organization: string | undefined;
+}
 
 /** Options of `admitConnections`. */
 export interface ConnectionsOptions {
   readonly server: Http2Server | Http2SecureServer;
   readonly isSecure: boolean;
-  /** The organization that a client's certificate must name; any if undefined. */
-  readonly clientOrganization?: string;
+  /** The names that a client certificate must have; any if undefined. */
+  readonly clients?: ClientRule;
   readonly limits: Limits;
   readonly clock: Clock;
   readonly closed: ClosedConnections;
@@ -22,6 +39,8 @@ export interface ConnectionsOptions {
 
 /** The connections of a server. */
 export interface Connections {
+  /** The outlet of a connection; undefined for one that was not admitted. */
+  outletOf(session: ServerHttp2Session | undefined): Outlet | undefined;
   /** Announces the end to all of them, and closes them when their calls have ended, or after `lingerMs`. */
   close(): void;
 }
@@ -44,10 +63,11 @@ interface Connection {
  * closed for the new one, so that clients that call immediately are served regardless of the number of idle connections.
  */
 export function admitConnections(options: ConnectionsOptions): Connections {
-  const { server, isSecure, clientOrganization, limits, clock, closed, tally } = options;
-  const sessions = new Set<ServerHttp2Session>();
+  const { server, isSecure, clients: rule, limits, clock, closed, tally } = options;
+  const sessions = new Map<ServerHttp2Session, Outlet>();
   const clients = new Map<string, Client>();
   const idle = createIdleConnections(closed);
+  const budget = createSendBudget(limits.unreadBytes);
   // By the client's address and port with TLS, where the session's socket differs from the accepted one; else by
   // socket.
   const connections = new Map<Socket | string, Connection>();
@@ -97,17 +117,16 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     const socket = arriving!;
     const connection = connections.get(keyOf(socket));
     connection?.cancelHandshake();
-    if (clientOrganization !== undefined && !isMember(socket as TLSSocket, clientOrganization)) {
-      closed.count("certificate of another organization", socket.remoteAddress);
+    if (rule !== undefined && !isPermitted(socket as TLSSocket, rule)) {
+      closed.count("certificate of a client that is not let in", socket.remoteAddress);
       session.destroy();
       return;
     }
-    sessions.add(session);
-    session.on("close", () => sessions.delete(session));
     const onIdle = (isIdle: boolean) => {
       if (connection !== undefined && !connection.socket.destroyed) idle.set(connection, isIdle);
     };
-    guardConnection({ session, socket, limits, clock, closed, onIdle });
+    sessions.set(session, guardConnection({ session, socket, limits, clock, closed, budget, onIdle }));
+    session.on("close", () => sessions.delete(session));
   });
   server.on("unknownProtocol", (socket: Socket) => {
     closed.count("no HTTP/2 over TLS", socket.remoteAddress);
@@ -115,11 +134,12 @@ export function admitConnections(options: ConnectionsOptions): Connections {
   });
 
   return {
+    outletOf: (session) => session && sessions.get(session),
     close() {
       // Sends GOAWAY, and waits for the session's streams.
-      for (const session of sessions) session.close();
+      for (const session of sessions.keys()) session.close();
       const cancel = clock.schedule(limits.lingerMs, () => {
-        for (const session of sessions) session.destroy();
+        for (const session of sessions.keys()) session.destroy();
         for (const { socket } of connections.values()) socket.destroy();
       });
       server.once("close", cancel);
@@ -127,10 +147,11 @@ export function admitConnections(options: ConnectionsOptions): Connections {
   };
 }
 
-/** Whether the client's certificate, which the handshake has verified, names the organization. */
-function isMember(socket: TLSSocket, organization: string): boolean {
-  const { O } = socket.getPeerCertificate().subject ?? {};
-  return (Array.isArray(O) ? O : [O]).includes(organization);
+/** Whether the client's certificate, which the handshake has verified, has an accepted name. */
+function isPermitted(socket: TLSSocket, { names, organization }: ClientRule): boolean {
+  const { O, CN } = socket.getPeerCertificate().subject ?? {};
+  const isOfOrganization = organization === undefined || [O].flat().includes(organization);
+  return isOfOrganization && [CN].flat().some((name) => name !== undefined && names.includes(name));
 }
 
 /** The connections without a stream, oldest first. */
@@ -156,4 +177,131 @@ function createIdleConnections(closed: ClosedConnections) {
   };
 
   return { all, set, makeRoom };
+}
+
+const NOTHING = new Uint8Array();
+
+/** Options of `guardConnection`. */
+interface GuardOptions {
+  readonly session: ServerHttp2Session;
+  /** The socket that the session reads. */
+  readonly socket: Socket;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly closed: ClosedConnections;
+  /** The budget of the isolate. */
+  readonly budget: SendBudget;
+  /** Called when the connection has its first stream, and when it has none again. */
+  readonly onIdle: (isIdle: boolean) => void;
+}
+
+/**
+ * Closes a connection that does not start HTTP/2, has no stream for too long, opens or resets streams or sends frames faster than
+ * any watcher would, leaves too much unread, or whose peer is dead. Returns its outlet.
+ */
+function guardConnection(options: GuardOptions): Outlet {
+  const { session, socket, limits, clock, closed, budget, onIdle } = options;
+  const quota = (count: number) => createQuota(count, limits.windowMs, clock);
+  const opened = quota(limits.streamsPerWindow);
+  const resets = quota(limits.resetsPerWindow);
+  const controlFrames = quota(limits.controlFramesPerWindow);
+  const frames = quota(limits.framesPerWindow);
+  const problemOf = createClientFrameCheck();
+  const address = socket.remoteAddress;
+  let open = 0;
+  let isClosing = false;
+  let cancelLinger = () => {};
+
+  const close = (reason: ClosureReason, code: number) => {
+    if (isClosing) return;
+    isClosing = true;
+    closed.count(reason, address);
+    session.destroy(new Error(`closed by the server: ${reason}`), code);
+    // The session waits for its last frame to be written, which may never happen.
+    cancelLinger = clock.schedule(limits.lingerMs, () => socket.destroy());
+  };
+
+  const disconnect = () => {
+    close("too much unread data", ERROR_CODE.enhanceYourCalm);
+    socket.destroy();
+  };
+  const outlet = createOutlet({
+    socket,
+    queueBytes: limits.unreadBytesPerConnection,
+    onUnread: (bytes) => budget.set(disconnect, socket.destroyed ? 0 : bytes),
+  });
+  socket.once("close", () => budget.set(disconnect, 0));
+
+  // Before the session's own listener, which ignores data after the session is destroyed: node:http2 creates objects of about
+  // 10 kB for every stream in a packet before it emits the first one, and broken frames have crashed it with an uncatchable
+  // error, an assertion or a segmentation fault (Deno 2.9).
+  socket.prependListener(
+    "data",
+    createHttp2FrameReader(PREFACE_BYTES, (frame) => {
+      const { type } = frame;
+      liveness.received();
+      if (problemOf(frame) !== undefined) close("broken frames", ERROR_CODE.protocolError);
+      // nghttp2 aborts the process on frames after a GOAWAY.
+      else if (type === FRAME.goaway) close("the client left", ERROR_CODE.noError);
+      else if (!frames.take()) close("too many frames", ERROR_CODE.enhanceYourCalm);
+      else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ERROR_CODE.enhanceYourCalm);
+      else if (needsAnswer(type) && !controlFrames.take()) {
+        close("PING or SETTINGS flood", ERROR_CODE.enhanceYourCalm);
+      }
+    }, (frame, payload) => {
+      if (!isClosing) outlet.received(frame, payload);
+    }),
+  );
+
+  const cancelHandshake = clock.schedule(limits.handshakeMs, () => close("no HTTP/2 settings", ERROR_CODE.noError));
+  const startIdle = () => clock.schedule(limits.idleMs, () => close("no call", ERROR_CODE.noError));
+  let cancelIdle = startIdle();
+
+  const liveness = watchLiveness({
+    clock,
+    limits,
+    probe: () => requestAnswer(session, socket),
+    onSilent: () => {
+      close("no sign of life", ERROR_CODE.noError);
+      // The peer is dead: do not linger.
+      socket.destroy();
+    },
+  });
+
+  session.on("error", () => {});
+  session.once("remoteSettings", cancelHandshake);
+  session.on("stream", (stream) => {
+    if (++open === 1) {
+      cancelIdle();
+      onIdle(false);
+    }
+    stream.on("close", () => {
+      if (stream.rstCode !== ERROR_CODE.noError && !resets.take()) {
+        close("streams reset too fast", ERROR_CODE.enhanceYourCalm);
+      }
+      if (--open > 0 || session.destroyed) return;
+      cancelIdle = startIdle();
+      onIdle(true);
+    });
+  });
+  session.on("close", () => {
+    cancelHandshake();
+    cancelIdle();
+    cancelLinger();
+    liveness.stop();
+  });
+  return outlet;
+}
+
+/**
+ * Sends empty SETTINGS, which every client must acknowledge (RFC 9113 section 6.5.3), unless the last ones are not acknowledged
+ * yet. PING is not an alternative: Deno 2.7 sends it only with the next frame of a call, and keeps its callback until the
+ * connection ends.
+ */
+function requestAnswer(session: ServerHttp2Session, socket: Socket): void {
+  // A broken session is destroyed before its socket, which may still have data to write.
+  if (session.destroyed || session.pendingSettingsAck) return;
+  session.settings({});
+  // Deno sends the frame of an idle session only after it has read something.
+  socket.emit("data", NOTHING);
 }

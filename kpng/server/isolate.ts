@@ -1,23 +1,31 @@
-/** The gRPC server of one isolate. */
-import type { Http2SecureServer } from "node:http2";
-import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
-import type { TlsFiles, WireAddress } from "../transport/mod.ts";
-import { createCalls } from "./calls.ts";
-import { createClosedConnections } from "./closed_connections.ts";
-import { admitConnections } from "./connections.ts";
-import type { LagOptions } from "./lag.ts";
+/** The gRPC server of one isolate: its calls and its socket. */
+import { type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import { int32, message, text } from "../codec/mod.ts";
+import { framesOf, STATUS, StatusError, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
+import type { ServedState, Subscription } from "./answers.ts";
+import { type Call, type CallHeaders, carryOut, readCallHeaders, refuse, type RequestStream } from "./call.ts";
+import { admitConnections, type ClientRule } from "./connections.ts";
 import type { Limits } from "./limits.ts";
-import { listen } from "./listen.ts";
-import type { ServedState } from "./state.ts";
-import type { Tally } from "./tally.ts";
-import { createTraffic } from "./traffic.ts";
+import {
+  createClosedConnections,
+  createTraffic,
+  type LagOptions,
+  type Tally,
+  type Traffic,
+  watchersOf,
+} from "./metrics.ts";
+import type { Outlet } from "./outlet.ts";
+import { createChangeWaiters, createSemaphore, type Revisions, waitAmong } from "./waiting.ts";
+import { counted, openWatch, scopeOf, serveWatcher } from "./watcher.ts";
+import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { AddressInfo, ListenOptions, Server } from "node:net";
 
 /** Options of `serveInIsolate`. */
 export interface IsolateOptions {
   readonly address: WireAddress;
   readonly tls: TlsFiles | undefined;
-  /** The organization that a client's certificate must name; any if undefined. */
-  readonly clientOrganization: string | undefined;
+  /** The names that a client certificate must have; any if undefined. */
+  readonly clients: ClientRule | undefined;
   /** Whether other isolates listen on the same address, among which the kernel distributes the connections. */
   readonly sharesPort: boolean;
   readonly state: ServedState;
@@ -43,19 +51,20 @@ export interface IsolateServer {
 
 /** Starts a server. Throws an Error if it cannot listen on the address. */
 export async function serveInIsolate(options: IsolateOptions): Promise<IsolateServer> {
-  const { clientOrganization, state, limits, tally, clock, logger, lag } = options;
+  const { clients, state, limits, tally, clock, logger, lag } = options;
   const closed = createClosedConnections(logger, tally);
   const traffic = createTraffic(state.revisions, tally, { clock, ...lag });
   const calls = createCalls({ state, limits, clock, logger, traffic, tally });
 
   const server = await listen(options.address, options.tls, limits, options.sharesPort);
   const isSecure = options.tls !== undefined;
-  const connections = admitConnections({ server, isSecure, clientOrganization, limits, clock, closed, tally });
+  const connections = admitConnections({ server, isSecure, clients, limits, clock, closed, tally });
   server.on("stream", (stream, headers) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
     // come after this. Without a listener, they would crash the process.
     stream.on("error", () => {});
-    if (!stream.destroyed && !stream.closed) calls.start(stream, headers);
+    const outlet = connections.outletOf(stream.session as ServerHttp2Session | undefined);
+    if (outlet !== undefined && !stream.destroyed && !stream.closed) calls.start(stream, headers, outlet);
   });
   server.on("sessionError", (error) => logger.debug("connection failed", { error: errorText(error) }));
   server.on("error", (error) => logger.warn("gRPC server error", { error: errorText(error) }));
@@ -77,4 +86,251 @@ function boundAddress(asked: WireAddress, bound: unknown): WireAddress {
   if (asked.kind === "unix") return asked;
   const port = (bound as { readonly port?: number } | null)?.port;
   return { ...asked, port: port ?? asked.port };
+}
+
+/** Options of `createCalls`. */
+interface CallsOptions {
+  readonly state: ServedState;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly traffic: Traffic;
+  /** Counts the calls of all isolates, which the limits apply to. */
+  readonly tally: Tally;
+}
+
+/** The calls of a server. */
+interface Calls {
+  /** Carries out the call of a new stream, or refuses it. */
+  start(stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>, outlet: Outlet): void;
+  /** Ends all calls with UNAVAILABLE and refuses others; health watches report NOT_SERVING first. */
+  stop(): Promise<void>;
+}
+
+/** Dispatches calls to their methods. */
+function createCalls({ state, limits, clock, logger, traffic, tally }: CallsOptions): Calls {
+  const { answers, revisions } = state;
+  const waiters = createChangeWaiters(revisions, clock);
+  const transfers = createSemaphore(limits.transfers);
+  const health = createHealth(revisions);
+  const watchers = new Set<AbortController>();
+  const serviceCalls = new Set<AbortController>();
+  const end = new StatusError(STATUS.unavailable, "the server is shutting down");
+  let isStopping = false;
+
+  const watch = async (
+    stream: ServerHttp2Stream,
+    scope: Subscription["scope"],
+    { timeoutMs }: CallHeaders,
+    outlet: Outlet,
+  ) => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const own = traffic.join(scope);
+    watchers.add(abort);
+    const serve = (call: Call) => {
+      const watcher = counted(openWatch(call, scope), own);
+      return serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed, traffic: own });
+    };
+    const error = await carryOut(stream, serve, { limits, clock, outlet, timeoutMs, abort, onStall: own.stalled });
+    if (error !== undefined) logger.debug("watcher disconnected", { scope, reason: errorText(error) });
+    watchers.delete(abort);
+    own.leave();
+  };
+
+  const serveOther = async (
+    stream: ServerHttp2Stream,
+    method: (call: Call) => Promise<void>,
+    { path, timeoutMs }: CallHeaders,
+    outlet: Outlet,
+  ) => {
+    const abort = new AbortController();
+    serviceCalls.add(abort);
+    tally.add("service calls", 1);
+    const error = await carryOut(stream, method, { limits, clock, outlet, timeoutMs, abort, onStall: () => {} });
+    if (error !== undefined) logger.debug("call ended", { path, reason: errorText(error) });
+    serviceCalls.delete(abort);
+    tally.add("service calls", -1);
+  };
+
+  const start: Calls["start"] = (stream, headers, outlet) => {
+    const call = readCallHeaders(headers);
+    if ("message" in call) return refuse(stream, call, { limits, clock });
+    const refuseWith = (status: number, message: string) => {
+      refuse(stream, { httpStatus: 200, status, message }, { limits, clock });
+    };
+    if (isStopping) return refuseWith(end.status, end.message);
+    const scope = scopeOf(call.path);
+    const method = health.methods.get(call.path);
+    if (scope !== undefined) {
+      if (watchersOf(tally) < limits.streams) return void watch(stream, scope, call, outlet);
+      traffic.refusedWatcher();
+      return refuseWith(STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
+    }
+    if (method === undefined) return refuseWith(STATUS.unimplemented, `the method ${call.path} is not implemented`);
+    if (tally.total("service calls") < limits.serviceCalls) return void serveOther(stream, method, call, outlet);
+    refuseWith(STATUS.resourceExhausted, `limit of ${limits.serviceCalls} health checks reached`);
+  };
+
+  return {
+    start,
+    async stop() {
+      isStopping = true;
+      waiters.close();
+      health.stop();
+      for (const abort of watchers) abort.abort(end);
+      // The reports of the end are written in this turn.
+      await sleep(clock, 0);
+      for (const abort of serviceCalls) abort.abort(end);
+    },
+  };
+}
+
+/** An address that several isolates can listen on. */
+export type TcpAddress = Extract<WireAddress, { readonly kind: "tcp" }>;
+
+/** Starts an HTTP/2 server. Throws an Error that names the problem and the fix. */
+async function listen(
+  address: WireAddress,
+  tls: TlsFiles | undefined,
+  limits: Limits,
+  reusePort: boolean,
+): Promise<Http2Server> {
+  const { createServer, createSecureServer } = await import("node:http2");
+  const options = {
+    settings: {
+      maxConcurrentStreams: limits.streamsPerConnection,
+      maxHeaderListSize: limits.headerBytes,
+      enablePush: false,
+    },
+    maxHeaderListPairs: limits.headers,
+  };
+  if (tls !== undefined && tls.crt === undefined) {
+    throw new Error(
+      "--listen-tls-ca needs --listen-tls-crt and --listen-tls-key: a server that requires certificates needs its own",
+    );
+  }
+  const server = tls === undefined ? createServer(options) : createSecureServer({
+    ...options,
+    cert: tls.crt,
+    key: tls.key,
+    ...tls.ca !== undefined && { ca: tls.ca, requestCert: true, rejectUnauthorized: true },
+  });
+  if (address.kind === "unix") removeStaleSocket(address.path);
+  await listening(
+    server,
+    address,
+    address.kind === "unix"
+      ? { path: address.path }
+      : { host: address.host || undefined, port: address.port, reusePort },
+  );
+  // Access to the socket is access to the cluster's state, so only the owner gets it.
+  if (address.kind === "unix") Deno.chmodSync(address.path, 0o600);
+  return server;
+}
+
+function listening(server: Server, address: WireAddress, options: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      reject(new Error(`--listen ${wireAddressText(address)}: cannot listen: ${errorText(error)}`));
+    };
+    server.once("error", fail);
+    server.listen(options, () => {
+      server.off("error", fail);
+      resolve();
+    });
+  });
+}
+
+/**
+ * Returns the address with a port that is free now. Throws an Error if another program listens on it: workers that share a port
+ * would share it with another server of the same user, too.
+ */
+export async function freeAddress(address: TcpAddress): Promise<TcpAddress> {
+  const { createServer } = await import("node:net");
+  const server = createServer();
+  await listening(server, address, { host: address.host || undefined, port: address.port });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return { ...address, port };
+}
+
+/** Removes a socket left behind by an earlier server, but nothing else. */
+function removeStaleSocket(path: string): void {
+  try {
+    if (Deno.lstatSync(path).isSocket) Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+/** A health status (enum `ServingStatus`). */
+export const HEALTH = { UNKNOWN: 0, SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } as const;
+
+/** The messages of gRPC's health checks (grpc.health.v1). */
+export const HEALTH_REQUEST = message({ service: text(1) });
+export const HEALTH_RESPONSE = message({ status: int32(1, HEALTH) });
+
+/** The services whose health can be asked for; the empty name is the whole server. */
+const SERVICES: ReadonlySet<string> = new Set(["", "localv1.Sets", "globalv1.Sets"]);
+
+/** Health checks of a server (gRPC: health-checking.md). */
+interface Health {
+  /** By the paths of the methods. */
+  readonly methods: ReadonlyMap<string, (call: Call) => Promise<void>>;
+  /** Reports NOT_SERVING from now on. */
+  stop(): void;
+}
+
+/** Health checks that report SERVING once the store is complete, until they are stopped. */
+function createHealth(store: Pick<Revisions, "ready" | "subscribe">): Health {
+  const waiting = new Set<() => void>();
+  let hasStopped = false;
+  const current = () => store.ready() && !hasStopped ? HEALTH.SERVING : HEALTH.NOT_SERVING;
+  const changed = () => {
+    for (const wake of [...waiting]) wake();
+  };
+  const unsubscribe = store.subscribe(() => {
+    unsubscribe();
+    changed();
+  });
+
+  const check = async (call: Call) => {
+    const requests = call.open(HEALTH_REQUEST.decode);
+    const service = await serviceOf(requests);
+    if (!SERVICES.has(service)) throw new StatusError(STATUS.notFound, `the service ${service} is unknown`);
+    await requests.write(reportOf(current()));
+  };
+
+  const watch = async (call: Call) => {
+    const requests = call.open(HEALTH_REQUEST.decode);
+    const isKnown = SERVICES.has(await serviceOf(requests));
+    let reported: number | undefined;
+    for (;;) {
+      const status = isKnown ? current() : HEALTH.SERVICE_UNKNOWN;
+      if (status !== reported) await requests.write(reportOf(status));
+      reported = status;
+      // Nothing has changed while the report was written, or the loop reports it now.
+      if (!isKnown || status === current()) await waitAmong(waiting, call.signal);
+    }
+  };
+
+  return {
+    methods: new Map([["/grpc.health.v1.Health/Check", check], ["/grpc.health.v1.Health/Watch", watch]]),
+    stop() {
+      unsubscribe();
+      hasStopped = true;
+      changed();
+    },
+  };
+}
+
+async function serviceOf(requests: RequestStream<{ readonly service?: string }>): Promise<string> {
+  const request = await requests.next();
+  if (request === undefined) throw new StatusError(STATUS.invalidArgument, "no request received");
+  return request.service ?? "";
+}
+
+function reportOf(status: number): Uint8Array<ArrayBuffer> {
+  return framesOf([HEALTH_RESPONSE.encode({ status })]);
 }

@@ -4,7 +4,7 @@ import { LIVENESS, type LivenessLimits } from "../transport/mod.ts";
 export interface Limits extends LivenessLimits {
   /** The total number of watching streams. */
   readonly streams: number;
-  /** The calls of health checks and server reflection at the same time. */
+  /** The calls of health checks at the same time. */
   readonly serviceCalls: number;
   /** The streams of one connection. */
   readonly streamsPerConnection: number;
@@ -16,6 +16,12 @@ export interface Limits extends LivenessLimits {
   readonly handshakeMs: number;
   /** The large answers, such as full snapshots, in transfer at the same time; each has some megabytes in flight. */
   readonly transfers: number;
+  /** The bytes in the socket of one connection above which nothing more is written. */
+  readonly unreadBytesPerConnection: number;
+  /**
+   * The maximum number of bytes that wait for all clients; above it, the connection that has not read for longest is closed.
+   */
+  readonly unreadBytes: number;
   /** The size of a request in bytes. */
   readonly requestBytes: number;
   /** The unanswered requests of one stream. */
@@ -53,6 +59,8 @@ export const LIMITS: Limits = {
   connectionsPerAddress: 512,
   handshakeMs: 10_000,
   transfers: 4,
+  unreadBytesPerConnection: 64 * 1024,
+  unreadBytes: 64 * 1024 * 1024,
   requestBytes: 4096,
   requestsWaiting: 16,
   headerBytes: 8192,

@@ -1,48 +1,120 @@
 /**
  * The gRPC server of `sluice serve`, which relays one source to any number of nodes.
  *
- *   server.ts              starts the server, in this isolate or with workers
- *   isolate.ts             the server of one isolate
- *   serving_workers.ts     starts the workers, and others if they die
- *   answer_service.ts      answers the questions of a worker
- *   worker_protocol.ts     the messages between both sides
- *   serving_worker.ts      a worker's server
- *   worker_state.ts        the state of the main isolate, in a worker
- *   state.ts               the state that watchers receive
- *   tally.ts               counts in memory that isolates share
- *   figures.ts             the counts, for metrics
- *   listen.ts              starts the HTTP/2 server
- *   connections.ts         admits connections within the limits
- *   connection.ts          guards one connection
- *   calls.ts               dispatches calls to their methods
- *   call_headers.ts        accepts or refuses a call by its headers
- *   call.ts                carries out one call, and ends it with a status
- *   stream.ts              requests and answers of one stream
- *   watch_call.ts          the method Watch
- *   health.ts              health checks
- *   reflection.ts          server reflection
- *   watcher.ts             answers one watcher until it leaves
- *   answers.ts             snapshots and differences, shared by watchers
- *   local_snapshot.ts      snapshots of local states, with what nodes have in common
- *   change_waiters.ts      wakes watchers after changes
- *   waiting.ts             waits in order of arrival
- *   chunks.ts              operations in chunks
- *   window.ts              waits for the client's flow control
- *   deadline.ts            a deadline that is moved often
- *   traffic.ts             counts what was sent
- *   lag.ts                 measures the time to the last watcher
- *   semaphore.ts           limits concurrency
- *   limits.ts              the limits of a server
- *   closed_connections.ts  counts the connections that the server closed
+ *   isolate.ts          the server of one isolate: its socket, the methods of its calls, health checks
+ *   limits.ts           the limits of a server
+ *   connections.ts      admits connections within the limits, and guards each one
+ *   outlet.ts           sends what a client can receive now, within a budget
+ *   call.ts             carries out one call: headers, deadline, requests, answers, status
+ *   watcher.ts          the method Watch: answers one watcher until it leaves
+ *   answers.ts          snapshots and differences, shared by watchers
+ *   snapshots.ts        operations in chunks, and snapshots of local states
+ *   waiting.ts          waits for a change, for a slot, and for a deadline that is moved often
+ *   serving_workers.ts  starts the workers, restarts those that die, and answers their questions
+ *   serving_worker.ts   a worker's server, and its messages
+ *   metrics.ts          counts in memory that isolates share, and the time to the last watcher
  *
  * In: a store. Out: KPNG's operations to each client. May touch: listening sockets.
  */
+import type { Clock, Logger } from "../../platform/mod.ts";
+import type { Store } from "../store/mod.ts";
+import { type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
+import type { ClientRule } from "./connections.ts";
+import {
+  type ClosureReason,
+  createTallyMemory,
+  figuresOf,
+  openTally,
+  type ServingFigures,
+  type Tally,
+  watchersOf,
+} from "./metrics.ts";
+import { type IsolateServer, serveInIsolate } from "./isolate.ts";
+import { LIMITS, type Limits } from "./limits.ts";
+import { serveWithWorkers, type SpawnServing } from "./serving_workers.ts";
+import { createAnswers } from "./answers.ts";
 export { createAnswers } from "./answers.ts";
-export { createSemaphore } from "./semaphore.ts";
-export type { ServingFigures } from "./figures.ts";
-export { type Serving, type ServingOptions, startServing } from "./server.ts";
-export { serveAsWorker } from "./serving_worker.ts";
+export type { ClientRule } from "./connections.ts";
+export { createChangeWaiters, createSemaphore } from "./waiting.ts";
+export type { ServingFigures } from "./metrics.ts";
+export { type FromServingWorker, serveAsWorker, type ServingStart, type ToServingWorker } from "./serving_worker.ts";
 export type { SpawnServing } from "./serving_workers.ts";
-export type { FromServingWorker, ServingStart, ToServingWorker } from "./worker_protocol.ts";
-export { createChangeWaiters } from "./change_waiters.ts";
 export { serveWatcher } from "./watcher.ts";
+
+/** Options of `startServing`. */
+export interface ServingOptions {
+  readonly address: WireAddress;
+  /** Without it, nothing is encrypted and every client that can connect may watch. */
+  readonly tls: TlsFiles | undefined;
+  /** The names that a client certificate must have, in addition to being signed by the CA; any if undefined. */
+  readonly clients?: ClientRule;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** LIMITS by default. */
+  readonly limits?: Partial<Limits>;
+  /** Takes the time in milliseconds from each change until it was written to the last watcher. */
+  readonly onLag?: (lagMs: number) => void;
+  /** The workers that write to the watchers; none by default, and none for a unix socket, which has one listener. */
+  readonly workers?: { readonly count: number; readonly spawn: SpawnServing };
+}
+
+/** A running server. */
+export interface Serving extends IsolateServer {
+  /** The number of watchers. */
+  watchers(): number;
+  /** The number of connections, including those without a handshake. */
+  connections(): number;
+  /** The number of connections closed by the server for that reason. */
+  closed(reason: ClosureReason): number;
+  /** The counts of sent and refused messages since the start. */
+  figures(): ServingFigures;
+}
+
+/** Starts a server. Throws an Error if it cannot listen on the address. */
+export async function startServing(options: ServingOptions): Promise<Serving> {
+  const { address, tls, clients, store, clock, logger, onLag } = options;
+  const limits = { ...LIMITS, ...options.limits };
+  const { count = 0, spawn } = options.workers ?? {};
+  const hasWorkers = spawn !== undefined && count > 0 && address.kind === "tcp";
+  const memory = createTallyMemory(hasWorkers ? count : 1);
+  const tally = openTally(memory, 0);
+  const shared = { tls, clients, limits, clock, logger };
+  const server = hasWorkers
+    ? await serveWithWorkers({ ...shared, address, store, onLag, memory, count, spawn })
+    : await serveInIsolate({
+      ...shared,
+      address,
+      state: { revisions: store, answers: createAnswers(store, clock) },
+      sharesPort: false,
+      tally,
+      lag: { onLag },
+    });
+  logAddress(server.address, tls, logger);
+  return { ...server, ...readings(tally) };
+}
+
+function readings(tally: Tally): Omit<Serving, keyof IsolateServer> {
+  return {
+    watchers: () => watchersOf(tally),
+    connections: () => tally.total("connections"),
+    closed: (reason) => tally.total(`closed: ${reason}`),
+    figures: () => figuresOf(tally),
+  };
+}
+
+function logAddress(bound: WireAddress, tls: TlsFiles | undefined, logger: Logger): void {
+  const address = wireAddressText(bound);
+  if (tls?.ca === undefined && !isOfThisHost(bound)) {
+    logger.warn(
+      "any client that reaches this address can read the cluster's state; set --listen-tls-ca to require certificates",
+      { address },
+    );
+  }
+  logger.info("serving gRPC", { address, tls: tls !== undefined });
+}
+
+/** Whether only this host can connect. */
+function isOfThisHost(address: WireAddress): boolean {
+  return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
+}

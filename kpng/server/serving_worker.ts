@@ -1,9 +1,83 @@
-/** A worker's side: the gRPC server of its connections, with the state of the main isolate. */
+/** A worker's side: the gRPC server of its connections, with the main isolate's state, and the messages between both. */
 import { type Clock, errorText, type Fields, type Logger } from "../../platform/mod.ts";
-import { type IsolateServer, serveInIsolate } from "./isolate.ts";
-import { openTally } from "./tally.ts";
-import type { FromServingWorker, ServingStart, ToServingWorker } from "./worker_protocol.ts";
-import { createWorkerState } from "./worker_state.ts";
+import type { TlsFiles } from "../transport/mod.ts";
+import type { Answer, Position, ServedState, Subscription } from "./answers.ts";
+import type { ClientRule } from "./connections.ts";
+import { type IsolateServer, serveInIsolate, type TcpAddress } from "./isolate.ts";
+import type { Limits } from "./limits.ts";
+import { openTally, type TallyMemory } from "./metrics.ts";
+import type { AwaitedChunks } from "./snapshots.ts";
+import { createDeadline } from "./waiting.ts";
+
+/** The first message to a worker. */
+export interface ServingStart {
+  readonly type: "start";
+  readonly address: TcpAddress;
+  readonly tls: TlsFiles | undefined;
+  /** The names that a client certificate must have; any if undefined. */
+  readonly clients: ClientRule | undefined;
+  readonly limits: Limits;
+  readonly memory: TallyMemory;
+  /** The worker's row of the tally. */
+  readonly row: number;
+}
+
+/** A part of an answer. */
+export type SentPart =
+  /** Chunks that other answers share; without them if the worker holds them. */
+  | { readonly kind: "shared"; readonly id: number; readonly chunks: readonly Uint8Array[] | undefined }
+  /** The first chunks of a part for one watcher; the others, if there are any, can be requested one after the other. */
+  | { readonly kind: "own"; readonly chunks: readonly Uint8Array[]; readonly rest: number | undefined };
+
+/** An answer to a watcher. */
+export interface SentAnswer {
+  readonly position: Position;
+  readonly parts: readonly SentPart[];
+  /** Whether every watcher of the global state at the same revision gets the same. */
+  readonly isCommon: boolean;
+}
+
+/** A message to a worker. */
+export type ToServingWorker =
+  | ServingStart
+  /** The newest revision of the complete state. */
+  | { readonly type: "revision"; readonly revision: number }
+  /** The reply to `ask`; undefined if the watcher needs a full snapshot. */
+  | { readonly type: "answer"; readonly number: number; readonly answer: SentAnswer | undefined }
+  /** The reply to `next`; undefined after the last chunk. */
+  | { readonly type: "chunk"; readonly number: number; readonly chunk: Uint8Array | undefined }
+  | { readonly type: "renew"; readonly tls: TlsFiles }
+  | { readonly type: "close" }
+  | { readonly type: "ping" };
+
+/** A message from a worker. */
+export type FromServingWorker =
+  | { readonly type: "listening" }
+  /** It cannot listen. */
+  | { readonly type: "failed"; readonly reason: string }
+  /** Requests the changes since a position, or a full snapshot without one. */
+  | {
+    readonly type: "ask";
+    readonly number: number;
+    readonly position: Position | undefined;
+    readonly subscription: Subscription;
+    /** The shared parts that the worker holds. */
+    readonly held: readonly number[];
+  }
+  /** Requests the next chunk of a part. */
+  | { readonly type: "next"; readonly number: number; readonly rest: number }
+  /** A part is not needed any more. */
+  | { readonly type: "release"; readonly rest: number }
+  /** Every watcher of this worker has received the revision; `wasWritten` if it was written to any. */
+  | { readonly type: "received"; readonly revision: number; readonly wasWritten: boolean }
+  | {
+    readonly type: "log";
+    readonly level: "warn" | "info" | "debug";
+    readonly message: string;
+    readonly fields: Readonly<Record<string, string | number | boolean | undefined>>;
+  }
+  | { readonly type: "closed" }
+  | { readonly type: "pong" };
 
 /** Serves as the main isolate's messages say, which are given to the returned function. */
 export function serveAsWorker(
@@ -14,12 +88,12 @@ export function serveAsWorker(
   const logger = createPostingLogger(post, {});
   let server: IsolateServer | undefined;
 
-  const start = async ({ address, tls, clientOrganization, limits, memory, row }: ServingStart) => {
+  const start = async ({ address, tls, clients, limits, memory, row }: ServingStart) => {
     try {
       server = await serveInIsolate({
         address,
         tls,
-        clientOrganization,
+        clients,
         sharesPort: true,
         state,
         limits,
@@ -71,6 +145,135 @@ function createPostingLogger(post: (message: FromServingWorker) => void, bound: 
     info: at("info"),
     debug: at("debug"),
     trace: () => {},
+    // What is logged here are events without an end.
+    solved: () => {},
     with: (fields) => createPostingLogger(post, { ...bound, ...fields }),
   };
+}
+
+/** The state of the main isolate, in a worker. */
+interface WorkerState extends ServedState {
+  take(message: Extract<ToServingWorker, { type: "revision" | "answer" | "chunk" }>): void;
+}
+
+/** The number of chunks from which a shared part is held for other watchers. */
+const LONG_PART = 4;
+/** How long shared parts are held after their last use. */
+const HELD_MS = 10_000;
+
+/** Queries the main isolate. Changes that are the same for all global watchers are requested once per revision. */
+export function createWorkerState(clock: Clock, post: (message: FromServingWorker) => void): WorkerState {
+  const questions = new Map<number, (reply: SentAnswer | undefined) => void>();
+  const chunkWaiters = new Map<number, (chunk: Uint8Array | undefined) => void>();
+  const listeners = new Set<() => void>();
+  const held = createHeldParts(clock);
+  // By the kind of watcher and its revision.
+  const common = new Map<string, Promise<SentAnswer | undefined>>();
+  let revision = 0;
+  let count = 0;
+
+  const ask = (position: Position | undefined, subscription: Subscription): Promise<SentAnswer | undefined> => {
+    const { promise, resolve } = Promise.withResolvers<SentAnswer | undefined>();
+    // The reply may refer to a part that expires before it comes.
+    const holding = held.all();
+    questions.set(++count, (answer) => resolve(answer && withHeld(answer, holding)));
+    post({ type: "ask", number: count, position, subscription, held: [...holding.keys()] });
+    return promise;
+  };
+
+  const partOf = (part: SentPart): AwaitedChunks => {
+    if (part.kind === "shared") {
+      const chunks = part.chunks!;
+      held.use(part.id, chunks);
+      return { at: (index) => chunks[index] };
+    }
+    const { chunks, rest } = part;
+    const next = (): Promise<Uint8Array | undefined> => {
+      const { promise, resolve } = Promise.withResolvers<Uint8Array | undefined>();
+      chunkWaiters.set(++count, resolve);
+      post({ type: "next", number: count, rest: rest! });
+      return promise;
+    };
+    return { at: (index) => chunks[index] ?? (rest === undefined ? undefined : next()) };
+  };
+
+  const release = ({ parts }: SentAnswer) => {
+    for (const part of parts) {
+      if (part.kind === "own" && part.rest !== undefined) post({ type: "release", rest: part.rest });
+    }
+  };
+
+  const answerOf = (answer: SentAnswer): Answer => {
+    const { parts, position } = answer;
+    return { position, parts: parts.map(partOf), release: () => release(answer) };
+  };
+
+  const commonChanges = (position: Position, subscription: Subscription): Promise<SentAnswer | undefined> => {
+    const key = `${subscription.extended} ${position.revision}`;
+    let known = common.get(key);
+    if (known === undefined) {
+      // Without a node, so that the answer shows whether any has changed.
+      known = ask(position, { ...subscription, onlyNode: undefined }).then((answer) => {
+        if (answer?.isCommon === false) release(answer);
+        return answer;
+      });
+      common.set(key, known);
+    }
+    return known;
+  };
+
+  return {
+    revisions: {
+      ready: () => revision > 0,
+      revision: () => revision,
+      subscribe(listener) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    answers: {
+      async changes(position, subscription) {
+        const changes = subscription.scope === "global" ? await commonChanges(position, subscription) : undefined;
+        const isOwn = subscription.scope === "local" || changes?.isCommon === false;
+        const answer = isOwn ? await ask(position, subscription) : changes;
+        return answer && answerOf(answer);
+      },
+      snapshot: async (subscription) => answerOf((await ask(undefined, subscription))!),
+    },
+    take(message) {
+      if (message.type === "answer") {
+        questions.get(message.number)?.(message.answer);
+        questions.delete(message.number);
+      } else if (message.type === "chunk") {
+        chunkWaiters.get(message.number)?.(message.chunk);
+        chunkWaiters.delete(message.number);
+      } else {
+        revision = message.revision;
+        common.clear();
+        for (const listener of [...listeners]) listener();
+      }
+    },
+  };
+}
+
+/** The shared parts that later answers can refer to. */
+function createHeldParts(clock: Clock) {
+  const parts = new Map<number, readonly Uint8Array[]>();
+  const expiry = createDeadline(clock, () => parts.clear());
+  return {
+    all: (): ReadonlyMap<number, readonly Uint8Array[]> => new Map(parts),
+    use(id: number, chunks: readonly Uint8Array[]): void {
+      if (chunks.length < LONG_PART) return;
+      parts.set(id, chunks);
+      expiry.set(HELD_MS);
+    },
+  };
+}
+
+/** The answer with the chunks that it only refers to. */
+function withHeld(answer: SentAnswer, held: ReadonlyMap<number, readonly Uint8Array[]>): SentAnswer {
+  const parts = answer.parts.map((part) => (
+    part.kind === "shared" && part.chunks === undefined ? { ...part, chunks: held.get(part.id)! } : part
+  ));
+  return { ...answer, parts };
 }

@@ -1,15 +1,14 @@
-/** The main isolate's side: workers that accept connections on one port and write to their watchers. */
-import { type Clock, createBackoff, type Logger } from "../../platform/mod.ts";
+/** The main isolate's side: starts workers that accept connections on one port, and answers their questions. */
+import { type Clock, createBackoff, type Logger, startTurn } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import type { TlsFiles } from "../transport/mod.ts";
-import { createAnswerService, createSharedParts, type SharedParts } from "./answer_service.ts";
-import { createAnswers, type StoreAnswers } from "./answers.ts";
-import type { IsolateServer } from "./isolate.ts";
-import { createLag, type Lag } from "./lag.ts";
+import { type Answer, createAnswers, type StoreAnswers } from "./answers.ts";
+import type { ClientRule } from "./connections.ts";
+import { freeAddress, type IsolateServer, type TcpAddress } from "./isolate.ts";
 import type { Limits } from "./limits.ts";
-import { freeAddress, type TcpAddress } from "./listen.ts";
-import { clearGauges, type TallyMemory } from "./tally.ts";
-import type { FromServingWorker, ServingStart, ToServingWorker } from "./worker_protocol.ts";
+import { clearGauges, createLag, type Lag, type TallyMemory } from "./metrics.ts";
+import type { Chunks } from "./snapshots.ts";
+import type { FromServingWorker, SentAnswer, SentPart, ServingStart, ToServingWorker } from "./serving_worker.ts";
 
 /** Receives the messages and the failure of a worker. */
 export interface ServingWorkerListener {
@@ -31,7 +30,7 @@ export type SpawnServing = (start: ServingStart, listener: ServingWorkerListener
 export interface WorkersOptions {
   readonly address: TcpAddress;
   readonly tls: TlsFiles | undefined;
-  readonly clientOrganization: string | undefined;
+  readonly clients: ClientRule | undefined;
   readonly store: Store;
   readonly limits: Limits;
   readonly memory: TallyMemory;
@@ -42,7 +41,7 @@ export interface WorkersOptions {
   readonly onLag?: (lagMs: number) => void;
 }
 
-/** What the workers have in common. */
+/** The shared state of the workers. */
 interface Shared extends Omit<WorkersOptions, "address" | "onLag"> {
   readonly address: TcpAddress;
   readonly answers: StoreAnswers;
@@ -57,7 +56,7 @@ interface ServingWorker {
   /** Resolves when the first worker listens; rejects if it cannot. */
   readonly listening: Promise<void>;
   post(message: ToServingWorker): void;
-  /** Lets it announce its end, then ends it. */
+  /** Shuts it down gracefully. */
   close(): Promise<void>;
   terminate(): void;
 }
@@ -71,8 +70,12 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
   const shared: Shared = {
     ...options,
     address,
-    // Each holds its share of the large answers in transfer.
-    limits: { ...options.limits, transfers: Math.ceil(options.limits.transfers / count) },
+    // Each has its share of the large answers in transfer, and of the budget.
+    limits: {
+      ...options.limits,
+      transfers: Math.ceil(options.limits.transfers / count),
+      unreadBytes: options.limits.unreadBytes / count,
+    },
     answers: createAnswers(store, clock),
     idOf: createSharedParts(),
     lag,
@@ -104,9 +107,12 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
   };
 }
 
+/** How long a worker may take to close; connections that linger take a second. */
+const CLOSE_MS = 5_000;
+
 /** Starts the worker of a row, and others after it. */
 function startServingWorker(row: number, shared: Shared): ServingWorker {
-  const { spawn, store, clock, logger, memory, lag, answers, idOf, address, clientOrganization, limits } = shared;
+  const { spawn, store, clock, logger, memory, lag, answers, idOf, address, clients, limits } = shared;
   const backoff = createBackoff({ firstMs: 100, longestMs: 30_000 });
   const listening = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();
@@ -177,7 +183,7 @@ function startServingWorker(row: number, shared: Shared): ServingWorker {
       type: "start",
       address,
       tls: shared.tlsNow(),
-      clientOrganization,
+      clients,
       limits,
       memory,
       row,
@@ -203,5 +209,96 @@ function startServingWorker(row: number, shared: Shared): ServingWorker {
   };
 }
 
-/** How long a worker may take to close; connections that linger take a second. */
-const CLOSE_MS = 5_000;
+/** The numbers of shared parts, the same for all workers. */
+type SharedParts = (part: Chunks) => number;
+
+/** Numbers parts in the order of their first use. */
+export function createSharedParts(): SharedParts {
+  const ids = new WeakMap<Chunks, number>();
+  let count = 0;
+  return (part) => {
+    const id = ids.get(part) ?? ++count;
+    ids.set(part, id);
+    return id;
+  };
+}
+
+/** Options of `createAnswerService`. */
+interface AnswerServiceOptions {
+  readonly answers: StoreAnswers;
+  readonly idOf: SharedParts;
+  readonly clock: Clock;
+  readonly post: (message: ToServingWorker) => void;
+}
+
+/** Answers one worker. */
+interface AnswerService {
+  ask(question: Extract<FromServingWorker, { type: "ask" }>): Promise<void>;
+  next(question: Extract<FromServingWorker, { type: "next" }>): void;
+  release(rest: number): void;
+}
+
+/** A first chunk up to this size is probably the only one. */
+const SHORT_BYTES = 8 * 1024;
+
+/** Answers the questions of a worker; parts for one watcher are computed as it reads them. */
+export function createAnswerService({ answers, idOf, clock, post }: AnswerServiceOptions): AnswerService {
+  // Parts that watchers have not read completely, with the position of the next chunk.
+  const unread = new Map<number, { readonly part: Chunks; next: number }>();
+  let count = 0;
+
+  const ownPart = (part: Chunks): SentPart => {
+    const first = part.at(0);
+    if (first === undefined) return { kind: "own", chunks: [], rest: undefined };
+    const chunks = [first];
+    if (first.length <= SHORT_BYTES) {
+      const second = part.at(1);
+      if (second === undefined) return { kind: "own", chunks, rest: undefined };
+      chunks.push(second);
+    }
+    unread.set(++count, { part, next: chunks.length });
+    return { kind: "own", chunks, rest: count };
+  };
+
+  /** Encodes all chunks, with pauses for other work. */
+  const allOf = async (part: Chunks): Promise<Uint8Array[]> => {
+    const yieldTurn = startTurn(clock);
+    const chunks: Uint8Array[] = [];
+    for (let chunk = part.at(0); chunk !== undefined; chunk = part.at(chunks.length)) {
+      chunks.push(chunk);
+      await yieldTurn();
+    }
+    return chunks;
+  };
+
+  const sentAnswer = async ({ parts, position }: Answer<Chunks>, held: readonly number[]): Promise<SentAnswer> => {
+    const sent: SentPart[] = [];
+    for (const part of parts) {
+      if (!part.isShared) {
+        sent.push(ownPart(part));
+        continue;
+      }
+      const id = idOf(part);
+      sent.push({ kind: "shared", id, chunks: held.includes(id) ? undefined : await allOf(part) });
+    }
+    return {
+      position,
+      parts: sent.filter((part) => part.kind === "shared" ? part.chunks?.length !== 0 : part.chunks.length > 0),
+      isCommon: sent.every((part) => part.kind === "shared" || part.chunks.length === 0),
+    };
+  };
+
+  return {
+    async ask({ number, position, subscription, held }) {
+      const answer = position === undefined ? answers.snapshot(subscription) : answers.changes(position, subscription);
+      post({ type: "answer", number, answer: answer && await sentAnswer(answer, held) });
+    },
+    next({ number, rest }) {
+      const reading = unread.get(rest);
+      const chunk = reading?.part.at(reading.next++);
+      if (chunk === undefined) unread.delete(rest);
+      post({ type: "chunk", number, chunk });
+    },
+    release: (rest) => void unread.delete(rest),
+  };
+}

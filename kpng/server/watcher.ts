@@ -1,17 +1,17 @@
 import { type Clock, startTurn } from "../../platform/mod.ts";
-import { framesOf } from "../transport/mod.ts";
+import { METHODS, WATCH_REQUEST } from "../messages/mod.ts";
+import { framesOf, STATUS, StatusError } from "../transport/mod.ts";
 import { RESET, SYNC } from "../views/mod.ts";
 import type { Answer, Answers, Position, Subscription } from "./answers.ts";
-import { createDeadline } from "./deadline.ts";
-import type { Semaphore, SemaphoreSlot } from "./semaphore.ts";
-import type { ChangeWaiters } from "./change_waiters.ts";
-import type { WatcherTraffic } from "./traffic.ts";
+import type { Call } from "./call.ts";
+import type { WatcherTraffic } from "./metrics.ts";
+import { type ChangeWaiters, createDeadline, type Semaphore, type SemaphoreSlot } from "./waiting.ts";
 
 /** The stream of one watcher. */
 export interface WatcherStream {
   /** Resolves with the next request; undefined after the last one. */
   nextRequest(): Promise<Subscription | undefined>;
-  /** Resolves when the reader has accepted the bytes. Rejects if it is gone or has stalled. */
+  /** Resolves when the reader has accepted the bytes. Rejects if it has disconnected or stalled. */
   write(bytes: Uint8Array): Promise<void>;
 }
 
@@ -127,4 +127,41 @@ function endOfRound(last: Uint8Array | undefined): Uint8Array {
   bytes.set(last);
   bytes.set(END_OF_ROUND, last.length);
   return bytes;
+}
+
+/** The scope of a watch's path; undefined for another method. */
+export function scopeOf(path: string): Subscription["scope"] | undefined {
+  return path === METHODS.global ? "global" : path === METHODS.local ? "local" : undefined;
+}
+
+/** The stream of a `Watch` call. The first request determines the subscription. */
+export function openWatch(call: Call, scope: Subscription["scope"]): WatcherStream {
+  const { next, write } = call.open((message): Subscription => {
+    const { nodeName = "", extended = false, onlyNode } = WATCH_REQUEST.decode(message);
+    return { scope, nodeName, extended, onlyNode: extended ? onlyNode : undefined };
+  });
+  let subscribed: Subscription | undefined;
+  return {
+    async nextRequest() {
+      const request = await next();
+      // The differences are relative to what this stream has received for its node.
+      if (request !== undefined && subscribed !== undefined && request.nodeName !== subscribed.nodeName) {
+        throw new StatusError(STATUS.invalidArgument, "the node of a stream cannot change");
+      }
+      subscribed ??= request;
+      return request && subscribed;
+    },
+    write,
+  };
+}
+
+/** A stream whose bytes are counted when they were accepted. */
+export function counted(stream: WatcherStream, { wrote }: Pick<WatcherTraffic, "wrote">): WatcherStream {
+  return {
+    nextRequest: stream.nextRequest,
+    async write(bytes) {
+      await stream.write(bytes);
+      wrote(bytes.length);
+    },
+  };
 }

@@ -1,6 +1,4 @@
 /** The cluster's state for watchers: services with their slices, and cluster-scoped objects, with revisions. */
-import type { ReportProblems } from "../../core/problems/mod.ts";
-import { type Clock, sameData } from "../../platform/mod.ts";
 import {
   type ClusterObject,
   type EndpointSlice,
@@ -12,8 +10,9 @@ import {
   type ServiceCIDR,
   type SourceSink,
 } from "../../core/objects/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createResetTracker, sameSlice, type ServiceKey, serviceKey } from "../../core/tracking/mod.ts";
-import { createHistory } from "./history.ts";
+import { type Clock, sameData } from "../../platform/mod.ts";
 import { sameState, type ServiceState, weightOf, withoutSlice, withService, withSlice } from "./service_state.ts";
 
 /** A cluster-scoped object. */
@@ -54,22 +53,19 @@ export interface Store extends SourceSink {
   subscribe(listener: () => void): () => void;
 }
 
-/** Options of `createStore`. */
-export interface StoreOptions {
+/** How long changes are collected for one revision. */
+const GATHERING_MS = 2;
+
+/** An empty store. */
+export function createStore({ clock, onProblems, leastHistory = 1000 }: {
   readonly clock: Clock;
   readonly onProblems: ReportProblems;
-  /** How long changes are collected for one revision, in milliseconds; 2 by default. */
-  readonly gatheringMs?: number;
   /**
    * The minimum limit for the history, in services and endpoints; 1000 by default. The limit is this or the weight of the current
    * state, whichever is greater.
    */
   readonly leastHistory?: number;
-}
-
-/** An empty store. */
-export function createStore(options: StoreOptions): Store {
-  const { clock, onProblems, gatheringMs = 2, leastHistory = 1000 } = options;
+}): Store {
   const objects = createObjects(() => commitSoon());
   const { services, scoped } = objects;
   const revisions = createRevisions(objects, leastHistory);
@@ -83,7 +79,7 @@ export function createStore(options: StoreOptions): Store {
   const commitSoon = () => {
     if (isScheduled || unsynced.size > 0) return;
     isScheduled = true;
-    clock.schedule(gatheringMs, () => {
+    clock.schedule(GATHERING_MS, () => {
       isScheduled = false;
       const revision = revisions.commit();
       if (revision === announced) return;
@@ -261,4 +257,70 @@ function createRevisions(objects: ReturnType<typeof createObjects>, leastHistory
 
 function scopedKey(kind: Kind, name: string): string {
   return `${kind} ${name}`;
+}
+
+/** The replaced versions of values, newest last, with a limit on their total weight. */
+interface History<T> {
+  /** `before` was replaced at this revision. Revisions only grow. */
+  add(revision: number, key: string, before: T | undefined, weight: number): void;
+  /** Drops the oldest versions until the rest weighs at most this. */
+  trim(mostWeight: number): void;
+  /** The values at `revision` of everything that changed since, by key; undefined if no longer known. */
+  since(revision: number): ReadonlyMap<string, T | undefined> | undefined;
+}
+
+interface Entry<T> {
+  readonly revision: number;
+  readonly key: string;
+  readonly before: T | undefined;
+  readonly weight: number;
+}
+
+/** The number of dropped entries at the front of the list after which it is cut. */
+const SLACK = 1024;
+
+/** An empty history. */
+function createHistory<T>(): History<T> {
+  let entries: (Entry<T> | undefined)[] = [];
+  let first = 0;
+  let weight = 0;
+  // The revision after which every change is known.
+  let floor = 0;
+
+  const firstAfter = (revision: number): number => {
+    let low = first, high = entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (entries[middle]!.revision <= revision) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+
+  return {
+    add(revision, key, before, entryWeight) {
+      entries.push({ revision, key, before, weight: entryWeight });
+      weight += entryWeight;
+    },
+    trim(mostWeight) {
+      while (weight > mostWeight && first < entries.length) {
+        const { revision, weight: gone } = entries[first]!;
+        entries[first++] = undefined;
+        weight -= gone;
+        floor = revision;
+      }
+      if (first < SLACK) return;
+      entries = entries.slice(first);
+      first = 0;
+    },
+    since(revision) {
+      if (revision < floor) return undefined;
+      const found = new Map<string, T | undefined>();
+      for (let i = firstAfter(revision); i < entries.length; i++) {
+        const { key, before } = entries[i]!;
+        if (!found.has(key)) found.set(key, before);
+      }
+      return found;
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { EndpointSlice, ServiceCIDR } from "../../core/objects/mod.ts";
 import type { ServiceState } from "../store/mod.ts";
-import { contentHash } from "./content_hash.ts";
+import { contentHash, type View, type WireItem, wireItem } from "./operations.ts";
 import {
   eachEndpoint,
   ENDPOINT_INFO,
@@ -18,18 +18,14 @@ import {
   type SourceEndpoint,
 } from "../messages/mod.ts";
 import type { Message } from "../codec/mod.ts";
-import { type View, type WireItem, wireItem } from "./operations.ts";
 
-/** The request of a global watcher. */
-export interface GlobalViewOptions {
+/** A view of the whole cluster: every service, endpoint and node (package `globalv1`). */
+export function createGlobalView({ extended, nodeName }: {
   /** Whether it is a Sluice. */
   readonly extended: boolean;
   /** The only node to include; undefined for all. */
   readonly nodeName: string | undefined;
-}
-
-/** A view of the whole cluster: every service, endpoint and node (package `globalv1`). */
-export function createGlobalView({ extended, nodeName }: GlobalViewOptions): View {
+}): View {
   const set = SETS.globalEndpoints;
 
   const extendedItem = (state: ServiceState, one: SourceEndpoint): WireItem => {
@@ -58,7 +54,7 @@ export function createGlobalView({ extended, nodeName }: GlobalViewOptions): Vie
       service === undefined || service.ignored ? undefined : wireItem(
         SETS.globalServices,
         `${namespace}|${name}||`,
-        encoded(SERVICE_INFO, { service: serviceMessage(service) }),
+        encoded(SERVICE_INFO, { service: serviceMessage(service, extended) }),
       ),
     endpoints(state, other) {
       if (!extended) return podEndpoints(state.slices, true).flatMap((one) => plainItems(state, one));

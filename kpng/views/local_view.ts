@@ -1,33 +1,40 @@
-import type { Service } from "../../core/objects/mod.ts";
-import type { NodeContext } from "../../core/planning/mod.ts";
-import type { ServiceState } from "../store/mod.ts";
-import { contentHash } from "./content_hash.ts";
+import type { Service, SliceEndpoint } from "../../core/objects/mod.ts";
 import {
+  blocksNodeHints,
+  categorizeEndpoints,
+  isOn,
+  isUsable,
+  type NodeContext,
+  trafficPolicies,
+} from "../../core/planning/mod.ts";
+import { endpointsOfSlices, type ServiceEndpoint } from "../../core/tracking/mod.ts";
+import { FAMILIES } from "../../platform/mod.ts";
+import {
+  eachEndpoint,
   ENDPOINT,
   endpointMessage,
   extendedEndpointMessage,
   NODE_INFO,
   nodeMessage,
+  podEndpoints,
   SERVICE,
   serviceMessage,
   SETS,
+  type SourceEndpoint,
 } from "../messages/mod.ts";
+import type { ServiceState } from "../store/mod.ts";
 import { serviceCIDRItem } from "./global_view.ts";
-import { commonWithin, isOn, type LocalEndpoint, localEndpoints } from "./local_endpoints.ts";
-import { type View, type WireItem, wireItem } from "./operations.ts";
+import { contentHash, type View, type WireItem, wireItem } from "./operations.ts";
 
-/** The request of a local watcher. */
-export interface LocalViewOptions {
+/** A view of what one node may use (package `localv1`), as decided by planning. */
+export function createLocalView({ extended, node }: {
   /** Whether it is a Sluice. */
   readonly extended: boolean;
   /** The watcher's node and zone. */
   readonly node: NodeContext;
-}
-
-/** A view of what one node may use (package `localv1`), as decided by planning. */
-export function createLocalView({ extended, node }: LocalViewOptions): View {
+}): View {
   return {
-    service: serviceItem,
+    service: (state) => serviceItem(state, extended),
     endpoints: (state) =>
       localEndpoints(state, node, extended).map((found) => (
         endpointItem(state, found, isOn(node, found.one.endpoint), extended)
@@ -44,10 +51,7 @@ export function createLocalView({ extended, node }: LocalViewOptions): View {
 /** The views of all nodes; what nodes have in common is encoded once. */
 export interface LocalViews {
   of(node: NodeContext): View;
-  /**
-   * The nodes whose endpoints of a service differ from those of a node without a name in that zone; undefined if every node's
-   * may.
-   */
+  /** The nodes that receive other endpoints of a service than the rest of the zone; undefined if every node may. */
   differing(state: ServiceState, zone: string): ReadonlySet<string> | undefined;
 }
 
@@ -59,7 +63,7 @@ interface Common {
   readonly nodes: ReadonlySet<string>;
 }
 
-/** Views that keep what they encode until they are dropped. */
+/** Views that cache what they encode. */
 export function createLocalViews(extended: boolean): LocalViews {
   const services = new WeakMap<Service, WireItem>();
   // By zone; the empty one for the whole cluster. Undefined if nodes have nothing in common.
@@ -85,7 +89,7 @@ export function createLocalViews(extended: boolean): LocalViews {
           const { service } = state;
           const before = service === undefined ? undefined : services.get(service);
           if (service === undefined || before !== undefined) return before;
-          const item = serviceItem(state);
+          const item = serviceItem(state, extended);
           if (item !== undefined) services.set(service, item);
           return item;
         },
@@ -110,9 +114,9 @@ function encodeCommon(state: ServiceState, node: NodeContext, extended: boolean)
   return { endpoints, items: endpoints.map((found) => endpointItem(state, found, false, extended)), nodes };
 }
 
-function serviceItem({ namespace, name, service }: ServiceState): WireItem | undefined {
+function serviceItem({ namespace, name, service }: ServiceState, extended: boolean): WireItem | undefined {
   if (service === undefined || service.ignored) return undefined;
-  return wireItem(SETS.services, `${namespace}/${name}`, SERVICE.encode(serviceMessage(service)));
+  return wireItem(SETS.services, `${namespace}/${name}`, SERVICE.encode(serviceMessage(service, extended)));
 }
 
 function endpointItem(
@@ -128,4 +132,103 @@ function endpointItem(
   if (!extended || one.slice.triggerTimeMs === 0) return wireItem(SETS.endpoints, path, content);
   const timed = ENDPOINT.encode({ ...extendedEndpointMessage(one, true), local, scopes });
   return wireItem(SETS.endpoints, path, content, timed);
+}
+
+/** The traffic of this node that uses an endpoint. Both may be false for endpoints that only a Sluice receives. */
+interface Scopes {
+  internal: boolean;
+  external: boolean;
+}
+
+/** An endpoint that a node receives. */
+interface LocalEndpoint {
+  readonly one: SourceEndpoint;
+  readonly scopes: Scopes | undefined;
+}
+
+/**
+ * The endpoints that a node receives. So that its own planning gets the same result, a Sluice also receives endpoints whose UDP
+ * flows may stay, and up to two witnesses per port. If no endpoint is used, the first is a usable endpoint: packets are then
+ * dropped instead of rejected. The second is a ready endpoint without a node hint: because of it, the node hints of the others
+ * are ignored.
+ */
+function localEndpoints(state: ServiceState, node: NodeContext, extended: boolean): LocalEndpoint[] {
+  const used = usedEndpoints(state, node, extended);
+  const chosen = (endpoint: SliceEndpoint) => used.has(endpoint);
+  const found = extended ? eachEndpoint(state.slices, chosen) : podEndpoints(state.slices, false, chosen);
+  return found.map((one) => ({ one, scopes: used.get(one.endpoint) }));
+}
+
+/**
+ * The scope within which all nodes receive the same endpoints of a service, except for the flag of a node's own endpoints: the
+ * whole cluster, a zone (topology hints), or one node (traffic policy Local, node hints).
+ */
+function commonWithin({ service, slices }: ServiceState): "cluster" | "zone" | "node" {
+  if (service === undefined || service.ignored) return "cluster";
+  if (hasLocalPolicy(service)) return "node";
+  let within: "cluster" | "zone" = "cluster";
+  for (const { endpoints } of slices) {
+    for (const { nodeHints, zoneHints } of endpoints) {
+      if (nodeHints?.length) return "node";
+      if (zoneHints?.length) within = "zone";
+    }
+  }
+  return within;
+}
+
+function hasLocalPolicy(service: Service): boolean {
+  return FAMILIES.some((family) => service.ports.some((spec) => trafficPolicies(service, family, spec).use.local));
+}
+
+function usedEndpoints(
+  { service, slices }: ServiceState,
+  node: NodeContext,
+  extended: boolean,
+): ReadonlyMap<SliceEndpoint, Scopes> {
+  const used = new Map<SliceEndpoint, Scopes>();
+  if (service === undefined || service.ignored) return used;
+  for (const family of FAMILIES) {
+    const ofFamily = slices.filter((slice) => slice.family === family);
+    if (ofFamily.length === 0) continue;
+    for (const spec of service.ports) {
+      const { internalLocal, externalLocal, use } = trafficPolicies(service, family, spec);
+      const endpoints = endpointsOfSlices(ofFamily, spec.name, spec.protocol);
+      const found = categorizeEndpoints(endpoints, use, node);
+      const internal = new Set(internalLocal ? found.local : found.cluster);
+      const external = new Set(externalLocal ? found.local : found.cluster);
+      const also = new Set(extended ? [...found.cluster, ...spec.protocol === "udp" ? found.lingering : []] : []);
+      const isUsed = ({ target }: ServiceEndpoint) => internal.has(target) || external.has(target) || also.has(target);
+      const witnesses = extended
+        ? [
+          witness(endpoints, isUsable, isUsed),
+          use.cluster ? witness(endpoints, blocksNodeHints, isUsed) : undefined,
+        ]
+        : [];
+      for (const one of endpoints) {
+        const scopes = { internal: internal.has(one.target), external: external.has(one.target) };
+        if (isUsed(one) || witnesses.includes(one)) add(used, one.endpoint, scopes);
+      }
+    }
+  }
+  return used;
+}
+
+function add(used: Map<SliceEndpoint, Scopes>, endpoint: SliceEndpoint, { internal, external }: Scopes): void {
+  const before = used.get(endpoint);
+  if (before === undefined) {
+    used.set(endpoint, { internal, external });
+    return;
+  }
+  before.internal ||= internal;
+  before.external ||= external;
+}
+
+/** The first matching endpoint, as a witness; undefined if a used endpoint matches or none does. */
+function witness(
+  endpoints: readonly ServiceEndpoint[],
+  matches: (endpoint: SliceEndpoint) => boolean,
+  isUsed: (one: ServiceEndpoint) => boolean,
+): ServiceEndpoint | undefined {
+  if (endpoints.some((one) => matches(one.endpoint) && isUsed(one))) return undefined;
+  return endpoints.find((one) => matches(one.endpoint));
 }

@@ -1,5 +1,6 @@
-import type { ClusterScoped, ServiceState, StoreDifference, StoreState } from "../store/mod.ts";
+import { sha256 } from "@noble/hashes/sha2.js";
 import { OP_ITEM, type OpItemMessage } from "../messages/mod.ts";
+import type { ClusterScoped, ServiceState, StoreDifference, StoreState } from "../store/mod.ts";
 
 /** An entry of a set: the wire's `Value`, encoded. */
 export interface WireItem {
@@ -22,7 +23,7 @@ export function wireItem(
   return { set, path, content, operation: encode({ set: { ref: { set, path }, bytes } }) };
 }
 
-/** The items that one kind of watcher receives; a service's items depend only on its state. */
+/** The items that one kind of watcher receives. The items of a service depend only on its state. */
 export interface View {
   service(state: ServiceState): WireItem | undefined;
   /** May omit items that are the same in `other`, an earlier or later state of the service. */
@@ -114,4 +115,21 @@ function deleteOperation({ set, path }: WireItem): Uint8Array<ArrayBuffer> {
 
 function encode(operation: OpItemMessage): Uint8Array<ArrayBuffer> {
   return OP_ITEM.encode(operation);
+}
+
+/** Parts of the SHA-256 of some content. */
+interface ContentHash {
+  /** 64 bits, for KPNG's hash fields. */
+  readonly value: bigint;
+  /** 96 bits in base64url, for paths. */
+  readonly text: string;
+}
+
+const TEXT_BYTES = 12;
+
+/** Hashes bytes: equal bytes have equal hashes in every process. */
+export function contentHash(bytes: Uint8Array): ContentHash {
+  const digest = sha256(bytes);
+  const text = btoa(String.fromCharCode(...digest.subarray(0, TEXT_BYTES))).replaceAll("+", "-").replaceAll("/", "_");
+  return { value: new DataView(digest.buffer, digest.byteOffset).getBigUint64(0), text };
 }

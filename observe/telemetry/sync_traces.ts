@@ -8,6 +8,7 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import { millisToHrTime } from "@opentelemetry/core";
+import type { Awaited, Ledgers } from "../../core/channel/mod.ts";
 import type { Family, SyncReport } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 
@@ -23,8 +24,6 @@ import type { Clock } from "../../platform/mod.ts";
 export interface SyncTraces {
   /** Changes of this number of service ports were planned in a round that began at this time (ms since 1970). */
   planned(family: Family, changes: number, startedAtMs: number): void;
-  /** Everything planned so far was sent as part of this revision. */
-  sent(family: Family, revision: number): void;
   /** A sync has ended; see `ServedFamilyListener.onReport` for `triggerTimesMs`. */
   reported(report: SyncReport, triggerTimesMs: readonly number[]): void;
 }
@@ -34,6 +33,8 @@ export interface SyncTracesOptions {
   readonly tracer: Tracer;
   /** The proxy mode. */
   readonly mode: string;
+  /** Say when changes are in effect. */
+  readonly ledgers: Ledgers;
   readonly clock: Clock;
 }
 
@@ -46,36 +47,39 @@ interface Planned {
   readonly rounds: number;
 }
 
-/** Changes that were sent to a worker and not reported yet. */
+/** Planned changes that a sync has brought into effect. */
 interface Sent extends Planned {
-  readonly revision: number;
   readonly sentMs: number;
 }
 
 /** Creates the traces of a proxy's syncs. What waits for a report takes a fixed amount of memory. */
-export function createSyncTraces({ tracer, mode, clock }: SyncTracesOptions): SyncTraces {
-  const unsent = new Map<Family, Planned>();
-  const inFlight = new Map<Family, Sent>();
+export function createSyncTraces({ tracer, mode, ledgers, clock }: SyncTracesOptions): SyncTraces {
+  /** The changes that the sync about to be reported has brought into effect. */
+  const settled = new Map<Family, Sent>();
+  const waitingIn = (family: Family) =>
+    ledgers[family].awaiting<"changes", Planned>({
+      settled: (rounds, { sentAtMs }) => {
+        settled.set(family, { ...rounds.map(([, planned]) => planned).reduce(together), sentMs: sentAtMs });
+      },
+      join: together,
+    });
+  const waiting: Readonly<Record<Family, Awaited<"changes", Planned>>> = {
+    IPv4: waitingIn("IPv4"),
+    IPv6: waitingIn("IPv6"),
+  };
   return {
     planned(family, changes, startedAtMs) {
       const round = { firstMs: startedAtMs, lastMs: clock.now(), changes, rounds: 1 };
-      unsent.set(family, together(unsent.get(family), round));
-    },
-    sent(family, revision) {
-      const planned = unsent.get(family);
-      if (planned === undefined) return;
-      unsent.delete(family);
-      inFlight.set(family, { ...together(inFlight.get(family), planned), revision, sentMs: clock.now() });
+      const earlier = waiting[family].unsent("changes");
+      waiting[family].add("changes", earlier ? together(earlier, round) : round);
     },
     reported(report, triggerTimesMs) {
-      const { family, revision } = report;
-      const sent = inFlight.get(family);
-      const isOfThisSync = sent !== undefined && sent.revision <= revision;
-      if (isOfThisSync) inFlight.delete(family);
-      writeSpans(tracer, report, isOfThisSync ? sent : undefined, {
+      const sent = settled.get(report.family);
+      settled.delete(report.family);
+      writeSpans(tracer, report, sent, {
         ...attributesOf(report),
         "sluice.mode": mode,
-        "sluice.changes": isOfThisSync ? sent.changes : 0,
+        "sluice.changes": sent?.changes ?? 0,
         ...(triggerTimesMs.length > 0
           ? { "sluice.programming_latency_ms": report.endedAtMs - triggerTimesMs.reduce((a, b) => Math.min(a, b)) }
           : {}),
@@ -84,8 +88,7 @@ export function createSyncTraces({ tracer, mode, clock }: SyncTracesOptions): Sy
   };
 }
 
-function together(before: Planned | undefined, after: Planned): Planned {
-  if (before === undefined) return after;
+function together(before: Planned, after: Planned): Planned {
   const [changes, rounds] = [before.changes + after.changes, before.rounds + after.rounds];
   return { firstMs: before.firstMs, lastMs: after.lastMs, changes, rounds };
 }

@@ -1,4 +1,10 @@
-import { diag, DiagLogLevel } from "@opentelemetry/api";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+import type { MetricReading } from "../../platform/metrics/mod.ts";
+import { type Clock, errorText, type Logger, sleep, VERSION } from "../../platform/mod.ts";
+import { shownUrl, type Signal, type TelemetryChoice } from "../mod.ts";
+import { createSyncTraces, type SyncTraces, type SyncTracesOptions } from "./sync_traces.ts";
+import { diag, DiagLogLevel, ValueType } from "@opentelemetry/api";
+import { type ExportResult, ExportResultCode, millisToHrTime } from "@opentelemetry/core";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import {
@@ -9,7 +15,14 @@ import {
   resourceFromAttributes,
   serviceNameEnvDetector,
 } from "@opentelemetry/resources";
-import { type CollectionResult, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import {
+  AggregationTemporality,
+  type CollectionResult,
+  DataPointType,
+  MeterProvider,
+  type MetricData,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -18,15 +31,9 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
-import type { ReportProblems } from "../../core/problems/mod.ts";
-import { type Clock, errorText, type Logger, sleep, VERSION } from "../../platform/mod.ts";
-import { type MetricReading, shownUrl, type TelemetryChoice } from "../mod.ts";
-import { metricData } from "./metric_data.ts";
-import { createSyncTraces, type SyncTraces } from "./sync_traces.ts";
-import { watchExporter } from "./watched_exporter.ts";
 
 /** Metrics that can be read. */
-export interface MetricSource {
+interface MetricSource {
   read(): Promise<readonly MetricReading[]>;
 }
 
@@ -35,15 +42,15 @@ export interface Telemetry {
   /** Exports these metrics from now on, which began at 0 at this time (milliseconds since 1970), and no others. */
   attach(metrics: MetricSource, startedAtMs: number): void;
   /** Creates traces of the syncs in a mode; undefined if no traces are exported. */
-  traceSyncs(mode: string): SyncTraces | undefined;
+  traceSyncs(mode: string, ledgers: SyncTracesOptions["ledgers"]): SyncTraces | undefined;
   /** Exports everything now. Resolves when that is done or has failed. */
   flush(): Promise<void>;
-  /** Exports what is left, for two seconds at most, and stops. */
+  /** Flushes for two seconds at most, and stops. */
   stop(): Promise<void>;
 }
 
 /** Options of `startTelemetry`. */
-export interface TelemetryOptions {
+interface TelemetryOptions {
   readonly choice: TelemetryChoice;
   /** Attributes of this process, which those in the environment override. */
   readonly attributes: Readonly<Record<string, string>>;
@@ -56,12 +63,12 @@ export interface TelemetryOptions {
 
 /** The name and version that metrics and spans come from. */
 const SCOPE = { name: "sluice", version: VERSION } as const;
-/** The longest time that the end of the process waits for the collector. */
+/** The maximum time that the process waits for the collector when it exits. */
 const STOP_MS = 2_000;
 
 /**
- * Starts the SDK. Reads the environment, which may be denied afterwards. What a collector does not take is dropped: of
- * metrics, the next export has the same counts; of spans, at most 2,048 wait, or as many as `OTEL_BSP_MAX_QUEUE_SIZE` says.
+ * Starts the SDK. Reads the environment, to which access may be denied afterwards. Data that a collector does not accept is
+ * dropped: the next export of metrics has the same counts; at most 2,048 spans are queued, or `OTEL_BSP_MAX_QUEUE_SIZE`.
  */
 export function startTelemetry(options: TelemetryOptions): Telemetry {
   const { choice: { endpoints }, attributes, env, clock, logger, onProblems } = options;
@@ -119,7 +126,8 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
     attach(metrics, startedAtMs) {
       source = { metrics, startedAtMs };
     },
-    traceSyncs: (mode) => tracers && createSyncTraces({ tracer: tracers.getTracer(SCOPE.name, VERSION), mode, clock }),
+    traceSyncs: (mode, ledgers) =>
+      tracers && createSyncTraces({ tracer: tracers.getTracer(SCOPE.name, VERSION), mode, ledgers, clock }),
     flush,
     async stop() {
       const waited = new AbortController();
@@ -155,4 +163,74 @@ function positiveNumber(text: string | undefined, name: string, logger: Logger):
   if (value > 0 && value <= 2 ** 31 - 1) return value;
   logger.warn("ignoring an environment variable that is no positive number", { variable: name, value: text });
   return undefined;
+}
+
+/** The time that metrics cover, in milliseconds since 1970. */
+interface MetricInterval {
+  /** When the counters were 0. */
+  readonly startedAtMs: number;
+  readonly nowMs: number;
+}
+
+/**
+ * Returns the metrics with series in the SDK's form. Names stay Prometheus names, which a collector that writes to Prometheus
+ * does not change (https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/).
+ */
+export function metricData(readings: readonly MetricReading[], { startedAtMs, nowMs }: MetricInterval): MetricData[] {
+  const times = { startTime: millisToHrTime(startedAtMs), endTime: millisToHrTime(nowMs) };
+  const temporality = { aggregationTemporality: AggregationTemporality.CUMULATIVE };
+  return readings.filter(({ series }) => series.length > 0).map((reading): MetricData => {
+    const { name, help } = reading;
+    const descriptor = { name, description: help, unit: unitOf(name), valueType: ValueType.DOUBLE };
+    if (reading.type === "histogram") {
+      const boundaries = [...reading.bounds];
+      const dataPoints = reading.series.map(({ labels, value: { counts, sum } }) => {
+        const count = counts.reduce((total, one) => total + one, 0);
+        return { ...times, attributes: labels, value: { buckets: { boundaries, counts: [...counts] }, sum, count } };
+      });
+      return { ...temporality, descriptor, dataPointType: DataPointType.HISTOGRAM, dataPoints };
+    }
+    const dataPoints = reading.series.map(({ labels, value }) => ({ ...times, attributes: labels, value }));
+    return reading.type === "counter"
+      ? { ...temporality, descriptor, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints }
+      : { ...temporality, descriptor, dataPointType: DataPointType.GAUGE, dataPoints };
+  });
+}
+
+/** The unit in a metric's name, in UCUM; "" for a number of things. */
+function unitOf(name: string): string {
+  const [, unit] = /_(seconds|bytes)(?:_total)?$/.exec(name) ?? [];
+  return unit === "seconds" ? "s" : unit === "bytes" ? "By" : "";
+}
+
+/** The method that exporters of all signals have. */
+interface Exporter<Items> {
+  export(items: Items, done: (result: ExportResult) => void): void;
+}
+
+/** Reports a problem while the exports of a signal to this URL fail. Returns the exporter. */
+function watchExporter<Items, Watched extends Exporter<Items>>(
+  exporter: Watched & Exporter<Items>,
+  signal: Signal,
+  url: URL,
+  onProblems: ReportProblems,
+): Watched {
+  const run = exporter.export.bind(exporter);
+  exporter.export = (items, done) =>
+    run(items, (result) => {
+      const failed = { code: "telemetry-not-exported", subject: `${signal} to ${shownUrl(url)}` } as const;
+      onProblems(
+        "telemetry " + signal,
+        result.code === ExportResultCode.SUCCESS ? [] : [{ ...failed, detail: reasonOf(result.error) }],
+      );
+      done(result);
+    });
+  return exporter;
+}
+
+/** The reason without parts that differ from try to try, such as the local port. */
+function reasonOf(error: Error | undefined): string {
+  if (error === undefined) return "no reason given";
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "number" ? `HTTP status ${code}` : errorText(error).replace(/ - Local \(.*\)$/, "");
 }

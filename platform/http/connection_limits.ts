@@ -1,7 +1,7 @@
 /**
  * Limits on inbound connections: how many may be open, how long one may be idle, and how fast new ones are accepted. They
- * wrap the accept loop and apply to any protocol. proxy/file_shares.ts derives the total from the limit of open files that
- * backends/host/file_limit.ts reads.
+ * wrap the accept loop and apply to any protocol. node/proxy_options.ts derives the total from the limit of open files that
+ * backends/host/process_limits.ts reads.
  */
 import { type Clock, errorText, type Logger, sleep } from "../mod.ts";
 
@@ -27,15 +27,6 @@ export interface AcceptOptions {
   readonly signal: AbortSignal;
 }
 
-/** Options of `createConnectionLimits`. */
-export interface ConnectionLimitsOptions {
-  readonly clock: Clock;
-  /** Maximum connections over all listeners; 256 by default. */
-  readonly max?: number;
-  /** Maximum connections per listener; 64 by default. */
-  readonly maxPerListener?: number;
-}
-
 const MAX_CONNECTIONS = 256;
 const MAX_PER_LISTENER = 64;
 const IDLE_TIMEOUT_MS = 5_000;
@@ -52,8 +43,15 @@ interface OpenConnection {
 }
 
 /** Creates limits with no open connections. */
-export function createConnectionLimits(options: ConnectionLimitsOptions): ConnectionLimits {
-  const { clock, max = MAX_CONNECTIONS, maxPerListener = MAX_PER_LISTENER } = options;
+export function createConnectionLimits(
+  { clock, max = MAX_CONNECTIONS, maxPerListener = MAX_PER_LISTENER }: {
+    readonly clock: Clock;
+    /** Maximum connections over all listeners; 256 by default. */
+    readonly max?: number;
+    /** Maximum connections per listener; 64 by default. */
+    readonly maxPerListener?: number;
+  },
+): ConnectionLimits {
   const { open, waiting, end, reserve } = createSlots(max, maxPerListener);
   let burstEndsAtMs = 0, accepted = 0;
 

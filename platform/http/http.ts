@@ -4,7 +4,17 @@
  * for the request head: 600 clients that send half a request keep 600 connections open indefinitely. node:http does not
  * close them either and needs 5 MB more.
  */
-import { canonicalAddress, type Clock, errorText, type Family, familyOf, isLoopback, type Logger } from "../mod.ts";
+import {
+  canonicalAddress,
+  type Clock,
+  errorText,
+  type Family,
+  familyOf,
+  isLoopback,
+  joinHostPort,
+  type Logger,
+  splitHostPort,
+} from "../mod.ts";
 import { close, type Connection } from "./connection_limits.ts";
 
 /** A parsed request. */
@@ -18,7 +28,10 @@ export interface HttpRequest {
   readonly accept: string;
   /** Host of an absolute-form target, or else the Host header; empty if absent. */
   readonly host: string;
-  /** Whether the client is on this host: its address is loopback or equals the destination. */
+  /**
+   * Whether the client is certainly on this host: its address is loopback. This host's other addresses prove nothing, since the
+   * relay of userspace mode, or any proxy on this host, connects from them for clients elsewhere.
+   */
   readonly isFromThisHost: boolean;
   /** Family of the destination address; undefined for a unix socket. */
   readonly family?: Family;
@@ -35,12 +48,6 @@ export interface HttpAnswer {
 
 /** Handles a request. */
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
-
-/** Options of `answerConnection`. */
-export interface AnswerOptions {
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
 
 /** Server header; distinguishes Sluice from kube-proxy, which listens on the same ports. */
 export const SERVER = "Sluice";
@@ -74,7 +81,7 @@ export function textAnswer(status: HttpAnswer["status"], body: string): HttpAnsw
 export async function answerConnection(
   connection: Connection,
   handler: HttpHandler,
-  { clock, logger }: AnswerOptions,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): Promise<void> {
   let cancelDeadline = clock.schedule(REQUEST_TIMEOUT_MS, () => close(connection));
   try {
@@ -145,10 +152,10 @@ function familyOfDestination({ localAddr }: Connection): Family | undefined {
   return address === undefined ? undefined : familyOf(address);
 }
 
-function isFromThisHost({ remoteAddr, localAddr }: Connection): boolean {
-  if (remoteAddr.transport !== "tcp" || localAddr.transport !== "tcp") return remoteAddr.transport === "unix";
+function isFromThisHost({ remoteAddr }: Connection): boolean {
+  if (remoteAddr.transport !== "tcp") return remoteAddr.transport === "unix";
   const from = canonicalAddress(remoteAddr.hostname);
-  return from !== undefined && (isLoopback(from) || from === canonicalAddress(localAddr.hostname));
+  return from !== undefined && isLoopback(from);
 }
 
 function encode(answer: HttpAnswer, withBody: boolean, date: Date): Uint8Array {
@@ -179,4 +186,92 @@ async function writeAll(connection: Connection, bytes: Uint8Array): Promise<void
 async function readToEnd(connection: Connection): Promise<void> {
   const chunk = new Uint8Array(1024);
   while (await connection.read(chunk) !== null);
+}
+
+/**
+ * Restricts a handler to read requests over loopback whose Host header unambiguously names this host: `localhost` or a loopback
+ * address. That stops DNS rebinding (a foreign page whose name resolves to this host), clients on the network, also behind a
+ * proxy on this host, and requests that could change something.
+ * @param bindAddress the address and port of the server
+ */
+export function localOnly(bindAddress: string, handler: HttpHandler): HttpHandler {
+  const { address: own, port } = splitHostPort(bindAddress);
+  return (request) => refusal(request, own, port) ?? handler(request);
+}
+
+function refusal({ method, host, isFromThisHost }: HttpRequest, own: string, port: number): HttpAnswer | undefined {
+  if (method !== "GET" && method !== "HEAD") return textAnswer(405, "read-only: use GET or HEAD\n");
+  if (isFromThisHost && isLocalName(host)) return undefined;
+  const hasLoopback = isLoopback(own) || own === "0.0.0.0" || own === "::";
+  const why = isFromThisHost
+    ? `the Host header is ${JSON.stringify(host.slice(0, 100))}`
+    : "the request does not come over a loopback address";
+  return textAnswer(
+    403,
+    `The status page is available at a loopback address of the node only, and ${why}.\n` +
+      (hasLoopback ? waysIn(isLoopback(own) ? joinHostPort(own, port) : `localhost:${port}`, port) : closed(own, port)),
+  );
+}
+
+/** How to open the page at a loopback address. */
+function waysIn(at: string, port: number): string {
+  return `Open http://${at}/ there, or http://localhost:${port}/ elsewhere through a tunnel:\n\n` +
+    `  ssh -L ${port}:${at} NODE\n`;
+}
+
+/** How to make a server listen at a loopback address. */
+function closed(own: string, port: number): string {
+  return `This server listens at ${own} alone: to open the page, set metricsBindAddress to 127.0.0.1:${port} or 0.0.0.0:${port}.\n`;
+}
+
+/** Whether a Host header, with or without a port, names a loopback address and cannot name another. */
+function isLocalName(host: string): boolean {
+  const name = host.toLowerCase().replace(/:\d*$/, "").replace(/^\[(.*)\]$/, "$1");
+  if (name === "localhost") return true;
+  const address = canonicalAddress(name);
+  return address !== undefined && isLoopback(address);
+}
+
+/** A representation that a handler offers: its media type and the parameters that a request must include. */
+export interface MediaType {
+  readonly type: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/**
+ * Returns the offered media types that an Accept header (RFC 9110, 12.5.1) allows, preferred first; without the header, the
+ * first one offered. The header must include all parameters of an offered type. Other parameters are ignored, except
+ * `charset`, which must be UTF-8.
+ */
+export function acceptedTypes(accept: string, offered: readonly MediaType[]): readonly MediaType[] {
+  if (accept.trim() === "") return offered.slice(0, 1);
+  const ranges = accept.split(",").map(readRange).filter(({ quality }) => quality > 0);
+  const byQuality = ranges.toSorted((a, b) => b.quality - a.quality);
+  return byQuality.flatMap((range) => offered.filter((type) => isAllowed(type, range)));
+}
+
+interface MediaRange {
+  readonly type: string;
+  readonly parameters: ReadonlyMap<string, string>;
+  readonly quality: number;
+}
+
+function readRange(text: string): MediaRange {
+  const [type = "", ...rest] = text.split(";").map((part) => part.trim());
+  const parameters = new Map(rest.map((part) => {
+    const [name = "", value = ""] = part.split("=", 2);
+    return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, "$1")] as const;
+  }));
+  const quality = Number(parameters.get("q") ?? 1);
+  return { type: type.toLowerCase(), parameters, quality: Number.isFinite(quality) ? quality : 0 };
+}
+
+function isAllowed(
+  { type, parameters: required }: MediaType,
+  { type: accepted, parameters: given }: MediaRange,
+): boolean {
+  const matches = accepted === type || accepted === "*/*" || accepted === type.replace(/\/.*/, "/*");
+  const charset = given.get("charset")?.toLowerCase() ?? "utf-8";
+  return matches && charset === "utf-8" &&
+    Object.entries(required).every(([name, value]) => given.get(name) === value);
 }

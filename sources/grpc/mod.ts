@@ -1,11 +1,344 @@
 /**
  * The source for gRPC servers: `sluice serve` or KPNG.
  *
- *   grpc_source.ts  the source: one server watched at a time
- *   rotation.ts     the choice among several servers
- *   outage.ts       logs and reports servers that fail
- *   call.ts         one call
- *
  * In: messages of KPNG's protocol. Out: objects, to a `SourceSink`. May touch: the network.
  */
-export { createGrpcSource } from "./grpc_source.ts";
+import type { Source, SourceSink } from "../../core/objects/mod.ts";
+import { type Connection, openConnection, ServerLeavingError, watchEnd } from "../../kpng/client/mod.ts";
+import { METHODS, PROBE_METHOD, WATCH_REQUEST } from "../../kpng/messages/mod.ts";
+import { createReceiver } from "../../kpng/receiving/mod.ts";
+import {
+  createFrameReader,
+  DEFAULT_MESSAGE_BYTES,
+  ERROR_CODE,
+  framesOf,
+  LIVENESS,
+  type LivenessLimits,
+  silenceText,
+  type TlsFiles,
+  watchLiveness,
+  type WireAddress,
+  wireAddressText,
+} from "../../kpng/transport/mod.ts";
+import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import type { ReportLink } from "../reports/mod.ts";
+import type { ClientHttp2Stream } from "node:http2";
+
+/** Options of `createGrpcSource`. */
+export interface GrpcSourceOptions {
+  /** The servers, at least one, in the order in which they are tried. */
+  readonly addresses: readonly WireAddress[];
+  readonly tls: TlsFiles | undefined;
+  /** Whether to watch the state of the whole cluster or what this node may use. */
+  readonly scope: keyof typeof METHODS;
+  readonly nodeName: string;
+  /** Whether to include all nodes and details, to pass them on. */
+  readonly inFull: boolean;
+  /** The longest accepted message; DEFAULT_MESSAGE_BYTES by default. */
+  readonly maxMessageBytes?: number;
+  /** Receives the state of the link to the server in use or tried last. */
+  readonly onLink?: ReportLink;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The waits after all servers have failed. */
+  readonly backoff?: Waits;
+  /** How long a server may take to send something before the next one is tried; longer each time that all have failed. */
+  readonly patience?: Waits;
+  /** LIVENESS by default. */
+  readonly liveness?: LivenessLimits;
+  /** A number from 0 up to 1; Math.random by default. */
+  readonly random?: () => number;
+}
+
+/** A range of growing waits. */
+interface Waits {
+  readonly firstMs: number;
+  readonly longestMs: number;
+}
+
+/** The name of the only stream of the link. */
+const STREAM = "watch";
+
+const BACKOFF: Waits = { firstMs: 250, longestMs: 30_000 };
+
+/** A server answers within milliseconds, unless it is down without refusing connections or has no state yet. */
+const PATIENCE: Waits = { firstMs: 5_000, longestMs: 80_000 };
+
+/** How long a server must be watched to count as working, so that servers that fail after each snapshot are backed off from. */
+const WORKING_MS = 10_000;
+
+/**
+ * A source that watches one server as long as it works, then immediately the next one; after all have failed, it waits. The
+ * last state stays in effect until another server has sent its whole state; only the differences are reported.
+ */
+export function createGrpcSource(options: GrpcSourceOptions): Source {
+  const { addresses, nodeName, inFull, onLink = () => {}, clock, random } = options;
+  const names = addresses.map(wireAddressText);
+  let inUse: number | undefined;
+  return {
+    servers: () => names.map((address, index) => ({ address, inUse: index === inUse })),
+    async run(sink, signal) {
+      const receiver = createReceiver({ sink, nodeName, inFull });
+      const backoff = createBackoff({ ...(options.backoff ?? BACKOFF), random });
+      const patience = createBackoff({ ...(options.patience ?? PATIENCE), jitter: 0 });
+      const rotation = createRotation(addresses.length);
+      const outage = createOutageReport(options.logger, sink);
+      let answerMs = patience.nextMs();
+      while (!signal.aborted) {
+        const index = rotation.current(), server = names[index]!;
+        let sinceMs: number | undefined;
+        const onRound = () => {
+          sinceMs ??= clock.monotonic();
+          inUse = index;
+          outage.watched(server);
+          onLink(STREAM, server, { type: "answered" });
+          backoff.reset();
+          patience.reset();
+          answerMs = patience.nextMs();
+        };
+        const limitMs = addresses.length > 1 ? answerMs : undefined;
+        const error = await watchServer(addresses[index]!, options, { receiver, onRound, limitMs, signal });
+        inUse = undefined;
+        if (signal.aborted) return;
+        const worked = sinceMs !== undefined && clock.monotonic() - sinceMs >= WORKING_MS;
+        const reason = errorText(error);
+        // Not a failure: the server asks for a new connection, and the next attempt shows whether there is one.
+        const isLeaving = error instanceof ServerLeavingError && sinceMs !== undefined;
+        const isLast = rotation.failed(worked);
+        const waitMs = isLast ? backoff.nextMs() : 0;
+        onLink(STREAM, server, { type: "failed", error: reason, retryInMs: waitMs });
+        if (isLeaving) outage.leaving(server, reason, isLast ? undefined : names[rotation.current()]!);
+        else if (isLast) outage.allFailed(server, reason, waitMs);
+        else outage.failed(server, reason, names[rotation.current()]!);
+        if (!isLast) continue;
+        await sleep(clock, waitMs, signal).catch(() => {});
+        if (isLeaving) backoff.reset();
+        else answerMs = patience.nextMs();
+      }
+    },
+  };
+}
+
+/** Input of `watchServer`. */
+interface Watching {
+  readonly receiver: ReturnType<typeof createReceiver>;
+  /** Called after each round. */
+  readonly onRound: () => void;
+  /** How long the server may take to send something; undefined for no limit. */
+  readonly limitMs: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Watches one server until the call ends; returns the error that ended it, or the signal's reason. */
+async function watchServer(
+  address: WireAddress,
+  { tls, scope, nodeName, inFull, maxMessageBytes, clock, liveness = LIVENESS }: GrpcSourceOptions,
+  { receiver, onRound, limitMs, signal }: Watching,
+): Promise<unknown> {
+  const request = WATCH_REQUEST.encode({
+    nodeName: scope === "local" ? nodeName : undefined,
+    extended: true,
+    onlyNode: scope === "global" && !inFull ? nodeName : undefined,
+  });
+  const given = new AbortController();
+  const onAbort = () => given.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  const stopWaiting = limitMs === undefined
+    ? () => {}
+    : clock.schedule(limitMs, () => given.abort(new Error(`no answer within ${limitMs / 1000} s`)));
+  let isAnswered = false;
+  const onMessage = (message: Uint8Array<ArrayBuffer>): boolean => {
+    if (!isAnswered) receiver.restart();
+    isAnswered = true;
+    stopWaiting();
+    const endsRound = receiver.receive(message);
+    if (endsRound) onRound();
+    return endsRound;
+  };
+  try {
+    return await call({
+      address,
+      tls,
+      method: METHODS[scope],
+      request,
+      onMessage,
+      maxMessageBytes,
+      clock,
+      liveness,
+      signal: given.signal,
+    });
+  } catch (error) {
+    return error;
+  } finally {
+    stopWaiting();
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** The scope of the connection's problems. */
+const SCOPE = "gRPC server";
+
+/** Logs and reports which server is watched and why others are not. */
+interface OutageReport {
+  /** A server has sent its whole state, or a later round. */
+  watched(server: string): void;
+  /** The server in use closes the connection in an orderly way; `next` is tried at once, without it the same server soon. */
+  leaving(server: string, reason: string, next: string | undefined): void;
+  /** A server failed and the next one is tried at once. */
+  failed(server: string, reason: string, next: string): void;
+  /** A server failed like all others; the first of them is tried again after `waitMs`. */
+  allFailed(server: string, reason: string, waitMs: number): void;
+}
+
+/** A report without history. An outage is one line for each server and reason, however long it lasts. */
+export function createOutageReport(logger: Logger, sink: Pick<SourceSink, "problems">): OutageReport {
+  const reasons = new Map<string, string>();
+  let last: string | undefined;
+  let isWatched = false;
+
+  /** Keeps the reason; returns whether it is new for this server. */
+  const note = (server: string, reason: string): boolean => {
+    const isNews = reasons.get(server) !== reason;
+    reasons.set(server, reason);
+    isWatched = false;
+    return isNews;
+  };
+
+  return {
+    watched(server) {
+      if (isWatched) return;
+      const message = last === server ? "watching the server again" : "watching the server";
+      logger.info(message, { server, before: last === server ? undefined : last });
+      isWatched = true;
+      last = server;
+      for (const server of reasons.keys()) logger.solved({ server });
+      reasons.clear();
+      sink.problems(SCOPE, [], { isLogged: true });
+    },
+    leaving(server, reason, next) {
+      if (!note(server, reason)) return;
+      if (next === undefined) logger.info("the server closes the connection, reconnecting", { server, reason });
+      else logger.info("the server closes the connection, trying the next one", { server, reason, next });
+    },
+    failed(server, reason, next) {
+      if (note(server, reason)) logger.warn("cannot watch the server, trying the next one", { server, reason, next });
+    },
+    allFailed(server, reason, waitMs) {
+      if (note(server, reason)) {
+        const inSeconds = Math.round(waitMs / 100) / 10;
+        logger.warn("cannot watch the server, retrying; the last state stays in effect", { server, reason, inSeconds });
+      }
+      const problems = Array.from(reasons, ([subject, detail]) => {
+        return { code: "source-unreachable", subject, detail } as const;
+      });
+      sink.problems(SCOPE, problems, { isLogged: true });
+    },
+  };
+}
+
+/** The choice among several servers: the current one as long as it works, then the next one in the list. */
+interface Rotation {
+  /** The index of the server to watch. */
+  current(): number;
+  /**
+   * The current server failed, so the next one is current, after the last one the first. Returns whether every server has failed
+   * since the last one that worked; `worked` says whether this one did, for a while.
+   */
+  failed(worked: boolean): boolean;
+}
+
+/** A choice among `count` servers that starts with the first. */
+export function createRotation(count: number): Rotation {
+  let index = 0;
+  let failures = 0;
+  return {
+    current: () => index,
+    failed(worked) {
+      index = (index + 1) % count;
+      failures = worked ? 1 : failures + 1;
+      if (failures < count) return false;
+      failures = 0;
+      return true;
+    },
+  };
+}
+
+/** Options of `call`. */
+interface CallOptions {
+  readonly address: WireAddress;
+  readonly tls: TlsFiles | undefined;
+  /** `/package.Service/Method`. */
+  readonly method: string;
+  /** Sent when the call starts, and again whenever `onMessage` returns true. */
+  readonly request: Uint8Array;
+  readonly onMessage: (message: Uint8Array<ArrayBuffer>) => boolean;
+  /** The longest accepted message; DEFAULT_MESSAGE_BYTES by default. */
+  readonly maxMessageBytes?: number;
+  readonly clock: Clock;
+  /** When to probe a silent server, and when to give up. */
+  readonly liveness: LivenessLimits;
+  readonly signal: AbortSignal;
+}
+
+/** The limit for unsent requests: each round requests the next one. */
+const REQUEST_BYTES_WAITING = 64 * 1024;
+
+/**
+ * Makes a bidirectional streaming call on a new connection. Always throws: the reason of its end (ServerLeavingError after a
+ * GOAWAY without an error), or the signal's reason.
+ */
+export async function call(options: CallOptions): Promise<never> {
+  const { method, request, onMessage, clock, liveness: limits, signal } = options;
+  signal.throwIfAborted();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  // The promise may be rejected while nothing awaits it.
+  ended.catch(() => {});
+  const connection = await openConnection({ ...options, onEnd: reject });
+  const liveness = watchLiveness({
+    clock,
+    limits,
+    probe() {
+      // A server that is shutting down accepts no more calls, but may continue this one for a while.
+      if (connection.isOpen()) probe(connection, () => liveness.received());
+    },
+    onSilent: () => reject(new Error(silenceText(limits))),
+  });
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  let stream: ClientHttp2Stream | undefined;
+  try {
+    stream = connection.request(method);
+    watchEnd(stream, reject);
+    const frames = createFrameReader(options.maxMessageBytes ?? DEFAULT_MESSAGE_BYTES);
+    stream.on("data", (bytes: Uint8Array) => {
+      liveness.received();
+      try {
+        for (const message of frames.push(bytes)) {
+          if (!onMessage(message)) continue;
+          if (stream!.writableLength > REQUEST_BYTES_WAITING) throw new Error("the server does not read requests");
+          stream!.write(framesOf([request]));
+        }
+      } catch (error) {
+        reject(error);
+      }
+    });
+    stream.write(framesOf([request]));
+    return await ended;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    liveness.stop();
+    stream?.close(ERROR_CODE.cancel);
+    connection.close();
+  }
+}
+
+/**
+ * Calls an unknown method to get any answer. HTTP/2 has PING for this, but KPNG's servers disconnect a client that sends it more
+ * than once in five minutes.
+ */
+function probe(connection: Connection, answered: () => void): void {
+  const stream = connection.request(PROBE_METHOD, { endStream: true });
+  stream.on("error", () => {});
+  stream.on("response", answered);
+  stream.resume();
+}

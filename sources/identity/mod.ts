@@ -1,14 +1,250 @@
 /**
  * Creates the identity of the proxies at an API server: service account, cluster role and token, as a kubeconfig.
  *
- *   objects.ts     the objects of the identity
- *   apply.ts       creates or updates them, or checks whether that is possible
- *   token.ts       obtains a token of the service account
- *   kubeconfig.ts  writes the kubeconfig
- *
  * In: an administrator's API client. Out: a kubeconfig. May touch: the network.
  */
-export { type AppliedObject, applyObjects, objectName } from "./apply.ts";
-export { kubeconfigText } from "./kubeconfig.ts";
-export { identityObjects, siteObjects, tokenSecret } from "./objects.ts";
-export { readSecretToken, requestToken, type Token } from "./token.ts";
+import type { RawObject } from "../../core/objects/mod.ts";
+import { type Clock, errorText, loadYaml, sleep } from "../../platform/mod.ts";
+import { type ApiClient, ApiError, type ApiServer, readText, sendObject } from "../kubernetes/mod.ts";
+
+/** An object of the identity. */
+export interface IdentityObject extends RawObject {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly annotations?: RawObject };
+}
+
+/** Name of the service account, its cluster role and the binding. */
+const NAME = "sluice";
+
+/**
+ * Returns the objects of deploy/rbac.yaml, with the service account in a namespace; with `nodeCondition`, including the rule
+ * that is commented out there.
+ */
+export async function identityObjects(
+  rbac: string,
+  namespace: string,
+  nodeCondition = false,
+): Promise<readonly IdentityObject[]> {
+  const { parseAllDocuments } = await loadYaml();
+  const text = nodeCondition ? withNodeCondition(rbac) : rbac;
+  const objects = parseAllDocuments(text).map((document) => document.toJS() as IdentityObject);
+  return objects.map((object) => ({
+    ...object,
+    metadata: object.metadata.namespace === undefined ? object.metadata : { ...object.metadata, namespace },
+    ...(Array.isArray(object.subjects)
+      ? { subjects: object.subjects.map((subject: RawObject) => ({ ...subject, namespace })) }
+      : {}),
+  }));
+}
+
+/** A site, and the namespace of its objects. */
+interface SiteIdentity {
+  readonly name: string;
+  readonly leaseNamespace: string;
+  /** The names of its nodes. */
+  readonly members: readonly string[];
+}
+
+/** The name of the site in deploy/sites.yaml. */
+const EXAMPLE_SITE = "store-12";
+
+/** Returns the objects of deploy/sites.yaml for a site and the service account in a namespace. */
+export async function siteObjects(
+  sites: string,
+  namespace: string,
+  { name, leaseNamespace, members }: SiteIdentity,
+): Promise<readonly IdentityObject[]> {
+  const objects = await identityObjects(sites.replaceAll(EXAMPLE_SITE, name), namespace);
+  return objects.map((object) => {
+    if (object.kind === "Namespace") return { ...object, metadata: { ...object.metadata, name: leaseNamespace } };
+    const ofSite = { ...object, metadata: { ...object.metadata, namespace: leaseNamespace } };
+    return object.kind === "ConfigMap" ? { ...ofSite, data: { members: members.join("\n") } } : ofSite;
+  });
+}
+
+/** Removes the comment signs of the rule for the node condition. */
+function withNodeCondition(rbac: string): string {
+  const rule = /^ {2}# - apiGroups.*\n(?: {2}# {3}\w+: .*\n)+/m;
+  if (!rule.test(rbac)) throw new Error("deploy/rbac.yaml has no rule for the node condition");
+  return rbac.replace(rule, (lines) => lines.replace(/^ {2}# /gm, "  "));
+}
+
+/** Returns the Secret that the API server fills with a token that does not expire, as long as it exists. */
+export function tokenSecret(namespace: string): IdentityObject {
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    type: "kubernetes.io/service-account-token",
+    metadata: { name: `${NAME}-token`, namespace, annotations: { "kubernetes.io/service-account.name": NAME } },
+  };
+}
+
+/** An object and the request that created or updated it. */
+interface AppliedObject {
+  readonly object: IdentityObject;
+  readonly verb: "create" | "patch";
+}
+
+const RBAC = { resource: ".rbac.authorization.k8s.io", path: "/apis/rbac.authorization.k8s.io/v1" };
+
+/** The resource of each kind as RBAC names it, and the path of its collection. */
+const KINDS: Readonly<Record<string, (namespace: string) => { readonly resource: string; readonly path: string }>> = {
+  ServiceAccount: (namespace) => ({
+    resource: "serviceaccounts",
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts`,
+  }),
+  Secret: (namespace) => ({ resource: "secrets", path: `/api/v1/namespaces/${namespace}/secrets` }),
+  Namespace: () => ({ resource: "namespaces", path: "/api/v1/namespaces" }),
+  ConfigMap: (namespace) => ({ resource: "configmaps", path: `/api/v1/namespaces/${namespace}/configmaps` }),
+  Lease: (namespace) => ({
+    resource: "leases.coordination.k8s.io",
+    path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`,
+  }),
+  Role: (namespace) => ({
+    resource: `roles${RBAC.resource}`,
+    path: `${RBAC.path}/namespaces/${namespace}/roles`,
+  }),
+  RoleBinding: (namespace) => ({
+    resource: `rolebindings${RBAC.resource}`,
+    path: `${RBAC.path}/namespaces/${namespace}/rolebindings`,
+  }),
+  ClusterRole: () => ({ resource: `clusterroles${RBAC.resource}`, path: `${RBAC.path}/clusterroles` }),
+  ClusterRoleBinding: () => ({
+    resource: `clusterrolebindings${RBAC.resource}`,
+    path: `${RBAC.path}/clusterrolebindings`,
+  }),
+};
+
+/**
+ * Creates or updates the objects. With `dryRun`, the API server checks every request and changes nothing.
+ * @throws an error that lists every request that failed
+ */
+export async function applyObjects(
+  api: ApiClient,
+  objects: readonly IdentityObject[],
+  { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
+): Promise<readonly AppliedObject[]> {
+  const applied: AppliedObject[] = [];
+  const failures: string[] = [];
+  for (const object of objects) {
+    try {
+      const isInNewNamespace = applied.some(({ object: { kind, metadata }, verb }) =>
+        kind === "Namespace" && verb === "create" && metadata.name === object.metadata.namespace
+      );
+      // A dry run does not create the namespace, without which nothing in it can be checked.
+      const verb = dryRun && isInNewNamespace ? "create" : await apply(api, object, dryRun, signal);
+      applied.push({ object, verb });
+    } catch (error) {
+      signal.throwIfAborted();
+      // Later objects would fail for the same reason.
+      if (!(error instanceof ApiError) || error.kind !== "forbidden" && error.kind !== "rejected") throw error;
+      failures.push(`${objectName(object)}: ${errorText(error)}`);
+    }
+  }
+  if (failures.length > 0) throw new Error(failures.join("\n"));
+  return applied;
+}
+
+async function apply(
+  api: ApiClient,
+  object: IdentityObject,
+  dryRun: boolean,
+  signal: AbortSignal,
+): Promise<"create" | "patch"> {
+  const { name, namespace = "" } = object.metadata;
+  const { resource, path } = KINDS[object.kind]!(namespace);
+  const query = dryRun ? "?dryRun=All" : "";
+  try {
+    await sendObject(api, { verb: "patch", resource, path: `${path}/${name}${query}`, object }, signal);
+    return "patch";
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== "not-found") throw error;
+  }
+  try {
+    await sendObject(api, { verb: "create", resource, path: `${path}${query}`, object }, signal);
+    return "create";
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== "not-found" || namespace === "") throw error;
+    throw new Error(`there is no namespace ${namespace} (create it, or choose another one with --namespace)`, {
+      cause: error,
+    });
+  }
+}
+
+/** An object as text: `ServiceAccount kube-system/sluice`. */
+export function objectName({ kind, metadata: { namespace, name } }: IdentityObject): string {
+  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+}
+
+/** A token of the service account. */
+export interface Token {
+  readonly token: string;
+  /** The time of its expiry as the API server writes it; undefined for a token that lasts as long as its Secret. */
+  readonly expires: string | undefined;
+}
+
+const FILLED_WITHIN_MS = 10_000;
+const POLL_MS = 200;
+
+/** Waits until the API server has filled the Secret with a token. */
+export async function readSecretToken(
+  api: ApiClient,
+  namespace: string,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<Token> {
+  const { name } = tokenSecret(namespace).metadata;
+  const endMs = clock.monotonic() + FILLED_WITHIN_MS;
+  for (;;) {
+    const path = `/api/v1/namespaces/${namespace}/secrets/${name}`;
+    const secret = JSON.parse(await readText(api, { resource: "secrets", path }, signal)) as {
+      readonly data?: { readonly token?: string };
+    };
+    if (secret.data?.token) return { token: atob(secret.data.token), expires: undefined };
+    if (clock.monotonic() >= endMs) {
+      throw new Error(
+        `Secret ${namespace}/${name} has no token after ${
+          FILLED_WITHIN_MS / 1000
+        } s: the controller manager does not ` +
+          "issue tokens (see its log, or use --token-duration)",
+      );
+    }
+    await sleep(clock, POLL_MS, signal);
+  }
+}
+
+/** Requests a token that expires (TokenRequest API); the API server may shorten the duration, in seconds. */
+export async function requestToken(
+  api: ApiClient,
+  namespace: string,
+  expirationSeconds: number,
+  signal: AbortSignal,
+): Promise<Token> {
+  const answer = await sendObject(api, {
+    verb: "create",
+    resource: "serviceaccounts/token",
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/${NAME}/token`,
+    object: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds } },
+  }, signal) as { readonly status?: { readonly token?: string; readonly expirationTimestamp?: string } };
+  const { token, expirationTimestamp } = answer.status ?? {};
+  if (!token) throw new Error(`${api.server} answered the TokenRequest without a token`);
+  return { token, expires: expirationTimestamp };
+}
+
+/** Returns a kubeconfig for an API server and a token. */
+export async function kubeconfigText({ server, ca, serverName }: ApiServer, token: string): Promise<string> {
+  const { stringify } = await loadYaml();
+  const certificates = ca === undefined ? {} : { "certificate-authority-data": base64(ca) };
+  const named = serverName === undefined ? {} : { "tls-server-name": serverName };
+  return stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: NAME, cluster: { server, ...named, ...certificates } }],
+    users: [{ name: NAME, user: { token } }],
+    contexts: [{ name: NAME, context: { cluster: NAME, user: NAME } }],
+    "current-context": NAME,
+  }, { lineWidth: 0 });
+}
+
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}

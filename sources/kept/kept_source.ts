@@ -1,13 +1,18 @@
-import type { ClusterObject, Kind, Source } from "../../core/objects/mod.ts";
-import { abortedBy, type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import {
+  type ClusterObject,
+  type Kind,
+  type ObjectRef,
+  refOf,
+  type Source,
+  type SourceSink,
+} from "../../core/objects/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+import { createResetTracker, serviceKey } from "../../core/tracking/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
-import { createKeeper } from "./keeper.ts";
-import { unpackObjects } from "./payload.ts";
-import type { RevisedCounts } from "./pod_addresses.ts";
-import { createPodFollower, type PodFollower, type PodFollowerOptions } from "./pod_follower.ts";
-import type { StateOrigin } from "./slot.ts";
-import { createStandIn, type StandIn } from "./stand_in.ts";
-import type { StateFile } from "./state_file.ts";
+import { abortedBy, type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import { packObjects, unpackObjects } from "./payload.ts";
+import { createPodFollower, type PodFollower, type PodFollowerOptions, type RevisedCounts } from "./pods.ts";
+import type { StateFile, StateOrigin } from "./state_file.ts";
 
 /** Options of `createKeptSource`. */
 export interface KeptSourceOptions {
@@ -15,34 +20,40 @@ export interface KeptSourceOptions {
   readonly file: StateFile;
   readonly origin: StateOrigin;
   /**
-   * How long the source may take to sync at the start before the kept state is served, unless it fails earlier. By default a
-   * second, or no time if the kernel is empty: then nothing is served meanwhile.
+   * How long the source may take to sync at the start before the cached state is served, unless it fails earlier. The default
+   * is a second, or no time if the kernel is empty, because then nothing is served in the meantime.
    */
   readonly delayMs?: number;
   /** Whether the kernel had no rules of a service proxy at the start, as after a reboot; unknown by default. */
   readonly isKernelEmpty?: Promise<boolean>;
-  /** Resolves when a request of the source has failed and is repeated later; never by default. */
+  /** Resolves when a request of the source has failed and will be retried; never by default. */
   readonly failed?: Promise<void>;
   /** The kinds that the source reports. */
   readonly kinds: readonly Kind[];
   /** The objects that the sink has. */
   readonly objects: () => Iterable<ClusterObject>;
-  /** The pods of this node, for the addresses of kept endpoints; not asked by default. It is ended once the source has synced. */
+  /**
+   * The pods of this node, for the addresses of cached endpoints; not watched by default. The watch ends once the source has
+   * synced.
+   */
   readonly pods?: PodWatch;
   /**
-   * Receives the time of the kept state that is served, in milliseconds since 1970, and how many of its endpoints have been revised if
-   * the pods are known; undefined once it is replaced.
+   * Receives the time of the cached state that is served, in milliseconds since 1970, and how many of its endpoints were
+   * revised, if the pods are known; undefined once the state is replaced.
    */
   readonly onServing: (atMs: number | undefined, revised?: RevisedCounts) => void;
-  /** Receives the kept state if the source has synced before it is served; by default, it is not read then. */
-  readonly onNotServed?: (kept: readonly ClusterObject[]) => void;
+  /**
+   * Returns the receiver of the cached state if the source synced before it was served; undefined for none, as by default:
+   * the file is not read then.
+   */
+  readonly receiverIfNotServed?: () => ((kept: readonly ClusterObject[]) => void) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /**
- * The source, with a kept state: that of the file is served if the source has not synced every kind in time, and replaced kind
- * by kind when it does. From then on the objects are kept in the file.
+ * A source with a cached state. If `source` does not sync every kind in time, the objects in the file are served, and replaced
+ * kind by kind as it syncs. From then on, its objects are written to the file.
  */
 export function createKeptSource(options: KeptSourceOptions): Source {
   const { source, objects, kinds, origin: { node }, onServing, logger } = options;
@@ -92,7 +103,7 @@ export function createKeptSource(options: KeptSourceOptions): Source {
 /** The default of `delayMs` for a kernel that has rules. */
 const DELAY_MS = 1_000;
 
-/** Resolves when the kept state is to be served, or the source has synced. Rejects if the signal is aborted. */
+/** Resolves when it is time to serve the cached state, or the source has synced. Rejects if the signal is aborted. */
 async function waitForSource(
   { delayMs, isKernelEmpty, failed, clock }: KeptSourceOptions,
   synced: Promise<void>,
@@ -109,7 +120,7 @@ async function waitForSource(
   await Promise.race(ends);
 }
 
-/** What `serveKept` needs of a stand-in. */
+/** The sink of `serveKept`. */
 interface KeptSink extends Pick<StandIn, "isOver">, Pick<PodFollower, "heard"> {
   /** Resolves when the source has synced. The file is written a second later at the earliest. */
   readonly synced: Promise<void>;
@@ -117,15 +128,16 @@ interface KeptSink extends Pick<StandIn, "isOver">, Pick<PodFollower, "heard"> {
   serve(kept: readonly ClusterObject[], atMs: number): void;
 }
 
-/** Serves the kept state if the source does not sync in time. Never rejects. */
+/** Serves the cached state if the source does not sync in time. Never rejects. */
 async function serveKept(
   options: KeptSourceOptions,
   { isOver, synced, heard, serve }: KeptSink,
   signal: AbortSignal,
 ): Promise<void> {
-  const { file, origin, onNotServed, clock, logger } = options;
+  const { file, origin, clock, logger } = options;
   try {
     await waitForSource(options, synced, signal);
+    const onNotServed = options.receiverIfNotServed?.();
     if (isOver() && onNotServed === undefined) return;
     const { state, ignored } = await file.read(origin);
     for (const reason of ignored) logger.warn("ignored a kept state", { file: file.path, reason });
@@ -147,4 +159,176 @@ async function serveKept(
   } catch (error) {
     if (!signal.aborted) logger.warn("ignored a kept state", { file: file.path, reason: errorText(error) });
   }
+}
+
+/** Options of `createKeeper`. */
+interface KeeperOptions {
+  readonly file: StateFile;
+  readonly origin: StateOrigin;
+  /** The objects to keep. */
+  readonly objects: () => Iterable<ClusterObject>;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Writes the state to the file after changes. */
+interface Keeper {
+  /** From now on, the objects are the source's complete state. */
+  start(): void;
+  /** An object was added, changed or deleted. */
+  changed(): void;
+  /** Writes a change that waits, and ends. Resolves within 2 s. */
+  stop(): Promise<void>;
+}
+
+/** The delay of a write after a change, so that it includes following changes. */
+const SETTLE_MS = 1_000;
+/** The minimum interval between the starts of two writes. */
+const LEAST_INTERVAL_MS = 10_000;
+/** The minimum interval as a multiple of the time for which a write blocked the event loop, so that writes use at most 1%. */
+const COST_FACTOR = 100;
+/** The timeout of the last write: the disk may hang. */
+const LAST_WRITE_MS = 2_000;
+
+/** Creates a keeper, which writes nothing before its start. */
+export function createKeeper({ file, origin, objects, onProblems, clock, logger }: KeeperOptions): Keeper {
+  let isStarted = false;
+  let isChanged = false;
+  let writing: Promise<void> | undefined;
+  let notBeforeMs = 0;
+  let cancel: (() => void) | undefined;
+
+  const write = async () => {
+    const startMs = clock.monotonic();
+    const atMs = clock.now();
+    notBeforeMs = startMs + LEAST_INTERVAL_MS;
+    isChanged = false;
+    try {
+      const { payload, busyMs } = await packObjects(objects(), clock);
+      notBeforeMs = startMs + Math.max(LEAST_INTERVAL_MS, busyMs * COST_FACTOR);
+      await file.write(origin, { payload, atMs });
+      onProblems(SCOPE, []);
+      logger.debug("kept the state", { file: file.path, bytes: payload.length, busyMs: Math.round(busyMs) });
+    } catch (error) {
+      isChanged = true;
+      onProblems(SCOPE, [{ code: "state-not-kept", subject: file.path, detail: errorText(error) }]);
+    }
+  };
+
+  const writeNow = () => {
+    cancel = undefined;
+    writing = write().finally(() => {
+      writing = undefined;
+      schedule();
+    });
+  };
+
+  const schedule = () => {
+    if (!isStarted || !isChanged || cancel !== undefined || writing !== undefined) return;
+    cancel = clock.schedule(Math.max(SETTLE_MS, notBeforeMs - clock.monotonic()), writeNow);
+  };
+
+  return {
+    start() {
+      isStarted = isChanged = true;
+      schedule();
+    },
+    changed() {
+      isChanged = true;
+      schedule();
+    },
+    async stop() {
+      cancel?.();
+      const isLeft = isStarted;
+      isStarted = false;
+      const finish = async () => {
+        await writing;
+        if (isLeft && isChanged) await write();
+      };
+      const late = Promise.withResolvers<void>();
+      const cancelLate = clock.schedule(LAST_WRITE_MS, late.resolve);
+      await Promise.race([finish(), late.promise]);
+      cancelLate();
+    },
+  };
+}
+
+/** The scope of the problem of a file that cannot be written. */
+const SCOPE = "state file";
+
+/** Options of `createStandIn`. */
+interface StandInOptions {
+  readonly sink: SourceSink;
+  /** The kinds that the source reports. */
+  readonly kinds: readonly Kind[];
+  /** The objects that the sink has. */
+  readonly objects: () => Iterable<ClusterObject>;
+  /** Called when the source has added, changed or deleted an object. */
+  readonly onChange: () => void;
+  /** Called once: the source has synced every kind. */
+  readonly onSynced: () => void;
+}
+
+/** Serves cached objects until the source has sent its own. */
+interface StandIn {
+  /** Receives the source's objects, and passes them on. */
+  readonly sink: SourceSink;
+  /** Whether the source has synced every kind. */
+  isOver(): boolean;
+  /**
+   * Sets the cached objects of every kind that the source has not synced, except for objects that the source has set; these
+   * kinds then count as synced. When the source syncs such a kind, objects that it has not set are deleted, so only the
+   * difference has an effect.
+   */
+  serve(kept: readonly ClusterObject[]): void;
+  /** Updates served objects, unless the source has set or deleted them or has synced their kind. */
+  revise(kept: readonly ClusterObject[]): void;
+}
+
+/** Creates a stand-in that has not served anything yet. */
+function createStandIn({ sink, kinds, objects, onChange, onSynced }: StandInOptions): StandIn {
+  const unsynced = new Set<Kind>(kinds);
+  const unconfirmed = createResetTracker();
+
+  const synced = (kind: Kind) => {
+    for (const ref of unconfirmed.finish(kind)) sink.delete(ref);
+    sink.synced(kind);
+    if (unsynced.delete(kind) && unsynced.size === 0) onSynced();
+  };
+
+  return {
+    sink: {
+      set(object) {
+        unconfirmed.confirm(refOf(object));
+        sink.set(object);
+        onChange();
+      },
+      delete(ref) {
+        unconfirmed.confirm(ref);
+        sink.delete(ref);
+        onChange();
+      },
+      reset: (kind) => sink.reset(kind),
+      synced,
+      problems: sink.problems,
+    },
+    isOver: () => unsynced.size === 0,
+    serve(kept) {
+      const existing = new Set(Array.from(objects(), (object) => keyOf(refOf(object))));
+      const missing = kept.filter((object) => unsynced.has(object.kind) && !existing.has(keyOf(refOf(object))));
+      for (const object of missing) sink.set(object);
+      for (const kind of unsynced) {
+        unconfirmed.start(kind, missing.filter((object) => object.kind === kind).map(refOf));
+        sink.synced(kind);
+      }
+    },
+    revise(kept) {
+      for (const object of kept) if (unconfirmed.isOpen(refOf(object))) sink.set(object);
+    },
+  };
+}
+
+function keyOf({ kind, namespace, name }: ObjectRef): string {
+  return `${kind} ${serviceKey(namespace, name)}`;
 }

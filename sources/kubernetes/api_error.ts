@@ -4,6 +4,7 @@ import { errorText } from "../../platform/mod.ts";
 /** The kind of a failed request, which determines the reaction. */
 export type ApiErrorKind =
   | "credentials" // unreadable or unusable: reloaded at the next attempt
+  | "certificate-expired" // the server's or the client's; or it is not valid yet
   | "certificate" // the server's certificate is not trusted, or the client's is refused
   | "unreachable" // no connection: refused, no route, reset
   | "dns"
@@ -129,9 +130,19 @@ export function errorOfStatus(
 /** The error for a failed `fetch` or a body that broke off; an ApiError is returned unchanged. */
 export function errorOfFetch(subject: RequestSubject, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  // Deno has no codes for these: its messages (or those of the causes) end with the text of rustls or the system.
+  // Deno has no codes for these: its messages, or the messages of the causes, end with the text of rustls or the system.
   const text = errorText(error);
   const reason = /client error \(\w+\): (.*)/.exec(text)?.[1] ?? text;
+  const isEarly = /not valid yet|NotValidYet/i.test(text);
+  if (isEarly || /expired/i.test(text)) {
+    const whose = text.includes("received fatal alert")
+      ? `${subject.server} refused the client certificate of the user in the kubeconfig`
+      : `the certificate of ${subject.server} is refused`;
+    return new ApiError(
+      "certificate-expired",
+      `${whose}, which ${isEarly ? "is not valid yet" : "has expired"} (${reason}); retrying`,
+    );
+  }
   if (text.includes("received fatal alert")) {
     return new ApiError(
       "certificate",

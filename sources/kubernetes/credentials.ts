@@ -1,16 +1,27 @@
-import { type Clock, type Logger, type RunProgram, systemClock } from "../../platform/mod.ts";
-import { type Access, serverUrl } from "./access.ts";
+import {
+  type Clock,
+  errorText,
+  joinHostPort,
+  type Logger,
+  type RunProgram,
+  systemClock,
+  unlessAborted,
+} from "../../platform/mod.ts";
+import { type Access, createMaterialReader, serverUrl } from "./access.ts";
 import { ApiError } from "./api_error.ts";
-import { authProvider } from "./auth_provider.ts";
-import { execPlugin } from "./exec_plugin.ts";
-import { readInCluster } from "./in_cluster.ts";
+import {
+  type AuthProviderSection,
+  type CredentialPlugin,
+  execPlugin,
+  type PluginCredentials,
+  type RunningPlugin,
+} from "./exec_plugin.ts";
 import { readKubeconfig } from "./kubeconfig.ts";
-import { createMaterialReader } from "./material.ts";
-import type { CredentialPlugin, PluginCredentials, RunningPlugin } from "./plugin.ts";
+import { dirname } from "node:path";
 
 /** The credentials of one request. Unchanged texts are the same strings. */
 export interface Credentials {
-  /** Certificates (PEM) to trust besides the system's. */
+  /** Certificates (PEM) to trust in addition to the system's. */
   readonly caCerts: string | undefined;
   /** The name in the server's certificate, if it is not the host in its URL. */
   readonly serverName: string | undefined;
@@ -24,12 +35,14 @@ export interface Credentials {
 
 /** The API server's URL and current credentials. */
 export interface CredentialSource {
-  /** Scheme, host, port and path prefix, without a slash at the end. */
+  /** Scheme, host, port and path prefix, without a slash at the end. A changed kubeconfig may replace it after a failure. */
   readonly server: string;
   /** The current credentials; rereads changed files. Throws an ApiError. */
   current(signal: AbortSignal): Promise<Credentials>;
   /** The server answered 401: the next `current` reloads everything. */
   refused(): void;
+  /** A request failed: the next `current` rereads the kubeconfig if it has changed. */
+  failed(): void;
 }
 
 /** The options that locate the API server. */
@@ -52,10 +65,55 @@ export interface ConnectionOptions {
  * (kube-proxy's order). Rejects with an Error that lists everything that is missing.
  */
 export async function loadCredentials(options: ConnectionOptions, logger: Logger): Promise<CredentialSource> {
+  const { kubeconfig, runProgram = runNothing, clock = systemClock } = options;
+  const file = kubeconfig === undefined ? undefined : createMaterialReader({ file: kubeconfig });
+  const open = (access: Access) => {
+    for (const warning of access.warnings) logger.warn(warning);
+    return createCredentialSource(access, access.plugin && startPlugin(access.plugin, runProgram, clock));
+  };
   const access = await accessOf(options);
-  for (const warning of access.warnings) logger.warn(warning);
-  const { runProgram = runNothing, clock = systemClock } = options;
-  return createCredentialSource(access, access.plugin && startPlugin(access.plugin, runProgram, clock));
+  const pluginBefore = JSON.stringify(access.plugin);
+  let source = open(access);
+  let text = file?.read();
+  let isSuspect = false;
+
+  /** Replaces the source if the kubeconfig has changed. The program that it starts cannot be replaced in a running process. */
+  const reload = async () => {
+    const now = file?.read();
+    if (now === text) return;
+    const changed = await accessOf(options);
+    if (JSON.stringify(changed.plugin) !== pluginBefore) {
+      throw new Error(`the credential plugin in ${kubeconfig} has changed; restart the proxy to use it`);
+    }
+    // Another request may have been faster.
+    if (now === text) return;
+    text = now;
+    source = open(changed);
+    logger.info("the kubeconfig has changed, connecting again", { kubeconfig, server: source.server });
+  };
+
+  return {
+    get server() {
+      return source.server;
+    },
+    async current(signal) {
+      if (isSuspect) {
+        try {
+          await reload();
+        } catch (error) {
+          throw new ApiError("credentials", `cannot use the changed kubeconfig: ${errorText(error)}; retrying`, {
+            cause: error,
+          });
+        }
+        isSuspect = false;
+      }
+      return await source.current(signal);
+    },
+    refused: () => source.refused(),
+    failed() {
+      isSuspect = true;
+    },
+  };
 }
 
 async function accessOf(options: ConnectionOptions): Promise<Access> {
@@ -76,7 +134,7 @@ function runNothing(): Promise<never> {
   return Promise.reject(new Error("this process may not start programs"));
 }
 
-function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
+function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): Omit<CredentialSource, "failed"> {
   const texts = [access.ca, access.certificate, access.key, access.token].map((material) =>
     material === undefined ? undefined : createMaterialReader(material)
   );
@@ -120,4 +178,99 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
       refused = true;
     },
   };
+}
+
+/**
+ * An auth-provider supported by @kubernetes/client-node, run in this isolate. The package is loaded at the first use only: it
+ * takes tens of megabytes that a plain kubeconfig does not need. A provider that starts a program fails: that needs `exec`.
+ */
+function authProvider(section: AuthProviderSection): RunningPlugin {
+  let loaded: Promise<() => Promise<PluginCredentials>> | undefined;
+  let pending: Promise<PluginCredentials> | undefined;
+  return {
+    credentials(signal) {
+      loaded ??= loadClientNode(section);
+      pending ??= loaded.then((fetchCredentials) => fetchCredentials()).finally(() => {
+        pending = undefined;
+      });
+      return unlessAborted(pending, signal);
+    },
+    forget() {
+      loaded = undefined;
+    },
+  };
+}
+
+async function loadClientNode({ path, text }: AuthProviderSection): Promise<() => Promise<PluginCredentials>> {
+  const { KubeConfig } = await import("@kubernetes/client-node");
+  const config = new KubeConfig();
+  config.loadFromString(text);
+  config.makePathsAbsolute(dirname(path));
+  const user = config.getCurrentUser();
+  return async () => {
+    const options: { headers?: Record<string, unknown>; cert?: unknown; key?: unknown } = { headers: {} };
+    try {
+      await config.applyToHTTPSOptions(options as Parameters<typeof config.applyToHTTPSOptions>[0]);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Error(`the auth-provider of user "${user?.name}" in ${path} failed: ${reason.trim()}`, {
+        cause: error,
+      });
+    }
+    const { Authorization: authorization } = options.headers ?? {};
+    return {
+      ...(typeof authorization === "string" ? { authorization } : {}),
+      ...(options.cert === undefined ? {} : { certificate: String(options.cert) }),
+      ...(options.key === undefined ? {} : { key: String(options.key) }),
+    };
+  };
+}
+
+/** The folder where kubelet mounts a pod's service account. */
+const SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/**
+ * The API server and credentials of a pod, from environment variables and the mounted service account. Throws an Error that
+ * lists everything that is missing.
+ */
+function readInCluster(
+  env: (name: string) => string | undefined,
+  folder: string = SERVICE_ACCOUNT_FOLDER,
+): Access {
+  const host = env("KUBERNETES_SERVICE_HOST");
+  const port = env("KUBERNETES_SERVICE_PORT");
+  const token = `${folder}/token`;
+  const ca = `${folder}/ca.crt`;
+  const missing = [
+    ...(host ? [] : ["the environment variable KUBERNETES_SERVICE_HOST"]),
+    ...(port ? [] : ["the environment variable KUBERNETES_SERVICE_PORT"]),
+    ...[token, ca].filter((file) => !isReadable(file)).map((file) => `the file ${file}`),
+  ];
+  if (!host || !port || missing.length > 0) {
+    throw new Error(
+      "no API server configured: neither a kubeconfig (--kubeconfig, or clientConnection.kubeconfig in the " +
+        `configuration file) nor --master is given, and for a pod's service account ${missing.join(" and ")} ` +
+        `${missing.length === 1 ? "is" : "are"} missing`,
+    );
+  }
+  return {
+    server: `https://${joinHostPort(host, Number(port))}`,
+    ca: { file: ca },
+    token: { file: token },
+    certificate: undefined,
+    key: undefined,
+    serverName: undefined,
+    proxyUrl: undefined,
+    headers: [],
+    plugin: undefined,
+    warnings: [],
+  };
+}
+
+function isReadable(file: string): boolean {
+  try {
+    return Deno.readTextFileSync(file).trim() !== "";
+  } catch {
+    return false;
+  }
 }

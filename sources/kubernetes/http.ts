@@ -1,4 +1,5 @@
 import { type Clock, errorText, type Logger, sleep, unlessAborted, VERSION } from "../../platform/mod.ts";
+import type { ApiRequestOutcome } from "../reports/mod.ts";
 import {
   ApiError,
   errorOfFetch,
@@ -8,9 +9,7 @@ import {
   statusOf,
   what,
 } from "./api_error.ts";
-import type { ApiRequestOutcome } from "../../observe/mod.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
-import { serverReturns, tryToConnect } from "./server_return.ts";
 
 /** One request to the API server. */
 export interface ApiRequest {
@@ -40,7 +39,7 @@ export interface ApiRequestBody {
 
 /** An HTTP client for one API server, with keep-alive connections, credentials, deadlines and classified errors. */
 export interface ApiClient {
-  /** Scheme, host, port and path prefix of the API server. */
+  /** Scheme, host, port and path prefix of the API server; a changed kubeconfig may replace it. */
   readonly server: string;
   /**
    * Sends a request and passes each chunk of a successful answer's body to `onChunk`. Throws an ApiError, what `onChunk`
@@ -79,19 +78,20 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     onChunk: (chunk: Uint8Array) => void,
     signal: AbortSignal,
   ): Promise<boolean> => {
-    const subject: RequestSubject = { verb: request.verb, resource: request.resource, server: credentials.server };
     const current = await credentials.current(signal);
+    const { server } = credentials;
+    const subject: RequestSubject = { verb: request.verb, resource: request.resource, server };
     const check = current.certificate === undefined ? undefined : await loadCertificateCheck();
     const named = current.serverName === undefined ? undefined : await import("./named_server.ts");
     const client = connections.clientFor(current, check, named?.connectToNamed);
     const deadline = createDeadline(clock, signal);
-    const outcome = reportOnce(request, hostOf(credentials.server), clock, options.onRequest);
+    const outcome = reportOnce(request, hostOf(server), clock, options.onRequest);
     let hasReturned = false;
     const unanswered = new AbortController();
     const watchForReturn = async () => {
       const probing = AbortSignal.any([deadline.signal, unanswered.signal]);
       await sleep(clock, PROBE_AFTER_MS, probing);
-      hasReturned = await serverReturns({ url: current.proxyUrl ?? credentials.server, clock, connect }, probing);
+      hasReturned = await serverReturns({ url: current.proxyUrl ?? server, clock, connect }, probing);
       if (hasReturned) deadline.end();
     };
     try {
@@ -100,7 +100,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       // A request with a body may already have been executed.
       if (request.body === undefined) watchForReturn().catch(() => {});
       const response = await unlessAborted(
-        client.send(credentials.server + request.path, fetchOptions(request, current, deadline.signal)),
+        client.send(server + request.path, fetchOptions(request, current, deadline.signal)),
         deadline.signal,
       ).finally(() => unanswered.abort());
       outcome.answered(response);
@@ -131,11 +131,14 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
 
   return {
-    server: credentials.server,
+    get server() {
+      return credentials.server;
+    },
     async send(request, onChunk, signal) {
       try {
         await untilAnswered(request, onChunk, signal);
       } catch (error) {
+        credentials.failed();
         if (!(error instanceof ApiError) || error.kind !== "unauthorized") throw error;
         logger.info("API server refused the credentials, reloading them", { error });
         credentials.refused();
@@ -264,7 +267,8 @@ type ConnectToNamed = (credentials: Credentials) => HttpClient;
 function createConnections() {
   let current: { readonly credentials: Credentials; readonly client: HttpClient } | undefined;
   const same = (a: Credentials, b: Credentials) =>
-    a.caCerts === b.caCerts && a.certificate === b.certificate && a.key === b.key && a.proxyUrl === b.proxyUrl;
+    a.caCerts === b.caCerts && a.certificate === b.certificate && a.key === b.key && a.proxyUrl === b.proxyUrl &&
+    a.serverName === b.serverName;
   return {
     clientFor(
       credentials: Credentials,
@@ -421,4 +425,55 @@ function looksLikeJson(chunk: Uint8Array): boolean {
 
 function seconds(ms: number): string {
   return `${Math.round(ms / 100) / 10} s`;
+}
+
+/** Options of `serverReturns`. */
+interface ServerReturnOptions {
+  /** The URL of the server or of the proxy in front of it. */
+  readonly url: string;
+  readonly clock: Clock;
+  /** Opens and closes a TCP connection. Rejects if that fails, or with the signal's reason. */
+  readonly connect: (address: TcpAddress, signal: AbortSignal) => Promise<void>;
+}
+
+/** A TCP address. */
+export interface TcpAddress {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** The timeout of a connection attempt, and the pause before the next one, in milliseconds. */
+const CONNECT_DEADLINE_MS = 2_000;
+const PAUSE_MS = 1_000;
+
+/**
+ * Resolves as soon as a TCP connection to the server succeeds: to true if earlier attempts failed, to false if the first one
+ * succeeded and the server is only slow. Rejects with the signal's reason.
+ *
+ * It helps requests that started while the network was down: the kernel repeats a lost SYN only after 1, 3, 7, 15 and 31 s.
+ */
+export async function serverReturns(options: ServerReturnOptions, signal: AbortSignal): Promise<boolean> {
+  const { clock, connect } = options;
+  const address = tcpAddress(options.url);
+  for (let isAway = false;; isAway = true) {
+    const deadline = new AbortController();
+    const cancel = clock.schedule(CONNECT_DEADLINE_MS, () => deadline.abort());
+    const connected = await connect(address, AbortSignal.any([signal, deadline.signal])).then(() => true, () => false);
+    cancel();
+    signal.throwIfAborted();
+    if (connected) return isAway;
+    await sleep(clock, PAUSE_MS, signal);
+  }
+}
+
+/** Opens and closes a TCP connection; see `ServerReturnOptions`. */
+export async function tryToConnect({ hostname, port }: TcpAddress, signal: AbortSignal): Promise<void> {
+  (await Deno.connect({ hostname, port, signal })).close();
+}
+
+/** The address in an http or https URL. */
+function tcpAddress(text: string): TcpAddress {
+  const { protocol, hostname, port } = new URL(text);
+  const standard = protocol === "https:" ? 443 : 80;
+  return { hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? standard : Number(port) };
 }

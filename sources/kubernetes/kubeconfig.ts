@@ -1,10 +1,8 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { loadYaml } from "../../platform/mod.ts";
-import { type Access, serverUrl } from "./access.ts";
-import { execExtension, readExecSection } from "./exec_plugin.ts";
-import { createMaterialReader, type Material } from "./material.ts";
-import type { CredentialPlugin } from "./plugin.ts";
+import { type Access, createMaterialReader, type Material, serverUrl } from "./access.ts";
+import { type CredentialPlugin, execExtension, readExecSection } from "./exec_plugin.ts";
 
 /**
  * Reads the API server and credentials of the current context from a kubeconfig file (YAML or JSON); `master` overrides the

@@ -1,44 +1,239 @@
 /**
  * The client and source for an API server: list and watch, credentials, recovery, and sending objects (Events).
  *
- *   kubernetes_source.ts   the source: a reflector per kind
  *   resource.ts            how to request each kind
  *   reflector.ts           list, watch, retry and relist of one resource
- *   list.ts                paged lists
- *   json_items.ts          incremental JSON parser of lists
- *   watch.ts               one watch
- *   watch_stream.ts        decodes the events of a watch
- *   watch_timeout.ts       how long a watch may be silent
+ *   list.ts                paged lists, parsed incrementally
+ *   watch.ts               one watch, and how long it may be silent
  *   known_objects.ts       deduplicates objects by version
- *   recovery.ts            waits shared by the reflectors of one server
- *   server_return.ts       detects that the server is reachable again
- *   http.ts                the HTTP client
+ *   recovery.ts            the failures of one server, and the reflectors' waits
+ *   http.ts                the HTTP client, which detects that the server is reachable again
  *   named_server.ts        the same for a server whose certificate has another name
+ *   answer_time.ts         detects that the server answers slowly
  *   api_error.ts           failed requests, classified
- *   send_object.ts         creates or patches an object (Events)
- *   read_object.ts         reads an object
- *   node_names.ts          the cluster's Nodes, for messages
- *   metadata_list.ts       the metadata of listed objects
- *   service_uid.ts         the UID of a Service, for its Events
  *   credentials.ts         finds the API server and its credentials
- *   access.ts              the server's URL and the origin of each credential
+ *   access.ts              the server's URL and the origin of each credential, inline or in files
  *   kubeconfig.ts          kubeconfig files
- *   in_cluster.ts          the service account of a pod
- *   material.ts            certificates and keys, inline or in files
  *   client_certificate.ts  validates a client certificate and its key
- *   plugin.ts              the kinds of credential plugins
- *   exec_plugin.ts         plugin programs (`exec`)
- *   auth_provider.ts       auth-providers of @kubernetes/client-node
+ *   exec_plugin.ts         credential plugins: programs (`exec`)
+ *   objects.ts             reads, creates and patches single objects; names of Nodes, UIDs of Services
  *
  * In: a kubeconfig or service account. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
+import type { Decode, Kind, LabelKeys, Source } from "../../core/objects/mod.ts";
+import { type Clock, createBackoff, type Logger, sleep, systemClock } from "../../platform/mod.ts";
+import type { ApiRequestOutcome, LinkEvent, ReportLink } from "../reports/mod.ts";
+import { timeAnswers } from "./answer_time.ts";
+import { ApiError, type ApiErrorKind } from "./api_error.ts";
+import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
+import { createRecovery, createServerFailures, type ServerFailures } from "./recovery.ts";
+import { type ApiClient, createApiClient } from "./http.ts";
+import { createKnownObjects } from "./known_objects.ts";
+import { runReflector } from "./reflector.ts";
+import { resourcesOf, streamOf } from "./resource.ts";
 export { ApiError, type ApiErrorKind } from "./api_error.ts";
 export { type ApiClient, loadCertificateCheck } from "./http.ts";
-export { connectToApi, createKubernetesSource } from "./kubernetes_source.ts";
 export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
-export { listNodeNames, otherNodesText } from "./node_names.ts";
-export type { CredentialPlugin } from "./plugin.ts";
-export { readNode, readText } from "./read_object.ts";
+export { listNodeNames, otherNodesText, readNode, readServiceUid, readText, sendObject } from "./objects.ts";
+export type { CredentialPlugin } from "./exec_plugin.ts";
 export { resourcesOf } from "./resource.ts";
-export { sendObject } from "./send_object.ts";
-export { readServiceUid } from "./service_uid.ts";
+
+/** Options of `connectToApi`. */
+interface ApiConnectionOptions extends ConnectionOptions {
+  readonly logger: Logger;
+  readonly clock?: Clock;
+  /** The maximum time until the server starts its answer, including the connection, in milliseconds; 30 s by default. */
+  readonly responseDeadlineMs?: number;
+  /** Called for every request sent. */
+  readonly onRequest?: (outcome: ApiRequestOutcome) => void;
+}
+
+/** Options of `createKubernetesSource`. */
+interface KubernetesSourceOptions {
+  /** The connection, which the caller closes after the source has ended. */
+  readonly api: ApiClient;
+  /** The kinds to list and watch. */
+  readonly kinds: readonly Kind[];
+  /** The name of the only Node object to watch; undefined for all. */
+  readonly nodeName: string | undefined;
+  /** The service proxy name to select; undefined for services without that label. */
+  readonly serviceProxyName?: string;
+  /** The labels that are watched; none by default. */
+  readonly labelKeys?: LabelKeys;
+  readonly decode: Decode;
+  /** Receives the state of the link to the API server; without it, a silent server is not probed. */
+  readonly onLink?: ReportLink;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+  /** A number from 0 up to 1; Math.random by default. */
+  readonly random?: () => number;
+  /** The waits after failures: client-go's longest, and a shorter first one by default. */
+  readonly backoff?: { readonly firstMs: number; readonly longestMs: number };
+  /** The number of objects in one page of a list; see `ListOptions` for the default. */
+  readonly pageSize?: number;
+  /**
+   * The maximum silence of a list or watch before it is retried, in milliseconds. By default 30 s for a list; for a watch, 1.5
+   * to 2.5 times the interval of the server's bookmarks (about a minute), at least 5 s, or the requested duration of 5 to 10
+   * minutes without bookmarks.
+   */
+  readonly readDeadlineMs?: number;
+}
+
+/**
+ * Finds the API server and its credentials, and creates a client for it. Reads files, but opens no connection yet. Throws an
+ * Error that names the problem and its place.
+ */
+export async function connectToApi(options: ApiConnectionOptions): Promise<ApiClient> {
+  const { logger, clock = systemClock, responseDeadlineMs, onRequest } = options;
+  const credentials = await loadCredentials(options, logger);
+  return createApiClient({ credentials, clock, logger, responseDeadlineMs, onRequest });
+}
+
+/** A source that lists and watches an API server. It retries failures, with a warning, until the signal aborts. */
+export function createKubernetesSource(options: KubernetesSourceOptions): Source {
+  const {
+    kinds,
+    nodeName,
+    serviceProxyName,
+    labelKeys,
+    decode,
+    logger,
+    clock = systemClock,
+    random = Math.random,
+    pageSize,
+  } = options;
+  const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
+  const recovery = createRecovery({ clock, random });
+  const { onLink = () => {} } = options;
+  return {
+    async run(sink, signal) {
+      const failures = createServerFailures(options.api, sink.problems);
+      const api = timeAnswers(options.api, { clock, logger, failures });
+      const probe = createLinkProbe({ api, isSlow: api.isSlow, clock, logger, onLink });
+      const probing = options.onLink && probe.run(failures, signal).catch((error) => {
+        if (!signal.aborted) throw error;
+      });
+      await Promise.all([
+        probing,
+        ...resourcesOf(kinds, nodeName, serviceProxyName, labelKeys).map(async (resource) => {
+          const backoff = createBackoff({ firstMs, longestMs, random });
+          const known = createKnownObjects(resource.kind, decode, sink);
+          const { readDeadlineMs } = options;
+          const onEvent = (event: LinkEvent) => {
+            if (event.type !== "failed") probe.received();
+            onLink(streamOf(resource), api.server, event);
+          };
+          try {
+            await runReflector(
+              {
+                resource,
+                api,
+                known,
+                clock,
+                logger,
+                backoff,
+                recovery,
+                failures,
+                onLink: onEvent,
+                random,
+                pageSize,
+                readDeadlineMs,
+              },
+              sink,
+              signal,
+            );
+          } catch (error) {
+            if (!signal.aborted) throw error;
+          }
+        }),
+      ]);
+    },
+  };
+}
+
+/** How long the API server may send nothing before it is probed, in milliseconds; a kubelet writes its Lease every 10 s. */
+const SILENCE_MS = 8_000;
+/** How long it may take to answer a probe, in milliseconds. */
+const ANSWER_MS = 5_000;
+const STREAM = "probe";
+const NO_ANSWER: readonly ApiErrorKind[] = ["unreachable", "dns", "timeout", "certificate", "certificate-expired"];
+
+/** Options of `createLinkProbe`. */
+interface LinkProbeOptions {
+  readonly api: ApiClient;
+  /** Whether the server answers slowly: it is probed then, even if it sends something. */
+  readonly isSlow: () => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onLink: ReportLink;
+}
+
+/** Detects an API server that has disappeared without closing its connections, as after a power failure. */
+interface LinkProbe {
+  /** Call it whenever the server sends something; it ends the failure of a probe. */
+  received(): void;
+  /** Requests the server's version whenever it has been silent or is slow, until the signal aborts. */
+  run(failures: ServerFailures, signal: AbortSignal): Promise<void>;
+}
+
+/** Creates a probe. Any answer counts, since only the connection is in question. */
+export function createLinkProbe({ api, isSlow, clock, logger, onLink }: LinkProbeOptions): LinkProbe {
+  let lastReceivedMs = clock.monotonic();
+  let solve: (() => void) | undefined;
+
+  const received = () => {
+    lastReceivedMs = clock.monotonic();
+    solve?.();
+    solve = undefined;
+  };
+  const failure = async (signal: AbortSignal): Promise<ApiError | undefined> => {
+    const deadline = new AbortController();
+    const cancel = clock.schedule(ANSWER_MS, () => deadline.abort(new Error("no answer")));
+    const request = { verb: "get", resource: "version", path: "/version", readDeadlineMs: ANSWER_MS };
+    try {
+      await api.send(request, () => {}, AbortSignal.any([signal, deadline.signal]));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (deadline.signal.aborted) {
+        return new ApiError("timeout", `${api.server} has not answered for ${ANSWER_MS / 1000} s`);
+      }
+      if (!(error instanceof ApiError)) throw error;
+      if (NO_ANSWER.includes(error.kind)) return error;
+    } finally {
+      cancel();
+    }
+  };
+
+  return {
+    received,
+    async run(failures, signal) {
+      let hasWaited = false;
+      for (;;) {
+        const silentMs = clock.monotonic() - lastReceivedMs;
+        if (solve === undefined && silentMs < SILENCE_MS && !(hasWaited && isSlow())) {
+          await sleep(clock, SILENCE_MS - silentMs, signal);
+          hasWaited = true;
+          continue;
+        }
+        hasWaited = false;
+        const error = await failure(signal);
+        if (error === undefined) {
+          onLink(STREAM, api.server, { type: "received" });
+          received();
+          continue;
+        }
+        const { server } = api;
+        if (solve === undefined) logger.warn("the API server is silent", { server, error: error.message });
+        solve = () => {
+          logger.info("the API server answers again", { server });
+          logger.solved({ server });
+          onLink(STREAM, api.server, { type: "answered" });
+          failures.answered(STREAM);
+        };
+        onLink(STREAM, api.server, { type: "failed", error: error.message, retryInMs: SILENCE_MS });
+        failures.failed(STREAM, error);
+        await sleep(clock, SILENCE_MS, signal);
+      }
+    },
+  };
+}

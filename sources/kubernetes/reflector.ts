@@ -1,14 +1,13 @@
 import { type Backoff, type Clock, type Logger, sleep } from "../../platform/mod.ts";
 import type { SourceSink } from "../../core/objects/mod.ts";
-import type { LinkEvent } from "../../observe/mod.ts";
+import type { LinkEvent } from "../reports/mod.ts";
 import { ApiError } from "./api_error.ts";
+import type { Recovery, ServerFailures } from "./recovery.ts";
 import type { ApiClient } from "./http.ts";
 import { isBefore, type KnownObjects } from "./known_objects.ts";
 import { listResource } from "./list.ts";
-import type { Recovery } from "./recovery.ts";
 import { type Resource, streamOf } from "./resource.ts";
-import { watchResource } from "./watch.ts";
-import { createWatchTimeout, type WatchTimeout } from "./watch_timeout.ts";
+import { createWatchTimeout, watchResource, type WatchTimeout } from "./watch.ts";
 
 /** Options of `runReflector`. */
 export interface ReflectorOptions {
@@ -24,6 +23,8 @@ export interface ReflectorOptions {
   readonly onLink: (event: LinkEvent) => void;
   /** The waits shared with the other reflectors of this server. */
   readonly recovery: Recovery;
+  /** The failures of this server, shared with the other reflectors. */
+  readonly failures: ServerFailures;
   /** A number from 0 up to 1. */
   readonly random: () => number;
   /** The number of objects in one page of a list. */
@@ -42,7 +43,7 @@ const LIST_READ_DEADLINE_MS = 30_000;
 const OPTIONAL_RETRY_MS = 600_000;
 /** As in client-go, a shorter watch is no success: the next one waits. */
 const SHORT_WATCH_MS = 1_000;
-/** The longest wait that a server's Retry-After may request, in milliseconds. */
+/** The maximum delay that a server's Retry-After may request, in milliseconds. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
 
 /** The progress of a reflector. */
@@ -84,7 +85,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
         progress.position = await list(options, progress, sink, signal);
         continue;
       }
-      await watch(options, progress, progress.position, timeout, sink, signal);
+      await watch(options, progress, progress.position, timeout, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ApiError)) throw error;
@@ -110,26 +111,25 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
       progress.maySkipWait = true;
       backoff.reset();
     }
-    await waitForRetry(options, progress, failure, sink, signal);
+    await waitForRetry(options, progress, failure, signal);
   }
 }
 
 /** Lists the resource. Returns the resourceVersion to watch from; undefined if another list is needed. */
 async function list(
-  { api, known, logger, pageSize, readDeadlineMs = LIST_READ_DEADLINE_MS, recovery, onLink }: ReflectorOptions,
+  options: ReflectorOptions,
   progress: Progress,
   sink: SourceSink,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  const { api, known, logger, pageSize, readDeadlineMs = LIST_READ_DEADLINE_MS } = options;
   const { resource, hasListed, lastPosition } = progress;
   const endList = known.startList();
   // After the first list, an old state could undo changes already reported.
   const listing = { resource, api, pageSize, readDeadlineMs, mayBeOld: !hasListed };
   const from = await listResource(listing, (item) => known.set(item), signal);
   endList();
-  recovery.answered();
-  onLink({ type: "answered" });
-  solveFailure(resource, sink);
+  noteAnswer(options, resource);
   if (!hasListed) sink.synced(resource.kind);
   progress.hasListed = true;
   progress.unavailable = undefined;
@@ -140,22 +140,26 @@ async function list(
   return undefined;
 }
 
+/** The server answered a request for the resource, which ends its failure. */
+function noteAnswer({ recovery, failures, onLink, logger }: ReflectorOptions, resource: Resource): void {
+  recovery.answered();
+  onLink({ type: "answered" });
+  failures.answered(streamOf(resource));
+  logger.solved({ kind: resource.kind });
+}
+
 function watch(
-  { api, known, random, recovery, onLink }: ReflectorOptions,
+  options: ReflectorOptions,
   progress: Progress,
   from: string,
   timeout: WatchTimeout,
-  sink: SourceSink,
   signal: AbortSignal,
 ): Promise<void> {
+  const { api, known, random, onLink } = options;
   const { shortest, longest } = WATCH_SECONDS;
   const timeoutSeconds = Math.round(shortest + (longest - shortest) * random());
   const handler = {
-    opened: () => {
-      recovery.answered();
-      onLink({ type: "answered" });
-      solveFailure(progress.resource, sink);
-    },
+    opened: () => noteAnswer(options, progress.resource),
     set: known.set,
     delete: known.delete,
     reached: (resourceVersion: string) => {
@@ -166,30 +170,17 @@ function watch(
   return watchResource({ resource: progress.resource, api, from, timeoutSeconds, timeout }, handler, signal);
 }
 
-/** Reports the failure of a request as a problem, which `waitForRetry` logs. */
-function reportFailure(resource: Resource, failure: ApiError, sink: SourceSink): void {
-  const problem = { code: "source-unreachable", subject: resource.name, detail: failure.message } as const;
-  sink.problems(scopeOf(resource), [problem], { isLogged: true });
-}
-
-function solveFailure(resource: Resource, sink: SourceSink): void {
-  sink.problems(scopeOf(resource), []);
-}
-
-function scopeOf(resource: Resource): string {
-  return `API ${streamOf(resource)}`;
-}
-
 /** Handles an optional resource that is missing or forbidden: it counts as synced until the next attempt. */
 async function waitForOptional(
-  { clock, logger, onLink }: ReflectorOptions,
+  options: ReflectorOptions,
   progress: Progress,
   { kind, message }: ApiError,
   sink: SourceSink,
   signal: AbortSignal,
 ): Promise<void> {
+  const { clock, logger } = options;
   const { resource, unavailable, hasListed } = progress;
-  onLink({ type: "answered" });
+  noteAnswer(options, resource);
   if (kind !== unavailable) {
     const fields = { kind: resource.kind, error: message, effect: resource.without, retryInMs: OPTIONAL_RETRY_MS };
     if (kind === "not-found") logger.info("optional resource not available", fields);
@@ -203,10 +194,9 @@ async function waitForOptional(
 
 /** Waits before the next request, after a failure or the end of a watch. */
 async function waitForRetry(
-  { clock, logger, backoff, recovery, onLink }: ReflectorOptions,
+  { clock, logger, backoff, recovery, failures, onLink }: ReflectorOptions,
   progress: Progress,
   error: ApiError | undefined,
-  sink: SourceSink,
   signal: AbortSignal,
 ): Promise<void> {
   const skipsWait = progress.maySkipWait && (error === undefined || error.kind === "expired");
@@ -221,7 +211,7 @@ async function waitForRetry(
     else logger.warn("request to the API server failed", fields);
   }
   if (error && error.kind !== "expired" && error.kind !== "throttled") {
-    reportFailure(progress.resource, error, sink);
+    failures.failed(streamOf(progress.resource), error);
     onLink({ type: "failed", error: error.message, retryInMs: waitMs });
   }
   const isOutage = error !== undefined && requestedMs <= 0 && error.kind !== "throttled";

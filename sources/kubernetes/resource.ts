@@ -84,7 +84,7 @@ export function resourcesOf(
   return all.filter(({ kind }) => kinds.includes(kind));
 }
 
-/** Selects the objects with a label. A selector cannot select those with one of several. */
+/** Selects the objects with a label. A selector cannot match any of several labels. */
 function withLabel([key, ...others]: readonly string[]): Resource["selectors"] {
   return key === undefined || others.length > 0 ? {} : { labelSelector: key };
 }

@@ -1,9 +1,8 @@
 import { ApiError, errorOfBrokenJson, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
 import { isBefore, metaOf } from "./known_objects.ts";
-import type { WatchTimeout } from "./watch_timeout.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";
-import { createWatchDecoder, type WatchEvent } from "./watch_stream.ts";
+import type { Clock } from "../../platform/mod.ts";
 
 /** Options of `watchResource`. */
 export interface WatchOptions {
@@ -104,4 +103,122 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
       `${what(subject)} broke off in the middle of an event; resuming after the last complete one`,
     );
   }
+}
+
+/** One event of a watch. */
+export interface WatchEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+  /** The object's current or last state; with BOOKMARK an object with only a resourceVersion, with ERROR a Status. */
+  readonly object: unknown;
+}
+
+/** Decodes a watch's body incrementally and emits its events. */
+interface WatchDecoder {
+  /**
+   * Decodes the next bytes and emits every event that ends in them before it returns, so that events that came together are
+   * applied together. Throws a SyntaxError at a line that is not an event, after emitting the events before it.
+   */
+  push(chunk: Uint8Array): void;
+  /** The bytes of an incomplete line; if there are any at the end of the stream, an event was lost. */
+  unfinishedBytes(): number;
+}
+
+const NEWLINE = 0x0a;
+const TYPES: ReadonlySet<string> = new Set<WatchEvent["type"]>(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]);
+
+/** A decoder for a watch's body: one JSON object per line. */
+export function createWatchDecoder(onEvent: (event: WatchEvent) => void): WatchDecoder {
+  const text = new TextDecoder();
+  let held = "";
+  let heldBytes = 0;
+  return {
+    push(chunk) {
+      let from = 0;
+      for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+        const line = held + text.decode(chunk.subarray(from, end));
+        held = "";
+        heldBytes = 0;
+        from = end + 1;
+        if (line.trim() !== "") onEvent(eventOfLine(line));
+      }
+      if (from === chunk.length) return;
+      // A chunk may end inside a character, which the decoder's stream mode handles.
+      held += text.decode(chunk.subarray(from), { stream: true });
+      heldBytes += chunk.length - from;
+    },
+    unfinishedBytes: () => heldBytes,
+  };
+}
+
+function eventOfLine(line: string): WatchEvent {
+  const event: unknown = JSON.parse(line);
+  if (
+    typeof event !== "object" || event === null || !("type" in event) || !("object" in event) ||
+    typeof event.type !== "string" || !TYPES.has(event.type)
+  ) {
+    throw new SyntaxError(`not a watch event: ${line.slice(0, 120)}`);
+  }
+  return event as WatchEvent;
+}
+
+/**
+ * Decides how long the watches of one resource may be silent. kube-apiserver sends bookmarks about every minute; if they stop
+ * after having come before, the connection is dead even if the kernel considers it open.
+ */
+export interface WatchTimeout {
+  /** The server started to answer a watch of this duration. */
+  begin(timeoutSeconds: number): void;
+  /** An event was received. */
+  received(isBookmark: boolean): void;
+  /** The maximum silence of the watch from now on, in milliseconds. */
+  silenceMs(): number;
+  /**
+   * Called after the watch was silent for that long. Returns whether it received nothing at all although earlier watches had
+   * bookmarks; then bookmarks are no longer expected until the next one.
+   */
+  missedBookmarks(): boolean;
+}
+
+const WATCH_GRACE_MS = 30_000;
+/** The range of the timeout in intervals between bookmarks. */
+const GAPS = { fewest: 1.5, most: 2.5 };
+const SHORTEST_MS = 5_000;
+
+/** A timeout before any bookmarks: a watch may be silent for its whole duration. */
+export function createWatchTimeout({ clock, random, fixedMs }: {
+  readonly clock: Clock;
+  /** A number from 0 up to 1, so that many nodes do not time out at the same moment. */
+  readonly random: () => number;
+  /** A fixed timeout in milliseconds. */
+  readonly fixedMs: number | undefined;
+}): WatchTimeout {
+  let longestGapMs: number | undefined;
+  let lengthMs = 0;
+  let gaps = GAPS.fewest;
+  let lastBookmarkMs = 0;
+  let nothingReceived = true;
+  return {
+    begin(timeoutSeconds) {
+      lengthMs = timeoutSeconds * 1000 + WATCH_GRACE_MS;
+      gaps = GAPS.fewest + (GAPS.most - GAPS.fewest) * random();
+      lastBookmarkMs = clock.monotonic();
+      nothingReceived = true;
+    },
+    received(isBookmark) {
+      nothingReceived = false;
+      if (!isBookmark) return;
+      const nowMs = clock.monotonic();
+      longestGapMs = Math.max(longestGapMs ?? 0, nowMs - lastBookmarkMs);
+      lastBookmarkMs = nowMs;
+    },
+    silenceMs() {
+      if (fixedMs !== undefined) return fixedMs;
+      return longestGapMs === undefined ? lengthMs : Math.min(lengthMs, Math.max(SHORTEST_MS, longestGapMs * gaps));
+    },
+    missedBookmarks() {
+      if (!nothingReceived || longestGapMs === undefined) return false;
+      longestGapMs = undefined;
+      return true;
+    },
+  };
 }

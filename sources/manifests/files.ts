@@ -1,10 +1,71 @@
-import { basename } from "node:path";
-import { errorText, type Logger } from "../../platform/mod.ts";
-import type { ClusterObject, Decode, SourceSink } from "../../core/objects/mod.ts";
+import { basename, dirname, join } from "node:path";
+import {
+  type ClusterObject,
+  type Decode,
+  decodeObject,
+  isNamespaced,
+  isRawObject,
+  type Kind,
+  KINDS,
+  quote,
+  type RawObject,
+  rawObject,
+  type SourceSink,
+} from "../../core/objects/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
-import { DocumentError, splitDocuments } from "./document.ts";
-import type { FoundFile } from "./folder.ts";
-import { type DocumentObjects, type FoundObject, readObjects } from "./objects.ts";
+import { errorText, type Logger } from "../../platform/mod.ts";
+import { DocumentError, type DocumentValue, lineOfItem, parseDocument, splitDocuments } from "./document.ts";
+
+/** A file that may hold manifests. */
+interface FoundFile {
+  /** Its path, which starts with the source's path. */
+  readonly path: string;
+  /** Changes whenever the file is replaced, and nearly always when it is written. */
+  readonly fingerprint: string;
+}
+
+/** The files at the source's path. */
+export interface Found {
+  /** The files, sorted by name. */
+  readonly files: readonly FoundFile[];
+  /** The folder to watch for changes. */
+  readonly folder: string;
+}
+
+const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/;
+
+/**
+ * Finds the file at a path, or the `*.yaml`, `*.yml` and `*.json` files directly in a folder, except hidden ones (editors and
+ * mounted ConfigMaps keep other versions there). Follows links. Throws Deno's error if the path cannot be accessed.
+ */
+export async function findFiles(path: string): Promise<Found> {
+  const info = await Deno.stat(path);
+  if (!info.isDirectory) {
+    return { files: [{ path, fingerprint: fingerprintOf(info) }], folder: dirname(path) };
+  }
+  const names: string[] = [];
+  for await (const entry of Deno.readDir(path)) if (MANIFEST_NAME.test(entry.name)) names.push(entry.name);
+  const files: FoundFile[] = [];
+  for (const name of names.sort()) {
+    const file = join(path, name);
+    const fileInfo = await statIfThere(file);
+    if (fileInfo?.isFile) files.push({ path: file, fingerprint: fingerprintOf(fileInfo) });
+  }
+  return { files, folder: path };
+}
+
+async function statIfThere(path: string): Promise<Deno.FileInfo | undefined> {
+  try {
+    return await Deno.stat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+function fingerprintOf(info: Deno.FileInfo): string {
+  return `${info.dev}:${info.ino}:${info.size}:${info.mtime?.getTime()}:${info.ctime?.getTime()}`;
+}
 
 /** The files of a source, each in its last valid version. */
 export interface Files {
@@ -155,4 +216,106 @@ function consequence(before: ManifestFile | undefined): string {
   return before === undefined
     ? "the file is ignored until it is valid"
     : "the last valid version of the file stays in effect";
+}
+
+/** An object in a document. */
+interface FoundObject {
+  readonly object: ClusterObject;
+  /** Its line, from 1 at the start of the document's text; parses the text again for objects of a list. */
+  line(): number;
+}
+
+/** The contents of one document. */
+interface DocumentObjects {
+  readonly objects: readonly FoundObject[];
+  /** Its problems, with the line from 1 at the start of the document's text. */
+  readonly problems: readonly { readonly line: number; readonly message: string }[];
+  /** The kinds of objects that Sluice does not use. */
+  readonly ignored: readonly string[];
+}
+
+const API_VERSIONS: Readonly<Record<typeof KINDS[number], string>> = {
+  Service: "v1",
+  EndpointSlice: "discovery.k8s.io/v1",
+  Node: "v1",
+  ServiceCIDR: "networking.k8s.io/v1",
+};
+
+/**
+ * Reads a document: a Service, an EndpointSlice, a Node, a ServiceCIDR, or a list of them. As in kubectl, the default namespace
+ * is `default`. Throws DocumentError if it is not a Kubernetes object.
+ */
+export function readObjects(text: string, decode: Decode = decodeObject): DocumentObjects {
+  const found = {
+    objects: [] as FoundObject[],
+    problems: [] as { line: number; message: string }[],
+    ignored: [] as string[],
+  };
+
+  const addObject = (raw: RawObject, line: () => number) => {
+    const kind = kindOf(raw);
+    if (kind === undefined) {
+      found.ignored.push(describe(raw));
+      return;
+    }
+    const { ref, object, problems } = decode(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
+    const subject = ref === undefined ? "" : `${kind} ${ref.namespace === "" ? "" : `${ref.namespace}/`}${ref.name}: `;
+    for (const problem of problems) found.problems.push({ line: line(), message: `${subject}${problem}` });
+    if (object !== undefined) found.objects.push({ object, line });
+  };
+
+  for (const { value, line } of parseDocument(text)) {
+    const raw = kubernetesObject(value, line);
+    if (isList(raw)) {
+      raw.items.forEach((item, index) => {
+        const itemLine = () => lineOfItem(text, index);
+        if (isRawObject(item)) addObject(listItem(raw, item), itemLine);
+        else {found.problems.push({
+            line: itemLine(),
+            message: `item ${index + 1} is ${quote(item)}, not an object; ignored`,
+          });}
+      });
+    } else {
+      addObject(raw, () => line);
+    }
+  }
+  return found;
+}
+
+function kubernetesObject(value: DocumentValue["value"], line: number): RawObject {
+  if (!isRawObject(value)) throw new DocumentError(`${quote(value)} is not a Kubernetes object`, line);
+  if (typeof value.kind !== "string" || value.kind === "") {
+    throw new DocumentError("not a Kubernetes object: it has no kind", line);
+  }
+  return value;
+}
+
+function isList(raw: RawObject): raw is RawObject & { readonly items: readonly unknown[] } {
+  return typeof raw.kind === "string" && raw.kind.endsWith("List") && Array.isArray(raw.items);
+}
+
+/** Completes an item of a typed list (ServiceList), which the API sends without kind and version. */
+function listItem(list: RawObject, item: RawObject): RawObject {
+  if (item.kind !== undefined || list.kind === "List") return item;
+  return { apiVersion: list.apiVersion, ...item, kind: String(list.kind).slice(0, -"List".length) };
+}
+
+/** The kind of an object that Sluice uses; undefined for others, such as Knative's Service. */
+function kindOf(raw: RawObject): Kind | undefined {
+  const kind = KINDS.find((kind) => kind === raw.kind);
+  if (kind === undefined) return undefined;
+  return raw.apiVersion === undefined || raw.apiVersion === API_VERSIONS[kind] ? kind : undefined;
+}
+
+function describe(raw: RawObject): string {
+  return `${typeof raw.apiVersion === "string" ? `${raw.apiVersion} ` : ""}${
+    typeof raw.kind === "string" ? raw.kind : "?"
+  }`;
+}
+
+function inNamespace(raw: RawObject): RawObject {
+  const metadata = rawObject(raw.metadata);
+  const { namespace } = metadata;
+  if (namespace !== undefined && namespace !== null && namespace !== "") return raw;
+  return { ...raw, metadata: { ...metadata, namespace: "default" } };
 }

@@ -3,4 +3,235 @@
  *
  * In: the configuration. Out: findings. May touch: the API server.
  */
-export { examineApi } from "./api.ts";
+import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
+import { type Clock, errorText, type Logger, type RunProgram } from "../../platform/mod.ts";
+import type { Kind } from "../../core/objects/mod.ts";
+import {
+  type ApiClient,
+  ApiError,
+  type ApiErrorKind,
+  connectToApi,
+  listNodeNames,
+  otherNodesText,
+  readText,
+  resourcesOf,
+  sendObject,
+} from "../kubernetes/mod.ts";
+
+/** An RBAC permission that the proxy uses. */
+interface Permission {
+  readonly verb: string;
+  /** `services`, `endpointslices.discovery.k8s.io`, `nodes/status`. */
+  readonly resource: string;
+  /** The only namespace in which it is used; undefined for all, or for cluster-scoped resources. */
+  readonly namespace?: string;
+  /** The only object for which it is used; undefined for all. */
+  readonly name?: string;
+  /** The effect of missing it; undefined if it is required. */
+  readonly without?: string;
+  /** The way to grant it, if deploy/rbac.yaml does not as it is. */
+  readonly fix?: string;
+}
+
+/** The API server's answer about a permission. */
+interface Review extends Permission {
+  readonly allowed: boolean;
+}
+
+/** Options of `examineApi`. */
+interface ApiPreflightOptions {
+  readonly kubeconfig: string | undefined;
+  readonly master: string | undefined;
+  /** Runs the credential plugin of the kubeconfig. */
+  readonly runProgram?: RunProgram;
+  /** The kinds of objects that the proxy reads. */
+  readonly kinds: readonly Kind[];
+  /** This node's name; undefined for a server of other nodes, which needs no Node and records no Events. */
+  readonly nodeName: string | undefined;
+  /** Whether the proxy writes a condition of its Node; it does not by default. */
+  readonly nodeCondition?: boolean;
+  /** The node's site, with an empty name if there is none. */
+  readonly site?: { readonly name: string; readonly leaseNamespace: string };
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Checks the API server's version and clock, the permissions of this identity, and this node's Node. */
+export async function examineApi(options: ApiPreflightOptions): Promise<readonly Finding[]> {
+  let api: ApiClient;
+  try {
+    api = await connectToApi({ ...options, responseDeadlineMs: 10_000 });
+  } catch (error) {
+    return [problemFinding(API_SERVER, "api-unusable", errorText(error), FIX_CREDENTIALS)];
+  }
+  try {
+    const { kinds, nodeName, nodeCondition, site } = options;
+    const ofSite = site === undefined || site.name === "" ? [] : permissionsOfSite(site);
+    const permissions = nodeName === undefined
+      ? permissionsToRead(kinds)
+      : [...permissionsOf(kinds, nodeCondition), ...ofSite];
+    const { version, skewMs } = await getVersion(api, options);
+    return [
+      { name: API_SERVER, verdict: "green", message: `${api.server} runs Kubernetes ${version}` },
+      ...(skewMs === undefined ? [] : [judgeSkew(skewMs)]),
+      ...judgeReviews(await Promise.all(permissions.map((one) => review(api, one, options.signal)))),
+      ...nodeName === undefined ? [] : [await examineNodeObject(api, { ...options, nodeName })],
+    ];
+  } catch (error) {
+    options.signal.throwIfAborted();
+    return [judgeApiFailure(error)];
+  } finally {
+    api.close();
+  }
+}
+
+const API_SERVER = "API server";
+const FIX_CREDENTIALS =
+  "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
+
+/** The permissions of a proxy that reads objects of these kinds, and may write a condition of its Node. */
+export function permissionsOf(kinds: readonly Kind[], nodeCondition = false): readonly Permission[] {
+  const withoutEvents = "problems are only logged, not recorded as Events of the Node";
+  const written = ["create", "patch"].map((verb) => ({ verb, resource: "events", without: withoutEvents }));
+  const withoutCondition = "the condition ServiceProxyReady of the Node is not written";
+  const fix =
+    "uncomment nodes/status in deploy/rbac.yaml and apply it, or run `sluice kubeconfig --node-condition` with an " +
+    "administrator's kubeconfig; the chart does it for nodeCondition in its configuration";
+  const condition = { verb: "patch", resource: "nodes/status", without: withoutCondition, fix };
+  return [...permissionsToRead(kinds), ...written, ...nodeCondition ? [condition] : []];
+}
+
+/** The permissions of a node in a site. */
+export function permissionsOfSite(
+  { name: site, leaseNamespace: namespace }: { readonly name: string; readonly leaseNamespace: string },
+): readonly Permission[] {
+  const without = "this node watches the API server itself, not the leader of its site";
+  const fix =
+    `run \`sluice kubeconfig --site ${site} --site-members NODE,NODE\` with an administrator's kubeconfig, or apply ` +
+    "deploy/sites.yaml with the site's name and nodes";
+  const used = { namespace, name: `sluice-site-${site}`, without, fix };
+  const resource = "leases.coordination.k8s.io";
+  return [
+    { ...used, verb: "get", resource },
+    { ...used, verb: "patch", resource },
+    { ...used, verb: "get", resource: "configmaps" },
+  ];
+}
+
+function permissionsToRead(kinds: readonly Kind[]): readonly Permission[] {
+  return resourcesOf(kinds, undefined).flatMap(({ name: resource, without }) =>
+    ["list", "watch"].map((verb) => ({ verb, resource, without }))
+  );
+}
+
+async function getVersion(api: ApiClient, { clock, signal }: ApiPreflightOptions) {
+  const headers = { date: "" };
+  const onHeaders = (answer: Headers) => {
+    headers.date = answer.get("date") ?? "";
+  };
+  const text = await readText(api, { resource: "version", path: "/version", onHeaders }, signal);
+  const { gitVersion = "(unknown version)" } = JSON.parse(text) as { gitVersion?: string };
+  const serverMs = Date.parse(headers.date);
+  return { version: gitVersion, skewMs: Number.isNaN(serverMs) ? undefined : serverMs - clock.now() };
+}
+
+/** Checks a permission by a SelfSubjectAccessReview, which every authenticated user may create (ClusterRole system:basic-user). */
+async function review(api: ApiClient, permission: Permission, signal: AbortSignal): Promise<Review> {
+  const [path = "", ...group] = permission.resource.split(".");
+  const [resource, subresource] = path.split("/");
+  const answer = await sendObject(api, {
+    verb: "create",
+    resource: "selfsubjectaccessreviews.authorization.k8s.io",
+    path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+    object: {
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SelfSubjectAccessReview",
+      spec: {
+        resourceAttributes: {
+          verb: permission.verb,
+          group: group.join("."),
+          resource,
+          subresource,
+          namespace: permission.namespace,
+          name: permission.name,
+        },
+      },
+    },
+  }, signal) as { readonly status?: { readonly allowed?: unknown } };
+  return { ...permission, allowed: answer.status?.allowed === true };
+}
+
+async function examineNodeObject(
+  api: ApiClient,
+  { nodeName, signal }: { readonly nodeName: string; readonly signal: AbortSignal },
+): Promise<Finding> {
+  const name = "node";
+  try {
+    await readText(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(nodeName)}` }, signal);
+    return { name, verdict: "green", message: `Node ${nodeName} exists` };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ApiError) || error.kind !== "not-found") {
+      return problemFinding(name, "optional-api-permission-missing", errorText(error));
+    }
+    const others = await listNodeNames(api, signal).then((names) => otherNodesText(nodeName, names), errorText);
+    signal.throwIfAborted();
+    const message = `Node ${nodeName} does not exist, so /healthz answers 503, and zone and addresses are unknown: ` +
+      others;
+    return problemFinding(name, "node-missing", message);
+  }
+}
+
+const WARN_FROM_MS = 5_000, ALARM_FROM_MS = 300_000;
+
+/** Checks the difference between the API server's clock and this one, on which certificates and tokens depend. */
+export function judgeSkew(skewMs: number): Finding {
+  const name = "clock";
+  const seconds = Math.round(Math.abs(skewMs) / 1000);
+  // The Date header has whole seconds.
+  if (Math.abs(skewMs) < WARN_FROM_MS) return { name, verdict: "green", message: "in sync with the API server" };
+  const direction = skewMs > 0 ? "behind" : "ahead of";
+  const message = `is ${seconds} s ${direction} the API server's: certificates and tokens depend on it`;
+  return problemFinding(name, Math.abs(skewMs) < ALARM_FROM_MS ? "clock-skewed" : "clock-wrong", message);
+}
+
+/** One finding if everything is allowed, else one for all missing permissions with the same effect. */
+function judgeReviews(reviews: readonly Review[]): readonly Finding[] {
+  const name = "RBAC";
+  const denied = reviews.filter(({ allowed }) => !allowed);
+  if (denied.length === 0) {
+    return [{ name, verdict: "green", message: `grants all ${reviews.length} permissions that the proxy needs` }];
+  }
+  return [...Map.groupBy(denied, ({ without }) => without)].map(([without, reviews]) => {
+    const verbs = Map.groupBy(reviews, ({ resource }) => resource);
+    const missing = [...verbs].map(([resource, of]) => `${of.map(({ verb }) => verb).join(" and ")} ${resource}`);
+    return problemFinding(
+      name,
+      without === undefined ? "api-permission-missing" : "optional-api-permission-missing",
+      `no permission to ${missing.join(", ")}${without === undefined ? "" : `: ${without}`}`,
+      reviews[0]!.fix,
+    );
+  });
+}
+
+const FIXES: Readonly<Partial<Record<ApiErrorKind, string>>> = {
+  credentials: FIX_CREDENTIALS,
+  "certificate-expired": problemKind("api-certificate-expired").fix,
+  certificate: "set the CA in the kubeconfig to the one that signed the API server's certificate",
+  dns: "use an IP address, or a resolver outside the cluster",
+  unreachable: "set the server in the kubeconfig to an address that works without a service proxy",
+  timeout: "set the server in the kubeconfig to an address that works without a service proxy",
+  unauthorized: "put a new token or certificate into the kubeconfig",
+  forbidden: problemKind("api-permission-missing").fix,
+};
+
+function judgeApiFailure(error: unknown): Finding {
+  const kind = error instanceof ApiError ? error.kind : undefined;
+  return problemFinding(API_SERVER, "api-unusable", withoutRetry(errorText(error)), kind && FIXES[kind]);
+}
+
+/** Removes the mention of a retry, since a check does not retry. */
+function withoutRetry(text: string): string {
+  return text.replace(/; retrying$/, "");
+}

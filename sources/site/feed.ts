@@ -1,9 +1,8 @@
+/** Watches the leader of a site or the API server, depending on the role of the node. */
 import { type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
-import type { Source, SourceSink } from "../../core/objects/mod.ts";
-import type { LinkEvent, ReportLink } from "../../observe/mod.ts";
-import { createHandOver } from "./hand_over.ts";
-import type { Leader } from "./lease.ts";
-import type { Role } from "./role.ts";
+import { type Kind, KINDS, type Source, type SourceSink } from "../../core/objects/mod.ts";
+import type { LinkEvent, ReportLink } from "../reports/mod.ts";
+import type { Leader, Role } from "./lease.ts";
 
 /** Options of `createFeed`. */
 export interface FeedOptions {
@@ -18,7 +17,7 @@ export interface FeedOptions {
   readonly onLost: () => void;
   /** The leader has sent its whole state, or a later change. */
   readonly onFollowed: () => void;
-  /** The state comes from another source than before. */
+  /** Called when the state comes from another source than before. */
   readonly onFrom: () => void;
   /** Receives the state of the link to the source in use. */
   readonly onLink: ReportLink;
@@ -28,23 +27,23 @@ export interface FeedOptions {
   readonly signal: AbortSignal;
 }
 
-/** Watches what the role of this node asks for: the leader of its site, or the API server, or both until one answers. */
+/** Watches the leader of the site or the API server, depending on the role of this node, or both until one answers. */
 export interface Feed {
   enter(role: Role): void;
-  /** Watches the API server beside the leader, until that answers: this node may lead soon. */
+  /** Watches the API server in addition to the leader until the API server answers: this node may lead soon. */
   standBy(): void;
-  /** What the state comes from: the leader, or the API server. */
+  /** The origin of the state: the leader, or the API server. */
   from(): "leader" | "api" | undefined;
   /** Resolves when the signal has ended all sources; rejects if one cannot work. */
   readonly ended: Promise<void>;
 }
 
-/** The wait before a source that could not be opened is opened again. */
+/** The delay before retrying to open a source. */
 const REOPEN_MS = 2_000;
 
 /** A source that runs. */
 interface Run {
-  /** Reports its link no longer: another source is in use. */
+  /** Stops reporting its link: another source is in use. */
   mute(): void;
   stop(): void;
 }
@@ -96,7 +95,7 @@ export function createFeed(options: FeedOptions): Feed {
     };
   };
 
-  /** Opens a source; one that cannot be opened, for a certificate that cannot be read, is opened again after a while. */
+  /** Opens a source. Retries after a delay if that fails, for example because a certificate cannot be read. */
   const openRetrying = async (
     open: () => Promise<Source> | Source,
     onEvent: (event: LinkEvent) => void,
@@ -167,7 +166,7 @@ export function createFeed(options: FeedOptions): Feed {
   };
 
   const watchBoth = () => {
-    // The API server's objects replace those of the leader, which must send all of its own again.
+    // The API server's objects replace the leader's, so the leader must send its whole state again.
     if (leader !== undefined && leaderRun !== undefined) watchLeader(leader);
     leaderRun?.mute();
     watchApi();
@@ -208,5 +207,66 @@ export function createFeed(options: FeedOptions): Feed {
     },
     from: () => from,
     ended,
+  };
+}
+
+/** The sink of one of several sources that report the same objects. */
+interface SharedSink extends SourceSink {
+  /** Whether another source has taken over, so that objects of this one are ignored. */
+  isReplaced(): boolean;
+  /** Ends the source: its objects are ignored from now on, and its problems end. */
+  end(): void;
+}
+
+/**
+ * Lets several sources feed one sink, one at a time. A source takes over with its first object, until another one takes over.
+ * The objects of the previous source stay until the new one has reported all objects of the kind, so only differences have an
+ * effect. Each call returns the sink of a new source.
+ */
+function createHandOver(sink: SourceSink): () => SharedSink {
+  let owner: symbol | undefined;
+
+  return () => {
+    const self = Symbol();
+    let state: "waiting" | "heard" | "ended" = "waiting";
+    const untouched = new Set<Kind>(KINDS);
+    const scopes = new Set<string>();
+
+    const isReplaced = () => state === "ended" || state === "heard" && owner !== self;
+
+    /** Whether the source's objects are accepted. The first call for a kind starts a reset of the kind. */
+    const enters = (kind: Kind): boolean => {
+      if (isReplaced()) return false;
+      owner = self;
+      state = "heard";
+      if (untouched.delete(kind)) sink.reset(kind);
+      return true;
+    };
+
+    return {
+      set(object) {
+        if (enters(object.kind)) sink.set(object);
+      },
+      delete(ref) {
+        if (enters(ref.kind)) sink.delete(ref);
+      },
+      reset(kind) {
+        if (enters(kind)) sink.reset(kind);
+      },
+      synced(kind) {
+        if (enters(kind)) sink.synced(kind);
+      },
+      problems(scope, problems, options) {
+        if (state === "ended") return;
+        scopes.add(scope);
+        sink.problems(scope, problems, options);
+      },
+      isReplaced,
+      end() {
+        state = "ended";
+        for (const scope of scopes) sink.problems(scope, []);
+        scopes.clear();
+      },
+    };
   };
 }

@@ -1,4 +1,4 @@
-/** The Lease of a site, and the requests that read and write it. */
+/** The objects of a site at the API server, which the installer creates: the Lease that elects its leader, and the list of its members. */
 import { isRawObject, rawObject } from "../../core/objects/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import { type ApiClient, ApiError, readText, sendObject } from "../kubernetes/mod.ts";
@@ -10,7 +10,20 @@ export interface Leader {
   readonly address: string;
   /** The certificate of its server (PEM) that it has made itself; empty if its certificate is from the site's CA. */
   readonly certificate: string;
+  /** The signature of this by the key of the node's certificate (`proveLeader`); empty if there is none. */
+  readonly proof: string;
 }
+
+/** The role of a node in its site. */
+export type Role =
+  /** Nothing is known yet: the API server has not answered, and no leader is stored. */
+  | { readonly kind: "undecided" }
+  /** It leads the site; `isConfirmed` while it holds the Lease, which it cannot without the API server. */
+  | { readonly kind: "leader"; readonly isConfirmed: boolean }
+  /** Another node leads; `isConfirmed` if the Lease says so, not only this node's memory. */
+  | { readonly kind: "follower"; readonly leader: Leader; readonly isConfirmed: boolean }
+  /** It is not a member, or the Lease cannot be used although the API server answers: it watches the API server itself. */
+  | { readonly kind: "alone" };
 
 /** The fields of a Lease that decide who leads (coordination.k8s.io/v1, as used by client-go's leaderelection). */
 export interface LeaseRecord extends Leader {
@@ -21,7 +34,7 @@ export interface LeaseRecord extends Leader {
   readonly transitions: number;
   /** Names the time since the leader's process took the Lease: its `acquireTime`. */
   readonly term: string;
-  /** The `renewTime` in milliseconds. Within a term, differences are those of the leader's monotonic clock. */
+  /** The `renewTime` in milliseconds. Within a term, it advances with the leader's monotonic clock. */
   readonly renewedMs: number;
 }
 
@@ -31,16 +44,14 @@ export interface LeaseWrite extends Leader {
   readonly transitions: number;
 }
 
-/**
- * The requests to one Lease. A process takes the Lease before it renews it. Each one fails with an ApiError, after `REQUEST_MS` at the latest. */
+/** The requests for a site's objects. A process takes the Lease before it renews it. Each one fails with an ApiError, in time. */
 export interface LeaseClient {
-  /** Returns undefined if there is no such Lease. */
-  read(signal: AbortSignal): Promise<LeaseRecord | undefined>;
-  /** Creates the Lease. A `conflict` means that another node was faster. */
-  create(write: LeaseWrite, signal: AbortSignal): Promise<LeaseRecord>;
-  /** Takes over the Lease if it is still of this version; else fails with a `conflict`. */
+  read(signal: AbortSignal): Promise<LeaseRecord>;
+  /** The names of the nodes that may lead and follow, sorted. No node may change them. */
+  members(signal: AbortSignal): Promise<readonly string[]>;
+  /** Takes over the Lease if it still has this version; otherwise fails with a `conflict`. */
   take(version: string, write: LeaseWrite, signal: AbortSignal): Promise<LeaseRecord>;
-  /** Renews the Lease, in as few bytes as possible, if it is still of this version; else fails with a `conflict`. */
+  /** Renews the Lease, in as few bytes as possible, if it still has this version; otherwise fails with a `conflict`. */
   renew(version: string, signal: AbortSignal): Promise<LeaseRecord>;
 }
 
@@ -50,73 +61,99 @@ export interface LeaseClientOptions {
   readonly namespace: string;
   /** The name of the site. */
   readonly site: string;
+  /** How long this site's Leases last. */
+  readonly leaseMs: number;
+  /** A Lease that claims to last longer counts as one of `leaseMs`. */
+  readonly longestMs: number;
   readonly clock: Clock;
 }
 
-/** The annotations with the address and the certificate of the leader. */
+/** The annotations with the address, the certificate and the proof of the leader. */
 const ADDRESS = "sluice.dev/site-address";
 const CERTIFICATE = "sluice.dev/site-certificate";
 
+const PROOF = "sluice.dev/site-proof";
+
 const RESOURCE = "leases.coordination.k8s.io";
 
-/** How long one request may take. */
+/** The timeout of a request; a request that renews a Lease has at most half of it. */
 const REQUEST_MS = 10_000;
 
-/** The name of a site's Lease. */
-export function leaseName(site: string): string {
+/** The name of a site's Lease, and of the ConfigMap with its members. */
+function siteObjectName(site: string): string {
   return `sluice-site-${site}`;
 }
 
 /** Creates the client of a site's Lease. */
-export function createLeaseClient({ api, namespace, site, clock }: LeaseClientOptions): LeaseClient {
-  const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
-  const name = leaseName(site);
-  const path = `${collection}/${name}`;
-  // Wall time at the start, and monotonic time from there: a clock that is set must not change differences.
+export function createLeaseClient(
+  { api, namespace, site, leaseMs, longestMs, clock }: LeaseClientOptions,
+): LeaseClient {
+  const limits = { leaseMs, longestMs };
+  const name = siteObjectName(site);
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
+  // Wall time at the start, then monotonic time: setting the clock must not change differences.
   const startMs = clock.now() - clock.monotonic();
   const now = () => new Date(startMs + clock.monotonic()).toISOString().replace("Z", "000Z");
-  const inTime = <T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>) =>
-    withDeadline(clock, `the Lease ${namespace}/${name}`, signal, act);
-  const patch = async (object: unknown, signal: AbortSignal) =>
+  const inTime = <T>(ms: number, signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>) =>
+    withDeadline(clock, ms, `${namespace}/${name}`, signal, act);
+  const get = async (resource: string, path: string, signal: AbortSignal): Promise<unknown> =>
+    JSON.parse(await inTime(REQUEST_MS, signal, (signal) => readText(api, { resource, path }, signal)));
+  const patch = async (ms: number, object: unknown, signal: AbortSignal) =>
     recordOf(
-      await inTime(signal, (signal) => {
+      await inTime(ms, signal, (signal) => {
         return sendObject(api, { verb: "patch", resource: RESOURCE, path, object }, signal);
       }),
+      limits,
     );
 
   return {
-    async read(signal) {
-      try {
-        const request = { resource: RESOURCE, path };
-        return recordOf(JSON.parse(await inTime(signal, (signal) => readText(api, request, signal))));
-      } catch (error) {
-        if (error instanceof ApiError && error.kind === "not-found") return undefined;
-        throw error;
-      }
-    },
-    async create(write, signal) {
-      const { metadata, spec } = changes(write, now());
-      const object = {
-        apiVersion: "coordination.k8s.io/v1",
-        kind: "Lease",
-        metadata: { name, namespace, ...metadata },
-        spec,
-      };
-      const create = (signal: AbortSignal) =>
-        sendObject(api, { verb: "create", resource: RESOURCE, path: collection, object }, signal);
-      return recordOf(await inTime(signal, create));
-    },
+    read: async (signal) => recordOf(await get(RESOURCE, path, signal), limits),
+    members: async (signal) => membersOf(await get("configmaps", membersPath(namespace, site), signal)),
     take(version, write, signal) {
       const { metadata, spec } = changes(write, now());
-      return patch({ metadata: { resourceVersion: version, ...metadata }, spec }, signal);
+      return patch(REQUEST_MS, { metadata: { resourceVersion: version, ...metadata }, spec }, signal);
     },
-    renew: (version, signal) => patch({ metadata: { resourceVersion: version }, spec: { renewTime: now() } }, signal),
+    renew: (version, signal) =>
+      patch(
+        Math.min(REQUEST_MS, leaseMs / 2),
+        { metadata: { resourceVersion: version }, spec: { renewTime: now() } },
+        signal,
+      ),
   };
 }
 
-function changes({ node, address, certificate, durationMs, transitions }: LeaseWrite, now: string) {
+/** Returns the members of a site as the installer has named them; none if it has not. */
+export async function readSiteMembers(
+  api: ApiClient,
+  namespace: string,
+  site: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  try {
+    const path = membersPath(namespace, site);
+    return membersOf(JSON.parse(await readText(api, { resource: "configmaps", path }, signal)));
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === "not-found") return [];
+    throw error;
+  }
+}
+
+function membersPath(namespace: string, site: string): string {
+  return `/api/v1/namespaces/${namespace}/configmaps/${siteObjectName(site)}`;
+}
+
+function membersOf(configMap: unknown): readonly string[] {
+  return readMembers(text(rawObject(rawObject(configMap).data).members));
+}
+
+/** Reads names separated by commas or white space; sorted, each once. */
+export function readMembers(text: string): readonly string[] {
+  return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ""))].sort();
+}
+
+function changes({ node, address, certificate, proof, durationMs, transitions }: LeaseWrite, now: string) {
   return {
-    metadata: { annotations: { [ADDRESS]: address, [CERTIFICATE]: certificate } },
+    metadata: { annotations: { [ADDRESS]: address, [CERTIFICATE]: certificate, [PROOF]: proof } },
     spec: {
       holderIdentity: node,
       leaseDurationSeconds: Math.ceil(durationMs / 1000),
@@ -127,20 +164,27 @@ function changes({ node, address, certificate, durationMs, transitions }: LeaseW
   };
 }
 
-/** Reads a Lease. Throws an ApiError if it is none. */
-function recordOf(raw: unknown): LeaseRecord {
+type Limits = Pick<LeaseClientOptions, "leaseMs" | "longestMs">;
+
+/**
+ * Reads a Lease. Anyone with a node's token can write any duration, so a duration above `longestMs` is replaced by `leaseMs`.
+ * Throws an ApiError if the object is not a Lease.
+ */
+function recordOf(raw: unknown, { leaseMs, longestMs }: Limits): LeaseRecord {
   const { metadata, spec } = rawObject(raw);
   if (!isRawObject(metadata) || typeof metadata.resourceVersion !== "string") {
     throw new ApiError("garbled", "the answer to a request for a Lease is not a Lease");
   }
   const annotations = rawObject(metadata.annotations);
   const { holderIdentity, leaseDurationSeconds, leaseTransitions, acquireTime, renewTime } = rawObject(spec);
+  const durationMs = count(leaseDurationSeconds) * 1000;
   return {
     version: metadata.resourceVersion,
     node: text(holderIdentity),
     address: text(annotations[ADDRESS]),
     certificate: text(annotations[CERTIFICATE]),
-    durationMs: count(leaseDurationSeconds) * 1000,
+    proof: text(annotations[PROOF]),
+    durationMs: durationMs > longestMs ? leaseMs : durationMs,
     transitions: count(leaseTransitions),
     term: text(acquireTime),
     renewedMs: Date.parse(text(renewTime)),
@@ -155,9 +199,10 @@ function count(value: unknown): number {
   return typeof value === "number" && value > 0 ? value : 0;
 }
 
-/** Runs a request that is aborted after `REQUEST_MS`, with an ApiError of kind `timeout`. */
+/** Runs a request that is aborted after `ms`, with an ApiError of kind `timeout`. */
 async function withDeadline<T>(
   clock: Clock,
+  ms: number,
   what: string,
   signal: AbortSignal,
   act: (signal: AbortSignal) => Promise<T>,
@@ -166,8 +211,8 @@ async function withDeadline<T>(
   const onAbort = () => ending.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
-  const late = new ApiError("timeout", `the request for ${what} was not answered within ${REQUEST_MS / 1000} s`);
-  const cancel = clock.schedule(REQUEST_MS, () => ending.abort(late));
+  const late = new ApiError("timeout", `the request for ${what} was not answered within ${ms / 1000} s`);
+  const cancel = clock.schedule(ms, () => ending.abort(late));
   try {
     return await act(ending.signal);
   } catch (error) {

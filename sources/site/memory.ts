@@ -2,23 +2,29 @@ import { isRawObject, rawObject } from "../../core/objects/mod.ts";
 import { errorText, type Logger, sameData } from "../../platform/mod.ts";
 import type { StateFile } from "../kept/mod.ts";
 import type { Leader } from "./lease.ts";
-import type { CertificatePair } from "./x509.ts";
+import type { CertificatePair } from "./certificates.ts";
 
-/** Remembers the last leader of the site across restarts, to find it without the API server, and this node's own certificate. */
+/**
+ * Stores the last leader of the site, its members and this node's own certificate across restarts, so that the node can start
+ * without the API server.
+ */
 export interface SiteMemory {
-  /** The last leader; undefined if none is remembered. */
+  /** The last leader; undefined if none is stored. */
   leader(): Leader | undefined;
-  /** Remembers a leader, on disk if there is a file. */
+  /** Stores a leader, on disk if there is a file. */
   remember(leader: Leader): void;
-  /** Returns the certificate of this node's server; that of `make` if none is remembered. */
+  /** The last known members of the site; empty if none are stored. */
+  members(): readonly string[];
+  rememberMembers(members: readonly string[]): void;
+  /** Returns the certificate of this node's server; calls `make` for a new one if none is stored. */
   server(make: () => Promise<CertificatePair>): Promise<CertificatePair>;
-  /** Resolves when everything remembered is on disk. */
+  /** Resolves when everything is on disk. */
   written(): Promise<void>;
 }
 
 /** Options of `openSiteMemory`. */
 export interface SiteMemoryOptions {
-  /** The file in the state directory; without it, things are only remembered while the process runs. */
+  /** The file in the state directory; without it, nothing survives a restart. */
   readonly file: StateFile | undefined;
   readonly site: string;
   readonly node: string;
@@ -27,9 +33,10 @@ export interface SiteMemoryOptions {
   readonly logger: Logger;
 }
 
-/** What is remembered. */
+/** The content of the file. */
 interface Remembered {
   readonly leader?: Leader;
+  readonly members?: readonly string[];
   readonly server?: CertificatePair;
 }
 
@@ -51,9 +58,13 @@ export async function openSiteMemory({ file, site, node, now, logger }: SiteMemo
 
   return {
     leader: () => remembered.leader,
-    remember({ node, address, certificate }) {
-      const leader = { node, address, certificate };
+    remember({ node, address, certificate, proof }) {
+      const leader = { node, address, certificate, proof };
       if (!sameData(remembered.leader, leader)) change({ ...remembered, leader });
+    },
+    members: () => remembered.members ?? [],
+    rememberMembers(members) {
+      if (!sameData(remembered.members, members)) change({ ...remembered, members });
     },
     async server(make) {
       if (remembered.server !== undefined) return remembered.server;
@@ -71,14 +82,16 @@ async function read(file: StateFile, origin: Parameters<StateFile["read"]>[0], l
     const { state } = await file.read(origin);
     if (state === undefined) return {};
     const raw = rawObject(JSON.parse(new TextDecoder().decode(state.payload)));
-    return { leader: fieldsOf(raw.leader, LEADER), server: fieldsOf(raw.server, SERVER) };
+    const isList = Array.isArray(raw.members) && raw.members.every((name) => typeof name === "string");
+    const members = isList ? raw.members as readonly string[] : undefined;
+    return { leader: fieldsOf(raw.leader, LEADER), members, server: fieldsOf(raw.server, SERVER) };
   } catch (error) {
     logger.warn("the last leader of the site cannot be read", { file: file.path, error: errorText(error) });
     return {};
   }
 }
 
-const LEADER = ["node", "address", "certificate"] as const;
+const LEADER = ["node", "address", "certificate", "proof"] as const;
 const SERVER = ["cert", "key"] as const;
 
 /** An object with exactly these fields, which must be strings; undefined otherwise. */

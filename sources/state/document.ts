@@ -1,5 +1,5 @@
 import { quote } from "../../core/objects/mod.ts";
-import { type FieldShape, type Schema, writtenFields } from "../../kpng/codec/mod.ts";
+import type { Field, Fields, FieldShape, Schema } from "../../kpng/codec/mod.ts";
 import {
   ENDPOINT_INFO,
   type EndpointInfoMessage,
@@ -8,11 +8,45 @@ import {
   SERVICE,
   type ServiceMessage,
 } from "../../kpng/messages/mod.ts";
-import { type Section, SECTIONS } from "./items.ts";
-import { type StateEntry, StateError, type StateNode } from "./tree.ts";
+
+/** A value of a state file; `line` is its line in the file, from 1. */
+export type StateNode =
+  | { readonly kind: "map"; readonly line: number; readonly entries: readonly StateEntry[] }
+  | { readonly kind: "list"; readonly line: number; readonly items: readonly StateNode[] }
+  | {
+    readonly kind: "scalar";
+    readonly line: number;
+    readonly value: unknown;
+    /** The value's source text, if known. */
+    readonly source: string | undefined;
+  };
+
+/** An entry of a mapping. */
+export interface StateEntry {
+  readonly key: string;
+  /** The line of the key. */
+  readonly line: number;
+  readonly value: StateNode;
+}
+
+/** An error in a state file, for which KPNG would also refuse it. */
+export class StateError extends Error {
+  override readonly name = "StateError";
+  /** `line` counts from 1. */
+  constructor(message: string, readonly line: number) {
+    super(message);
+  }
+}
+
+/** A YAML syntax error in a state file. */
+export class StateSyntaxError extends StateError {}
 
 /** The form of a choice of messages (oneof) in a service in KPNG's YAML. */
 const SESSION_AFFINITY: Schema = { fields: { clientIP: SERVICE.fields.clientIP! } };
+
+/** The lists of a state file. */
+export const SECTIONS = ["nodes", "services"] as const;
+export type Section = typeof SECTIONS[number];
 
 /** A message and its line in the state file, from 1. */
 export interface Placed<T> {
@@ -126,3 +160,23 @@ function itemsOf(node: StateNode, where: string): readonly StateNode[] {
 function unknown(name: string, known: Iterable<string>, where: string, line: number): StateError {
   return new StateError(`${where} has no field ${quote(name)}, only ${[...known].join(", ")}`, line);
 }
+
+/** Sluice's own fields have numbers from here on. They are not written, because KPNG refuses unknown ones. */
+const OWN_FROM = 1001;
+
+/** The fields that a state file can have, by their names in the file: Go's, in lower case. */
+export function writtenFields(
+  schema: Schema,
+): ReadonlyMap<string, { readonly name: string; readonly field: Field<unknown> }> {
+  const known = byLowerCase.get(schema.fields);
+  if (known !== undefined) return known;
+  const fields = new Map(
+    Object.entries(schema.fields)
+      .filter(([, { number }]) => number < OWN_FROM)
+      .map(([name, field]) => [name.toLowerCase(), { name, field }]),
+  );
+  byLowerCase.set(schema.fields, fields);
+  return fields;
+}
+
+const byLowerCase = new WeakMap<Fields, ReturnType<typeof writtenFields>>();

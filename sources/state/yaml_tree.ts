@@ -10,7 +10,7 @@ import {
   visit,
   type YAMLMap,
 } from "yaml";
-import { type StateNode, StateSyntaxError } from "./tree.ts";
+import { type StateNode, StateSyntaxError } from "./document.ts";
 
 /** A parsed piece of YAML. */
 export interface YamlTree {

@@ -1,6 +1,6 @@
 import { decodeObject } from "../../core/objects/decode.ts";
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
-import { createItemScanner } from "../../sources/kubernetes/json_items.ts";
+import { createItemScanner } from "../../sources/kubernetes/list.ts";
 import { listResponse, sliceText } from "./api_text.ts";
 import type { Stage } from "./stage.ts";
 

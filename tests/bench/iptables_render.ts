@@ -1,5 +1,5 @@
 import type { ServicePort } from "../../core/model/mod.ts";
-import { TABLES } from "../../backends/xtables/chain_names.ts";
+import { TABLES } from "../../backends/xtables/chains.ts";
 import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
 import { type ChainsByTable, IPTABLES_LAYOUTS } from "../../backends/xtables/mod.ts";
 import { fakeSettings } from "../fakes/service_port.ts";

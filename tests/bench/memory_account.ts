@@ -11,7 +11,7 @@ import { decodeObject } from "../../core/objects/decode.ts";
 import { KINDS } from "../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
 import { REST_DELAYS } from "../../core/channel/idle_worker.ts";
-import { createItemScanner } from "../../sources/kubernetes/json_items.ts";
+import { createItemScanner } from "../../sources/kubernetes/list.ts";
 import { createKnownObjects } from "../../sources/kubernetes/known_objects.ts";
 import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -63,11 +63,8 @@ const channel = createFamilyChannel({
     queueMicrotask(() => listener.onReset());
     return {
       send: (delta) => sent.resolve(structuredClone(delta)),
-      describe: () => Promise.resolve(undefined),
-      packetCounts: () => Promise.resolve(undefined),
-      attemptCounts: () => Promise.resolve(undefined),
+      call: () => Promise.resolve(undefined),
       compare() {},
-      examine: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

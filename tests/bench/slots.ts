@@ -1,4 +1,4 @@
-/** Draws the slots of a maglev service before and after the loss of an endpoint: `deno task plot` writes docs/balance.svg. */
+/** Draws the slots of a consistent-hash service before and after the loss of an endpoint: `deno task plot` writes docs/balance.svg. */
 import { slotTable } from "../../core/model/slot_table.ts";
 
 const SLOTS = 12;

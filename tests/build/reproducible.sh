@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles the commit that is checked out twice, in folders of different names, and compares the second's bytes with those of
-# of dist/. Says which files of the bundle differ where they do. With the environment of compile.sh.
+# Compiles the commit that is checked out again, in a folder of another name, and compares the bytes with those of dist/. Says where
+# they differ. With the environment of compile.sh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 target=${1:-$(uname -m)-unknown-linux-gnu}
@@ -13,23 +13,22 @@ fi
 COMMIT=$(git rev-parse HEAD) SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export COMMIT SOURCE_DATE_EPOCH
 
-folders=("$(mktemp -d)" "$(mktemp -d)/a longer name")
-trap 'rm -rf "${folders[0]}" "$(dirname "${folders[1]}")"' EXIT
-for folder in "${folders[@]}"; do
-  mkdir -p "$folder"
-  git archive HEAD | tar -x -C "$folder"
-  (cd "$folder" && ./compile.sh --target "$target")
-done
+work=$(mktemp -d)
+readonly work folder="$work/a longer name"
+trap 'rm -rf "$work"' EXIT
+mkdir "$folder"
+git archive HEAD | tar -x -C "$folder"
+(cd "$folder" && ./compile.sh --target "$target")
 
 status=0
 for file in "sluice-$target" sluice.cdx.json; do
-  if cmp "${folders[0]}/dist/$file" "${folders[1]}/dist/$file"; then
-    echo "$file: the same bytes, twice"
+  if cmp "dist/$file" "$folder/dist/$file"; then
+    echo "$file: the same bytes, again"
   else
     status=1
     printf '%s: %s bytes differ, the first of them at these offsets:\n' "$file" \
-      "$(cmp -l "${folders[0]}/dist/$file" "${folders[1]}/dist/$file" 2>/dev/null | wc -l)"
-    cmp -l "${folders[0]}/dist/$file" "${folders[1]}/dist/$file" 2>/dev/null | head -n 20 || true
+      "$(cmp -l "dist/$file" "$folder/dist/$file" 2>/dev/null | wc -l)"
+    cmp -l "dist/$file" "$folder/dist/$file" 2>/dev/null | head -n 20 || true
   fi
 done
 exit "$status"

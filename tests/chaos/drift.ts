@@ -77,7 +77,7 @@ function repairs(mode: (typeof MODES)[number], changes: Readonly<Record<string, 
     for (const [change, script] of Object.entries(changes)) {
       const linesBefore = repairLines(sluice.log()), countedBefore = await driftRepaired();
       await lab.run("node", ["sh", "-c", script]);
-      assert.ok(!await first.matches(), `${change}: the script changed nothing`);
+      // It may be repaired already; that it changed something shows in the count below.
       const tookMs = await first.waitUntilRestored(REPAIRED_WITHIN_MS[mode]);
       await assertServed(lab);
       let counted = countedBefore;

@@ -7,7 +7,7 @@ import { waitFor } from "./wait.ts";
  * Sluice's rules on the node in both families without counters and handles: chains by name with their rules in order,
  * elements of sets and maps sorted.
  */
-export async function kernelState(lab: ChaosLab, mode: ProxyMode): Promise<string> {
+export async function kernelState(lab: Pick<ChaosLab, "run">, mode: ProxyMode): Promise<string> {
   if (mode === "nftables") {
     const tables = await lab.run("node", ["nft", "-s", "list", "ruleset"]);
     return nftState(tables);

@@ -6,10 +6,10 @@
  * Runs the executable at SLUICE_BINARY, or the source. Prints the figures of each scenario, and ends with
  * `N passed, N failed`.
  */
-import { missingPrerequisite } from "../../demo/prerequisites.ts";
-import { fetchPackages, isIsolated, isolate, ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
+import { ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { errorText } from "../../platform/log.ts";
+import { runIsolated } from "../isolated.ts";
 import { api } from "./api.ts";
 import { apiCredentials } from "./api_credentials.ts";
 import { apiFailover } from "./api_failover.ts";
@@ -53,27 +53,6 @@ const PROGRAMS = [
   "tests/chaos/tls_proxy.ts",
 ];
 
-async function outside(args: readonly string[]): Promise<number> {
-  const missing = await missingPrerequisite(console.log);
-  if (missing !== undefined) {
-    console.error(missing);
-    return 1;
-  }
-  const root = new URL("../../", import.meta.url).pathname;
-  const self = new URL(import.meta.url).pathname;
-  await fetchPackages([...PROGRAMS.map((path) => root + path), self]);
-  return await isolate([
-    Deno.execPath(),
-    "run",
-    "--quiet",
-    "--cached-only",
-    "--no-check",
-    "--allow-all",
-    self,
-    ...args,
-  ]);
-}
-
 async function inside(args: readonly string[]): Promise<number> {
   const long = args.includes("--long");
   const wanted = args.filter((arg) => !arg.startsWith("--"));
@@ -103,4 +82,4 @@ async function inside(args: readonly string[]): Promise<number> {
   return failures.length === 0 ? 0 : 1;
 }
 
-Deno.exit(await (isIsolated() ? inside : outside)(Deno.args));
+Deno.exit(await runIsolated(import.meta.url, inside, PROGRAMS));

@@ -30,9 +30,16 @@ export function processUsage(pid: number): ProcessUsage {
   return {
     residentMB: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024,
     openFiles: [...Deno.readDirSync(`/proc/${pid}/fd`)].length,
-    children:
-      tasks.flatMap(({ name }) =>
-        Deno.readTextFileSync(`/proc/${pid}/task/${name}/children`).split(" ").filter((child) => child.trim() !== "")
-      ).length,
+    children: tasks.flatMap(({ name }) => childrenOf(`/proc/${pid}/task/${name}`)).length,
   };
+}
+
+/** The process IDs of a thread's children; none if it has ended. */
+function childrenOf(task: string): readonly string[] {
+  try {
+    return Deno.readTextFileSync(`${task}/children`).split(" ").filter((child) => child.trim() !== "");
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
 }

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
-import { createStateFile } from "../../sources/kept/state_file.ts";
-import { storageOf } from "../../sources/kept/storage.ts";
+import { createStateFile, storageOf } from "../../sources/kept/state_file.ts";
 import { change, cluster } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, setApiLink, withLab } from "./lab.ts";
@@ -19,13 +18,8 @@ const SERVICES = 1000;
 const WITHIN_MS = 20_000;
 const SERVING = "serving the kept state";
 
-/** The kinds that a change of the cluster concerns, as the API names them. */
-const KINDS = ["services", "endpointslices.discovery.k8s.io", "nodes"];
-
-/** Whether the log says that a kind could not be read and then could. */
-function isSolved(log: string, kind: string): boolean {
-  return log.split("\n").some((line) => line.includes("solved: the source") && line.includes(`"subject":"${kind}"`));
-}
+/** Logged once every kind was read from the server. */
+export const REPLACED = "its state has replaced the kept one";
 
 /** Both modes, and the file alone. */
 export const reboot: readonly Scenario[] = [
@@ -48,7 +42,7 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
   const { size } = await Deno.stat(`${stateDirectory}/state`);
 
   await setApiLink("down");
-  await lab.run("node", ["nft", "flush", "ruleset"]);
+  await emptyKernel(lab);
   change(lab, SERVICES, 2);
   const sluice = await startSluice(lab, { mode, stateDirectory });
   const startedMs = systemClock.monotonic();
@@ -61,7 +55,7 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
 
   await setApiLink("up");
   const upMs = systemClock.monotonic();
-  await untilRead(sluice);
+  await waitFor("the kept state is replaced", 60_000, () => sluice.log().includes(REPLACED));
   await marker.settle();
   const backMs = systemClock.monotonic() - upMs;
   const figures = await traffic.end();
@@ -75,15 +69,16 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
   };
 }
 
-/** Waits until every kind was read from the server after an outage: each is listed again by itself. */
-async function untilRead({ log }: ChaosSluice): Promise<void> {
-  await waitFor("every kind was read from the server", 60_000, () => KINDS.every((kind) => isSolved(log(), kind)));
+/** Removes the rules, and resets the kernel setting that a reboot resets. */
+export async function emptyKernel(lab: ChaosLab): Promise<void> {
+  await lab.run("node", ["nft", "flush", "ruleset"]);
+  await lab.run("node", ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=0"]);
 }
 
 /** Compares the rules with those of a Sluice that never had a kept state. */
 export async function equalsFreshStart(lab: ChaosLab, mode: ProxyMode): Promise<void> {
   const found = await takeSnapshot(lab, mode);
-  await lab.run("node", ["nft", "flush", "ruleset"]);
+  await emptyKernel(lab);
   const fresh: ChaosSluice = await startSluice(lab, { mode });
   await found.waitUntilRestored(10_000);
   await fresh.end("SIGTERM");

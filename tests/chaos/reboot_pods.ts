@@ -16,7 +16,7 @@ import {
   uidOf,
 } from "./cluster.ts";
 import { type ChaosLab, setApiLink, withLab } from "./lab.ts";
-import { equalsFreshStart } from "./reboot.ts";
+import { emptyKernel, equalsFreshStart, REPLACED } from "./reboot.ts";
 import { type Figures, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
@@ -24,7 +24,6 @@ import { TIMEOUT_FACTOR, waitFor } from "./wait.ts";
 
 const SERVICES = 1000;
 const LOCAL_PODS = ["pod-1", "pod-2"] as const;
-const REPLACED = "its state has replaced the kept one";
 /** Services of both families from the whole cluster, to notice when it is served. */
 const SAMPLES = [0, 3, 499, 500, 998, 999];
 
@@ -76,7 +75,7 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
     await before.end("SIGTERM");
 
     await setApiLink("down");
-    await lab.run("node", ["nft", "flush", "ruleset"]);
+    await emptyKernel(lab);
     lab.api.apply(...indexes.map(sliceAfter));
     const startedMs = systemClock.monotonic();
     const sluice = await startSluice(lab, { mode, stateDirectory, runtimeSocket });

@@ -25,11 +25,15 @@ export interface SluiceOptions {
   readonly runtimeSocket?: string;
   /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Fields of the configuration file, added to or replacing the lab's. */
+  readonly fields?: Readonly<Record<string, unknown>>;
 }
 
 /** A running Sluice. */
 export interface ChaosSluice {
   readonly pid: number;
+  /** The configuration file. */
+  readonly config: string;
   /** Standard error so far. */
   log(): string;
   /** Sends a signal and waits for the process to exit. */
@@ -44,7 +48,7 @@ export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
 /** Starts Sluice. */
 export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
   const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, openFiles, env, cluster, user = {} } = options;
-  const { nodePortAddresses, stateDirectory = "", runtimeSocket = "" } = options;
+  const { nodePortAddresses, stateDirectory = "", runtimeSocket = "", fields } = options;
   const kubeconfig = `${lab.folder}/kubeconfig.json`, config = `${lab.folder}/config.json`;
   await Deno.writeTextFile(
     kubeconfig,
@@ -64,7 +68,7 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
       kind: "KubeProxyConfiguration",
       mode,
       hostnameOverride: NETWORK.nodeName,
-      clientConnection: { kubeconfig, contentType: "application/json" },
+      clientConnection: { kubeconfig },
       clusterCIDR: Object.values(NETWORK.clusterCIDR).join(),
       detectLocalMode: "ClusterCIDR",
       healthzBindAddress: `${API_LINK.node}:10256`,
@@ -72,6 +76,7 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
       conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
       nodePortAddresses,
       [mode]: { syncPeriod, minSyncPeriod },
+      ...fields,
     }),
   );
   const path = Deno.env.get("PATH") ?? "";
@@ -96,6 +101,7 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
   })();
   return {
     pid: child.pid,
+    config,
     log: () => log,
     async end(signal) {
       child.kill(signal);

@@ -5,8 +5,7 @@
  *
  * The payload of the write number N, counted from FIRST, is that of `payloadOf(N)`. Prints each number once it is written.
  */
-import { openStateDirectory } from "../../sources/kept/folder.ts";
-import type { StateOrigin } from "../../sources/kept/slot.ts";
+import { openStateDirectory, type StateOrigin } from "../../sources/kept/state_file.ts";
 
 /** The origin of the states. */
 export const ORIGIN: StateOrigin = { node: "node", source: "kube https://10.0.0.1:6443", proxyName: "" };

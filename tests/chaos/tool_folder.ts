@@ -3,7 +3,7 @@
 /** The tools that Sluice and the programs that start it look up. */
 const TOOLS = [
   ...["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"],
-  ...["nft", "conntrack", "sysctl", "choom", "ip"],
+  ...["nft", "conntrack", "sysctl", "choom", "prlimit", "ip"],
 ];
 
 /** The folder and its contents. */
@@ -12,6 +12,8 @@ export interface ToolFolder {
   readonly env: Readonly<Record<string, string>>;
   /** Removes tools from the folder. */
   remove(names: readonly string[]): Promise<void>;
+  /** Puts shell scripts in place of tools. */
+  write(names: readonly string[], script: string): Promise<void>;
   /** Puts tools into the folder. */
   add(names: readonly string[]): Promise<void>;
 }
@@ -26,6 +28,11 @@ export async function createToolFolder(folder: string, flavour: "default" | "leg
     env: { PATH: folder },
     async remove(names) {
       for (const name of names) await Deno.remove(`${folder}/${name}`);
+    },
+    async write(names, script) {
+      for (const name of names) {
+        await Deno.writeTextFile(`${folder}/${name}`, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      }
     },
     async add(names) {
       for (const name of names) {

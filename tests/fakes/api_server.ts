@@ -27,8 +27,8 @@ export interface SeenRequest {
   readonly body: string;
 }
 
-/** Answers instead of the server, or returns undefined to let it answer. */
-export type Fault = (request: SeenRequest) => Response | Promise<Response> | undefined;
+/** Answers instead of the server, or returns undefined, at once or later, to let it answer. */
+export type Fault = (request: SeenRequest) => Response | undefined | Promise<Response | undefined>;
 
 /** The server and its controls. */
 export interface FakeApiServer {
@@ -190,13 +190,13 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
       const url = new URL(request.url);
       const query = Object.fromEntries(url.searchParams);
       const node = NODE_PATH.exec(url.pathname)?.[1];
-      const isLease = url.pathname.startsWith(LEASES_PATH);
-      const read = query.watch === "true" ? "watch" : node !== undefined || isLease ? "get" : "list";
+      const isOfSite = url.pathname.startsWith(LEASES_PATH) || url.pathname.includes("/configmaps/");
+      const read = query.watch === "true" ? "watch" : node !== undefined || isOfSite ? "get" : "list";
       const verb = VERBS[request.method] ?? read;
       const seen = { verb, path: url.pathname, query, headers: request.headers, body: await request.text() } as const;
       requests.push(seen);
-      const faulty = fault?.(seen);
-      if (faulty) return await faulty;
+      const faulty = fault && await fault(seen);
+      if (faulty) return faulty;
       const ofLease = leases.answer({ method: request.method, ...seen }, () => ++revision);
       if (ofLease !== undefined) return ofLease;
       if (verb === "get") {

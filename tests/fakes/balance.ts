@@ -11,6 +11,7 @@ export function fakeBalance(
     mode: name,
     algorithms: balance.algorithms,
     modeDefault: balance.byDefault,
+    tablesAreInKernel: balance.tablesAreInKernel,
     labelKeys,
     byDefault: { algorithm: undefined, hash: "flow", ...byDefault },
   };

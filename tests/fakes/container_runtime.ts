@@ -9,8 +9,7 @@ import {
   STATUS_REQUEST,
   STATUS_RESPONSE,
 } from "../../cri/messages.ts";
-import { createFrameReader, framesOf } from "../../kpng/transport/frames.ts";
-import { encodeStatusMessage, STATUS } from "../../kpng/transport/status.ts";
+import { createFrameReader, encodeStatusMessage, framesOf, STATUS } from "../../kpng/transport/grpc.ts";
 
 /** A sandbox of a pod. */
 export interface FakeSandbox {

@@ -1,20 +1,16 @@
-/** Nodes that elect the leader of their site, on a fake clock, Lease and LAN. */
+/** Nodes that elect the leader of their site, on a fake clock and Lease. */
 import { silentLogger } from "../../platform/log.ts";
 import { createElection, type Election } from "../../sources/site/election.ts";
-import { createLan } from "../../sources/site/lan.ts";
 import type { Leader, LeaseClient } from "../../sources/site/lease.ts";
 import type { FakeClock } from "./clock.ts";
-import { fakeProofs, type LanHub } from "./lan_hub.ts";
 
 /** The times of the elections. */
-export const TIMING = { leaseMs: 30_000, renewMs: 10_000 };
+export const TIMING = { leaseMs: 10_000, renewMs: 4_000 };
 
 /** What the nodes of a site share. */
 export interface Surroundings {
   readonly clock: FakeClock;
   readonly random: () => number;
-  /** The LAN on which they find each other; undefined if they do not. */
-  readonly hub: LanHub | undefined;
 }
 
 /** A node of the site. */
@@ -23,6 +19,8 @@ export interface ElectionNode {
   election: Election;
   /** The roles that it has had since its last start. */
   roles: string[];
+  /** The codes of its problems. */
+  problems: readonly string[];
   /** How often it was told to get ready to lead. */
   standBys: number;
   stop(): void;
@@ -34,7 +32,7 @@ export interface ElectionNode {
 export function startElectionNode(
   name: string,
   lease: LeaseClient,
-  { clock, random, hub }: Surroundings,
+  { clock, random }: Surroundings,
 ): ElectionNode {
   let remembered: Leader | undefined;
   const start = () => {
@@ -44,24 +42,14 @@ export function startElectionNode(
     const ownClock = { ...clock, monotonic: () => clock.monotonic() + offsetMs };
     const election = createElection({
       node: name,
-      openLan: hub && ((part) =>
-        createLan({
-          ...part,
-          site: "north",
-          node: name,
-          open: hub.open(name),
-          certificates: { proofs: () => Promise.resolve(fakeProofs(name)) },
-          clock: ownClock,
-          logger: silentLogger,
-          random,
-        })),
       lease,
       memory: { leader: () => remembered, remember: (leader) => remembered = leader },
-      self: () => Promise.resolve({ node: name, address: `${name}:12091`, certificate: "" }),
+      self: () => Promise.resolve({ node: name, address: `${name}:12091`, certificate: "", proof: name }),
+      isProven: ({ node, proof }) => Promise.resolve(proof === node),
       timing: TIMING,
       onRole: ({ kind }) => node.roles.push(kind),
       onStandBy: () => node.standBys++,
-      onProblems: () => {},
+      onProblems: (_scope, list) => node.problems = list.map(({ code }) => code),
       clock: ownClock,
       logger: silentLogger,
       random,
@@ -74,6 +62,7 @@ export function startElectionNode(
     name,
     election: undefined as never,
     roles: [],
+    problems: [],
     standBys: 0,
     stop: () => running.stop(),
     restart(disk = "kept") {

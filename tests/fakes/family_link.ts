@@ -1,5 +1,5 @@
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../../core/channel/family_link.ts";
-import type { FamilyDelta, SyncReport, TrafficReading } from "../../core/model/mod.ts";
+import type { CallName, FamilyDelta, SyncReport, TrafficReading, WorkerCalls } from "../../core/model/mod.ts";
 
 const NO_TRAFFIC: TrafficReading = {
   durationMs: 0,
@@ -47,12 +47,9 @@ export function createFakeFamilyLink(reading: TrafficReading = NO_TRAFFIC): Fake
       listener = connected;
       return {
         send: (delta) => void sent.push(delta),
-        describe: () => Promise.resolve(undefined),
-        packetCounts: () => Promise.resolve(undefined),
-        readTraffic: () => connectedListener().onTraffic?.(reading),
-        attemptCounts: () => Promise.resolve(undefined),
+        call: <Name extends CallName>(name: Name) =>
+          Promise.resolve((name === "traffic" ? reading : undefined) as WorkerCalls[Name]["answer"] | undefined),
         compare() {},
-        examine: () => Promise.resolve(undefined),
         rest() {
           if (canRest) rests.push("rest");
           return canRest;

@@ -1,5 +1,4 @@
-import { startHealthzServer } from "../../observe/healthz_server.ts";
-import { createProxyHealth } from "../../observe/proxy_health.ts";
+import { createProxyHealth, startHealthzServer } from "../../observe/proxy_health.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 

@@ -1,10 +1,10 @@
 /** Recorded messages of KPNG programs, and a client and server to replay them. */
-import { connect, createServer } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { Kind, ObjectRef } from "../../core/objects/cluster_object.ts";
 import type { SourceSink } from "../../core/objects/source.ts";
 import type { WireAddress } from "../../kpng/transport/address.ts";
-import { createFrameReader, framesOf } from "../../kpng/transport/frames.ts";
+import { createFrameReader, framesOf } from "../../kpng/transport/grpc.ts";
 import {
   ENDPOINT,
   ENDPOINT_INFO,
@@ -81,6 +81,22 @@ export function comparable(round: readonly Uint8Array<ArrayBuffer>[]): readonly 
   return runs.map(({ operations }) => operations.sort());
 }
 
+/** Opens a gRPC call to a server at 127.0.0.1; with an authority's certificate and the client's own, under TLS. */
+export function openGrpcCall(
+  port: number,
+  method: string,
+  tls?: { readonly ca: string; readonly cert: string; readonly key: string },
+): { readonly session: ClientHttp2Session; readonly stream: ClientHttp2Stream } {
+  const session = tls === undefined ? connect(`http://127.0.0.1:${port}`) : connect(`https://127.0.0.1:${port}`, tls);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": method,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  return { session, stream };
+}
+
 /** A client of the protocol like KPNG's. */
 export interface KpngClient {
   /** Sends a request and resolves with the operations up to and including `Sync`. */
@@ -90,15 +106,9 @@ export interface KpngClient {
   close(): void;
 }
 
-/** Opens a call to a server at 127.0.0.1. */
-export function connectKpngClient(port: number, method: string): KpngClient {
-  const session = connect(`http://127.0.0.1:${port}`);
-  const stream = session.request({
-    ":method": "POST",
-    ":path": method,
-    "content-type": "application/grpc",
-    te: "trailers",
-  });
+/** Opens a call as `openGrpcCall` does. */
+export function connectKpngClient(...call: Parameters<typeof openGrpcCall>): KpngClient {
+  const { session, stream } = openGrpcCall(...call);
   const frames = createFrameReader(1 << 20);
   let received: Uint8Array<ArrayBuffer>[] = [];
   let complete: (round: readonly Uint8Array<ArrayBuffer>[]) => void = () => {};

@@ -1,4 +1,4 @@
-/** The Leases of an API server, with optimistic concurrency as in kube-apiserver. */
+/** The Leases of an API server, with optimistic concurrency as in kube-apiserver, and the members of sites. */
 import { statusResponse } from "./status_response.ts";
 
 /** A Lease. */
@@ -11,6 +11,7 @@ export interface FakeLease {
   };
   readonly spec: {
     readonly holderIdentity?: string;
+    readonly acquireTime?: string;
     readonly leaseDurationSeconds?: number;
     readonly leaseTransitions?: number;
     readonly renewTime?: string;
@@ -24,16 +25,23 @@ export interface LeaseApi {
     request: { readonly method: string; readonly path: string; readonly body: string },
     nextRevision: () => number,
   ): Response | undefined;
+  /** Creates the Lease of a site, if there is none, and lists its members, as the installer does. */
+  install(site: string, members: readonly string[]): void;
+  /** Changes a Lease without regard to its version, as whoever holds the token of a node can. */
+  overwrite(name: string, patch: unknown): void;
   /** A Lease by name; undefined if there is none. */
   get(name: string): FakeLease | undefined;
   delete(name: string): void;
 }
 
+const MEMBERS_PATH = /^\/api\/v1\/namespaces\/[^/]+\/configmaps\/([^/]+)$/;
 const PATH = /^\/apis\/coordination\.k8s\.io\/v1\/namespaces\/([^/]+)\/leases(?:\/([^/]+))?$/;
 
 /** An API without Leases. */
 export function createLeaseApi(): LeaseApi {
   const leases = new Map<string, FakeLease>();
+  const members = new Map<string, readonly string[]>();
+  let overwritten = 0;
 
   const store = (lease: Omit<FakeLease, "metadata"> & { readonly metadata: object }, revision: number): FakeLease => {
     const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(revision) } } as FakeLease;
@@ -41,17 +49,13 @@ export function createLeaseApi(): LeaseApi {
     return stored;
   };
   const notFound = (name: string) => statusResponse(404, "NotFound", `leases.coordination.k8s.io "${name}" not found`);
-  const conflict = (reason: string, message: string) => statusResponse(409, reason, message);
 
   return {
     answer({ method, path, body }, nextRevision) {
+      const listed = members.get(MEMBERS_PATH.exec(path)?.[1] ?? "");
+      if (listed !== undefined) return Response.json({ kind: "ConfigMap", data: { members: listed.join("\n") } });
       const [, , name] = PATH.exec(path) ?? [];
       if (!PATH.test(path)) return undefined;
-      if (method === "POST") {
-        const given = JSON.parse(body) as FakeLease;
-        if (leases.has(given.metadata.name)) return conflict("AlreadyExists", "the Lease already exists");
-        return Response.json(store(given, nextRevision()), { status: 201 });
-      }
       const existing = leases.get(name ?? "");
       if (existing === undefined) return notFound(name ?? "");
       if (method === "GET") return Response.json(existing);
@@ -59,9 +63,22 @@ export function createLeaseApi(): LeaseApi {
       const patch = JSON.parse(body);
       const version = patch.metadata?.resourceVersion;
       if (version !== undefined && version !== existing.metadata.resourceVersion) {
-        return conflict("Conflict", "the object has been modified; please apply your changes to the latest version");
+        return statusResponse(
+          409,
+          "Conflict",
+          "the object has been modified; please apply your changes to the latest version",
+        );
       }
       return Response.json(store(merged(existing, patch) as FakeLease, nextRevision()));
+    },
+    install(site, names) {
+      const name = `sluice-site-${site}`;
+      members.set(name, names);
+      if (!leases.has(name)) store({ metadata: { name, namespace: "sluice-sites" }, spec: {} }, 0);
+    },
+    overwrite(name, patch) {
+      leases.set(name, merged(leases.get(name), { ...patch as object }) as FakeLease);
+      store(leases.get(name)!, 1e9 + overwritten++);
     },
     get: (name) => leases.get(name),
     delete(name) {

@@ -13,9 +13,9 @@ export interface LeaseLine {
 /** A Lease, and the lines to it. */
 export interface LeaseLines {
   /** The Lease as the API server has it. */
-  current(): LeaseRecord | undefined;
-  /** Deletes the Lease. */
-  delete(): void;
+  current(): LeaseRecord;
+  /** Writes the Lease at once, as whoever holds the token of a node can. */
+  seize(write: LeaseWrite): void;
   /** A line whose delays and losses `random` decides. */
   open(random: () => number): LeaseLine;
 }
@@ -27,24 +27,32 @@ const DELAY_MS = 3_000;
 /** The share of requests that get lost, and of answers. */
 const LOSS = 0.1;
 
-/** Creates an API server with one Lease, which does not exist yet. */
-export function createLeaseLines(clock: Clock): LeaseLines {
-  let record: LeaseRecord | undefined;
+const FREE = {
+  node: "",
+  address: "",
+  certificate: "",
+  proof: "",
+  durationMs: 0,
+  transitions: 0,
+  term: "",
+  renewedMs: 0,
+};
+
+/** Creates an API server with the Lease of a site, which nobody holds. */
+export function createLeaseLines(clock: Clock, members: readonly string[]): LeaseLines {
+  let record: LeaseRecord = { ...FREE, version: "0" };
   let revision = 0;
 
   const put = (write: LeaseWrite & Pick<LeaseRecord, "term" | "renewedMs">): LeaseRecord =>
     record = { ...write, version: String(++revision) };
   const requireVersion = (version: string): LeaseRecord => {
-    if (record === undefined) throw new ApiError("not-found", "no such Lease");
     if (record.version !== version) throw new ApiError("conflict", "the Lease has changed");
     return record;
   };
 
   return {
     current: () => record,
-    delete() {
-      record = undefined;
-    },
+    seize: (write) => void put({ ...write, term: "seized", renewedMs: 0 }),
     open(random) {
       const line: { isCut: boolean; client: LeaseClient } = { isCut: false, client: undefined as never };
       const pass = <T>(act: () => T, signal: AbortSignal): Promise<T> => {
@@ -72,13 +80,7 @@ export function createLeaseLines(clock: Clock): LeaseLines {
       const taken = (write: LeaseWrite) => ({ ...write, term: `${now()}`, renewedMs: now() });
       line.client = {
         read: (signal) => pass(() => record, signal),
-        create(write, signal) {
-          const claim = taken(write);
-          return pass(() => {
-            if (record !== undefined) throw new ApiError("conflict", "the Lease exists");
-            return put(claim);
-          }, signal);
-        },
+        members: (signal) => pass(() => [...members].sort(), signal),
         take(version, write, signal) {
           const claim = taken(write);
           return pass(() => (requireVersion(version), put(claim)), signal);

@@ -1,6 +1,7 @@
 import { drawByHash, registersOf } from "./jhash.ts";
 import { prefixContains } from "../../platform/address.ts";
-import type { NftSet, NftTable } from "./nft_tables.ts";
+import { covers } from "./nft_intervals.ts";
+import { type NftSet, type NftTable, sizeOf } from "./nft_tables.ts";
 import { isLocal, type PacketProtocol, type Surroundings } from "./packet.ts";
 
 /** The state besides the packet that rules depend on. */
@@ -12,8 +13,8 @@ export interface NftSituation {
   readonly count: (rule: string, modulus: number) => number;
   /** The time of the host, in milliseconds. */
   readonly nowMs: () => number;
-  /** Called when a rule adds an element to a set, or updates it. */
-  readonly remember: (set: NftSet, key: string) => void;
+  /** Called when a rule adds an element to a set, or updates it; the timeout is the set's own by default. */
+  readonly remember: (set: NftSet, key: string, timeout?: string) => void;
 }
 
 /** The verdict of a chain; undefined if the packet reaches its end without one. */
@@ -111,13 +112,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     const wanted = key(text, rule), exact = content.elements.get(wanted);
     if (content.clients.has(wanted)) return content.clients.get(wanted)! > situation.nowMs() ? "" : undefined;
     if (exact !== undefined || !content.lines.includes("flags interval")) return exact;
-    const parts = wanted.split(" . ");
-    const inside = [...content.elements.keys()].some((element) =>
-      element.split(" . ").every((part, i) =>
-        part === parts[i] || (part.includes("/") && prefixContains(part, parts[i]!))
-      )
-    );
-    return inside ? "" : undefined;
+    return [...content.elements.keys()].some((element) => covers(element, wanted)) ? "" : undefined;
   };
   const isAddress = (pattern: string, address: string) =>
     pattern.includes("/") ? prefixContains(pattern, address) : pattern === address;
@@ -167,8 +162,10 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
       } else if ((match = take(/^dnat to \[?([^\]]+?)\]?:(\d+)$/))) {
         packet.rewrittenTo = `${match[1]} . ${match[2]}`;
         return { verdict: "accept" };
-      } else if ((match = take(/^update @(\S+) \{ ([^}]+) \}/))) {
-        situation.remember(table.sets.get(match[1]!)!, key(match[2]!, rule));
+      } else if ((match = take(/^update @(\S+) \{ ([^}]+?)(?: timeout (\w+))? \}/))) {
+        const set = table.sets.get(match[1]!)!, element = key(match[2]!, rule);
+        must(set.clients.has(element) || set.clients.size < sizeOf(set));
+        situation.remember(set, element, match[3]);
       } else if (take(/^tcp flags syn,ack \/ syn,ack\b/)) must(packet.protocol === "tcp" && packet.isSynAck);
       else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
       else if ((match = take(/^numgen random mod (\d+) (\d+)(?= )/))) {

@@ -15,6 +15,7 @@ import type { NftSituation } from "./nft_rules.ts";
 import {
   applyStatement,
   copyTables,
+  durationMs,
   NftError,
   type NftSet,
   type NftTables,
@@ -78,6 +79,13 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       return deliverOutput(answer([...printTable(table, content), ""].join("\n")), call);
     }
     if (args === "-n -i") return interactively([...call.stdin!].join("").split("\n").slice(0, -1), call);
+    const withSets = /^list sets table (\S+ \S+)$/.exec(args)?.[1];
+    if (withSets !== undefined) {
+      const sets = [...host.tables.get(withSets)?.sets ?? []].filter(([, { kind }]) => kind === "set");
+      if (!host.tables.has(withSets)) return answer("", 1, "Error: No such file or directory\n");
+      const lines = [`table ${withSets} {`, ...sets.flatMap(([name, set]) => [...printSet(name, set)]), "}", ""];
+      return deliverOutput(answer(lines.join("\n")), call);
+    }
     const [, isNumeric, ofTable, set] = /^(-n )?list set (\S+ \S+) (\S+)$/.exec(args) ?? [];
     if (set !== undefined) {
       const content = host.tables.get(ofTable!)?.sets.get(set);
@@ -111,7 +119,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       try {
         const refusal = host.refuses(statement);
         if (refusal !== undefined) throw new NftError(refusal);
-        applyStatement(tables, statement);
+        applyStatement(tables, statement, nowMs());
       } catch (error) {
         if (!(error instanceof NftError)) throw error;
         return answer("", 1, `/dev/stdin:1:1-9: Error: ${error.message}\n${statement}\n`);
@@ -163,11 +171,10 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     counters.set(rule, next);
     return next;
   };
-  const keep = (set: NftSet, client: string) => {
-    const [, count = Infinity, unit] = /^timeout (\d+)([sm])$/m.exec(set.lines.join("\n")) ?? [];
-    const seconds = Number(count) * (unit === "m" ? 60 : 1);
+  const keep = (set: NftSet, client: string, timeout?: string) => {
+    const lasting = timeout ?? /^timeout (\w+)$/m.exec(set.lines.join("\n"))?.[1];
     if (set.lines.includes("counter")) set.counters.set(client, (set.counters.get(client) ?? 0) + 1);
-    set.clients.set(client, nowMs() + seconds * 1000);
+    set.clients.set(client, lasting === undefined ? Infinity : nowMs() + durationMs(lasting));
   };
 
   const host: FakeNftHost = {

@@ -34,12 +34,17 @@ export class NftError extends Error {
 
 const MISSING = "Could not process rule: No such file or directory";
 const EXISTS = "Could not process rule: File exists";
+const FULL = "Could not process rule: Numerical result out of range";
 const BUSY = "Could not process rule: Device or resource busy";
 
 /** A deep copy, for a transaction that may fail. */
 export function copyTables(tables: NftTables): NftTables {
   return new Map([...tables].map(([name, { sets, chains }]) => [name, {
-    sets: new Map([...sets].map(([set, content]) => [set, { ...content, elements: new Map(content.elements) }])),
+    sets: new Map([...sets].map(([set, content]) => [set, {
+      ...content,
+      elements: new Map(content.elements),
+      clients: new Map(content.clients),
+    }])),
     chains: new Map([...chains].map(([chain, content]) => [chain, { ...content }])),
   }]));
 }
@@ -49,8 +54,13 @@ function required<T>(thing: T | undefined): T {
   return thing;
 }
 
-/** Applies one statement. Throws with nft's error message. */
-export function applyStatement(tables: NftTables, statement: string): void {
+/** The number of elements that rules may add to a set. */
+export function sizeOf({ lines }: NftSet): number {
+  return Number(/^size (\d+)$/m.exec(lines.join("\n"))?.[1] ?? Infinity);
+}
+
+/** Applies one statement at a time of the host's clock. Throws with nft's error message. */
+export function applyStatement(tables: NftTables, statement: string, nowMs: number): void {
   const match = /^(add|delete|flush) (table|set|map|chain|rule|element) (\S+ \S+)(?: (\S+)(?: (.*))?)?$/.exec(
     statement,
   );
@@ -90,7 +100,12 @@ export function applyStatement(tables: NftTables, statement: string): void {
       return;
     }
     case "add element":
-      for (const { key, value } of elementsOf(rest)) addElement(table, required(table.sets.get(name)), key, value);
+      for (const { key, value } of elementsOf(rest)) {
+        const set = required(table.sets.get(name)), [, client, timeout] = /^(\S+) timeout (\w+)$/.exec(key) ?? [];
+        if (client === undefined) addElement(table, set, key, value);
+        else if (set.clients.size >= sizeOf(set)) throw new NftError(FULL);
+        else set.clients.set(client, nowMs + durationMs(timeout!));
+      }
       return;
     case "delete element":
       for (const { key } of elementsOf(rest)) {
@@ -112,7 +127,7 @@ function addElement(table: NftTable, set: NftSet, key: string, value: string): v
   const chain = /^goto (\S+)$/.exec(value)?.[1];
   if (chain !== undefined) required(table.chains.get(chain));
   if (set.lines.includes("flags interval") && !set.elements.has(key) && overlaps(key, set.elements.keys())) {
-    throw new NftError(EXISTS);
+    throw new NftError("interval overlaps with an existing one");
   }
   const held = set.elements.get(key);
   if (held !== undefined && held !== value) throw new NftError(EXISTS);
@@ -174,6 +189,16 @@ export function* printSet(set: string, { kind, lines, elements, counters, client
 
 /** The size of every packet, with its IP header. */
 const PACKET_BYTES = 60;
+
+const UNIT_MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
+
+/** A duration as nft prints it, in milliseconds. */
+export function durationMs(text: string): number {
+  return [...text.matchAll(/(\d+)(ms|[dhms])/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * UNIT_MS[unit!]!,
+    0,
+  );
+}
 
 /** Seconds in nft's units: `1m30s`. */
 function duration(seconds: number): string {

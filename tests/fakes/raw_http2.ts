@@ -1,5 +1,5 @@
 /** Hand-made HTTP/2 frames, for hostile peers. */
-import { FRAME } from "../../kpng/transport/http2_frames.ts";
+import { FRAME } from "../../kpng/transport/http2.ts";
 
 /** Frame types, RFC 9113 section 6. */
 export const TYPE = FRAME;
@@ -86,13 +86,25 @@ export function callFrames(stream: number, path: string): Bytes {
 export interface RawConnection {
   /** Sends bytes; returns false if the connection is closed. */
   send(...pieces: readonly Uint8Array[]): Promise<boolean>;
-  /** Reads until the peer closes the connection, and returns its frames. */
+  /** Reads up to the next frame of this type and these flags. Throws an Error if the peer closes the connection before it. */
+  next(type: number, flags: number): Promise<RawFrame>;
+  /** Reads until the peer closes the connection, and returns its frames that are not read yet. */
   frames(): Promise<readonly RawFrame[]>;
   close(): void;
 }
 
 /** Wraps a connection. */
 export function rawConnection(connection: Deno.Conn): RawConnection {
+  const received: RawFrame[] = [];
+  let partial = zeros(0);
+  /** Reads more frames; returns false at the end. */
+  const read = async () => {
+    const buffer = zeros(65536);
+    const count = await connection.read(buffer).catch(() => null);
+    if (count === null) return false;
+    partial = takeFrames(joined(partial, buffer.subarray(0, count)), received);
+    return true;
+  };
   return {
     async send(...pieces) {
       const bytes = joined(...pieces);
@@ -103,14 +115,18 @@ export function rawConnection(connection: Deno.Conn): RawConnection {
         return false;
       }
     },
-    async frames() {
-      const pieces: Uint8Array[] = [];
+    async next(type, flags) {
       for (;;) {
-        const buffer = zeros(65536);
-        const count = await connection.read(buffer).catch(() => null);
-        if (count === null) return readFrames(joined(...pieces));
-        pieces.push(buffer.subarray(0, count));
+        const frame = received.shift();
+        if (frame?.type === type && frame.flags === flags) return frame;
+        if (frame === undefined && !await read()) {
+          throw new Error(`closed before a frame of type ${type} with flags ${flags}`);
+        }
       }
+    },
+    async frames() {
+      while (await read());
+      return received;
     },
     close() {
       try {
@@ -129,21 +145,16 @@ export async function connectRaw(port: number, ...first: readonly Uint8Array[]):
   return connection;
 }
 
-function readFrames(bytes: Uint8Array): readonly RawFrame[] {
-  const frames: RawFrame[] = [];
+/** Appends the frames in these bytes to `frames`; returns the bytes of an incomplete one. */
+function takeFrames(bytes: Bytes, frames: RawFrame[]): Bytes {
   const view = new DataView(bytes.buffer);
-  for (let at = 0; at + 9 <= bytes.length;) {
-    const length = view.getUint32(at) >>> 8;
+  for (let at = 0;;) {
+    const end = at + 9 <= bytes.length ? at + 9 + (view.getUint32(at) >>> 8) : Infinity;
+    if (end > bytes.length) return bytes.slice(at);
     const stream = view.getUint32(at + 5);
-    frames.push({
-      type: bytes[at + 3]!,
-      flags: bytes[at + 4]!,
-      stream,
-      payload: bytes.subarray(at + 9, at + 9 + length),
-    });
-    at += 9 + length;
+    frames.push({ type: bytes[at + 3]!, flags: bytes[at + 4]!, stream, payload: bytes.subarray(at + 9, end) });
+    at = end;
   }
-  return frames;
 }
 
 /** The error code of the last GOAWAY among these; undefined without one. */

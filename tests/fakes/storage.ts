@@ -1,4 +1,4 @@
-import type { Storage } from "../../sources/kept/storage.ts";
+import type { Storage } from "../../sources/kept/state_file.ts";
 
 /** A file in memory whose power can be cut in the middle of a write. */
 export interface FakeStorage extends Storage {

@@ -1,13 +1,13 @@
 /** A whole proxy in this process, with fake workers that report syncs without a kernel. */
 import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
-import { COMMANDS } from "../../cli/commands/commands.ts";
+import { COMMANDS } from "../../cli/commands/mod.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
-import { serveControlSocket } from "../../answers/control/serve.ts";
+import { serveControlSocket } from "../../answers/control/mod.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
 import type { ProcessProblems } from "../../core/problems/mod.ts";
-import type { Family, FamilyDelta, SyncReport, TrafficReading } from "../../core/model/mod.ts";
+import type { CallName, Family, FamilyDelta, SyncReport, TrafficReading, WorkerCalls } from "../../core/model/mod.ts";
 import type { Telemetry } from "../../observe/telemetry/mod.ts";
-import { runProxy } from "../../proxy/proxy.ts";
+import { runProxy } from "../../node/run.ts";
 import { freePort } from "./sockets.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
@@ -25,7 +25,7 @@ export interface WholeProxy {
   release(family: Family): void;
   /** Makes a family's worker report the problems of a scope. */
   problems: (family: Family, ...problems: Parameters<FamilyListener["onProblems"]>) => void;
-  /** Makes a family's worker report traffic; only with `--traffic-metrics`. */
+  /** Makes a family's worker answer the next reading of traffic; only with `--traffic-metrics`. */
   traffic: (family: Family, reading: TrafficReading) => void;
 }
 
@@ -80,7 +80,7 @@ export async function withWholeProxy(
       hold: (family) => workers.get(family)!.hold(true),
       release: (family) => workers.get(family)!.hold(false),
       problems: (family, scope, problems) => workers.get(family)!.listener.onProblems(scope, problems),
-      traffic: (family, reading) => workers.get(family)!.listener.onTraffic?.(reading),
+      traffic: (family, reading) => workers.get(family)!.readings.push(reading),
     });
   } finally {
     end.abort();
@@ -113,6 +113,8 @@ export async function withManifests(manifests: string, test: (folder: ManifestFo
 
 interface FakeWorker {
   readonly listener: FamilyListener;
+  /** The answers to the next readings of traffic. */
+  readonly readings: TrafficReading[];
   readonly link: ReturnType<StartFamily>;
   report(report: Partial<SyncReport>): void;
   /** Keeps the reports of syncs back, or sends those that were. */
@@ -123,6 +125,7 @@ interface FakeWorker {
 function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker {
   let revision = 0;
   const syncs: (() => void)[] = [];
+  const readings: TrafficReading[] = [];
   let held: FamilyDelta[] | undefined;
   const report = (given: Partial<SyncReport>) =>
     listener.onReport({
@@ -153,6 +156,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
   });
   return {
     listener,
+    readings,
     report,
     hold(isHeld) {
       const waiting = held ?? [];
@@ -163,11 +167,9 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
       send(delta) {
         syncs.push(systemClock.schedule(2, () => sync(delta)));
       },
-      describe: () => Promise.resolve(undefined),
-      packetCounts: () => Promise.resolve(undefined),
-      attemptCounts: () => Promise.resolve(undefined),
+      call: <Name extends CallName>(name: Name) =>
+        Promise.resolve((name === "traffic" ? readings.shift() : undefined) as WorkerCalls[Name]["answer"] | undefined),
       compare() {},
-      examine: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

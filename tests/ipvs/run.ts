@@ -144,6 +144,16 @@ async function run(command: string, args: readonly string[], cwd: string, { onTe
   return code;
 }
 
+/** Starts the machine again if it died before it ran anything: QEMU 7.2 sometimes aborts at the boot (hw/pci/msix.c). */
+async function onceMore(start: () => Promise<number>, hasRun: () => boolean | Promise<boolean>): Promise<number> {
+  const code = await start();
+  return code === 0 || await hasRun() ? code : await start();
+}
+
+function exists(path: string): Promise<boolean> {
+  return Deno.stat(path).then(() => true, () => false);
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const all = args.includes("--all");
   const parts = args.filter((arg) => !arg.startsWith("--"));
@@ -152,13 +162,14 @@ async function main(args: readonly string[]): Promise<number> {
   const machine = `${shared}/tools/vm-run`;
   const comparesTools = args.includes("--tools") || (parts.length === 0 && !args.includes("--model"));
   const tools = comparesTools
-    ? await compareFakeTools((script, folder) =>
-      run(machine, ["bash", "-c", `${FIXED_ADDRESSES}\n${script}`], ROOT, { env: { VM_OUT: folder } })
-    )
+    ? await compareFakeTools((script, folder) => {
+      const start = () =>
+        run(machine, ["bash", "-c", `${FIXED_ADDRESSES}\n${script}`], ROOT, { env: { VM_OUT: folder } });
+      return onceMore(start, () => exists(`${folder}/.status`));
+    })
     : { passed: 0, failed: 0 };
   if (args.includes("--tools")) return printTotals(tools.passed, tools.failed);
-  const isCompiled = await Deno.stat(binary).then(() => true, () => false);
-  if (!isCompiled && await run("./compile.sh", [], ROOT) !== 0) return 1;
+  if (!await exists(binary) && await run("./compile.sh", [], ROOT) !== 0) return 1;
   if (args.includes("--model")) return await run(machine, ["bash", "-c", modelScript(binary)], ROOT);
   // The guest sees the host's files except /tmp.
   const stage = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-" });
@@ -181,7 +192,7 @@ async function main(args: readonly string[]): Promise<number> {
     const onText = (piece: string) => {
       text += piece;
     };
-    const code = await run(machine, ["bash", "-c", script], stage, { onText });
+    const code = await onceMore(() => run(machine, ["bash", "-c", script], stage, { onText }), () => text !== "");
     if (code !== 0) console.log(`the virtual machine exited with status ${code}`);
   } finally {
     await Deno.remove(stage, { recursive: true });

@@ -55,9 +55,9 @@ for (const family of ["IPv4", "IPv6"] as const) {
     });
 
   for (const hash of ["flow", "client"] as const) {
-    const balance: Balance = { algorithm: "maglev", hash };
+    const balance: Balance = { algorithm: "consistent-hash", hash };
     withService(
-      `maglev by ${hash} follows the table, so that every node chooses the same endpoint`,
+      `consistent-hash by ${hash} follows the table, so that every node chooses the same endpoint`,
       balance,
       async (flows, { node, pod }) => {
         const endpoints = PODS.map((number) => joinHostPort(pod(number), 5353));

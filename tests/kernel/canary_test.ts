@@ -5,7 +5,7 @@ import { waitFor } from "../chaos/wait.ts";
 import { startRestricted } from "./as_executable.ts";
 import { inLab } from "./in_lab.ts";
 
-const RED_WITHIN_MS = 5_000, GREEN_WITHIN_MS = 10_000;
+const RED_WITHIN_MS = 5_000, GREEN_WITHIN_MS = 15_000;
 const HEALTHZ = 10256;
 
 /** The answer of /healthz in the node. */

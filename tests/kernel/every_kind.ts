@@ -38,22 +38,22 @@ export function everyKindOfPort(family: Family): ServicePort[] {
     { affinitySeconds: 90, external: "local", localEndpoints: three.slice(2), nodePort: 30009, protocol: "udp" },
     { affinitySeconds: 7, external: "drop", nodePort: 30010 },
     { balance: { algorithm: "round-robin" }, external: "cluster", nodePort: 30011 },
-    { balance: { algorithm: "maglev", hash: "flow" }, external: "cluster", nodePort: 30012 },
+    { balance: { algorithm: "consistent-hash", hash: "flow" }, external: "cluster", nodePort: 30012 },
     {
-      balance: { algorithm: "maglev", hash: "client", localWeights: [1, 3] },
+      balance: { algorithm: "consistent-hash", hash: "client", localWeights: [1, 3] },
       external: "local",
       localEndpoints: three.slice(1),
       loadBalancerIPs: [address(9, 13)],
       protocol: "udp",
     },
     { balance: { algorithm: "random", clusterWeights: [3, 0, 1] }, protocol: "sctp" },
-    ...(["round-robin", "random", "maglev"] as const).flatMap((algorithm) =>
+    ...(["round-robin", "random", "consistent-hash"] as const).flatMap((algorithm) =>
       [undefined, [5, 1, 4]].map((clusterWeights): Partial<ServicePort> => ({
-        balance: { algorithm, hash: algorithm === "maglev" ? "flow" : undefined, clusterWeights },
+        balance: { algorithm, hash: algorithm === "consistent-hash" ? "flow" : undefined, clusterWeights },
         affinitySeconds: 60,
       }))
     ),
-    { balance: { algorithm: "maglev", hash: "client" }, affinitySeconds: 60, protocol: "udp" },
+    { balance: { algorithm: "consistent-hash", hash: "client" }, affinitySeconds: 60, protocol: "udp" },
   ];
   return all.map((changes, i) =>
     fakeServicePort(`default/s${i}:p`, {
@@ -89,6 +89,12 @@ export function everyKindOfSettings(family: Family): FamilySettings[] {
       masqueradeMark: 2 ** 31,
     }),
     nftSettings({ localTraffic: { by: "none" }, masqueradeAll: true, conntrackTcpLiberal: true, nodePortPrefixes: [] }),
-    nftSettings({ localTraffic: { by: "none" }, nodePortPrefixes: undefined, countTraffic: true }),
+    nftSettings({
+      localTraffic: { by: "none" },
+      nodePortPrefixes: undefined,
+      countTraffic: true,
+      resetsGone: true,
+      goneTimeoutMs: 5_400_000,
+    }),
   ];
 }

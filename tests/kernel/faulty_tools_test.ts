@@ -1,6 +1,9 @@
-/** Tools that hang, fail or move during a start, tested with the whole Sluice and the permissions of the executable. */
+/** Tools that hang, fail, move or vanish, tested with the whole Sluice and the permissions of the executable. */
 import assert from "node:assert/strict";
 import type { Lab } from "../../demo/lab.ts";
+import { program } from "../../demo/sluice.ts";
+import { kernelState } from "../chaos/kernel.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { inLab } from "./in_lab.ts";
 import { isSynced, type RestrictedOptions, startRestricted } from "./as_executable.ts";
 
@@ -68,3 +71,122 @@ Deno.test("Sluice exits if a tool moves, and asks for a restart, which finds it"
     assert.ok(isSynced(await restarted.waitFor(isSynced)));
     await restarted.stop();
   }));
+
+/** The status code of /healthz in the node; 0 without an answer. */
+async function healthCode(lab: Lab): Promise<number> {
+  const script = "exec 3<>/dev/tcp/127.0.0.1/10256; printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3; head -1 <&3";
+  const answer = await lab.run("node", ["bash", "-c", script]).catch(() => "");
+  return Number(answer.split(" ")[1] ?? 0);
+}
+
+/** The exit status of `sluice status` and the number of failed syncs in a row that it shows. */
+async function statusOf(lab: Lab): Promise<{ readonly exit: number; readonly failures: number }> {
+  const script = '"$@" || echo "exit $?"';
+  const answer = await lab.run("node", ["sh", "-c", script, "sh", ...program(), "status", "-o", "json"]);
+  const counts = [...answer.matchAll(/"code": ?"sync-failed"[^}]*"count": ?(\d+)/g)].map(([, count]) => Number(count));
+  return { exit: Number(/exit (\d+)/.exec(answer)?.[1] ?? 0), failures: Math.max(0, ...counts) };
+}
+
+for (const [mode, vanishing] of [["nftables", ["nft"]], ["iptables", IPTABLES]] as const) {
+  Deno.test(`without the tools of ${mode} mode and without a rule in the kernel, nothing says that all is in sync`, async () => {
+    const folder = await Deno.makeTempDir({ dir: "/run" });
+    for (const tool of [...IPTABLES, "nft", "conntrack", "sysctl"]) {
+      const script = `#!/bin/sh\nexec /usr/sbin/${tool} "$@"\n`;
+      await Deno.writeTextFile(`${folder}/${tool}`, script, { mode: 0o755 });
+    }
+    const renameTools = (from: string, to: string) =>
+      vanishing.forEach((tool) => Deno.renameSync(`${folder}/${tool}${from}`, `${folder}/${tool}${to}`));
+    await inLab(async (lab) => {
+      const sluice = await startRestricted(lab, {
+        env: { PATH: folder },
+        flags: [
+          ...["--proxy-mode", mode, "--iptables-sync-period", "1s", "--conntrack-max-per-core", "0"],
+          ...["--healthz-bind-address", "127.0.0.1:10256", "--control-socket", "/run/sluice/control.sock"],
+        ],
+      });
+      await waitFor("/healthz answers 200", 30_000, async () => await healthCode(lab) === 200);
+      assert.equal((await statusOf(lab)).exit, 0);
+      renameTools("", ".away");
+      await lab.run("node", ["nft", "flush", "ruleset"]);
+      await waitFor("/healthz answers 503", 10_000, async () => await healthCode(lab) === 503);
+      for (let failures = 0; failures < 4;) {
+        const [code, status] = await Promise.all([healthCode(lab), statusOf(lab)]);
+        assert.deepEqual([code, status.exit], [503, 1]);
+        failures = status.failures;
+      }
+      renameTools(".away", "");
+      await waitFor("/healthz answers 200", 30_000, async () => await healthCode(lab) === 200);
+      assert.equal((await statusOf(lab)).exit, 0);
+      assert.match(await lab.run("node", ["nft", "list", "ruleset"]), /10\.96\.0\.10/);
+      await sluice.stop();
+    });
+    await Deno.remove(folder, { recursive: true });
+  });
+}
+
+/** Runs a test with a folder of the host's tools as the whole PATH; those whose names are in `hanging` never exit. */
+async function withHangingTools(
+  mode: "iptables" | "nftables",
+  test: (lab: Lab, manifests: string, hang: (tool: string) => void) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir({ dir: "/run" }), manifests = await Deno.makeTempDir({ dir: "/run" });
+  for (const { name } of Deno.readDirSync("deploy/example")) {
+    Deno.copyFileSync(`deploy/example/${name}`, `${manifests}/${name}`);
+  }
+  for (const tool of [...IPTABLES, "nft", "conntrack", "sysctl"]) {
+    const script = `#!/bin/sh\n[ ! -e ${folder}/${tool}.hangs ] || exec /bin/sleep 1000\nexec /usr/sbin/${tool} "$@"\n`;
+    await Deno.writeTextFile(`${folder}/${tool}`, script, { mode: 0o755 });
+  }
+  await inLab(async (lab) => {
+    const sluice = await startRestricted(lab, {
+      env: { PATH: folder },
+      manifests,
+      flags: [
+        ...["--proxy-mode", mode, "--conntrack-max-per-core", "0", "--healthz-bind-address", "127.0.0.1:10256"],
+        ...["--control-socket", "/run/sluice/control.sock"],
+      ],
+    });
+    await waitFor("/healthz answers 200", 30_000, async () => await healthCode(lab) === 200);
+    await test(lab, manifests, (tool) => Deno.writeTextFileSync(`${folder}/${tool}.hangs`, ""));
+    await sluice.stop();
+  });
+  for (const path of [folder, manifests]) await Deno.remove(path, { recursive: true });
+}
+
+Deno.test("while a tool hangs, nothing says that all is in sync, nor that another program changes rules", () =>
+  withHangingTools("iptables", async (lab, manifests, hang) => {
+    assert.equal((await statusOf(lab)).exit, 0);
+    hang("iptables-restore");
+    const web = Deno.readTextFileSync(`${manifests}/web.yaml`);
+    Deno.writeTextFileSync(`${manifests}/web.yaml`, web.replaceAll("port: 80,", "port: 81,"));
+    await waitFor("the status is not in order", 10_000, async () => (await statusOf(lab)).exit === 1);
+    const script = '"$@" || true';
+    const text = await lab.run("node", ["sh", "-c", script, "sh", ...program(), "status"]);
+    assert.match(text, /IPv4: behind: a tool or the kernel does not answer/);
+    assert.match(text, /changes have been waiting for more than 5 s/);
+    assert.doesNotMatch(text, /another program|all in sync/);
+    assert.equal(await healthCode(lab), 200);
+  }));
+
+for (
+  const [mode, flushes] of [
+    ["nftables", [["nft", "flush", "ruleset"]]],
+    ["iptables", [
+      ["iptables", "-F"],
+      ["iptables", "-t", "nat", "-F"],
+      ["ip6tables", "-t", "nat", "-F"],
+      ["nft", "flush", "ruleset"],
+    ]],
+  ] as const
+) {
+  Deno.test(`rules flushed by another program are back long before the end of the sync period, in ${mode} mode`, () =>
+    withHangingTools(mode, async (lab) => {
+      const before = await kernelState(lab, mode);
+      const isWhole = async () => await kernelState(lab, mode) === before;
+      for (const flush of flushes) {
+        await lab.run("node", flush);
+        assert.equal(await isWhole(), false);
+        await waitFor(`the rules are back after ${flush.join(" ")}`, 10_000, isWhole);
+      }
+    }));
+}

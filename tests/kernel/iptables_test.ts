@@ -4,7 +4,7 @@ import type { BackendOptions } from "../../backends/contract/backend.ts";
 import { loadBackend } from "../../backends/mod.ts";
 import { createIptablesBackend } from "../../backends/iptables/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
-import { compareWithKernel } from "../../backends/dry_run/dry_run.ts";
+import { compareWithKernel } from "../../backends/dry_run/mod.ts";
 import type { FamilyDelta, ServicePort } from "../../core/model/mod.ts";
 import { requireIsolation } from "../../demo/isolate.ts";
 import { searchPath } from "../../platform/host.ts";

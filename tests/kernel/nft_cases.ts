@@ -1,5 +1,5 @@
 import { DIALECTS } from "../../backends/nftables/table.ts";
-import { allSets } from "../../backends/nftables/traffic.ts";
+import { allSets } from "../../backends/nftables/frame.ts";
 import type { Family } from "../../core/model/mod.ts";
 
 /** Input for both the real and the fake nft, with an empty kernel. */
@@ -14,7 +14,7 @@ add set ip sluice plain { typeof ip daddr; }
 add set ip sluice frontends { typeof ip daddr . meta l4proto . th dport; }
 add map ip sluice services { typeof ip daddr . meta l4proto . th dport : verdict; }
 add map ip sluice tcp-endpoints { typeof ip daddr . tcp dport . numgen random mod 65536 : ip daddr . tcp dport; }
-add set ip sluice source-ranges { typeof ip daddr . meta l4proto . th dport . ip saddr; flags interval; }
+add set ip sluice sources-a { typeof ip saddr; flags interval; }
 `;
 
 const CHAINS = `${SETS}add chain ip sluice a
@@ -25,10 +25,10 @@ add rule ip sluice hooked ct state new ip daddr . meta l4proto . th dport vmap @
 add element ip sluice services { 10.0.0.1 . tcp . 80 : goto a }
 `;
 
-/** Transactions that add source ranges of one frontend, one after the other. */
+/** Transactions that add ranges to a list of sources, one after the other. */
 const ranges = (...all: readonly string[]) => [
   SETS,
-  ...all.map((range) => `add element ip sluice source-ranges { 10.0.0.1 . tcp . 80 . ${range} }\n`),
+  ...all.map((range) => `add element ip sluice sources-a { ${range} }\n`),
 ];
 
 function declarations(family: Family): string {
@@ -156,23 +156,16 @@ export const CASES: readonly NftCase[] = [
     transactions: ranges("10.0.0.0/8", "10.0.0.0/8", "10.9.9.9/8", "9.0.0.0/8", "9.0.0.0/32"),
   },
   {
-    name: "the same ranges of other frontends",
-    transactions: [
-      ...ranges("10.0.0.0/8"),
-      "add element ip sluice source-ranges { 10.0.0.1 . udp . 80 . 10.1.0.0/16, 10.0.0.1 . tcp . 81 . 10.0.0.0/8 }\n",
-      "add element ip sluice source-ranges { 10.0.0.2 . tcp . 80 . 10.1.0.0/16, 10.0.0.2 . tcp . 80 . 10.1.1.0/24 }\n",
-      "delete element ip sluice source-ranges { 10.0.0.1 . tcp . 80 . 10.0.0.0/8 }\n" +
-      "add element ip sluice source-ranges { 10.0.0.1 . tcp . 80 . 10.0.0.0/16, 10.0.0.1 . tcp . 80 . 10.1.0.0/16 }\n",
-    ],
-  },
-  {
     name: "IPv6 ranges",
     transactions: [
-      `${declarations("IPv6")}add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8::/32 }\n`,
-      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8:1::/48 }\n",
-      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8::/32 }\n",
-      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db9::1, fd00::1 . udp . 80 . 2001:db8:1::/48 }\n",
-      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db9::1/128 }\n",
+      "add table ip6 sluice\nadd set ip6 sluice sources-a { typeof ip6 saddr; flags interval; }\n" +
+      "add element ip6 sluice sources-a { 2001:db8::/32 }\n",
+      "add element ip6 sluice sources-a { 2001:db8:1::/48 }\n",
+      "add element ip6 sluice sources-a { 2001:db8::/32 }\n",
+      "add element ip6 sluice sources-a { 2001:db9::1, ::/8 }\n",
+      "add element ip6 sluice sources-a { 2001:db9::1/128 }\n",
+      "delete element ip6 sluice sources-a { 2001:db8::/32 }\n" +
+      "add element ip6 sluice sources-a { 2001:db8::/33, 2001:db8:8000::/33 }\n",
     ],
   },
   { name: "nonsense", transactions: [SETS, "add nonsense ip sluice a\n", "nonsense\n"] },

@@ -1,5 +1,6 @@
 /** The fake nft answers as the real one: runs the same transactions with both, the real one in a new network namespace. */
 import assert from "node:assert/strict";
+import { asRendered } from "../../backends/nftables/listing.ts";
 import { createFakeNftHost } from "../fakes/nft_runner.ts";
 import { backendUnderTest } from "../unit/backends/nftables/host.ts";
 import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
@@ -21,13 +22,14 @@ function stepsOf({ transactions }: NftCase): Step[] {
 }
 
 /**
- * Removes what the fake does not reproduce: the position of an error, whether nft or the kernel found it, and further errors.
- * Sorts the elements of sets, whose order depends on the kernel's hash.
+ * Removes what the fake does not reproduce: the position of an error, whether nft or the kernel found it, further errors, and
+ * the version of nft. Sorts the elements of sets, whose order depends on the kernel's hash.
  */
 function comparable(answers: readonly Answer[]): Answer[] {
   return answers.map((answer) => ({
     ...answer,
-    stdout: answer.stdout.replace(/(\belements = \{) ([^}]*) \}/g, (_, head, list) => `${head} ${inOrder(list)} }`),
+    stdout: answer.stdout.replace(/(\belements = \{) ([^}]*) \}/g, (_, head, list) => `${head} ${inOrder(list)} }`)
+      .replace(/^\t\t(.*)$/gm, (_, line) => `\t\t${asRendered(line)}`),
     stderr: /Error: (?:Could not process rule: )?([^;,\n]*)/.exec(answer.stderr)?.[1] ?? "",
   }));
 }

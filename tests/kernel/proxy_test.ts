@@ -170,6 +170,22 @@ Deno.test("pods and outside clients cannot reach the node's 127.0.0.1, but node 
       assert.match(await lab.run("node", ["sysctl", "net.ipv4.conf.all.route_localnet"]), /= 1/);
       for (const from of ["pod-1", "outside"] as const) assert.deepEqual(await attack(from), { kind: "silence" }, from);
       assert.equal((await attack("node")).kind, "answered");
+      await sluice.stop();
+      // The cleanup resets the setting if Sluice has set it. If another program has, the rule stays.
+      const initOnly = [...program(), "--init-only", "--hostname-override", "n", "--conntrack-max-per-core", "0"];
+      for (const isOurs of [true, false]) {
+        if (!isOurs) {
+          await lab.run("node", ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
+          await lab.run("node", initOnly);
+        }
+        await lab.run("node", [...program(), "--cleanup"]);
+        const routed = await lab.run("node", ["sysctl", "-n", "net.ipv4.conf.all.route_localnet"]);
+        assert.equal(routed.trim(), isOurs ? "0" : "1");
+        assert.equal((await lab.run("node", ["iptables-save"])).includes("KUBE-"), !isOurs);
+        for (const from of ["pod-1", "outside"] as const) {
+          assert.deepEqual(await attack(from), { kind: "silence" }, from);
+        }
+      }
     } finally {
       await sluice.stop();
       await server.stdin.close();
@@ -177,6 +193,7 @@ Deno.test("pods and outside clients cannot reach the node's 127.0.0.1, but node 
     }
   });
 });
+
 /** The value of a metric without labels. */
 async function metric(lab: Lab, name: string): Promise<number> {
   const ask = `console.log(await (await fetch("http://127.0.0.1:10249/metrics")).text())`;

@@ -1,9 +1,9 @@
 /** The program of rest_test.ts: runs the proxy as the command does, with short delays before a worker is stopped. */
 import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
-import { COMMANDS } from "../../cli/commands/commands.ts";
+import { COMMANDS } from "../../cli/commands/mod.ts";
 import { dropRunPermission } from "../../cli/commands/privileges.ts";
 import { parseCommandLine } from "../../config/mod.ts";
-import { runProxy } from "../../proxy/proxy.ts";
+import { runProxy } from "../../node/run.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { createLogger } from "../../platform/log.ts";
 import { writeToStderr } from "../../platform/output.ts";

@@ -48,7 +48,11 @@ endpoints: [{ addresses: ["${NETWORK.pods[pod][family]}"], nodeName: demo-node, 
 `;
 }
 
-async function withSluice(configuration: string, test: (lab: Lab, log: () => string) => Promise<void>): Promise<void> {
+async function withSluice(
+  configuration: string,
+  test: (lab: Lab, log: () => string) => Promise<void>,
+  more: readonly string[] = [],
+): Promise<void> {
   const folder = await Deno.makeTempDir({ dir: "/run" }), manifests = `${folder}/manifests`;
   Deno.mkdirSync(manifests);
   const example = new URL("../../deploy/example/", import.meta.url).pathname;
@@ -62,6 +66,7 @@ async function withSluice(configuration: string, test: (lab: Lab, log: () => str
         slice(`refuses-${family.toLowerCase()}`, family, "pod-2", 8099),
         slice(`names-${family.toLowerCase()}`, family, "pod-1", 8080, "UDP"),
       ]),
+      ...more,
     ].join(""),
   );
   Deno.writeTextFileSync(
@@ -151,7 +156,7 @@ Deno.test("userspace mode: an endpoint that refuses is passed over, and source r
 for (
   const [mode, configuration] of [
     ["userspace", "mode: userspace\n"],
-    ["nftables", `mode: nftables\nnodePortAddresses: [${NETWORK.node.IPv4}/32, 127.0.0.0/8, "::1/128"]\n`],
+    ["nftables", `mode: nftables\nnodePortAddresses: [${NETWORK.node.IPv4}/32, localhost]\n`],
   ] as const
 ) {
   Deno.test(`${mode} mode: node ports are served at 127.0.0.1 and ::1, for this node alone and without route_localnet`, () =>
@@ -170,3 +175,42 @@ for (
       assert.deepEqual(await outcomes(lab, "outside", outside), ["pod-2", "pod-3"]);
     }));
 }
+
+const METRICS_PORT = 10249;
+/** A service with an endpoint at the port of the status page. */
+const selfish = (name: string, address: string, endpoint: string) =>
+  `---
+apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: default }
+spec: { type: ClusterIP, clusterIP: ${address}, clusterIPs: [${address}], ports: [{ name: http, port: 80, protocol: TCP }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: ${name}-1, namespace: default, labels: { kubernetes.io/service-name: ${name} } }
+addressType: IPv4
+ports: [{ name: http, port: ${METRICS_PORT}, protocol: TCP }]
+endpoints: [{ addresses: [${endpoint}] }]
+`;
+
+Deno.test("userspace mode: a client elsewhere is never this host, and reaches no listener of the node's loopback", () =>
+  withSluice(
+    `mode: userspace\nmetricsBindAddress: 0.0.0.0:${METRICS_PORT}\n`,
+    async (lab, log) => {
+      const status = async (from: Namespace, address: string, port = 80) =>
+        (await lab.run(from, [
+          ...["curl", "--silent", "--max-time", "2", "--output", "/dev/null", "--write-out", "%{http_code}"],
+          ...["--header", "Host: localhost", `http://${address}:${port}/`],
+        ]).catch(() => "000")).slice(0, 3);
+      assert.equal(await status("node", "127.0.0.1", METRICS_PORT), "200", log());
+      for (const from of ["outside", "pod-1", "node"] as const) {
+        assert.equal(await status(from, "10.96.0.92"), "403", `through the relay, from ${from}: ${log()}`);
+        assert.equal(await status(from, "10.96.0.93"), "000", `at an unspecified endpoint, from ${from}`);
+      }
+      assert.match(log(), /endpoint address 0\.0\.0\.0 is unspecified; ignored/);
+    },
+    [
+      selfish("status", "10.96.0.92", NETWORK.node.IPv4),
+      selfish("unspecified", "10.96.0.93", "0.0.0.0"),
+    ],
+  ));

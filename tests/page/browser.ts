@@ -4,6 +4,9 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from "p
 /** The paths of Chromium and Chrome on common distributions. */
 const PATHS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
+/** Limit of each step in the browser, in milliseconds: long enough beside other work on a busy machine. */
+const TIMEOUT = 120_000;
+
 /** A page in a browser. */
 export interface Visit {
   readonly page: Page;
@@ -22,7 +25,8 @@ export async function startBrowser(): Promise<Browser> {
   });
   if (executablePath === undefined) throw new Error("Chromium is not installed (apt-get install chromium)");
   // Chromium's sandbox does not work as root, and a container's /dev/shm is too small for it.
-  return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+  const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
+  return await chromium.launch({ executablePath, args, timeout: TIMEOUT });
 }
 
 /** Opens `url` in a new browser context and closes the context when `use` has finished. */
@@ -33,6 +37,7 @@ export async function visit<T>(
   options: BrowserContextOptions = {},
 ): Promise<T> {
   const context = await browser.newContext(options);
+  context.setDefaultTimeout(TIMEOUT);
   const page = await context.newPage();
   const violations: string[] = [];
   const { origin } = new URL(url);

@@ -1,6 +1,7 @@
 /** The status page of a running proxy, in a browser. */
 import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
+import { DOCUMENTATION } from "../../platform/mod.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { startBrowser, type Visit, visit } from "./browser.ts";
 import { manifestsOf, type TestService } from "./cluster.ts";
@@ -114,6 +115,8 @@ Deno.test("the page shows a failing family and its recovery", () =>
     assert.match(await card.innerText(), /syncs have been failing[^]*nft refused <b>everything<\/b>/);
     assert.equal(await card.locator("g.failed").count(), 1);
     assert.match(await page.locator('[data-part="problems"]').innerText(), /IPv6[^]*\s+nft refused/);
+    const link = page.getByRole("link", { name: "sync-failed", exact: true });
+    assert.equal(await link.getAttribute("href"), `${DOCUMENTATION}/problems.md#sync-failed`);
 
     proxy.health("IPv6", { state: "restarting", reason: "it did not answer for 60 s", restarts: 2 });
     await assertShownInTime(page, "IPv6: worker restarting (2)");
@@ -150,14 +153,46 @@ Deno.test("when the proxy stops answering, the page says so and keeps the last c
   }
 });
 
-Deno.test("on a phone no element is wider than the screen", () =>
-  onPage([{ ...WEB, at: `default/${"a-very-long-name-".repeat(3)}web` }], async ({ page }, proxy) => {
-    proxy.report("IPv4", { problems: [{ code: "sync-failed", servicePort: undefined, message: "x".repeat(300) }] });
+/** The elements that are wider than the screen, or whose content is scrolled sideways. */
+const WIDER = `[...document.querySelectorAll("body, body *")].filter((one) =>
+  one.getBoundingClientRect().right > innerWidth + 1 ||
+  one.scrollWidth > one.clientWidth + 1 && ["auto", "scroll"].includes(getComputedStyle(one).overflowX)
+).map((one) => one.outerHTML.slice(0, 200))`;
+
+Deno.test("on a phone long names, addresses and details wrap, and nothing is scrolled sideways", () => {
+  const at = `${"n".repeat(63)}/${"s".repeat(63)}`, name = `${at}:${"p".repeat(15)}`;
+  const service: TestService = {
+    at,
+    portName: "p".repeat(15),
+    clusterIPs: ["2001:db8:ffff:eeee:dddd:cccc:bbbb:aaaa"],
+    spec: { type: "LoadBalancer", externalIPs: ["2001:db8:ffff:eeee:dddd:cccc:bbbb:1111"] },
+    endpoints: [
+      { address: "2001:db8:1234:5678:9abc:def0:1234:5678", node: "k".repeat(253), zone: "z".repeat(63) },
+      { address: "2001:db8:1234:5678:9abc:def0:1234:5679", conditions: { ready: false } },
+    ],
+  };
+  return onPage([service], async ({ page }, proxy) => {
+    proxy.report("IPv6", {
+      problems: [
+        { code: "sync-failed", servicePort: undefined, message: "x".repeat(3000) },
+        { code: "rules-refused", servicePort: name, message: "y".repeat(3000) },
+      ],
+    });
     await page.getByText("xxx").first().waitFor();
     await page.locator(".service summary").click();
-    const width = await page.evaluate("document.documentElement.scrollWidth");
-    assert.equal(width, 390);
-  }, { viewport: { width: 390, height: 800 } }));
+    await page.getByPlaceholder("10.96.0.10:80 or namespace/name").fill(at);
+    await page.getByPlaceholder("10.96.0.10:80 or namespace/name").press("Enter");
+    await page.locator('[data-part="explanation"]').getByText("goes to").first().waitFor();
+    // The proxy of this test writes no rules, which an explanation shows.
+    await page.locator(".explanation").first().evaluate(
+      "(one) => one.innerHTML += `<pre>${'rule '.repeat(200)}</pre>`",
+    );
+    assert.deepEqual(await page.evaluate(WIDER), []);
+    const heading = await page.locator('[data-family="IPv6"] h2').boundingBox();
+    assert.ok(heading!.height < 30, `a short name on several lines, ${heading!.height} px high`);
+    assert.match(await page.locator(".service tr.out").innerText(), /5679\]:8080/);
+  }, { viewport: { width: 360, height: 740 } });
+});
 
 Deno.test("a service that the kernel refuses is red, first, and counted until it is accepted", () =>
   onPage([DNS, WEB], async ({ page }, proxy) => {

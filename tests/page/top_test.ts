@@ -172,7 +172,7 @@ Deno.test("without a terminal, top prints once and exits", () =>
     assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, except for 1 refused service port\nservices 2 /);
     assert.match(
       text,
-      /Broken services {2}2\n {2}default\/empty:http {2}IPv4 {4}0\/0 {2}.*\n {2}default\/web:http {4}IPv4 {4}1\/1 {2}Not in/,
+      /Broken services {2}2\n {2}SERVICE .* STATE\n {2}default\/empty:http {2}IPv4 +0\/0 {2}.*\n {2}default\/web:http +IPv4 +1\/1 {2}Not in/,
     );
     assert.match(
       text,

@@ -143,7 +143,11 @@ for (const { name, mode, createKernel } of BACKENDS) {
               serviceRanges: mode === "nftables" ? changes.serviceRanges : [],
               localhostNodePorts: servesLocalhost(
                 "IPv4",
-                { modeDescription: describeMode(mode), iptables: { localhostNodePorts: changes.localhostNodePorts } },
+                {
+                  featureGates: {},
+                  modeDescription: describeMode(mode),
+                  iptables: { localhostNodePorts: changes.localhostNodePorts },
+                },
                 changes.nodePortPrefixes,
               ),
             }),

@@ -64,8 +64,9 @@ function assertStatement(statement: string): void {
   );
   assert.match(statement, /^[A-Za-z0-9 .,:/!_{}[\]@<>=;"$&|()\n\t-]*$/, statement);
   const elements = /^(?:add|delete) element ip6? sluice \S+ \{ (.*) \}$/.exec(statement);
-  if (elements) assert.match(elements[1]!.replace(/\baffinity-[A-Za-z0-9-]+/g, ""), /^[a-z0-9 .,:/-]*$/, statement);
-  else assert.doesNotMatch(statement, /ruleset/, statement);
+  if (elements) {
+    assert.match(elements[1]!.replace(/\b(affinity|sources)-[A-Za-z0-9-]+/g, ""), /^[a-z0-9 .,:/-]*$/, statement);
+  } else assert.doesNotMatch(statement, /ruleset/, statement);
 }
 
 const ADDRESS = String.raw`[0-9a-f:.]+`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { IPTABLES_LAYOUTS } from "../../backends/xtables/mod.ts";
-import { TABLES } from "../../backends/xtables/chain_names.ts";
+import { TABLES } from "../../backends/xtables/chains.ts";
 import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
 import { type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model/mod.ts";
 import { ports, settings } from "./iptables_generators.ts";

@@ -6,9 +6,9 @@ import { createAnswers, type Position, type Subscription } from "../../kpng/serv
 import { answerOf } from "../unit/kpng/server/served.ts";
 import { createStore } from "../../kpng/store/store.ts";
 import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
-import { createFrameReader } from "../../kpng/transport/frames.ts";
+import { createFrameReader } from "../../kpng/transport/grpc.ts";
 import { SYNC } from "../../kpng/views/operations.ts";
-import { createReceiver } from "../../kpng/receiving/receive.ts";
+import { createReceiver } from "../../kpng/receiving/mod.ts";
 import { FAMILIES } from "../../platform/address.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { anEvent, apply, type ClusterEvent } from "./cluster_events.ts";
@@ -65,44 +65,48 @@ function planOf(tracked: Tracking) {
   };
 }
 
-/** Endpoints whose node hints are not followed, because one that this node does not use has none. */
-const UNHINTED_ELSEWHERE: ClusterEvent[] = [
-  {
-    type: "set",
-    object: {
-      ...{ kind: "Service", namespace: "default", name: "api", type: "ClusterIP", clusterIPs: ["10.0.0.1"] },
-      ...{ externalIPs: [], loadBalancerIPs: [], ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 0 }] },
-      ...{ affinitySeconds: 0, sourceRanges: [], internalPolicyLocal: false, externalPolicyLocal: false },
-      ...{ healthCheckNodePort: 0, ignored: false },
-    },
-  },
-  {
-    type: "set",
-    object: { kind: "Node", name: NODE, zone: "zone-b", addresses: [], podCIDRs: [], leaving: false },
-  },
-  {
-    type: "set",
-    object: {
-      ...{
-        kind: "EndpointSlice",
-        namespace: "default",
-        name: "api-1",
-        serviceName: "api",
-        family: "IPv4",
-        triggerTimeMs: 0,
+type SliceEndpoint = Extract<ClusterObject, { kind: "EndpointSlice" }>["endpoints"][number];
+
+/** A service of this internal traffic policy with these endpoints, and the Node of its watcher. */
+function serviceWith(internalPolicyLocal: boolean, endpoints: readonly Partial<SliceEndpoint>[]): ClusterEvent[] {
+  return [
+    {
+      type: "set",
+      object: {
+        ...{ kind: "Service", namespace: "default", name: "api", type: "ClusterIP", clusterIPs: ["10.0.0.1"] },
+        ...{ externalIPs: [], loadBalancerIPs: [], ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 0 }] },
+        ...{ affinitySeconds: 0, sourceRanges: [], internalPolicyLocal, externalPolicyLocal: false },
+        ...{ healthCheckNodePort: 0, ignored: false },
       },
-      ports: [{ name: "http", protocol: "tcp", port: 8081 }],
-      endpoints: [
-        { zoneHints: ["zone-a"], nodeHints: undefined },
-        { zoneHints: ["zone-b"], nodeHints: [NODE] },
-        { zoneHints: ["zone-b"], nodeHints: ["node-2"] },
-      ].map((hints, i) => ({
-        ...{ address: `10.1.0.${i + 1}`, ready: true, serving: true, terminating: false, nodeName: NODE, zone: "" },
-        ...hints,
-      })),
     },
-  },
-];
+    {
+      type: "set",
+      object: { kind: "Node", name: NODE, zone: "zone-b", addresses: [], podCIDRs: [], leaving: false },
+    },
+    {
+      type: "set",
+      object: {
+        ...{ kind: "EndpointSlice", namespace: "default", name: "api-1", serviceName: "api", family: "IPv4" },
+        triggerTimeMs: 0,
+        ports: [{ name: "http", protocol: "tcp", port: 8081 }],
+        endpoints: endpoints.map((one, i) => ({
+          ...{ address: `10.1.0.${i + 1}`, ready: true, serving: true, terminating: false, nodeName: NODE, zone: "" },
+          ...{ zoneHints: undefined, nodeHints: undefined, ...one },
+        })),
+      },
+    },
+  ];
+}
+
+/** Endpoints whose node hints are not followed, because one that this node does not use has none. */
+const UNHINTED_ELSEWHERE = serviceWith(false, [
+  { zoneHints: ["zone-a"], nodeHints: undefined },
+  { zoneHints: ["zone-b"], nodeHints: [NODE] },
+  { zoneHints: ["zone-b"], nodeHints: ["node-2"] },
+]);
+
+/** An endpoint on another node that could be a fallback there, so that this node drops packets instead of rejecting them. */
+const TERMINATING_ELSEWHERE = serviceWith(true, [{ ready: false, terminating: true, nodeName: "node-2" }]);
 
 for (const scope of ["global", "local"] as const) {
   Deno.test(`a node behind a server has the same plan as without it: ${scope} state`, () => {
@@ -137,7 +141,7 @@ for (const scope of ["global", "local"] as const) {
         relay();
         assert.deepEqual(planOf(relayed), planOf(direct));
       }),
-      { ...runs(60), examples: [[UNHINTED_ELSEWHERE]] },
+      { ...runs(60), examples: [[UNHINTED_ELSEWHERE], [TERMINATING_ELSEWHERE]] },
     );
   });
 }

@@ -2,11 +2,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { stringify } from "yaml";
-import { readState } from "../../sources/state/document.ts";
-import { splitItems } from "../../sources/state/items.ts";
-import { parsePlainTree } from "../../sources/state/plain_tree.ts";
-import { readStateFile } from "../../sources/state/reading.ts";
-import { StateError, type StateNode, StateSyntaxError } from "../../sources/state/tree.ts";
+import { readState, StateError, type StateNode, StateSyntaxError } from "../../sources/state/document.ts";
+import { parsePlainTree, readStateFile, splitItems } from "../../sources/state/reading.ts";
 import { parseYamlTree } from "../../sources/state/yaml_tree.ts";
 import { runs } from "./runs.ts";
 

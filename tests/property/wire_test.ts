@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createFrameReader, framesOf } from "../../kpng/transport/frames.ts";
+import { createFrameReader, framesOf } from "../../kpng/transport/grpc.ts";
 import { OP_ITEM, WATCH_REQUEST } from "../../kpng/messages/messages.ts";
-import { WireError } from "../../kpng/codec/reader.ts";
-import { createReceiver } from "../../kpng/receiving/receive.ts";
+import { WireError } from "../../kpng/codec/wire.ts";
+import { createReceiver } from "../../kpng/receiving/mod.ts";
 import {
   bool,
   bytes,

@@ -3,7 +3,7 @@
  * each one, but do not decode: the cost of decoding is on real nodes, not on the server under test.
  */
 import { connect } from "node:http2";
-import { framesOf } from "../../kpng/transport/frames.ts";
+import { framesOf } from "../../kpng/transport/grpc.ts";
 import { METHODS, WATCH_REQUEST } from "../../kpng/messages/messages.ts";
 import { SYNC } from "../../kpng/views/operations.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
@@ -36,7 +36,7 @@ function watch(index: number): Client {
   const request = framesOf([WATCH_REQUEST.encode(
     scope === "local" ? { nodeName: nodeName(index), extended: true } : { extended: true, onlyNode: nodeName(index) },
   )]);
-  // As in sources/grpc/call.ts.
+  // As in sources/grpc.
   const session = connect(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: WINDOW_BYTES } });
   session.on("connect", () => session.setLocalWindowSize(WINDOW_BYTES));
   session.on("error", (error) => console.error(error));

@@ -4,8 +4,8 @@
  */
 import process from "node:process";
 import { KINDS } from "../../core/objects/cluster_object.ts";
-import { startServing } from "../../kpng/server/server.ts";
-import { defaultServingWorkers, servingWorkers } from "../../workers/start_serving.ts";
+import { startServing } from "../../kpng/server/mod.ts";
+import { defaultServingWorkers, servingWorkers } from "../../workers/start.ts";
 import { createStore } from "../../kpng/store/store.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";

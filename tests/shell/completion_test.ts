@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../cli/commands/commands.ts";
+import { COMMANDS } from "../../cli/commands/mod.ts";
 import { completionScript, type Shell } from "../../cli/manual/completion.ts";
 import { isInstalled, run } from "./shell.ts";
 

@@ -73,9 +73,26 @@ Deno.test("kubectl sluice status shows every node, also those that hang, are for
 });
 
 Deno.test("a command on one node prints its output and ends with its exit status", async () => {
-  const { status, stdout, stderr, calls } = await sluice(["diff", "--node", "n1", "-n", "net", "--family", "IPv4"]);
+  const { status, stdout, stderr, calls } = await sluice(
+    [
+      "diff",
+      "--node",
+      "n1",
+      "-n",
+      "net",
+      "--family",
+      "IPv4",
+      "--as",
+      "ann",
+      "--as-group",
+      "dev",
+      "--as-group",
+      "cn=ops,ou=eu",
+    ],
+  );
   assert.deepEqual([status, stdout, stderr], [1, "IPv4  [2Jnat differs\n", "sluice: answered by the proxy\n"]);
-  assert.equal(calls.at(-1), "/home/kubeconfig exec pod-1 --namespace net -- sluice diff --family=IPv4");
+  const as = "--as=ann --as-group=dev --as-group=cn=ops,ou=eu";
+  assert.equal(calls.at(-1), `/home/kubeconfig ${as} exec pod-1 --namespace net -- sluice diff --family=IPv4`);
 });
 
 Deno.test("a node that cannot be asked is named with the cause", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { manualText } from "../../cli/commands/man.ts";
-import { COMMANDS } from "../../cli/commands/commands.ts";
+import { manualText } from "../../cli/commands/about.ts";
+import { COMMANDS } from "../../cli/commands/mod.ts";
 import { FLAG_GROUPS } from "../../config/mod.ts";
 import { isInstalled, run } from "./shell.ts";
 

@@ -1,6 +1,6 @@
 /** The command line of the OpenRC script, as a shell reads it. */
 import assert from "node:assert/strict";
-import { scriptWith } from "../../cli/installation/service_files.ts";
+import { scriptWith } from "../../cli/installation/files.ts";
 
 Deno.test("the script passes each word to the program unchanged", async () => {
   const words = ["--source=file:/a b", `--control-socket=/$HOME/"x"/it's\\\`id\``];

@@ -7,12 +7,13 @@ const PRODUCT = [
   ...[
     "main.ts",
     "cli",
-    "proxy",
+    "node",
     "answers",
     "observe",
     "sources",
     "kpng",
     "config",
+    "features",
     "workers",
     "backends",
     "relay",
@@ -23,6 +24,9 @@ const PRODUCT = [
 ];
 const ALL = [...PRODUCT, "build", "demo", "tests"];
 
+/** What a feature may import besides features/contract.ts: nothing above it, and no other feature. */
+const FEATURE_MAY_IMPORT = ["platform", "platform/metrics", "core/", "backends/contract", "platform/schema"];
+
 /**
  * The rooms and what each may import of the project, from the bottom up: a room imports only rooms above it in this table.
  * A name with a slash at its end stands for all rooms below it. A room is a folder; its own files always see each other.
@@ -30,13 +34,14 @@ const ALL = [...PRODUCT, "build", "demo", "tests"];
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "platform": [],
   "platform/http": ["platform"],
+  "platform/metrics": ["platform"],
+  "platform/schema": ["platform"],
   "core/problems": ["platform"],
   "core/model": ["platform", "core/problems"],
   "core/objects": ["platform", "core/problems", "core/model"],
   "core/tracking": ["platform", "core/problems", "core/model", "core/objects"],
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
   "core/channel": ["platform", "core/problems", "core/model"],
-  "core/failover": ["platform", "core/model"],
   "relay": ["platform", "core/model"],
   "backends/tools": ["platform"],
   "backends/contract": ["platform", "core/problems", "core/model", "core/objects", "backends/tools"],
@@ -89,49 +94,71 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ],
     "kpng/server",
   ],
-  "config": ["platform", "core/", "backends", "backends/contract", "kpng/transport"],
-  "observe": ["platform", "platform/http", "core/", "backends", "backends/contract", "config"],
-  "observe/traffic": ["platform", "core/model", "observe"],
-  "observe/condition": ["platform", "core/problems", "observe"],
-  "observe/canary": ["platform", "core/model", "core/planning", "core/problems", "observe"],
-  "observe/telemetry": ["platform", "core/model", "core/problems", "observe"],
-  "observe/serving": ["platform", "platform/http", "core/objects", "core/problems", "kpng/server", "observe"],
-  "sources/kubernetes": ["platform", "core/", "config", "observe"],
+  "features": FEATURE_MAY_IMPORT,
+  "config": [
+    ...["platform", "platform/schema", "core/", "backends", "backends/contract", "kpng/transport", "features"],
+  ],
+  "sources/reports": [],
+  "observe": [
+    ...[
+      "sources/reports",
+      "platform",
+      "platform/http",
+      "platform/metrics",
+      "core/",
+      "backends",
+      "backends/contract",
+      "features",
+      "config",
+    ],
+  ],
+  "observe/telemetry": ["platform", "platform/metrics", "core/model", "core/channel", "core/problems", "observe"],
+  "observe/serving": [
+    "sources/reports",
+    "platform",
+    "platform/http",
+    "platform/metrics",
+    "core/objects",
+    "core/problems",
+    "kpng/server",
+    "observe",
+  ],
+  "sources/kubernetes": ["platform", "core/", "config", "sources/reports"],
   "sources/preflight": ["platform", "core/", "sources/kubernetes"],
   "sources/identity": ["platform", "core/objects", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
   "sources/kept": ["platform", "core/", "cri"],
-  "sources/grpc": ["platform", "core/", "kpng/", "observe"],
+  "sources/grpc": ["platform", "core/", "kpng/", "sources/reports"],
   "sources/site": [
-    ...["platform", "core/", "kpng/store", "kpng/server", "kpng/transport", "observe"],
+    ...["platform", "core/", "kpng/store", "kpng/server", "kpng/transport", "sources/reports"],
     ...["sources/kubernetes", "sources/kept", "sources/grpc"],
   ],
-  "sources": ["platform", "core/", "config", "kpng/transport", "observe", "sources/"],
-  "answers": ["platform", "core/", "backends/contract", "config", "observe", "observe/traffic", "sources"],
-  "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],
+  "sources": ["platform", "core/", "config", "kpng/transport", "sources/"],
+  "answers": ["platform", "core/", "backends/contract", "config", "observe", "sources"],
+  "answers/control": ["platform", "platform/http", "core/", "features", "observe", "answers"],
   "answers/page": [
-    ...["platform", "platform/http", "core/problems", "observe", "observe/traffic", "answers", "answers/control"],
+    ...["platform", "platform/http", "core/model", "core/problems", "observe", "answers", "answers/control"],
   ],
-  "proxy": [
+  "node": [
     "platform",
     "platform/http",
+    "platform/metrics",
+    "features",
     "core/",
     "config",
     "observe",
-    "observe/traffic",
-    "observe/canary",
-    "observe/condition",
     "observe/telemetry",
     "sources",
+    "sources/reports",
     "answers",
     "answers/",
   ],
   "cli/cluster": ["platform", "backends/tools", "answers/control"],
-  "cli/text": ["platform", "core/problems", "answers", "answers/control", "observe", "observe/traffic", "cli/cluster"],
+  "cli/text": ["platform", "core/model", "core/problems", "answers", "answers/control", "observe", "cli/cluster"],
   "cli/installation": ["platform", "config"],
   "cli/manual": ["platform", "config"],
-  "cli/flows": ["platform", "core/model", "backends/tools"],
+  "cli/flows": ["platform", "core/model", "backends/tools", "backends/traffic"],
   "cli/commands": [
     ...[
       "platform",
@@ -145,7 +172,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       "sources/",
       "answers",
       "answers/",
-      "proxy",
+      "node",
       "workers",
     ],
     ...[
@@ -191,10 +218,13 @@ function allowedRooms(room: string): string[] {
 function forbiddenImports(tree: Tree): string[] {
   return [...tree].flatMap(([path, text]) => {
     const room = roomOf(path);
-    if (MAY_IMPORT[room] === undefined) return [`${path} is in no room`];
-    const allowed = allowedRooms(room);
+    const isFeature = room.startsWith("features/");
+    if (!isFeature && MAY_IMPORT[room] === undefined) return [`${path} is in no room`];
+    const allowed = allowedRooms(isFeature ? "features" : room);
     return importsOf(path, text)
       .filter((imported) => isOfProject(imported) && roomOf(imported) !== room)
+      .filter((imported) => !(isFeature && imported === "features/contract.ts"))
+      .filter((imported) => !(path === "features/registry.ts" && /^features\/\w+\/feature\.ts$/.test(imported)))
       .filter((imported) => !allowed.includes(roomOf(imported)) || !imported.endsWith("/mod.ts"))
       .map((imported) => `${path} imports ${imported}`);
   });
@@ -215,13 +245,12 @@ const LOADED_BY_A_PROXY: readonly string[] = [
   "workers/mod.ts",
   "workers/family.ts",
   "backends/host/mod.ts",
-  "proxy/mod.ts",
+  "node/mod.ts",
   "observe/mod.ts",
   "answers/control/mod.ts",
-  "answers/control/serve.ts",
   "sources/kubernetes/mod.ts",
 ];
-/** Packages and modules of Node that cost little (docs/performance.md); any other takes a megabyte or more of each isolate. */
+/** Packages and modules of Node that cost little (docs/bottlenecks.md); any other takes a megabyte or more of each isolate. */
 const LIGHT: readonly string[] = [
   "ipaddr.js",
   "@noble/hashes/sha2.js",
@@ -246,9 +275,7 @@ const LOADED_LATE: readonly string[] = [
   "cli/installation/",
   "answers/page/",
   "backends/diagnosis/",
-  "observe/canary/",
   "observe/telemetry/",
-  "observe/condition/",
   "observe/serving/",
   "sources/preflight/",
   "sources/identity/",
@@ -274,7 +301,7 @@ function heavyImports(tree: Tree, entries: readonly string[]): string[] {
     const text = (tree.get(path) ?? "").replace(/\bimport\(/g, "").replace(/^(import|export) type\b[^;]*;/gm, "");
     for (const imported of importsOf(path, text)) {
       const isHeavy = isOfProject(imported)
-        ? LOADED_LATE.some((late) => imported.startsWith(late))
+        ? LOADED_LATE.some((late) => imported.startsWith(late)) || /^features\/\w+\/start\.ts$/.test(imported)
         : !LIGHT.includes(imported);
       if (isHeavy) found.push(`${path} imports ${imported}`);
       else if (isOfProject(imported)) seen.add(imported);
@@ -302,7 +329,7 @@ function defaultExports(tree: Tree): string[] {
 /** Test files that no entry in `tests/rooms` loads, or more than one. */
 function notLoadedOnce(entries: Tree, tests: readonly string[]): string[] {
   const loaded = [...entries.values()].flatMap((text) => {
-    const [, paths = ""] = /^await loadTests\((.*)\);$/m.exec(text) ?? [];
+    const [, paths = ""] = /^await loadTests\(([^)]*)\);$/m.exec(text) ?? [];
     return [...paths.matchAll(/"([^"]+)"/g)].map(([, path]) => `tests/${path}`);
   });
   return tests.filter((test) => loaded.filter((path) => test === path || test.startsWith(`${path}/`)).length !== 1);
@@ -310,11 +337,15 @@ function notLoadedOnce(entries: Tree, tests: readonly string[]): string[] {
 
 /** Commands that start programs, or load modules that do, without `startsPrograms`: they would lack the permission. */
 function secretStarters(tree: Tree): string[] {
-  return [...tree].filter(([path, text]) =>
-    path.startsWith("cli/commands/") && /: Command = \{|\): Command \{/.test(text) &&
-    !text.includes("startsPrograms: true") &&
-    /createProcessRunner|\/service\.ts"|startFamilyWorkers/.test(text)
-  ).map(([path]) => path);
+  return [...tree].filter(([path, text]) => {
+    // A command and what follows it, up to the next one; the imports belong to the first.
+    const [before = "", first = "", ...others] = text.split(/(?=: Command = \{|\): Command \{)/);
+    return path.startsWith("cli/commands/") && first !== "" &&
+      [before + first, ...others].some((command) =>
+        !command.includes("startsPrograms: true") &&
+        /createProcessRunner|\/service\.ts"|startFamilyWorkers/.test(command)
+      );
+  }).map(([path]) => path);
 }
 
 function oddNames(tree: Tree): string[] {
@@ -341,6 +372,20 @@ const product = readTree(PRODUCT);
 Deno.test("rooms import rooms below them, through their mod.ts", () => {
   assert.deepEqual(forbiddenImports(product), []);
   assert.deepEqual(rings(product), []);
+});
+
+/** Words of features in the rooms that must not know any. */
+function featureWords(tree: Tree): string[] {
+  const names = [...tree.keys()].flatMap((path) => /^features\/(\w+)\/feature\.ts$/.exec(path)?.[1] ?? []);
+  // `traffic` is also a word of Kubernetes: traffic policy.
+  const words = new RegExp(names.filter((name) => name !== "traffic").join("|").replaceAll("_", "[_ -]?"), "i");
+  return [...tree].filter(([path, text]) => /^(core|workers)\//.test(path) && words.test(text)).map(([path]) => path);
+}
+
+Deno.test("core and workers know no feature", () => {
+  assert.deepEqual(featureWords(product), []);
+  const withWord = new Map([["features/toy_one/feature.ts", ""], ["core/a.ts", "const toyOne = 1;"]]);
+  assert.deepEqual(featureWords(withWord), ["core/a.ts"]);
 });
 
 Deno.test("packages come through the import map", () => {
@@ -386,7 +431,7 @@ Deno.test("each rule detects its violations", () => {
         'import type { m } from "../../core/model/mod.ts";\nawait import("../../core/channel/mod.ts");',
       "platform/d.ts": 'import "../core/model/mod.ts";',
       "workers/e.ts": 'import { t } from "../tests/fakes/clock.ts";',
-      "proxy/f.ts": 'import { planService } from "../core/planning/service_port.ts";',
+      "node/f.ts": 'import { planService } from "../core/planning/service_port.ts";',
       "attic/g.ts": "",
     })),
     [
@@ -395,7 +440,7 @@ Deno.test("each rule detects its violations", () => {
       "backends/ipvs/c.ts imports core/channel/mod.ts",
       "platform/d.ts imports core/model/mod.ts",
       "workers/e.ts imports tests/fakes/clock.ts",
-      "proxy/f.ts imports core/planning/service_port.ts",
+      "node/f.ts imports core/planning/service_port.ts",
       "attic/g.ts is in no room",
     ],
   );
@@ -438,8 +483,12 @@ Deno.test("each rule detects its violations", () => {
   const command =
     'export const c: Command = {\n  name: "c",\n  start() { await import("../backends/tools/mod.ts"); createProcessRunner(); }';
   assert.deepEqual(
-    secretStarters(tree({ "cli/commands/a.ts": command, "cli/commands/b.ts": `${command}, startsPrograms: true };` })),
-    ["cli/commands/a.ts"],
+    secretStarters(tree({
+      "cli/commands/a.ts": command,
+      "cli/commands/b.ts": `${command}, startsPrograms: true };`,
+      "cli/commands/c.ts": `${command}, startsPrograms: true };\n${command} };`,
+    })),
+    ["cli/commands/a.ts", "cli/commands/c.ts"],
   );
   assert.deepEqual(
     rings(tree({

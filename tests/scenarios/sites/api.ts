@@ -23,6 +23,7 @@ const server = startFakeApiServer({
   tls: { cert: Deno.readTextFileSync(cert), key: Deno.readTextFileSync(key) },
 });
 const count = Number(services);
+server.leases.install("lab", Array.from({ length: Number(nodes) }, (_, index) => `node-${index}`));
 const slice = (index: number, round: number) =>
   ({ ...JSON.parse(sliceText(index, round)), kind: "EndpointSlice" }) as ApiObject;
 let changed = 0;

@@ -14,7 +14,7 @@ const sluice = (Deno.env.get("SLUICE") ?? "dist/sluice").split(" ");
 const deno = Deno.execPath();
 
 const API = "10.99.0.1";
-const LEASE_MS = 30_000;
+const LEASE_MS = 10_000;
 /** Changes a second during a measurement. */
 const CHANGES = Number(Deno.env.get("CHANGES") ?? 1);
 /** The time between two looks at a node: each one costs it CPU, which all nodes of the lab share. */
@@ -144,6 +144,13 @@ function lineBytes(): number {
   return read("rx") + read("tx");
 }
 
+/** The number of elements in the nftables sets and maps of a node, which serve its services. */
+async function elementsOf(index: number): Promise<number> {
+  const args = ["netns", "exec", `sites-${index}`, "nft", "list", "table", "ip", "sluice"];
+  const { stdout } = await new Deno.Command("ip", { args }).output();
+  return new TextDecoder().decode(stdout).split(" : ").length;
+}
+
 /** Lets nothing pass the line any more, without an error for those who try, or everything again. */
 async function cutLine(isCut: boolean): Promise<void> {
   for (const direction of ["-i", "-o"]) {
@@ -238,22 +245,29 @@ await changing;
 const late = new Map([...arrived].map(([index, ms]) => [index, ms === undefined ? ms : fromMs + ms - leaseEndMs]));
 print("leader killed: first change after the end of the Lease", summary(late));
 
-// The line is cut; all nodes restart at once, the leader and one that has lost its disk among them, and have everything from the site.
+// The line is cut; all nodes restart at once, and all but one that has lost its disk have everything from the site.
 const next = await api.ask("lease");
 await cutLine(true);
 const second = Number(next.holder?.slice("node-".length));
 const restarted = [second, ...others.filter((index) => index !== second)];
 await stop(restarted.map((index) => site.running[index]!), "SIGKILL");
-Deno.removeSync(`${folder}/state-${restarted.at(-1)}`, { recursive: true });
+const diskless = restarted.at(-1)!;
+const withDisk = restarted.slice(0, -1);
+Deno.removeSync(`${folder}/state-${diskless}`, { recursive: true });
+const servedBefore = await elementsOf(diskless);
 await Promise.all(restarted.map((index) => startNode(index, true)));
-const rejoined = await untilEach(restarted, 60_000, async (index) => (await changesOf(index) ?? 0) >= services);
+const rejoined = await untilEach(withDisk, 60_000, async (index) => (await changesOf(index) ?? 0) >= services);
 print("line cut: restarted nodes have all services", { ...summary(rejoined), times: Object.fromEntries(rejoined) });
-const fresh = restarted.slice(1);
+const fresh = withDisk.slice(1);
 const following = await untilEach(fresh, 30_000, async (index) => await metric(index, "sluice_source_connected") === 1);
 print("line cut: restarted followers are connected to the leader", summary(following));
 
+print("line cut: the node without a disk serves on", { before: servedBefore, after: await elementsOf(diskless) });
+
 // The line returns.
 await cutLine(false);
+const found = await untilEach([diskless], 60_000, async (index) => (await changesOf(index) ?? 0) >= services);
+print("line restored: the node without a disk has all services", summary(found));
 const living = others;
 const before = new Map(await Promise.all(living.map(async (index) => [index, await changesOf(index) ?? 0] as const)));
 await api.ask("change 20");

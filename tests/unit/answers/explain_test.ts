@@ -1,7 +1,8 @@
 /** The texts of `explain` and `get`. */
 import assert from "node:assert/strict";
 import { explanationText } from "../../../cli/text/explanation_text.ts";
-import { explain, QuestionError, readQuestion } from "../../../answers/mod.ts";
+import { endpointsTable } from "../../../cli/text/tables.ts";
+import { createAnswers, explain, QuestionError, readQuestion } from "../../../answers/mod.ts";
 import { fakeAnswerBasis, type FakeBasisOptions, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service, terminatingEndpoint } from "../../fakes/cluster_objects.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
@@ -136,6 +137,23 @@ Deno.test("long lists are cut, with unused endpoints first", async () => {
   assert.equal(whole.match(/^ {2}(in|out) /gm)!.length, 40);
 });
 
+/** Erases the screen, rings, turns the text round, breaks the line. */
+const HOSTILE = "\u001b[2J\u0007\u009b\u202e\u2028\nall in sync";
+
+Deno.test("nothing that a tenant writes controls the terminal of whoever asks", async () => {
+  const objects = [
+    NODE,
+    service("default/web", { balancing: { weights: HOSTILE, balance: HOSTILE } }),
+    endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HOSTILE, zone: HOSTILE })]),
+  ];
+  const text = await explanationOf("10.0.0.1:80", undefined, objects);
+  assert.match(text, /sluice\.dev\/weights: .*\[2J.*all in sync/);
+  const endpoints = await createAnswers(fakeAnswerBasis(objects, { settings: PODS })).endpoints("");
+  const table = endpointsTable(endpoints);
+  assert.match(table, /\[2J.*all in sync/);
+  assert.doesNotMatch(text + table, /(?!\n)[\p{Cc}\p{Cf}\u2028]|^all in sync/mu);
+});
+
 Deno.test("destinations and sources are parsed", () => {
   assert.deepEqual(readQuestion("[fd00:0:0::1]:53/UDP", "fd00::2"), {
     family: "IPv6",
@@ -204,6 +222,14 @@ Deno.test("node ports at localhost are the relay's in nftables and ipvs mode, un
   }
 });
 
+Deno.test("a node port that no address serves, for want of a primary one, is explained", async () => {
+  const settings = fakeSettings({ ...PODS, nodePortPrefixes: [] });
+  assert.match(
+    await explanationOf("192.168.1.1:30080", "node", EDGE, { settings }),
+    /served at no address, since the node's primary/,
+  );
+});
+
 const WEIGHTED = (balance: string, weights: string) => [
   NODE,
   service("default/web", { balancing: { balance, weights } }),
@@ -222,14 +248,37 @@ Deno.test("an explanation shows how a service is balanced, and each endpoint's s
   assert.match(text, /\n {2}in {2}10\.1\.0\.1:8080 {2}this node \(a\) {2}75 % {2}ready\n/);
   assert.match(text, /\n {2}in {2}10\.2\.0\.1:8080 {2}far \(b\) {8}25 % {2}ready\n/);
   assert.match(text, /\n {2}out 10\.2\.0\.2:8080 {2}other \(b\) {12}not ready\n/);
-  const hashed = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("maglev", ""), nftables);
+  const hashed = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("consistent-hash", ""), nftables);
   assert.match(hashed, /goes to one of 2 endpoints by a hash of the client's address and port\n/);
   assert.match(hashed, / {2}50 % {2}ready\n/);
 });
 
+Deno.test("an endpoint with weight 0 is not in use", async () => {
+  const nftables = { settings: fakeSettings({ mode: "nftables" }) };
+  const text = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("random", "zone=b: 0"), nftables);
+  assert.match(text, /goes to 10\.1\.0\.1:8080\n/);
+  assert.match(text, /\n {2}in {2}10\.1\.0\.1:8080 {2}this node \(a\) {2}100 % {2}ready\n/);
+  assert.match(text, /\n {2}out 10\.2\.0\.1:8080 {2}far \(b\) +0 % {2}its weight is 0\n/);
+});
+
 Deno.test("what the mode cannot do is shown as asked, and as balanced by default", async () => {
-  const text = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("maglev", "zone=a: 1"));
+  const text = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("consistent-hash", "zone=a: 1"));
   assert.match(text, /goes to one of 2 endpoints with equal probability\n/);
-  assert.match(text, /\n {2}note: annotation sluice.dev\/balance: iptables mode has no maglev; balanced by random\n/);
-  assert.match(text, /\n {2}balance default +sluice.dev\/balance: maglev; sluice.dev\/weights: zone=a: 1\n/);
+  assert.match(
+    text,
+    /\n {2}note: annotation sluice.dev\/balance: iptables mode has no consistent-hash; balanced by random\n/,
+  );
+  assert.match(text, /\n {2}balance default +sluice.dev\/balance: consistent-hash; sluice.dev\/weights: zone=a: 1\n/);
+});
+
+Deno.test("a service that is balanced at random because of its size says so", async () => {
+  const ports = [80, 81, 82].map((port) => ({ name: `p${port}`, protocol: "tcp", port, nodePort: 0 }) as const);
+  const endpoints = Array.from({ length: 300 }, (_, i) => endpoint(`10.1.${i >> 8}.${i & 255}`));
+  const large = [
+    NODE,
+    service("default/large", { clusterIPs: ["10.96.0.7"], ports, balancing: { balance: "consistent-hash" } }),
+    endpointSlice("default/large-1", endpoints, { ports }),
+  ];
+  const text = await explanationOf("10.96.0.7:80", "pod", large, { settings: { ...PODS, mode: "nftables" } });
+  assert.match(text, /its table would have 30243 elements in IPv4; a service may have 30000; balanced at random/);
 });

@@ -9,6 +9,7 @@ import type {
   ServicePort,
   ServicePortKey,
 } from "../../../core/model/mod.ts";
+import type { Runner } from "../../../backends/tools/mod.ts";
 import type { FakeClock } from "../../fakes/clock.ts";
 import type { ConntrackEntry } from "../../fakes/iptables/conntrack_tool.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
@@ -37,8 +38,11 @@ export interface KernelUnderTest {
   readonly clock: FakeClock;
   /** The connections known to conntrack; a test may add some. */
   readonly conntrack: ConntrackEntry[];
-  /** Starts a backend that is set up and has read nothing from the kernel. */
-  start(): Promise<Backend>;
+  /**
+   * Starts a backend that is set up and has read nothing from the kernel; it runs its tools through `around`, if that is
+   * given.
+   */
+  start(around?: (runner: Runner) => Runner): Promise<Backend>;
   /** The kernel's content: equal texts for equal kernels. */
   dump(): string;
   /**
@@ -74,6 +78,14 @@ export const BACKENDS: readonly BackendCase[] = [
   { name: "ipvs", mode: "ipvs", hasOneListPerAddress: true, createKernel: ipvsKernel },
 ];
 
+/** A host whose tools run through another runner. */
+function through<Host extends { readonly runner: Runner }>(
+  host: Host,
+  around: (runner: Runner) => Runner = (runner) => runner,
+): Host {
+  return { ...host, runner: { ...host.runner, ...around(host.runner) } };
+}
+
 function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOptions = {}): KernelUnderTest {
   const host = createHost({ bpf, surroundings });
   const stderr = `iptables-restore: Resource temporarily unavailable ${ON_PURPOSE}`;
@@ -81,7 +93,7 @@ function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOpt
     host: host.runner,
     clock: host.clock,
     conntrack: host.runner.conntrack,
-    start: async () => (await iptablesUnderTest(host, family)).backend,
+    start: async (around) => (await iptablesUnderTest(through(host, around), family)).backend,
     dump: () => host.runner.dump(family),
     failOnce(when) {
       const failure = { how: "exits", exitCode: 4, stderr, afterItsWork: when === "after its work" } as const;
@@ -107,7 +119,7 @@ function ipvsKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Kernel
     host: runner,
     clock,
     conntrack: runner.conntrack,
-    start: async () => (await ipvsUnderTest(host, family)).backend,
+    start: async (around) => (await ipvsUnderTest(through(host, around), family)).backend,
     dump: () => runner.dump(family),
     failOnce(when) {
       const failure = { how: "exits", exitCode: 4, stderr, afterItsWork: when === "after its work" } as const;
@@ -159,8 +171,8 @@ function nftablesKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Ke
     host,
     clock: host.clock,
     conntrack: host.conntrack,
-    async start() {
-      const { backend } = nftablesUnderTest(host, family);
+    async start(around) {
+      const { backend } = nftablesUnderTest(through(host, around), family);
       await backend.setup();
       return backend;
     },

@@ -5,14 +5,13 @@ import { backendTools, describeMode, loadBackend, type Mode, MODE_DESCRIPTIONS, 
 import type { ModeDescription } from "../../../backends/contract/mod.ts";
 import { judgeTraces } from "../../../backends/preflight/conflicts.ts";
 import { findTraces } from "../../../backends/traces.ts";
-import { findTools, judgeTools } from "../../../backends/preflight/tools.ts";
-import { tryKernel } from "../../../backends/preflight/kernel.ts";
+import { findTools, judgeTools, tryKernel } from "../../../backends/preflight/mod.ts";
 import { explanationText } from "../../../cli/text/mod.ts";
 import { familySettings } from "../../../config/mod.ts";
 import type { SyncReport } from "../../../core/model/mod.ts";
 import { createMetrics } from "../../../observe/mod.ts";
 import { silentLogger } from "../../../platform/mod.ts";
-import { permissionsOf } from "../../../sources/preflight/api.ts";
+import { permissionsOf } from "../../../sources/preflight/mod.ts";
 import { checkedReport, createMessageCheck } from "../../../workers/checked_message.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../fakes/clock.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { parseAllDocuments } from "yaml";
-import { withFlags } from "../../../cli/installation/edited_configuration.ts";
+import { withFlags } from "../../../cli/installation/wanted.ts";
 import { KINDS } from "../../../core/objects/cluster_object.ts";
 import { resourcesOf } from "../../../sources/kubernetes/resource.ts";
-import { shareFiles } from "../../../proxy/file_shares.ts";
+import { shareFiles } from "../../../node/proxy_options.ts";
 import { accepted } from "./parse.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);

@@ -4,7 +4,7 @@ import { accepted, fromFile, refused } from "./parse.ts";
 
 const gates = (text: string) => [`--feature-gates=${text}`];
 
-Deno.test("a gate has its own setting, else that of its stage, else the default of Kubernetes 1.36", () => {
+Deno.test("a gate has its own setting, else that of its stage, else its default", () => {
   const table: readonly [FeatureName, Readonly<Record<string, boolean>>, boolean][] = [
     ["AllowServiceExternalIPs", {}, true],
     ["AllowServiceExternalIPs", { AllowServiceExternalIPs: false }, false],
@@ -15,6 +15,10 @@ Deno.test("a gate has its own setting, else that of its stage, else the default 
     ["ComponentFlagz", { AllBeta: false, ComponentFlagz: true }, true],
     ["ComponentStatusz", { ComponentStatusz: false, AllBeta: true }, false],
     ["NFTablesProxyMode", { AllBeta: false }, true],
+    ["KubeProxyIPVS", {}, true],
+    ["KubeProxyIPVS", { AllAlpha: false, AllBeta: false }, true],
+    ["KubeProxyNFTablesLocalhostNodePorts", {}, true],
+    ["KubeProxyNFTablesLocalhostNodePorts", { AllAlpha: false }, false],
   ];
   for (const [name, set, expected] of table) {
     assert.equal(isFeatureEnabled(name, set), expected, `${name} with ${JSON.stringify(set)}`);
@@ -26,18 +30,33 @@ Deno.test("a locked gate can only be set to its default", () => {
     if (!locked) continue;
     assert.deepEqual(accepted(gates(`${name}=${initial}`)).warnings, []);
     const [error = ""] = refused(gates(`${name}=${!initial}`));
-    assert.match(error, new RegExp(`^--feature-gates sets ${name} to false: Kubernetes 1.36 locks it to true`));
+    assert.match(error, new RegExp(`^--feature-gates sets ${name} to false: Kubernetes 1.37 locks it to true`));
   }
 });
 
 Deno.test("one warning names all unsupported gates, another the deprecated one", () => {
   const { warnings } = accepted(
-    gates("WatchListClient=true,AllowServiceExternalIPs=false,AllowServiceExternalIP=false"),
+    gates("WatchListClient=true,KubeProxyIPVS=true,AllowServiceExternalIP=false"),
   );
   assert.equal(warnings.length, 2, warnings.join("\n"));
-  assert.match(warnings[0]!, /^--feature-gates sets the deprecated gate AllowServiceExternalIPs/);
+  assert.match(warnings[0]!, /^--feature-gates sets the deprecated gate KubeProxyIPVS/);
   assert.match(warnings[1]!, /^--feature-gates sets AllowServiceExternalIP, WatchListClient: no effect/);
-  assert.deepEqual(accepted(gates("ComponentFlagz=false,AllBeta=true")).warnings, []);
+  assert.deepEqual(accepted(gates("ComponentFlagz=false,AllBeta=true,AllowServiceExternalIPs=false")).warnings, []);
+});
+
+Deno.test("the gates of kube-proxy 1.37 do not prevent a start", () => {
+  const { warnings } = accepted(gates("NFTablesNetlink=false,KubeProxyNFTablesLocalhostNodePorts=true,WinDSR=true"));
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0]!, /^--feature-gates sets NFTablesNetlink, WinDSR: no effect/);
+});
+
+Deno.test("KubeProxyIPVS decides whether ipvs mode is accepted, and no other mode", () => {
+  for (const mode of ["", "iptables", "nftables", "userspace", "ipvs"]) {
+    accepted([`--proxy-mode=${mode}`, ...gates("KubeProxyIPVS=true")]);
+    const off = [`--proxy-mode=${mode}`, ...gates("KubeProxyIPVS=false")];
+    if (mode !== "ipvs") accepted(off);
+    else assert.match(refused(off).join(), /^--proxy-mode is "ipvs": the feature gate KubeProxyIPVS is off/);
+  }
 });
 
 Deno.test("a warning about gates in a file names the line", () => {

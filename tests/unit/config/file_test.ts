@@ -1,6 +1,7 @@
 import { describeMode } from "../../../backends/mod.ts";
+import { balanceOptions } from "../../../config/balance.ts";
 import assert from "node:assert/strict";
-import type { Configuration } from "../../../config/mod.ts";
+import { type Configuration, relaySettings } from "../../../config/mod.ts";
 import { accepted, beyondEffect, fromFile, HEADER, refused } from "./parse.ts";
 
 function loaded(body: string, args: readonly string[] = []) {
@@ -42,9 +43,9 @@ ipvs:
 nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod: 2s}
 userspace: { maxConnections: 7, udpIdleTimeout: 8s }
 traffic: { metrics: true, endpointMetrics: true, period: 9s }
-balance: { algorithm: maglev, affinityHash: client, nodeLabels: [example.com/rack], podLabels: [version] }
+balance: { algorithm: consistent-hash, affinityHash: client, nodeLabels: [example.com/rack], podLabels: [version] }
 site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1",
-  discoveryAddress: 10.0.0.255, advertiseAddress: h,
+  advertiseAddress: h,
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
 failover: {endpointFailureDetection: false, interval: 1s, attempts: 2, silence: 3s, probes: 4, probeTimeout: 5s,
   livenessPort: 6, recoveryInterval: 7s, recoveryProbes: 8, trialInterval: 9s, resetGoneConnections: false,
@@ -113,7 +114,7 @@ windowsRunAsService: true
     userspace: { maxConnections: 7, udpIdleTimeoutMs: 8000 },
     traffic: { metrics: true, endpointMetrics: true, periodMs: 9000 },
     balance: {
-      algorithm: "maglev",
+      algorithm: "consistent-hash",
       affinityHash: "client",
       nodeLabels: ["example.com/rack"],
       podLabels: ["version"],
@@ -124,7 +125,7 @@ windowsRunAsService: true
       leaseDurationMs: 40_000,
       renewPeriodMs: 20_000,
       listenAddress: "10.0.0.1:1",
-      discoveryAddress: "10.0.0.255",
+      discoveryAddress: "",
       advertiseAddress: "h",
       tlsCAFile: "ca",
       tlsCertFile: "crt",
@@ -146,7 +147,6 @@ windowsRunAsService: true
     },
     nodeCondition: true,
     canary: { enabled: true, addressRanges: ["169.254.240.0/28"], intervalMs: 3000, timeoutMs: 500 },
-    canaryRanges: { IPv4: "169.254.240.0/28" },
     winkernel: {
       networkName: "n",
       sourceVip: "v",
@@ -219,6 +219,12 @@ Deno.test("null, empty and zero values mean the default where they do in kube-pr
     assert.deepEqual(read(configuration), expected, body);
     assert.deepEqual(beyondEffect(warnings), [], body);
   }
+});
+
+Deno.test("the former name of consistent-hash is replaced, with a warning", () => {
+  const { configuration, warnings } = loaded("mode: nftables\nbalance: { algorithm: maglev }");
+  assert.equal(balanceOptions(configuration).byDefault.algorithm, "consistent-hash");
+  assert.deepEqual(warnings, ["kp.yaml:4: balance.algorithm is maglev, the former name of consistent-hash"]);
 });
 
 Deno.test("JSON files are read", () => {
@@ -327,15 +333,35 @@ Deno.test("a value out of range is an error with file and line", () => {
   }
 });
 
-Deno.test("an invalid port range is a warning, because kube-proxy ignores the field", () => {
-  for (const range of ["9-3", "a lot", "1-70000", "-"]) {
+Deno.test("the port range is the relay's of userspace mode; elsewhere it has no effect, and an invalid one is a warning", () => {
+  for (const range of ["9-3", "a lot", "1-70000", "-", "60000+6000"]) {
     const { warnings } = loaded(`portRange: "${range}"`);
     assert.match(
       warnings.join("\n"),
-      /^kp\.yaml:3: portRange is ".*", which is not a port range; the field has no effect/,
+      /^kp\.yaml:3: portRange is ".*", which is not a port range; the field has no effect in iptables mode/,
+    );
+    assert.match(
+      errorsOf(`mode: userspace\nportRange: "${range}"`)[0]!,
+      /portRange is ".*": must be a port range such as/,
     );
   }
-  assert.deepEqual(loaded('portRange: "300-2000"').warnings, []);
+  const portsOf = (body: string) => {
+    const { configuration, warnings } = loaded(body);
+    assert.deepEqual(warnings, []);
+    return relaySettings("IPv4", configuration)?.ports;
+  };
+  for (
+    const [range, first, last] of [
+      ["300-2000", 300, 2000],
+      [" 300+20 ", 300, 320],
+      ["300", 300, 300],
+    ] as const
+  ) assert.deepEqual(portsOf(`mode: userspace\nportRange: "${range}"`), { first, last });
+  for (const range of ["", "0", "0-0"]) {
+    assert.equal(portsOf(`mode: userspace\nportRange: "${range}"`), undefined, range);
+  }
+  const localhost = `mode: nftables\nnodePortAddresses: ["127.0.0.0/8"]\n`;
+  assert.equal(portsOf(`${localhost}portRange: 300-2000`), undefined, "node ports decide");
 });
 
 Deno.test("a warning names fields without effect that are not at their default", () => {

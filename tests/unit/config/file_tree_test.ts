@@ -1,9 +1,8 @@
 import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { COMMANDS } from "../../../cli/commands/commands.ts";
-import type { FileNode } from "../../../config/file_tree.ts";
-import { parseJsonFile } from "../../../config/file_tree.ts";
+import { COMMANDS } from "../../../cli/commands/mod.ts";
+import { type FileNode, parseJsonFile } from "../../../config/file.ts";
 import { parseCommandLine, readCommandLine } from "../../../config/mod.ts";
 import { loadYamlParser } from "../../../config/yaml_file.ts";
 import { runs } from "../../property/runs.ts";

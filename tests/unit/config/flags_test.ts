@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../cli/commands/commands.ts";
+import { COMMANDS } from "../../../cli/commands/mod.ts";
+import { OPENRC_LOG } from "../../../cli/installation/mod.ts";
 import { FLAG_GROUPS, FLAGS } from "../../../config/flag_table.ts";
 import { boolean, type CommandSpec, type Configuration, option, text } from "../../../config/mod.ts";
 import { accepted, HEADER, helpOf, parse, refused } from "./parse.ts";
@@ -75,8 +76,17 @@ Deno.test("each flag sets the same field as in kube-proxy", () => {
       ["10.0.0.0/8", "11.0.0.0/8"],
     ],
     [["--nodeport-addresses", "primary"], (c) => c.nodePortAddresses, ["primary"]],
+    [["--nodeport-addresses", "localhost"], (c) => c.nodePortAddresses, ["localhost"]],
+    [["--nodeport-addresses", "all,localhost"], (c) => c.nodePortAddresses, ["all", "localhost"]],
+    [["--proxy-mode=nftables", "--nodeport-addresses=all"], (c) => c.nodePortAddresses, ["all"]],
+    [
+      ["--nodeport-addresses=primary,10.0.0.1/8,localhost,10.0.0.0/8,all"],
+      (c) => c.nodePortAddresses,
+      ["primary", "10.0.0.0/8", "localhost", "10.0.0.0/8", "all"],
+    ],
     [["--proxy-mode=nftables"], (c) => c.nodePortAddresses, ["primary"]],
     [["--config-sync-period=1m"], (c) => c.configSyncPeriodMs, 60_000],
+    [["--show-hidden-metrics-for-version=1.36"], (c) => c.showHiddenMetricsForVersion, "1.36"],
     [["--oom-score-adj", "-1000"], (c) => c.oomScoreAdj, -1000],
     [["--detect-local-mode=NodeCIDR"], (c) => c.detectLocalMode, "NodeCIDR"],
     [["--cluster-cidr=10.1.2.3/16"], (c) => c.clusterCIDR, { IPv4: "10.1.0.0/16" }],
@@ -188,8 +198,15 @@ Deno.test("an invalid flag is refused with its name and the allowed values", () 
     [["--cluster-cidr=10.0.0.0"], /--cluster-cidr is "10.0.0.0": must be a CIDR, or one of each family/],
     [["--cluster-cidr=10.0.0.0/8,11.0.0.0/8"], /--cluster-cidr is .*one of each family/],
     [["--cluster-cidr=10.0.0.0/8,fd00::/8,fd01::/8"], /--cluster-cidr is .*one of each family/],
-    [["--nodeport-addresses=10.0.0.0"], /--nodeport-addresses is "10.0.0.0": must be a CIDR .*primary/],
-    [["--nodeport-addresses=primary,10.0.0.0/8"], /--nodeport-addresses is "primary": .*cannot be combined/],
+    [
+      ["--nodeport-addresses=10.0.0.0"],
+      /--nodeport-addresses is "10.0.0.0": must be a CIDR .*primary, localhost, all$/,
+    ],
+    [["--nodeport-addresses=::1"], /--nodeport-addresses is "::1": must be a CIDR/],
+    [["--nodeport-addresses=Localhost"], /--nodeport-addresses is "Localhost": .*; did you mean localhost\?/],
+    [["--nodeport-addresses=primary,locahost"], /--nodeport-addresses is "locahost": .*; did you mean localhost\?/],
+    [["--nodeport-addresses=all,all"], /--nodeport-addresses is "all": is listed already/],
+    [["--nodeport-addresses=primary,10.0.0.0/8,primary"], /--nodeport-addresses is "primary": is listed already/],
     [["--ipvs-exclude-cidrs=x", "--proxy-mode=ipvs"], /--ipvs-exclude-cidrs is "x": must be a CIDR/],
     [["--ipvs-udp-timeout=-1s", "--proxy-mode=ipvs"], /--ipvs-udp-timeout is "-1s": must be 0 or more/],
     [
@@ -198,7 +215,8 @@ Deno.test("an invalid flag is refused with its name and the allowed values", () 
     ],
     [["--detect-local-mode=BridgeInterface"], /--pod-bridge-interface is "": .*needs the name of a bridge/],
     [["--detect-local-mode=InterfaceNamePrefix"], /--pod-interface-name-prefix is "": .*needs a prefix/],
-    [["--show-hidden-metrics-for-version=1.20"], /--show-hidden-metrics-for-version is "1.20": must be 1.35/],
+    [["--show-hidden-metrics-for-version=1.34"], /--show-hidden-metrics-for-version is "1.34": must be 1.36, 1.35 or/],
+    [["--show-hidden-metrics-for-version=1.37"], /--show-hidden-metrics-for-version is "1.37": must be 1.36, 1.35 or/],
     [["--logging-format=xml"], /--logging-format is "xml": must be text or json/],
     [["-v=-1"], /--v is -1: must be 0 or more/],
     [
@@ -281,7 +299,7 @@ Deno.test("version and help", () => {
   for (const args of [["--version"], ["--version=raw"], ["run", "--version"]]) {
     const command = parse(args);
     assert(command.kind === "version");
-    assert.match(command.text, /^Sluice \d+\.\d+\.\d+ \(behaves as kube-proxy v1\.\d+\.\d+\)$/);
+    assert.match(command.text, /^Sluice \d+\.\d+\.\d+ \(behaves as kube-proxy v1\.\d+\.\d+, Deno \d+\.\d+\.\d+\)$/);
   }
   for (const args of [["run", "--help"], ["help", "run"], ["run", "-h"]]) {
     const help = helpOf(args);
@@ -361,6 +379,9 @@ Deno.test("an unknown value is refused with the nearest allowed one", () => {
     [["--proxy-mode", "nftable"], /--proxy-mode is "nftable".*did you mean nftables\?/],
     [["--logging-format", "jason"], /--logging-format is "jason": must be text or json; did you mean json\?/],
     [["explian", "1.2.3.4:5"], /unknown command "explian"; did you mean explain\?/],
+    [["logs", "-f"], new RegExp(`"logs"; .*journalctl -u sluice .*, tail ${OPENRC_LOG} .* kubectl logs `)],
+    [["cluster", "logs"], /"logs": must be status .*journalctl -u sluice /],
+    [["constructor"], /unknown command "constructor"; see sluice --help/],
   ];
   for (const [args, expected] of table) assert.match(refused(args).join("\n"), expected, args.join(" "));
 });
@@ -380,6 +401,13 @@ Deno.test("every command has a one-line summary and valid examples", () => {
         `${line}: ${command.kind === "errors" ? command.errors.join() : command.kind}`,
       );
     }
+  }
+});
+
+Deno.test("every command has a help, and each of its flags once", () => {
+  for (const { name, flags } of COMMANDS) {
+    assert.match(helpOf([name, "--help"]), new RegExp(`^Usage: sluice.*\\b${name}\\b`), name);
+    assert.equal(flags.length, new Set(flags.map(({ name }) => name)).size, name);
   }
 });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../cli/commands/commands.ts";
-import { partOfInstalled, withInstalled } from "../../../config/installed.ts";
+import { COMMANDS } from "../../../cli/commands/mod.ts";
+import { partOfInstalled, withInstalled } from "../../../config/arguments.ts";
 
 const part = (...args: readonly string[]) => partOfInstalled(args, COMMANDS);
 const SERVICE = { configuration: "/c.yaml", words: ["--source=file:/m", "--control-socket=/s"] };

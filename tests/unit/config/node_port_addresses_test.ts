@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import type { Family } from "../../../core/model/mod.ts";
 import { KINDS } from "../../../core/objects/cluster_object.ts";
-import { serveFamily } from "../../../proxy/served_family.ts";
+import { createLedger } from "../../../core/channel/mod.ts";
+import { serveFamily } from "../../../node/served_family.ts";
 import { createTracking } from "../../../core/tracking/trackers.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -41,8 +42,15 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     controlSocket: undefined,
     signal: new AbortController().signal,
   } as const;
-  const listener = { onChange() {}, onSent() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblems };
-  const one = serveFamily(family, tracking, options, listener, () => true);
+  const listener = {
+    onChange() {},
+    onReport() {},
+    onHealth() {},
+    onHealthChecks() {},
+    onBalanceLimit() {},
+    onProblems,
+  };
+  const one = serveFamily(family, tracking, options, listener, createLedger(clock), () => true);
   const apply = () => {
     const changes = tracking.take();
     one.configure();
@@ -53,7 +61,7 @@ function served(family: Family, args: readonly string[], addresses: readonly str
   return { settings, prefixes: () => settings().nodePortPrefixes, problems, tracking, apply };
 }
 
-Deno.test("primary is the node's own address; if unknown, all addresses of the family serve and a problem is reported", () => {
+Deno.test("primary is the node's own address; if unknown, no address of the family serves and a problem is reported", () => {
   const primary = ["--nodeport-addresses", "primary"];
   for (const args of [["--proxy-mode", "nftables"], ["--proxy-mode", "iptables", ...primary]]) {
     const known = served("IPv4", args, ["192.168.1.1"]);
@@ -61,14 +69,17 @@ Deno.test("primary is the node's own address; if unknown, all addresses of the f
 
     for (const [family, addresses] of [["IPv4", undefined], ["IPv4", []], ["IPv6", ["192.168.1.1"]]] as const) {
       const { prefixes, problems } = served(family, args, addresses);
-      assert.equal(prefixes(), undefined);
+      assert.deepEqual(prefixes(), []);
       assert.equal(problems.length, 1);
       assert.match(
         problems[0]!,
-        new RegExp(`Node here \\(${family}\\): .*30080 of default/web:http.*all ${family} addresses`),
+        new RegExp(`Node here \\(${family}\\): .*30080 of default/web:http.*no ${family} address`),
       );
     }
-    assert.deepEqual(served("IPv4", [...args, "--bind-address", "10.1.2.3"], undefined).prefixes(), ["10.1.2.3/32"]);
+    const bound = [...args, "--bind-address", "10.1.2.3"];
+    assert.deepEqual(served("IPv4", bound, undefined).prefixes(), ["10.1.2.3/32"]);
+    // A KPNG server sends no addresses of the Node.
+    assert.deepEqual(served("IPv6", bound, []).prefixes(), []);
   }
 });
 
@@ -81,9 +92,45 @@ Deno.test("node ports move to the node's address when it becomes known; without 
   assert.deepEqual(served("IPv6", ["--proxy-mode", "nftables"], ["192.168.1.1"], 0).problems, []);
 });
 
+Deno.test("a keyword stands for prefixes of both families, beside other keywords and prefixes", () => {
+  const both = ["192.168.1.1", "fd00::1"];
+  const table: readonly [given: string, IPv4: readonly string[] | undefined, IPv6: readonly string[] | undefined][] = [
+    ["10.0.0.0/8,fd01::/64", ["10.0.0.0/8"], ["fd01::/64"]],
+    ["primary", ["192.168.1.1/32"], ["fd00::1/128"]],
+    ["localhost", ["127.0.0.0/8"], ["::1/128"]],
+    ["all", ["0.0.0.0/0"], ["::/0"]],
+    ["primary,localhost", ["192.168.1.1/32", "127.0.0.0/8"], ["fd00::1/128", "::1/128"]],
+    ["localhost,10.0.0.0/8", ["127.0.0.0/8", "10.0.0.0/8"], ["::1/128"]],
+    ["10.0.0.0/8", ["10.0.0.0/8"], undefined],
+  ];
+  for (const [given, ...expected] of table) {
+    const args = ["--proxy-mode", "nftables", "--nodeport-addresses", given];
+    assert.deepEqual(FAMILIES.map((family) => served(family, args, both).prefixes()), expected, given);
+  }
+});
+
+Deno.test("without a primary address, the others serve; a problem is reported unless other hosts reach one of them", () => {
+  const table: readonly [given: string, IPv6: readonly string[], hasProblem: boolean][] = [
+    ["primary", [], true],
+    ["primary,localhost", ["::1/128"], true],
+    ["primary,10.0.0.0/8", [], true],
+    ["primary,fd00::/64", ["fd00::/64"], false],
+    ["primary,all", ["::/0"], false],
+    ["localhost", ["::1/128"], false],
+  ];
+  for (const [given, expected, hasProblem] of table) {
+    const args = ["--proxy-mode", "nftables", "--nodeport-addresses", given];
+    const { prefixes, problems } = served("IPv6", args, ["192.168.1.1"]);
+    assert.deepEqual(prefixes(), expected, given);
+    assert.equal(problems.length, hasProblem ? 1 : 0, given);
+  }
+});
+
 for (
   const [expected, ...args] of [
     [true],
+    [true, "--nodeport-addresses", "all"],
+    [true, "--nodeport-addresses", "primary,localhost"],
     [true, "--nodeport-addresses", "0.0.0.0/0"],
     [true, "--nodeport-addresses", "192.168.2.0/24,127.0.0.0/8"],
     [true, "--nodeport-addresses", "127.0.0.2/32"],
@@ -102,6 +149,8 @@ for (
   });
 }
 
+const GATE = "--feature-gates=KubeProxyNFTablesLocalhostNodePorts";
+
 for (
   const [IPv4, IPv6, ...args] of [
     [true, true, "userspace"],
@@ -110,6 +159,16 @@ for (
     [true, true, "userspace", "--nodeport-addresses", "192.168.1.1/32,127.0.0.1/32"],
     [false, false, "userspace", "--iptables-localhost-nodeports=false"],
     [true, false, "nftables", "--nodeport-addresses", "127.0.0.0/8"],
+    [true, true, "nftables", "--nodeport-addresses", "localhost"],
+    [true, true, "nftables", "--nodeport-addresses", "primary,localhost"],
+    [true, true, "nftables", "--nodeport-addresses", "all,localhost"],
+    [false, false, "nftables", "--nodeport-addresses", "all"],
+    [false, false, "nftables", "--nodeport-addresses", "all,192.168.1.1/32"],
+    [false, true, "nftables", "--nodeport-addresses", "::1/128"],
+    [true, true, "nftables", "--nodeport-addresses", "localhost", `${GATE}=true`],
+    [false, false, "nftables", "--nodeport-addresses", "localhost", `${GATE}=false`],
+    [true, true, "ipvs", "--nodeport-addresses", "localhost", `${GATE}=false`],
+    [true, true, "ipvs", "--nodeport-addresses", "all,localhost"],
     [true, true, "ipvs", "--nodeport-addresses", "192.168.0.0/16,127.0.0.1/32,::1/128"],
     [false, false, "ipvs", "--nodeport-addresses", "127.0.0.2/32"],
     [false, false, "nftables", "--nodeport-addresses", "0.0.0.0/0,::/0"],

@@ -2,9 +2,9 @@
 import type { ModeDescription } from "../../../backends/contract/mod.ts";
 import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../cli/commands/commands.ts";
+import { COMMANDS } from "../../../cli/commands/mod.ts";
 import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../config/mod.ts";
-import { helpText } from "../../../cli/manual/help.ts";
+import { helpText } from "../../../cli/manual/pages.ts";
 import { loadYamlParser } from "../../../config/yaml_file.ts";
 
 const parseYaml = await loadYamlParser();

@@ -49,7 +49,7 @@ const document = optional({
   detectLocal: optional({ bridgeInterface: words, interfaceNamePrefix: text }),
   detectLocalMode: fc.constantFrom("ClusterCIDR", "NodeCIDR"),
   clusterCIDR: fc.constantFrom("10.0.0.0/8", "fd00::/8", "fd00::1/8,10.0.0.1/8"),
-  nodePortAddresses: fc.constantFrom([], ["primary"], ["10.1.0.0/8", "fd00::/64"]),
+  nodePortAddresses: fc.constantFrom([], ["primary"], ["localhost", "10.1.0.0/8", "fd00::/64"]),
   oomScoreAdj: fc.integer({ min: -1000, max: 1000 }),
   conntrack: optional({
     maxPerCore: fc.nat(2 ** 31 - 1),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { openConnection } from "../../../kpng/client/connection.ts";
+import { openConnection } from "../../../kpng/client/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
-import { createPodReader, type PodReader } from "../../../cri/pods.ts";
+import { createPodReader, type PodReader } from "../../../cri/mod.ts";
 import {
   type FakeContainerRuntime,
   type FakeSandbox,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createEventRecorder } from "../../../observe/events.ts";
 import { silentLogger } from "../../../platform/log.ts";
-import { identityObjects, siteObjects, tokenSecret } from "../../../sources/identity/objects.ts";
+import { identityObjects, siteObjects, tokenSecret } from "../../../sources/identity/mod.ts";
 import { API_VERSIONS } from "../../fakes/api_shapes.ts";
 import { type ApiObject, objectsIn, validationOf } from "../../fakes/api_validation.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -47,7 +47,11 @@ async function event(): Promise<ApiObject> {
 async function created(): Promise<readonly ApiObject[]> {
   const objects: readonly unknown[] = [
     ...await identityObjects(read("rbac.yaml"), "sluice-system"),
-    ...await siteObjects(read("sites.yaml"), "sluice-system", "kube-system"),
+    ...await siteObjects(read("sites.yaml"), "sluice-system", {
+      name: "north",
+      leaseNamespace: "sluice-sites",
+      members: ["a", "b"],
+    }),
     tokenSecret("kube-system"),
     JSON.parse(JSON.stringify(await event())),
   ];

@@ -1,8 +1,9 @@
 /** The feed of changes: what an operator reads about services, their effect, the link and problems. */
 import assert from "node:assert/strict";
-import { eventText } from "../../../answers/control/event_text.ts";
+import { eventText } from "../../../answers/control/status.ts";
 import { type Family, type ServicePort, servicePortKey, type SyncReport } from "../../../core/model/mod.ts";
 import type { PlanChanges } from "../../../core/planning/mod.ts";
+import { createLedgers } from "../../../core/channel/mod.ts";
 import { createChangeFeed } from "../../../observe/change_feed.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
@@ -22,16 +23,17 @@ function plan(...pairs: readonly (readonly [ServicePort | undefined, ServicePort
 }
 
 function setUp() {
-  const clock = createFakeClock(), feed = createChangeFeed(clock);
+  const clock = createFakeClock();
+  const ledgers = createLedgers(clock), feed = createChangeFeed(clock, ledgers);
   let revision = 0;
   return {
     clock,
     feed,
     planned: (changes: PlanChanges, family: Family = "IPv4", isDualStack = false) =>
       feed.planned(family, changes, { first: undefined, isDualStack }),
-    sent: (family: Family = "IPv4") => feed.sent(family, ++revision),
-    reported: (report: Partial<SyncReport> = {}) =>
-      feed.reported({
+    sent: (family: Family = "IPv4") => ledgers[family].sent(++revision, revision),
+    reported(given: Partial<SyncReport> = {}) {
+      const report: SyncReport = {
         family: "IPv4",
         revision,
         ok: true,
@@ -40,8 +42,11 @@ function setUp() {
         durationMs: 1,
         problems: [],
         figures: {},
-        ...report,
-      }),
+        ...given,
+      };
+      ledgers[report.family].reported(report);
+      feed.reported(report);
+    },
     lines: () =>
       feed.read().events.map((event) =>
         `${event.subject}${event.family === undefined ? "" : ` (${event.family})`}: ${eventText(event)}`

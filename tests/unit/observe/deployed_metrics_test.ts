@@ -1,10 +1,12 @@
+import { addCanaries } from "../../../features/canary/start.ts";
 /** Alert rules and dashboard in deploy/ use only metrics that Sluice exposes. */
 import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { createMetrics, createSourceLink } from "../../../observe/mod.ts";
-import { addTrafficMetrics, createTrafficRecorder } from "../../../observe/traffic/mod.ts";
+import { addTrafficMetrics } from "../../../features/traffic/start.ts";
+import { createTrafficRecorder } from "../../../features/traffic/recorder.ts";
 import { createServingMetrics } from "../../../observe/serving/mod.ts";
 import { NO_TRAFFIC } from "./serving/figures.ts";
 
@@ -42,16 +44,10 @@ async function exposed(): Promise<ReadonlySet<string>> {
       readPacketCounts: () => Promise.resolve({}),
       readProblems: () => new Map(),
       readLink: createSourceLink(createFakeClock()).current,
-      readCanaries: () => [],
-      addTraffic(registry) {
-        addTrafficMetrics(
-          registry,
-          createTrafficRecorder({ clock: createFakeClock(), endpointsOf: () => undefined }),
-          true,
-        );
-        return () => Promise.resolve();
-      },
     });
+    const recorder = createTrafficRecorder({ clock: createFakeClock(), endpointsOf: () => undefined });
+    addTrafficMetrics(metrics.registry, recorder, true);
+    addCanaries(metrics.registry, () => []);
     add(await metrics.expose());
   }
   const source = () => ({ isReady: true, lastEventMs: 0 });

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import type { Family, SyncReport } from "../../../core/model/mod.ts";
-import { createDriftWatch } from "../../../observe/drift_watch.ts";
-import type { Neighbour } from "../../../observe/neighbours.ts";
+import { createDriftWatch, type Neighbour } from "../../../observe/neighbours.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 
@@ -13,8 +12,13 @@ function setUp(neighbours: readonly Neighbour[]) {
   const clock = createFakeClock();
   const logger = createLogger({ level: "info", format: "text", clock, write });
   const { report: onProblems } = createProblemBoard(clock, logger);
-  const watch = createDriftWatch({ findNeighbours: () => Promise.resolve(neighbours), onProblems, logger });
-  const compare = async (repaired: number, fields: Partial<SyncReport> = {}) => {
+  const watch = createDriftWatch({ findNeighbours: () => Promise.resolve(neighbours), onProblems, clock, logger });
+  /** A comparison some seconds after the last one. */
+  const compare = async (
+    repaired: number,
+    { afterMs = 4_000, ...fields }: Partial<SyncReport> & { afterMs?: number } = {},
+  ) => {
+    clock.advance(afterMs);
     const report = { family: "IPv4" as Family, revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1 };
     watch.report({ ...report, problems: [], figures: { drift_repaired: repaired }, ...fields });
     await settled();
@@ -43,26 +47,45 @@ for (
   });
 }
 
-Deno.test("changes that happen once are not a problem, and families are counted separately", async () => {
+Deno.test("changes that happen once are not a problem, even in several steps, and families are counted separately", async () => {
   const { lines, compare } = setUp([KUBE_PROXY]);
   await compare(3);
+  await compare(2, { afterMs: 1_000 });
+  await compare(2, { afterMs: 1_000 });
   await compare(0);
   await compare(3, { family: "IPv6" });
+  await compare(0, { afterMs: 60_000 });
   await compare(1);
   assert.deepEqual(lines, []);
+});
+
+Deno.test("a program whose changes are repaired at once is a problem all the time", async () => {
+  const { lines, compare } = setUp([KUBE_PROXY]);
+  for (let round = 0; round < 10; round++) {
+    await compare(1);
+    await compare(0, { afterMs: 10 });
+  }
+  assert.deepEqual(lines.map((line) => line.split(" ")[0]), ["ERROR"]);
 });
 
 Deno.test("a partial or failed sync is no evidence that changes have stopped", async () => {
   const { lines, compare } = setUp([KUBE_PROXY]);
   await compare(3);
-  await compare(0, { full: false });
-  await compare(0, { ok: false });
   await compare(1);
-  assert.equal(lines.length, 1);
+  await compare(0, { full: false, afterMs: 30_000 });
+  await compare(0, { ok: false, afterMs: 30_000 });
+  assert.deepEqual(lines.map((line) => line.split(" ")[0]), ["ERROR"]);
 });
 
-Deno.test("a comparison without changes resolves the problem, and it can recur", async () => {
+Deno.test("a comparison without changes some time after the last one resolves the problem, and it can recur", async () => {
   const { lines, compare } = setUp([KUBE_PROXY]);
-  for (const repaired of [1, 1, 0, 1, 1]) await compare(repaired);
-  assert.deepEqual(lines.map((line) => line.split(" ")[0]), ["WARN", "INFO", "WARN"]);
+  await compare(1);
+  await compare(1);
+  await compare(0, { afterMs: 9_999 });
+  assert.equal(lines.length, 1);
+  await compare(0, { afterMs: 1 });
+  await compare(1);
+  assert.equal(lines.length, 2);
+  await compare(1);
+  assert.deepEqual(lines.map((line) => line.split(" ")[0]), ["ERROR", "INFO", "ERROR"]);
 });

@@ -1,6 +1,8 @@
 /** Events about the node: which are written, how often, and how failures are handled. */
+import "../../../features/registry.ts";
 import assert from "node:assert/strict";
-import { createEventRecorder, type EventRequest } from "../../../observe/events.ts";
+import type { ApiWrite } from "../../../core/objects/mod.ts";
+import { createEventRecorder } from "../../../observe/events.ts";
 import { createNodeEvents } from "../../../observe/node_events.ts";
 import type { SourceLink } from "../../../observe/source_link.ts";
 import type { SyncReport } from "../../../core/model/mod.ts";
@@ -16,10 +18,10 @@ interface WrittenEvent {
   readonly count: number;
 }
 
-function setUp(answer: (request: EventRequest) => Promise<unknown> = () => Promise.resolve({})) {
+function setUp(answer: (request: ApiWrite) => Promise<unknown> = () => Promise.resolve({})) {
   const clock = createFakeClock(undefined, promisesSettled);
   const end = new AbortController();
-  const requests: EventRequest[] = [];
+  const requests: ApiWrite[] = [];
   const logged: string[] = [];
   const recorder = createEventRecorder({
     nodeName: "n1",
@@ -43,7 +45,7 @@ Deno.test("an event refers to the Node in the form that kubectl describe node lo
   const { requests, recorder } = setUp();
   recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
   await settled();
-  const [{ verb, resource, path, object }] = requests as [EventRequest];
+  const [{ verb, resource, path, object }] = requests as [ApiWrite];
   assert.deepEqual([verb, resource, path], ["create", "events", "/api/v1/namespaces/default/events"]);
   const { metadata, involvedObject, source, ...rest } = object as Record<string, Record<string, unknown>>;
   assert.match(String(metadata!.name), /^n1\.[0-9a-f]+$/);
@@ -242,6 +244,8 @@ Deno.test("a problem is recorded if the table names an Event for its code", () =
   const { recorded, events } = nodeEvents();
   events.problem({ code: "changes-overdue", subject: "IPv4", detail: "60 s" });
   events.problem({ code: "leftovers-kept", subject: "IPv4", detail: "busy" });
+  // The Event of an endpoint belongs to its Service.
+  events.problem({ code: "endpoint-unreachable", subject: "10.1.0.1:80", detail: "silent" });
   assert.deepEqual(recorded.slice(1).map((line) => line.replace(/: .*: /, ": … ")), [
     "Warning ChangesOverdue IPv4: … 60 s",
   ]);
@@ -318,7 +322,7 @@ Deno.test("repairs and the return of the API server are recorded, a short outage
 Deno.test("a balancing annotation without effect is an event of its Service", async () => {
   const { clock, recorder, requests } = setUp();
   const events = createNodeEvents({ recorder, mode: "iptables", isInSite: false, clock });
-  const detail = "annotation sluice.dev/balance: iptables mode has no maglev; balanced by random";
+  const detail = "annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random";
   events.serviceProblem("shop/web", { code: "balance-ignored", subject: "shop/web", detail }, "Balance");
   await settled();
   const { path, object } = requests[1]!;

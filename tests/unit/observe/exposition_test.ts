@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { counter, createRegistry, gauge, histogram, readWhenShown } from "../../../observe/exposition.ts";
+import { counter, createRegistry, gauge, histogram, readWhenShown } from "../../../platform/metrics/mod.ts";
 
 Deno.test("counters and gauges are exposed with labels in the order of the description", () => {
   const registry = createRegistry();

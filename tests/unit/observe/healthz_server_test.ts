@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createProxyHealth, startHealthzServer } from "../../../observe/mod.ts";
+import { createProxyHealth, startHealthzServer } from "../../../observe/proxy_health.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { ask } from "./http_client.ts";
@@ -63,6 +63,41 @@ Deno.test("a node that is being deleted gets no traffic, but its proxy is live",
     assert.deepEqual({ nodeEligible, healthy }, { nodeEligible: false, healthy: true });
     assert.equal((await ask(address, "/livez")).status, 200);
     assert.deepEqual(counted, ["healthz 503", "livez 200"]);
+  }));
+
+Deno.test("a node whose last sync failed gets no traffic, but its proxy is live until the update is overdue", () =>
+  withServer(async ({ clock, health, address, counted }) => {
+    health.updated("IPv4");
+    health.updated("IPv6");
+    health.failed("IPv6", "nft is missing");
+    const healthz = await ask(address, "/healthz");
+    assert.equal(healthz.status, 503);
+    const { healthy, status } = JSON.parse(healthz.body);
+    assert.deepEqual({ healthy, status }, {
+      healthy: false,
+      status: {
+        IPv4: { lastUpdated: START, healthy: true },
+        IPv6: { lastUpdated: START, healthy: false, reason: "nft is missing" },
+      },
+    });
+    assert.equal((await ask(address, "/livez")).status, 200);
+    clock.advance(60_000);
+    assert.equal((await ask(address, "/livez")).status, 503);
+    health.updated("IPv6");
+    assert.equal((await ask(address, "/healthz")).status, 200);
+    assert.deepEqual(counted, ["healthz 503", "livez 200", "livez 503", "healthz 200"]);
+  }));
+
+Deno.test("a rollout waits for the first rules, and not for the node", () =>
+  withServer(async ({ health, address }) => {
+    const isReady = async () => (await ask(address, "/readyz")).status === 200;
+    health.setNodeEligible(false);
+    assert.equal(await isReady(), false);
+    health.updated("IPv4");
+    health.updated("IPv6");
+    assert.equal(await isReady(), true);
+    health.failed("IPv6", "nft is missing");
+    assert.equal(await isReady(), false);
   }));
 
 Deno.test("a node gets no traffic before the rules of both families are in effect, but its proxy is live", () =>

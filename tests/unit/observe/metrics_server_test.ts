@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { createSliMetrics, type MetricsServerOptions, startMetricsServer } from "../../../observe/mod.ts";
-import type { StatusPage } from "../../../observe/mod.ts";
+import { createSliMetrics } from "../../../observe/common_metrics.ts";
+import { type MetricsServerOptions, startMetricsServer, type StatusPage } from "../../../observe/metrics_server.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { ask, send } from "./http_client.ts";
@@ -120,14 +120,14 @@ Deno.test("/flagz and /statusz answer with text that starts like kube-proxy's", 
       assert.equal(flagz.body, `\nkube-proxy flagz\n${WARNING}\ncleanup: false\nproxy-mode: nftables\n`);
       const statusz = await ask(address, "/statusz");
       assert.equal(
-        statusz.body.replace(/deno\S+/, "deno").replace(/1\.36\.\d+/, "1.36.x"),
+        statusz.body.replace(/deno\S+/, "deno").replace(/1\.37\.\d+/, "1.37.x"),
         [
           `\nkube-proxy statusz\n${WARNING}\n`,
           "Started: Sat Nov  1 09:08:07 UTC 2025",
           "Up: 27 hr 02 min 02 sec",
           "Go version: deno",
-          "Binary version: 1.36.x",
-          "Emulation version: 1.36",
+          "Binary version: 1.37.x",
+          "Emulation version: 1.37",
           "Paths: /configz /flagz /healthz /metrics /proxyMode\n",
         ].join("\n"),
       );
@@ -173,14 +173,14 @@ Deno.test("/flagz and /statusz answer in the requested format", () =>
       const old = await ask(address, "/statusz", "GET", `${json("v1alpha1", "Statusz")},${json("v1beta1", "Statusz")}`);
       assert.match(old.headers.get("Warning")!, /^299 - "This version of the statusz endpoint is deprecated/);
       const { goVersion, binaryVersion, ...rest } = JSON.parse(old.body);
-      assert.match(`${goVersion} ${binaryVersion}`, /^deno\S+ 1\.36\.\d+$/);
+      assert.match(`${goVersion} ${binaryVersion}`, /^deno\S+ 1\.37\.\d+$/);
       assert.deepEqual(rest, {
         kind: "Statusz",
         apiVersion: "config.k8s.io/v1alpha1",
         metadata: { name: "kube-proxy" },
         startTime: "2025-11-01T09:08:07Z",
         uptimeSeconds: 97_322,
-        emulationVersion: "1.36",
+        emulationVersion: "1.37",
         paths: ["/configz", "/flagz", "/healthz", "/metrics", "/proxyMode"],
       });
     },

@@ -1,6 +1,7 @@
 import { describeMode } from "../../../backends/mod.ts";
-import { PROBLEM_CODES, type ProblemCode, problemKind } from "../../../core/problems/mod.ts";
+import { type ProblemCode, problemCodes, problemKind } from "../../../core/problems/mod.ts";
 import type { SourceServer } from "../../../core/objects/mod.ts";
+import "../../../features/registry.ts";
 import assert from "node:assert/strict";
 import { createFakeClock } from "../../fakes/clock.ts";
 import type { ProxyMode, SyncReport } from "../../../core/model/mod.ts";
@@ -8,7 +9,6 @@ import {
   type ChangeFigures,
   createMetrics,
   createSourceLink,
-  type FailoverFigures,
   type FamilyPacketCounts,
   type FamilyRelayFigures,
   type SourceLink,
@@ -34,7 +34,6 @@ function setUp(
   mode: ProxyMode = "iptables",
   readLink?: () => SourceLink,
   readRelayFigures?: () => Promise<FamilyRelayFigures>,
-  readFailures?: () => FailoverFigures,
 ) {
   let figures: ChangeFigures = {
     serviceChangesPending: 1,
@@ -60,7 +59,6 @@ function setUp(
     readProblems: () => problems,
     readLink,
     readRelayFigures,
-    readFailures,
     readServers: () => servers,
   });
   const lines = async () => (await metrics.expose()).split("\n");
@@ -137,7 +135,7 @@ Deno.test("process and version metrics are exposed", async () => {
   const { samplesOf } = setUp();
   assert.match(
     (await samplesOf("kubernetes_build_info"))[0]!,
-    /^kubernetes_build_info\{major="1",minor="36",git_version="v1\.36\.\d+",.*compiler="deno",platform="\w+\/\w+"\} 1$/,
+    /^kubernetes_build_info\{major="1",minor="37",git_version="v1\.37\.\d+",.*compiler="deno",platform="\w+\/\w+"\} 1$/,
   );
   assert.match((await samplesOf("sluice_build_info"))[0]!, /version="\d/);
   for (const name of ["cpu_seconds_total", "resident_memory_bytes", "start_time_seconds"]) {
@@ -233,7 +231,7 @@ Deno.test("the problems of the last sync are counted per family", async () => {
 Deno.test("every problem code is a series with its severity, 0 without such a problem", async () => {
   const { problems, samplesOf } = setUp();
   const lasting = async () => (await samplesOf("sluice_problem{")).filter((line) => !line.endsWith(" 0"));
-  const codes = PROBLEM_CODES.filter((code) => !problemKind(code).checkOnly);
+  const codes = problemCodes().filter((code) => !problemKind(code).checkOnly);
   assert.equal((await samplesOf("sluice_problem{")).length, codes.length);
   assert.deepEqual(await lasting(), []);
   problems.set("object-invalid", 3).set("sync-failed", 1);
@@ -337,9 +335,11 @@ for (const mode of ["nftables", "ipvs"] as const) {
 
 Deno.test("gated features are exposed with their stage", async () => {
   assert.deepEqual(await setUp().samplesOf("kubernetes_feature_enabled"), [
-    'kubernetes_feature_enabled{name="AllowServiceExternalIPs",stage="DEPRECATED"} 1',
+    'kubernetes_feature_enabled{name="AllowServiceExternalIPs",stage=""} 1',
     'kubernetes_feature_enabled{name="ComponentFlagz",stage="BETA"} 0',
     'kubernetes_feature_enabled{name="ComponentStatusz",stage="BETA"} 1',
+    'kubernetes_feature_enabled{name="KubeProxyIPVS",stage="DEPRECATED"} 1',
+    'kubernetes_feature_enabled{name="KubeProxyNFTablesLocalhostNodePorts",stage="ALPHA"} 1',
     'kubernetes_feature_enabled{name="MultiCIDRServiceAllocator",stage=""} 1',
     'kubernetes_feature_enabled{name="NFTablesProxyMode",stage=""} 1',
     'kubernetes_feature_enabled{name="PreferSameTrafficDistribution",stage=""} 1',
@@ -456,16 +456,4 @@ Deno.test("the relays' figures are shown by family, and counters survive a resta
   assert.equal(await shown("sluice_relay_connections_accepted_total"), `${accepted} 13`);
   const { metrics: plain } = setUp();
   assert.doesNotMatch(await plain.expose(), /sluice_relay/);
-});
-
-Deno.test("endpoints that are left out are counted where they are detected", async () => {
-  const figures = { IPv4: { unreachable: 2, ejections: 5 }, IPv6: { unreachable: 0, ejections: 1 } };
-  const { samplesOf } = setUp("nftables", undefined, undefined, () => figures);
-  assert.deepEqual(await samplesOf("sluice_endpoint"), [
-    'sluice_endpoint_ejections_total{ip_family="IPv4"} 5',
-    'sluice_endpoint_ejections_total{ip_family="IPv6"} 1',
-    'sluice_endpoints_unreachable{ip_family="IPv4"} 2',
-    'sluice_endpoints_unreachable{ip_family="IPv6"} 0',
-  ]);
-  assert.deepEqual(await setUp("nftables").samplesOf("sluice_endpoint"), []);
 });

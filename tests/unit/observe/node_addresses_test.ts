@@ -11,3 +11,9 @@ Deno.test("the host's addresses within the prefixes are returned once each, with
   assert.deepEqual(addressesWithin(["192.0.2.0/24", "::/0"], list), ["192.0.2.7", "2001:db8::7"]);
   assert.deepEqual(addressesWithin(["198.51.100.0/24"], list), []);
 });
+
+Deno.test("all addresses of both families need no list", () => {
+  const list = () => [{ name: "eth0", address: "192.0.2.7" }];
+  assert.equal(addressesWithin(["127.0.0.0/8", "0.0.0.0/0", "::/0"], list), undefined);
+  assert.deepEqual(addressesWithin(["0.0.0.0/0"], list), ["192.0.2.7"]);
+});

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { ReportProblems } from "../../../core/problems/mod.ts";
 import { createProxyHealth } from "../../../observe/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
@@ -94,6 +93,30 @@ Deno.test("a failed worker is reported immediately, and is unhealthy if it stays
   }
 });
 
+Deno.test("a failed sync is reported until one succeeds, and is a pending update", () => {
+  const { clock, health } = setUp();
+  health.failed("IPv4", "nft is missing");
+  assert.deepEqual(
+    health.status(),
+    { healthy: true, inEffect: false, failure: "nft is missing", lastUpdatedMs: undefined, families: [] },
+    "a first sync may take long",
+  );
+  health.updated("IPv4");
+  health.updated("IPv6");
+  assert.deepEqual(health.status().failure, undefined);
+  health.failed("IPv4", "nft is missing");
+  const { healthy, failure, families } = health.status();
+  assert.deepEqual({ healthy, failure }, { healthy: true, failure: "nft is missing" });
+  assert.deepEqual(families.map(({ family, healthy, reason }) => ({ family, healthy, reason })), [
+    { family: "IPv4", healthy: false, reason: "nft is missing" },
+    { family: "IPv6", healthy: true, reason: undefined },
+  ]);
+  clock.advance(2 * PERIOD);
+  assert.equal(health.status().healthy, false);
+  health.workerHealth("IPv4", { state: "unfit", reason: "no iptables", unsupported: true });
+  assert.equal(health.status().failure, undefined);
+});
+
 Deno.test("a proxy is healthy without a family that the host does not support", () => {
   const { clock, health } = setUp();
   health.queuedUpdate("IPv6");
@@ -136,38 +159,6 @@ Deno.test("a resting family stays healthy, and becomes unhealthy if it does not 
   health.workerHealth("IPv6", { state: "starting" });
   clock.advance(2 * PERIOD);
   assert.equal(health.status().healthy, false);
-});
-
-Deno.test("overdue changes are a problem until they are in effect", () => {
-  const clock = createFakeClock(START);
-  const end = new AbortController();
-  const reported: string[] = [];
-  const onProblems: ReportProblems = (scope, [problem]) =>
-    void reported.push(`${scope}: ${problem ? `${problem.code} ${problem.subject}` : "none"}`);
-  const health = createProxyHealth({ clock, syncPeriodMs: PERIOD, onProblems, signal: end.signal });
-  health.queuedUpdate("IPv4");
-  clock.advance(10 * PERIOD);
-  assert.deepEqual(reported, [], "a first sync may take long");
-  health.updated("IPv4");
-  health.queuedUpdate("IPv4");
-  clock.advance(2 * PERIOD - 1);
-  health.queuedUpdate("IPv4");
-  assert.deepEqual(reported, []);
-  clock.advance(1);
-  assert.deepEqual(reported.splice(0), ["overdue IPv4: changes-overdue IPv4"]);
-  health.updated("IPv4");
-  assert.deepEqual(reported.splice(0), ["overdue IPv4: none"]);
-  assert.deepEqual(clock.pending(), []);
-  health.queuedUpdate("IPv4");
-  health.updated("IPv4");
-  assert.deepEqual(clock.pending(), [], "no timer per change");
-  health.queuedUpdate("IPv6");
-  clock.advance(2 * PERIOD);
-  health.workerHealth("IPv6", { state: "restarting", reason: "it died", restarts: 1 });
-  assert.deepEqual(reported.splice(0), ["overdue IPv6: changes-overdue IPv6"]);
-  health.queuedUpdate("IPv4");
-  end.abort();
-  assert.deepEqual(clock.pending(), [], "no timer outlives the run");
 });
 
 Deno.test("packets of the family that is worst off count, and none without a canary", () => {

@@ -43,7 +43,7 @@ async function allOutput(user: Readonly<Record<string, unknown>>, refuse: boolea
         problems: [{ code: "rules-refused", servicePort: "default/a", message: "refused" }],
       });
       for (const at of PATHS) output += await (await fetch(url + at)).text();
-      const proxy = await connectToProxy(path);
+      const proxy = await connectToProxy(path, { clock: systemClock });
       output += JSON.stringify(await proxy.status());
       output += await proxy.services("").then(JSON.stringify, String);
     });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { abortedBy, unlessAborted } from "../../../platform/abort.ts";
+import { abortedBy, unlessAborted } from "../../../platform/clock.ts";
 
 Deno.test("the first aborted signal gives the reason; the controller can be aborted on its own", () => {
   const one = new AbortController(), other = new AbortController();

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { createLogger } from "../../../platform/log.ts";
-import { limitRepeats } from "../../../platform/repeats.ts";
+import { createLogger, limitRepeats } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
 function setUp() {
@@ -54,6 +53,77 @@ Deno.test("problems differ by message, level, non-numeric fields and bound field
     "ERROR failed family=IPv6 service=default/b",
     "WARN  failed family=IPv6 service=default/b",
   ]);
+});
+
+Deno.test("messages that differ only in numbers are equal; names, addresses and ports are no numbers", () => {
+  const { taken, logger } = setUp();
+  const detail = (text: string) => logger.warn("odd", { detail: text });
+  const sentences = [
+    "certificate expired {} ago: renew it",
+    "{} of 5 tries failed",
+    "the table has {} entries",
+    "waited {}",
+    "limit ({}).",
+  ];
+  for (const sentence of sentences) {
+    for (const number of ["12 s", "13 s", "2 min", "1.5 s", "250ms", "7", "1,234", "0.5"]) {
+      detail(sentence.replace("{}", number));
+    }
+    assert.equal(taken().length, 1, sentence);
+  }
+  const names = ["192.0.2.1", "192.0.2.2", "192.0.2.2:80", "192.0.2.2:81", "[2001:db8::1]:80", "[2001:db8::2]:80"];
+  names.push("IPv4", "IPv6", "web-1", "web-2", "default/1", "default/2", "eth0", "eth1", "10.0.0.0/8", "10.0.0.0/9");
+  for (const name of names) detail(`no answer from ${name}`);
+  assert.equal(taken().length, names.length);
+  for (const seconds of [1, 2]) logger.error("failed", { error: new Error(`no answer within ${seconds} s`) });
+  assert.equal(taken().length, 1);
+});
+
+Deno.test("what is held back is not logged once its cause is solved", () => {
+  const { clock, taken, logger } = setUp();
+  const v4 = logger.with({ family: "IPv4" });
+  const warn = () => {
+    for (const subject of ["a", "b"]) v4.warn("refused", { subject, code: 401 });
+  };
+  for (let i = 0; i < 3; i++) warn();
+  taken();
+  v4.solved({ subject: "a" });
+  logger.with({ family: "IPv6" }).solved();
+  clock.advance(60_000);
+  assert.deepEqual(taken(), ["WARN  refused family=IPv4 subject=b code=401 times=2"]);
+  for (let i = 0; i < 3; i++) warn();
+  assert.equal(taken().length, 1, "the window of b is still open");
+  v4.solved();
+  warn();
+  clock.advance(60_000);
+  const both = ["a", "b"].map((subject) => `WARN  refused family=IPv4 subject=${subject} code=401 times=1`);
+  assert.deepEqual(taken().sort(), both, "what comes back is logged");
+});
+
+Deno.test("what comes back after it was solved is logged at once, or 10 s after the last time", () => {
+  const { clock, taken, logger } = setUp();
+  const line = "ERROR stopped subject=IPv4";
+  const stop = () => logger.error("stopped", { subject: "IPv4" });
+  const solve = () => logger.solved({ subject: "IPv4" });
+  stop();
+  assert.deepEqual(taken(), [line]);
+  clock.advance(20_000);
+  solve();
+  stop();
+  assert.deepEqual(taken(), [`${line} times=1`], "at once");
+  clock.advance(3_000);
+  solve();
+  stop();
+  clock.advance(6_999);
+  assert.deepEqual(taken(), []);
+  clock.advance(1);
+  assert.deepEqual(taken(), [`${line} times=1`], "10 s after the last time");
+  for (let second = 0; second < 60; second += 2) {
+    solve();
+    stop();
+    clock.advance(2_000);
+  }
+  assert.equal(taken().length, 6, "a flapping cause every 10 s");
 });
 
 Deno.test("info and debug messages are never suppressed", () => {

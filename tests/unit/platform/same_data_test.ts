@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { sameData } from "../../../platform/same_data.ts";
+import { sameData } from "../../../platform/data.ts";
 
 const SAME: readonly (readonly [unknown, unknown])[] = [
   [1, 1],

@@ -93,6 +93,54 @@ Deno.test("the next endpoint serves when one does not answer within the head sta
   assert.ok(first.destroyed, "the attempt that lost is closed");
 });
 
+/** A network whose endpoints are silent or refuse as the test says, and the endpoints that were dialed. */
+function moodyNetwork() {
+  const moods = new Map<string, "silent" | "refusing">(), dialed: string[] = [];
+  let onSilent = () => {};
+  const connectTcp = (endpoint: string) => {
+    dialed.push(endpoint);
+    const mood = moods.get(endpoint);
+    if (mood === undefined) return systemNetwork.connectTcp(endpoint);
+    const socket = new Socket();
+    if (mood === "refusing") socket.destroy(new Error("ECONNREFUSED"));
+    else onSilent();
+    return socket;
+  };
+  const nextSilent = () => new Promise<void>((resolve) => onSilent = resolve);
+  return { network: { connectTcp }, moods, dialed, nextSilent };
+}
+
+Deno.test("a silent endpoint costs one client its head start, and those of the next seconds nothing", async () => {
+  await using two = await startNamed("two");
+  const clock = createFakeClock(), silent = "192.0.2.1:80";
+  const { network, moods, dialed, nextSilent } = moodyNetwork();
+  await using lab = await startLab([silent, two.endpoint], { clock, network });
+  for (const round of [1, 2]) {
+    moods.set(silent, "silent");
+    const isDialed = nextSilent(), answer = answerOf(lab.front);
+    await isDialed;
+    clock.advance(250);
+    assert.equal(await answer, "two");
+    moods.set(silent, "refusing");
+    for (const _ of [1, 2, 3]) assert.equal(await answerOf(lab.front), "two");
+    assert.deepEqual(dialed.splice(0), [silent, ...Array(4).fill(two.endpoint)], `round ${round}`);
+    clock.advance(5000);
+  }
+});
+
+Deno.test("an endpoint that accepts again is tried like the others at once", async () => {
+  await using one = await startNamed("one");
+  await using two = await startNamed("two");
+  const { network, moods, dialed } = moodyNetwork();
+  await using lab = await startLab([one.endpoint, two.endpoint], { network });
+  moods.set(one.endpoint, "refusing").set(two.endpoint, "refusing");
+  await assert.rejects(answerOf(lab.front), /ECONNRESET/);
+  moods.delete(two.endpoint);
+  for (const _ of [1, 2]) assert.equal(await answerOf(lab.front), "two");
+  const [first, second] = [one.endpoint, two.endpoint];
+  assert.deepEqual(dialed, [first, second, first, second, second]);
+});
+
 Deno.test("a client is reset when no endpoint accepts its connection, and when there is none", async () => {
   for (const endpoints of [[await closedEndpoint(), await closedEndpoint()], []]) {
     await using lab = await startLab(endpoints);

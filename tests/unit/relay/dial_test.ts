@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
-import { dial, type Dialed } from "../../../relay/dial.ts";
+import { dial, type Dialed } from "../../../relay/connections.ts";
 import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
 
 interface Lab {
@@ -9,6 +9,8 @@ interface Lab {
   readonly attempts: Map<string, Socket>;
   readonly settled: (Dialed | undefined)[];
   failovers: number;
+  /** The endpoints that were late, in order. */
+  readonly late: string[];
   readonly cancel: () => void;
 }
 
@@ -17,7 +19,7 @@ function startDial(...endpoints: string[]): Lab {
   const clock = createFakeClock();
   const attempts = new Map<string, Socket>();
   const settled: (Dialed | undefined)[] = [];
-  const lab = { clock, attempts, settled, failovers: 0, cancel: () => {} };
+  const lab = { clock, attempts, settled, failovers: 0, late: [] as string[], cancel: () => {} };
   lab.cancel = dial(endpoints.values() as Iterator<string, void, void>, {
     clock,
     limits: { headStartMs: 250, connectMs: 10_000 },
@@ -30,6 +32,7 @@ function startDial(...endpoints: string[]): Lab {
     },
     onError: () => {},
     onFailover: () => lab.failovers++,
+    onLate: (endpoint) => lab.late.push(endpoint),
     onSettled: (dialed) => settled.push(dialed),
   });
   return lab;
@@ -91,4 +94,16 @@ Deno.test("a cancelled dial closes its attempts and reports nothing", () => {
   assert.deepEqual(settled, []);
   assert.ok(attempts.get("a")!.destroyed);
   assert.equal(attempts.size, 1);
+});
+
+Deno.test("endpoints that refuse or do not answer within their head start are late, even without another one to try", () => {
+  const { clock, attempts, late } = startDial("a", "b");
+  clock.advance(249);
+  assert.deepEqual(late, []);
+  clock.advance(1);
+  refuse(attempts.get("b"));
+  assert.deepEqual(late, ["a", "b"]);
+  const only = startDial("a");
+  only.clock.advance(250);
+  assert.deepEqual(only.late, ["a"]);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { placesOf, whyClosed } from "../../../relay/places.ts";
+import { placesOf, whyClosed } from "../../../relay/listeners.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 
 const REDIRECT = { by: "redirect", udpAddress: "192.168.1.1" } as const;

@@ -156,3 +156,17 @@ Deno.test("once files are available again, listeners that stopped accepting acce
   await clock.advanceSettled(60_000);
   await stopped;
 });
+
+Deno.test("with a port range, the relay listens on its ports alone, each protocol on its own", async () => {
+  const port = splitHostPort(await closedEndpoint()).port;
+  const relay = createRelay({ ...OPTIONS, ports: { first: port, last: port } });
+  const { ports, problems } = await relay.apply(state(
+    fakeServicePort("default/web"),
+    fakeServicePort("default/dns", { protocol: "udp" }),
+  ));
+  assert.deepEqual([[...ports.values()], problems], [[{ cluster: port }, { cluster: port }], []]);
+  const more = await relay.apply(change(2, [fakeServicePort("default/api")]));
+  assert.deepEqual(more.problems.map(({ code, servicePort }) => [code, servicePort]), [["not-relayed", "default/api"]]);
+  assert.match(more.problems[0]!.message, new RegExp(`no port of portRange ${port}-${port} is free`));
+  await relay.stop();
+});

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { createAffinityTable } from "../../../relay/affinity.ts";
-import { createChooser, type Target } from "../../../relay/target.ts";
+import { createAffinityTable, createChooser, createFailedDials, type Target } from "../../../relay/target.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 
@@ -9,7 +8,7 @@ const target = (clusterEndpoints: string[], affinitySeconds = 0): Target => ({
   servicePort: fakeServicePort("default/web", { clusterEndpoints, affinitySeconds, localEndpoints: ["local"] }),
 });
 const chooserOf = (random = Math.random, clock = createFakeClock()) =>
-  createChooser(createAffinityTable(clock, 100), random);
+  createChooser({ affinity: createAffinityTable(clock, 100), failed: createFailedDials(clock), random });
 
 Deno.test("each endpoint is a candidate once, and each comes first equally often", () => {
   const chooser = chooserOf();
@@ -54,7 +53,12 @@ Deno.test("an affinity table forgets what has expired, and what was renewed long
 
 Deno.test("an endpoint that the relay may not connect to is no candidate, not even with affinity", () => {
   const clock = createFakeClock();
-  const chooser = createChooser(createAffinityTable(clock, 100), () => 0, (endpoint) => endpoint !== "a");
+  const chooser = createChooser({
+    affinity: createAffinityTable(clock, 100),
+    failed: createFailedDials(clock),
+    random: () => 0,
+    mayConnect: (endpoint) => endpoint !== "a",
+  });
   const web = target(["a", "b"], 60);
   chooser.chosen(web, "10.0.0.1", "a");
   assert.deepEqual([...chooser.candidates(web, "10.0.0.1")], ["b"]);
@@ -77,4 +81,37 @@ Deno.test("the first candidate is chosen by weight, and the others follow", () =
   assert.equal(firsts["b"], 0);
   // 4000 draws of 3/4: seven standard deviations are 192.
   assert.ok(Math.abs(firsts["a"]! - 3000) < 192, String(firsts["a"]));
+});
+
+Deno.test("an endpoint that lately failed is tried last for some seconds, unless all did or affinity asks for it", () => {
+  const clock = createFakeClock(), failed = createFailedDials(clock);
+  const chooser = createChooser({ affinity: createAffinityTable(clock, 100), failed, random: () => 0 });
+  const order = (of: Target, client = "10.0.0.1") => [...chooser.candidates(of, client)];
+  const web = target(["a", "b", "c"]), sticky = target(["a", "b", "c"], 60);
+  chooser.chosen(sticky, "10.0.0.2", "a");
+
+  failed.add("a");
+  assert.deepEqual(order(web), ["b", "c", "a"]);
+  assert.equal(order(sticky, "10.0.0.2")[0], "a");
+  const { servicePort, ...rest } = web;
+  assert.deepEqual(
+    order({ ...rest, servicePort: { ...servicePort, protocol: "udp" } })[0],
+    "a",
+    "UDP is another matter",
+  );
+  const balance = { algorithm: "random", clusterWeights: [5, 0, 1] } as const;
+  assert.equal(order({ ...rest, servicePort: { ...servicePort, balance } })[0], "c", "by the weights of the others");
+  const drained = { ...balance, clusterWeights: [5, 0, 0] };
+  assert.deepEqual(order({ ...rest, servicePort: { ...servicePort, balance: drained } }), ["b", "c", "a"]);
+
+  clock.advance(4999);
+  failed.add("b");
+  assert.deepEqual(order(web), ["c", "a", "b"]);
+  failed.add("c");
+  assert.equal(order(web)[0], "a", "all have failed");
+  failed.forget("c");
+  clock.advance(1);
+  assert.deepEqual(order(web), ["a", "c", "b"]);
+  clock.advance(5000);
+  assert.equal(failed.isEmpty(), true, "nothing is kept of endpoints that failed long ago");
 });

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { type Family, silentLogger } from "../../../platform/mod.ts";
-import { createAffinityTable } from "../../../relay/affinity.ts";
-import { createCounters } from "../../../relay/figures.ts";
+import { createAffinityTable, createChooser, createFailedDials, type Target } from "../../../relay/target.ts";
+import { createCounters, createRelayTraffic } from "../../../relay/figures.ts";
 import { defaultRelayLimits, type RelayLimits, type RelayNetwork } from "../../../relay/mod.ts";
 import { systemNetwork } from "../../../relay/network.ts";
-import { createChooser, type Target } from "../../../relay/target.ts";
-import { createRelayTraffic } from "../../../relay/traffic.ts";
 import { createUdpFlows } from "../../../relay/udp_flows.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
@@ -50,7 +48,11 @@ function startLab(clusterEndpoints: readonly string[], { limits, network, family
   const flows = createUdpFlows({
     ...{ family, clock, counters, traffic, logger: silentLogger, files: { note: () => {} } },
     network: { ...systemNetwork, ...network },
-    chooser: createChooser(createAffinityTable(clock, 100), () => 0),
+    chooser: createChooser({
+      affinity: createAffinityTable(clock, 100),
+      failed: createFailedDials(clock),
+      random: () => 0,
+    }),
     limits: { ...defaultRelayLimits(20_000), ...limits },
   });
   const hostname = family === "IPv4" ? "127.0.0.1" : "::1";
@@ -127,23 +129,47 @@ Deno.test("only the endpoint of a flow can answer", async () => {
   assert.equal((await client.receive()).text, "answer");
 });
 
-Deno.test("an idle flow ends; a stream lasts longer", async () => {
+/** Sends a datagram through the relay, and lets the endpoint take it. */
+async function say(client: Peer, front: Deno.NetAddr, endpoint: Peer) {
+  await client.send("question", front);
+  return (await endpoint.receive()).from;
+}
+
+Deno.test("an idle flow ends soon after the only answer to one question, later otherwise, and a stream lasts longest", async () => {
   using endpoint = openPeer();
   using client = openPeer();
-  await using lab = startLab([endpoint.endpoint], { limits: { udpIdleMs: 10_000, udpStreamIdleMs: 120_000 } });
+  const limits = { udpAnsweredIdleMs: 1000, udpIdleMs: 10_000, udpStreamIdleMs: 120_000 };
+  await using lab = startLab([endpoint.endpoint], { limits });
+  const lastsFor = (ms: number) => {
+    lab.clock.advance(ms - 1000);
+    assert.equal(lab.counters.udpFlows, 1, `before ${ms} ms`);
+    lab.clock.advance(2000);
+    assert.equal(lab.counters.udpFlows, 0, `after ${ms} ms`);
+  };
   await ask(client, lab.front, endpoint);
-  lab.clock.advance(9000);
-  assert.equal(lab.counters.udpFlows, 1);
-  lab.clock.advance(2000);
-  assert.equal(lab.counters.udpFlows, 0);
+  lastsFor(1000);
+
+  await say(client, lab.front, endpoint);
+  lastsFor(10_000);
+
+  await ask(client, lab.front, endpoint);
+  await ask(client, lab.front, endpoint);
+  lastsFor(10_000);
+
+  const from = await say(client, lab.front, endpoint);
+  for (const answer of ["first", "second"]) {
+    await endpoint.send(answer, from);
+    assert.equal((await client.receive()).text, answer);
+  }
+  lastsFor(10_000);
 
   const { flow } = await ask(client, lab.front, endpoint);
+  await ask(client, lab.front, endpoint);
   lab.clock.advance(2000);
   await ask(client, lab.front, endpoint);
   lab.clock.advance(119_000);
   assert.equal((await ask(client, lab.front, endpoint)).flow, flow);
-  lab.clock.advance(121_000);
-  assert.equal(lab.counters.udpFlows, 0);
+  lastsFor(120_000);
 });
 
 Deno.test("a full table closes the flow that is idle for longest", async () => {

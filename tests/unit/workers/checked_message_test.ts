@@ -2,13 +2,8 @@ import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
 import type { TrafficReading } from "../../../core/model/mod.ts";
-import {
-  checkedFindings,
-  checkedMessage,
-  checkedProblems,
-  checkedReport,
-  checkedTraffic,
-} from "../../../workers/checked_message.ts";
+import { checkedAnswer, checkedTraffic } from "../../../workers/calls.ts";
+import { checkedMessage, checkedProblems, checkedReport } from "../../../workers/checked_message.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
 const NFTABLES = describeMode("nftables");
@@ -49,9 +44,16 @@ Deno.test("valid messages from main are accepted unchanged", () => {
     sync({ deleted: ["default/web:http|tcp", "default/web|sctp"] }),
     sync({ base: undefined, settings: fakeSettings(), part: "head" }),
     sync({ part: "rest" }),
-    { type: "describe", number: 1, key: "any key" },
-    { type: "count", number: 2 },
-    { type: "examine", number: 3, what: "everything" },
+    { type: "call", number: 1, name: "describe", request: "any key" },
+    { type: "call", number: 2, name: "packetCounts", request: undefined },
+    { type: "call", number: 3, name: "examine", request: "everything" },
+    {
+      type: "call",
+      number: 4,
+      name: "rulesInTheWay",
+      request: { prefixes: ["fd00::/64"], ports: [80], nodePorts: [] },
+    },
+    { type: "call", number: 5, name: "notify", request: NOTIFICATION },
     ...["compare", "cleanup", "ping", "end-sibling"].map((type) => ({ type })),
     { type: "stop", keepWorker: true },
   ];
@@ -61,14 +63,37 @@ Deno.test("valid messages from main are accepted unchanged", () => {
 Deno.test("of a worker's findings, those of an unknown cause are dropped, and details are cut", () => {
   const finding = { cause: "table-full", detail: "full", certain: false } as const;
   const odd = { ...finding, cause: "x{}" as "table-full" }, long = { ...finding, detail: "x".repeat(5000) };
-  assert.deepEqual(checkedFindings([finding, odd, long]), [finding, { ...finding, detail: "x".repeat(400) }]);
-  assert.equal(checkedFindings(undefined), undefined);
+  const checked = checkedAnswer("examine", [finding, odd, long]);
+  assert.deepEqual(checked, [finding, { ...finding, detail: "x".repeat(400) }]);
+  assert.equal(checkedAnswer("examine", undefined), undefined);
 });
 
+Deno.test("of a worker's rules in the way, those of another form are dropped, and details are cut", () => {
+  const rule = { detail: "chain c drops", packets: 3 }, uncounted = { detail: "x".repeat(5000), packets: undefined };
+  const odd = [{ ...rule, packets: -1 }, { ...rule, detail: 1 as unknown as string }, { ...rule, more: 1 }];
+  const expected = [rule, { ...uncounted, detail: "x".repeat(400) }];
+  assert.deepEqual(checkedAnswer("rulesInTheWay", [rule, ...odd, uncounted]), expected);
+});
+
+const NOTIFICATION = { socket: "/run/systemd/notify", status: "all in sync …", ready: true };
 const LINE = "\n-A INPUT -j DROP";
 const REFUSED: Readonly<Record<string, unknown>> = {
   "another part of a state": sync({ part: "middle" }),
-  "any examination": { type: "examine", number: 1, what: "-f /etc/passwd" },
+  "any examination": { type: "call", number: 1, name: "examine", request: "-f /etc/passwd" },
+  "any prefix": {
+    ...{ type: "call", number: 1, name: "rulesInTheWay" },
+    request: { prefixes: ["; flush ruleset"], ports: [], nodePorts: [] },
+  },
+  "a notification with more fields": {
+    ...{ type: "call", number: 1, name: "notify" },
+    request: { ...NOTIFICATION, status: "in sync\nMAINPID=1" },
+  },
+  "an option as the socket": {
+    ...{ type: "call", number: 1, name: "notify" },
+    request: { ...NOTIFICATION, socket: "--no-block" },
+  },
+  "any call": { type: "call", number: 1, name: "constructor", request: undefined },
+  "a request of a call without any": { type: "call", number: 1, name: "traffic", request: "-f" },
   "no object": null,
   "no type": {},
   "an unknown type": { type: "run", tool: "sh" },

@@ -2,7 +2,7 @@
  * Code of a worker that reports its permissions at start, throws on a delta, takes 300 MB and loops forever on a delta of
  * revision 0, and loops forever on a cleanup.
  */
-import { connectToMain } from "../../../workers/main_connection.ts";
+import { connectToMain } from "../../../workers/family.ts";
 
 const PERMISSIONS: readonly Deno.PermissionDescriptor[] = [
   { name: "env" },

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyListener, FamilyOptions } from "../../../core/channel/mod.ts";
 import type { FamilyDelta, FamilySettings, SyncProblem, TrafficReading } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
-import { linkThroughRelay } from "../../../workers/relay_link.ts";
+import { linkThroughRelay } from "../../../workers/relays.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
-import { createOwnFrontends } from "../../../workers/relay_targets.ts";
+import { createOwnFrontends } from "../../../workers/relay.ts";
 import { placementOf } from "../../../workers/relays.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../fakes/family_link.ts";
@@ -58,13 +58,11 @@ function sentBy(family: FakeFamilyLink): readonly FamilyDelta[] {
 
 function linked(reading?: TrafficReading) {
   const family = createFakeFamilyLink(reading);
-  const readings: TrafficReading[] = [];
   const relays: ReturnType<typeof fakeRelay>[] = [];
   const told: string[] = [];
   const kept: RelayWorker[] = [];
   const reported: string[] = [];
   const listener: FamilyListener = {
-    onTraffic: (given) => void readings.push(given),
     onReset: () => void told.push("reset"),
     onReport: ({ revision }) => void told.push(`report ${revision}`),
     onProblems: (scope, problems) =>
@@ -93,7 +91,7 @@ function linked(reading?: TrafficReading) {
     },
     keepRelay: (relay) => void kept.push(relay),
   });
-  return { link, family, relays, relay: () => relays.at(-1)!, told, kept, reported, readings };
+  return { link, family, relays, relay: () => relays.at(-1)!, told, kept, reported };
 }
 
 Deno.test("the rules get a delta with the relay's ports and address, once the relay has applied it", () => {
@@ -209,13 +207,6 @@ Deno.test("the relay of a family without services ends, and one that is started 
   }
 });
 
-Deno.test("the relay does not get endpoints at loopback addresses, where programs listen for this node alone", () => {
-  const { link, relay } = linked();
-  const clusterEndpoints = ["127.0.0.1:10249", "10.1.0.1:8080"], localEndpoints = ["[::1]:10249"];
-  link.send({ ...whole(1), set: [{ ...WEB, clusterEndpoints, localEndpoints }, DNS] });
-  assert.deepEqual(relay().applied[0]!.set, [{ ...WEB, clusterEndpoints: ["10.1.0.1:8080"], localEndpoints: [] }, DNS]);
-});
-
 Deno.test("a relay must not connect to what the rules send to it", () => {
   const frontends = createOwnFrontends();
   const web = { ...WEB, nodePort: 30080, loadBalancerIPs: ["192.0.2.1"] };
@@ -234,20 +225,17 @@ Deno.test("a relay must not connect to what the rules send to it", () => {
 Deno.test("a reading has what the relay has carried, and what the rules have counted", async () => {
   const failures = [{ port: "default/dns|udp", reason: "no-endpoints", packets: 3 }] as const;
   const none = { durationMs: 5, ports: [], endpoints: [], counts: new Float64Array(), failures };
-  const { link, relay, readings } = linked(none);
+  const { link, relay } = linked(none);
   link.send(whole(1));
   const carried = { durationMs: 0, ports: ["default/web|tcp"], endpoints: ["10.1.0.1:80"] };
   relay().carried.push({ ...carried, counts: Float64Array.of(2, 0, 500), failures: [] });
-  link.readTraffic!();
-  link.readTraffic!();
-  await settled();
-  assert.deepEqual(readings, [{ ...none, ...carried, durationMs: 5, counts: Float64Array.of(2, 0, 500) }, none]);
+  const both = { ...none, ...carried, durationMs: 5, counts: Float64Array.of(2, 0, 500) };
+  assert.deepEqual(await link.call("traffic", undefined), both);
+  assert.deepEqual(await link.call("traffic", undefined), none);
 });
 
 Deno.test("without a relay, a reading is that of the rules", async () => {
   const reading = { durationMs: 5, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
-  const { link, readings } = linked(reading);
-  link.readTraffic!();
-  await settled();
-  assert.deepEqual(readings, [reading]);
+  const { link } = linked(reading);
+  assert.deepEqual(await link.call("traffic", undefined), reading);
 });

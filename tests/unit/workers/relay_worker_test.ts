@@ -3,10 +3,17 @@ import type { FamilyDelta, ServicePort } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import { systemClock } from "../../../platform/clock.ts";
-import type { FromRelay, RelayApplied, RelayStart, ToRelay } from "../../../workers/relay_protocol.ts";
-import { startRelayWorker } from "../../../workers/relay_worker.ts";
+import {
+  type FromRelay,
+  type RelayApplied,
+  type RelayStart,
+  startRelayWorker,
+  type ToRelay,
+} from "../../../workers/relay_worker.ts";
 import { spawnRelay } from "../../../workers/relays.ts";
 import type { WorkerListener } from "../../../workers/watched_worker.ts";
+import { splitHostPort } from "../../../platform/address.ts";
+import { closedEndpoint } from "../../fakes/sockets.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 
@@ -87,8 +94,9 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
   const serving = (async () => {
     for await (const client of endpoint) await client.readable.pipeTo(client.writable).catch(() => {});
   })();
+  const { port: first } = splitHostPort(await closedEndpoint());
   const relay = startRelayWorker({
-    start: START,
+    start: { ...START, settings: { ...START.settings, ports: { first, last: first } } },
     spawn: (listener) => spawnRelay("IPv4", listener),
     clock: systemClock,
     logger: silentLogger,
@@ -103,7 +111,7 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
   const web = fakeServicePort("default/web", { clusterEndpoints: [`127.0.0.1:${endpoint.addr.port}`] });
   relay.apply(whole(web, sctp));
   const { ports, problems } = await applied.promise;
-  assert.deepEqual([ports[1], problems], [undefined, []], "the kernel serves SCTP");
+  assert.deepEqual([ports, problems], [[{ cluster: first }, undefined], []], "the kernel serves SCTP");
   const client = await Deno.connect({ hostname: "127.0.0.1", port: ports[0]!.cluster! });
   await client.write(new TextEncoder().encode("hello"));
   await client.closeWrite();

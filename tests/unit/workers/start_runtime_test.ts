@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { LivePod, PodReport } from "../../../cri/mod.ts";
-import { startRuntimeWatch } from "../../../workers/start_runtime.ts";
+import { startRuntimeWatch } from "../../../workers/start.ts";
 import { type FakeSandbox, startFakeContainerRuntime } from "../../fakes/container_runtime.ts";
 
 const WEB: FakeSandbox = { id: "s1", namespace: "default", name: "web", uid: "u1", ips: ["10.1.0.7"] };

@@ -133,7 +133,7 @@ async function endWithSiblingAlive(pool: StartedPool): Promise<void> {
 
 Deno.test("a worker that throws is replaced repeatedly by its sibling, which keeps running", async () => {
   const pool = await startedPool();
-  for (let times = 0; times < 3; times++) {
+  for (let times = 0; times < 2; times++) {
     await makeThrow(pool.IPv4);
     await succeeded(pool.IPv4);
   }
@@ -190,7 +190,7 @@ Deno.test("if both workers fail before a replacement has started, both are lost"
 
 Deno.test("a worker that rested is started again by its sibling, repeatedly", async () => {
   const pool = await startedPool();
-  for (let times = 0; times < 3; times++) {
+  for (let times = 0; times < 2; times++) {
     await makeRest(pool.IPv6);
     pool.IPv6.link.wake();
     assert.equal((await pool.IPv6.nextHealth()).state, "starting");

@@ -324,36 +324,34 @@ for (const when of ["before", "after"] as const) {
   });
 }
 
-Deno.test("a request for rules gets the answer with its number, or none if late or without a live worker", async () => {
+Deno.test("a call gets the answer with its number, or none if late or without a live worker", async () => {
   const { link, worker, clock } = await supervise();
   const rules = { parts: [{ place: "chain services", lines: ["drop"] }], problem: undefined };
-  const first = link.describe("a|tcp"), second = link.describe("b|tcp");
+  const calls = [link.call("describe", "a|tcp"), link.call("describe", "b|tcp"), link.call("packetCounts", undefined)];
   assert.deepEqual(worker().received.slice(1), [
-    { type: "describe", number: 1, key: "a|tcp" },
-    { type: "describe", number: 2, key: "b|tcp" },
+    { type: "call", number: 1, name: "describe", request: "a|tcp" },
+    { type: "call", number: 2, name: "describe", request: "b|tcp" },
+    { type: "call", number: 3, name: "packetCounts", request: undefined },
   ]);
-  worker().says({ type: "described", number: 2, rules });
-  worker().says({ type: "described", number: 7, rules });
-  assert.deepEqual(await second, rules);
+  worker().says({ type: "answered", number: 2, answer: rules });
+  worker().says({ type: "answered", number: 7, answer: rules });
+  worker().says({ type: "answered", number: 3, answer: undefined });
+  assert.deepEqual([await calls[1], await calls[2]], [rules, undefined]);
   clock.advance(5_000);
-  assert.equal(await first, undefined);
-  worker().says({ type: "described", number: 1, rules });
+  assert.equal(await calls[0], undefined);
+  worker().says({ type: "answered", number: 1, answer: rules });
   worker().fails("boom");
-  assert.equal(await link.describe("a|tcp"), undefined);
+  assert.equal(await link.call("describe", "a|tcp"), undefined);
 });
 
-Deno.test("a request for counts gets the answer with its number, or none", async () => {
+Deno.test("a slow reading of traffic is not lost, and one that is wrong is no answer", async () => {
   const { link, worker, clock } = await supervise();
-  const counts = { ctStateInvalidDropped: 3, localhostNodePortsAccepted: 4 };
-  const first = link.packetCounts(), second = link.packetCounts(), third = link.packetCounts();
-  assert.deepEqual(types(worker()).slice(1), ["count", "count", "count"]);
-  worker().says({ type: "counted", number: 2, counts });
-  worker().says({ type: "counted", number: 3, counts: undefined });
-  assert.deepEqual([await second, await third], [counts, undefined]);
+  const reading = { durationMs: 1, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
+  const [slow, wrong] = [link.call("traffic", undefined), link.call("traffic", undefined)];
   clock.advance(5_000);
-  assert.equal(await first, undefined);
-  worker().fails("boom");
-  assert.equal(await link.packetCounts(), undefined);
+  worker().says({ type: "answered", number: 1, answer: reading });
+  worker().says({ type: "answered", number: 2, answer: { ...reading, durationMs: NaN } });
+  assert.deepEqual([await slow, await wrong], [reading, undefined]);
 });
 
 Deno.test("a resting worker is stopped and terminated, and a new one starts when it wakes", async () => {
@@ -367,7 +365,7 @@ Deno.test("a resting worker is stopped and terminated, and a new one starts when
   assert.ok(worker().terminated);
   await clock.advanceSettled(100_000);
   assert.deepEqual(events, ["starting", "ready", "reset", "resting"]);
-  assert.equal(await link.packetCounts(), undefined);
+  assert.equal(await link.call("packetCounts", undefined), undefined);
   assert.deepEqual(clock.pending(), []);
   link.wake();
   link.wake();

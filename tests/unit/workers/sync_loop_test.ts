@@ -19,8 +19,12 @@ interface Setup {
   reports(): SyncReport[];
 }
 
-/** A loop with retry delays of 100, 200, 400, 800, 1000, 1000 … ms. */
-function start(prepare: (backend: FakeBackend) => void = () => {}, logger: Logger = silentLogger): Setup {
+/** A loop with retry delays of 100, 200, 400, 800, 1000, 1000 … ms, or up to another longest one. */
+function start(
+  prepare: (backend: FakeBackend) => void = () => {},
+  logger: Logger = silentLogger,
+  longestMs = 1000,
+): Setup {
   const backend = createFakeBackend();
   prepare(backend);
   const clock = createFakeClock();
@@ -28,7 +32,7 @@ function start(prepare: (backend: FakeBackend) => void = () => {}, logger: Logge
   const loop = startSyncLoop({
     family: "IPv4",
     backend,
-    backoff: createBackoff({ firstMs: 100, longestMs: 1000, jitter: 0 }),
+    backoff: createBackoff({ firstMs: 100, longestMs, jitter: 0 }),
     clock,
     logger,
     emit: (message) => emitted.push(message),
@@ -38,8 +42,8 @@ function start(prepare: (backend: FakeBackend) => void = () => {}, logger: Logge
 }
 
 /** A loop that has applied revision 1, a full snapshot. */
-async function startSynced(): Promise<Setup> {
-  const setup = start();
+async function startSynced(longestMs?: number): Promise<Setup> {
+  const setup = start(undefined, undefined, longestMs);
   setup.loop.sync(snapshot(1));
   await settled();
   assert.equal(setup.reports().length, 1);
@@ -103,7 +107,7 @@ Deno.test("changes by other programs are logged once, when they are repaired", a
   await clock.advanceSettled(2 * SYNC_PERIOD_MS);
   assert.equal(backend.calls.filter((call) => call === "resync").length, 2);
   assert.equal(lines.length, 1);
-  assert.match(lines[0]!, /repaired rules changed by another program.*changes=3/);
+  assert.match(lines[0]!, /repaired rules that another program changed.*changes=3/);
 });
 
 Deno.test("a snapshot is reported as a full sync, a delta as a partial one", async () => {
@@ -193,29 +197,71 @@ Deno.test("a failed sync is reported and retried with backoff until it succeeds"
   assert.equal(reports().at(-1)?.ok, true);
 });
 
-Deno.test("every second retry compares with the kernel, as the cached state may be the cause", async () => {
+Deno.test("retries of a failure compare with the kernel; of a service port's problem, every second one", async () => {
   const { loop, backend, clock } = await startSynced();
-  backend.failNext(...Array.from({ length: 5 }, () => new Error("refused")));
+  backend.failNext(new Error("refused"), new Error("refused"));
+  const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
+  backend.returnNext(...Array.from({ length: 3 }, () => ({ problems, figures: {} })));
   loop.sync(delta(1));
-  await clock.advanceSettled(100 + 200 + 400 + 800);
-  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "resync", "sync 2", "resync"]);
+  await clock.advanceSettled(100 + 200 + 400 + 800 + 1000);
+  assert.deepEqual(backend.calls.slice(2), [
+    "sync 2",
+    "resync after a fault",
+    "resync after a fault",
+    "sync 2",
+    "resync",
+    "sync 2",
+  ]);
 });
 
-Deno.test("after a failure a newer delta is applied at once, together with the failed one", async () => {
+Deno.test("after a failure changes are applied at once, and only the comparison, which they do not delay, ends it", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   backend.failNext(new Error("refused"));
   loop.sync(delta(1, "web"));
-  await settled();
+  await clock.advanceSettled(60);
   loop.sync(delta(2, "dns"));
   await settled();
-  assert.deepEqual(reports().map(({ revision, ok }) => [revision, ok]), [[1, true], [2, false], [3, true]]);
   assert.deepEqual([...backend.kernel.keys()], ["web|tcp", "dns|tcp"]);
-  // The retry of the first is no longer needed.
-  await clock.advanceSettled(1000);
-  assert.equal(backend.calls.at(-1), "sync 3");
+  loop.sync(snapshot(4, "dns"));
+  await clock.advanceSettled(39);
+  const failed = [{ code: "sync-failed", servicePort: undefined, message: "refused" }];
+  assert.deepEqual(reports().slice(1).map(({ revision, ok, problems }) => ({ revision, ok, problems })), [
+    { revision: 2, ok: false, problems: failed },
+    { revision: 3, ok: false, problems: failed },
+    { revision: 4, ok: false, problems: failed },
+  ]);
+  await clock.advanceSettled(1);
+  assert.equal(backend.calls.at(-1), "resync after a fault");
+  assert.deepEqual([reports().at(-1)?.revision, reports().at(-1)?.ok, reports().at(-1)?.problems], [4, true, []]);
 });
 
-Deno.test("a snapshot that succeeds at the second try counts as a full sync", async () => {
+Deno.test("while changes are not in effect, retries are at most 5 s apart, however long comparisons have failed", async () => {
+  const { loop, backend, clock, reports } = await startSynced(100_000);
+  backend.failNext(...Array.from({ length: 12 }, () => new Error("no lock")));
+  loop.compare();
+  // The waits of 100 to 51,200 ms.
+  await clock.advanceSettled(102_300);
+  assert.deepEqual(clock.pending().at(-1), 100_000);
+  const calls = () => backend.calls.splice(0);
+  calls();
+  loop.sync(delta(1, "web"));
+  await clock.advanceSettled(4_000);
+  assert.deepEqual(calls(), ["sync 2"]);
+  // Further changes do not delay the retry.
+  backend.failNext(new Error("no lock"), new Error("no lock"));
+  loop.sync(delta(2, "dns"));
+  await clock.advanceSettled(1_000);
+  assert.deepEqual(calls(), ["sync 3", "resync after a fault"]);
+  await clock.advanceSettled(4_999);
+  loop.sync(delta(3, "api"));
+  await settled();
+  assert.deepEqual([calls(), reports().at(-1)?.ok], [["sync 4"], false]);
+  backend.failNext(new Error("no lock"));
+  await clock.advanceSettled(1);
+  assert.deepEqual([calls(), clock.pending().at(-1)], [["resync after a fault"], 100_000]);
+});
+
+Deno.test("a snapshot that fails is made up for by a comparison, a full sync", async () => {
   const { loop, backend, clock, reports } = start();
   await settled();
   backend.failNext(new Error("refused"));
@@ -296,7 +342,7 @@ Deno.test("a comparison that falls due during a sync waits for its end and for p
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 3", "resync"]);
 });
 
-Deno.test("periodic comparisons are skipped while syncs fail, and made up for afterwards", async () => {
+Deno.test("periodic comparisons are skipped while syncs fail, and replaced by the one that ends the failure", async () => {
   const { loop, backend, clock } = await startSynced();
   await clock.advanceSettled(SYNC_PERIOD_MS - 50);
   backend.failNext(new Error("refused"));
@@ -304,7 +350,9 @@ Deno.test("periodic comparisons are skipped while syncs fail, and made up for af
   await clock.advanceSettled(99);
   assert.deepEqual(backend.calls.slice(2), ["sync 2"]);
   await clock.advanceSettled(1);
-  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "resync"]);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2", "resync after a fault"]);
+  await clock.advanceSettled(SYNC_PERIOD_MS - 1);
+  assert.equal(backend.calls.length, 4);
 });
 
 Deno.test("a failed comparison is retried like any sync", async () => {
@@ -314,7 +362,7 @@ Deno.test("a failed comparison is retried like any sync", async () => {
   assert.deepEqual([reports()[1]?.ok, reports()[1]?.full], [false, true]);
   await clock.advanceSettled(100);
   assert.deepEqual([reports()[2]?.ok, reports()[2]?.full], [true, true]);
-  assert.deepEqual(backend.calls.slice(2), ["resync", "sync 1"]);
+  assert.deepEqual(backend.calls.slice(2), ["resync", "resync after a fault"]);
 });
 
 Deno.test("a new sync period takes effect at once", async () => {
@@ -426,8 +474,121 @@ Deno.test("a head is synced once; until the rest arrives, nothing is retried or 
   await settled();
   assert.deepEqual(reports().map(({ revision, ok, full }) => ({ revision, ok, full })), [
     { revision: 1, ok: false, full: false },
+    { revision: 2, ok: false, full: true },
     { revision: 2, ok: true, full: true },
   ]);
   await clock.advanceSettled(SYNC_PERIOD_MS);
-  assert.deepEqual(backend.calls, ["setup", "sync 1 snapshot", "sync 2", "resync"]);
+  assert.deepEqual(backend.calls, ["setup", "sync 1 snapshot", "sync 2", "resync after a fault", "resync"]);
+});
+
+/** The problems of the messages since the last call, by code. */
+function takeOverdue({ emitted }: Setup): string[][] {
+  const found = emitted.splice(0).flatMap((message) =>
+    message.type === "problems" ? [message.problems.map(({ code, detail }) => `${code}: ${detail}`)] : []
+  );
+  return found;
+}
+
+Deno.test("a change and a comparison that take longer than 5 s are a problem until they end", async () => {
+  const setup = await startSynced();
+  const { loop, backend, clock } = setup;
+  const during = async (begin: () => void): Promise<string[][]> => {
+    const release = backend.hold();
+    begin();
+    await clock.advanceSettled(4_999);
+    assert.deepEqual(takeOverdue(setup), []);
+    await clock.advanceSettled(1);
+    release();
+    await settled();
+    return takeOverdue(setup);
+  };
+  assert.deepEqual(await during(() => loop.sync(delta(1, "web"))), [
+    ["changes-overdue: changes have been waiting for more than 5 s"],
+    [],
+  ]);
+  assert.deepEqual(await during(() => loop.compare()), [
+    ["changes-overdue: a comparison with the kernel has been running for more than 5 s"],
+    [],
+  ]);
+});
+
+Deno.test("a retry that takes longer than 5 s is no problem beside the failure", async () => {
+  const setup = await startSynced();
+  const { loop, backend, clock } = setup;
+  backend.failNext(new Error("nft did not end within 60 s and was killed"));
+  loop.sync(delta(1, "web"));
+  await settled();
+  const release = backend.hold();
+  await clock.advanceSettled(60_000);
+  release();
+  await settled();
+  assert.deepEqual(takeOverdue(setup), []);
+});
+
+Deno.test("entry rules that another program has removed make a comparison due within 4 s, once", async () => {
+  let isThere = true, looks = 0;
+  const { loop, backend, clock } = start((backend) => {
+    backend.hasEntryRules = () => {
+      looks++;
+      return Promise.resolve(isThere);
+    };
+  });
+  loop.sync(snapshot(1));
+  await settled();
+  backend.calls.length = 0;
+  await clock.advanceSettled(4_000);
+  assert.deepEqual([looks, backend.calls], [1, []]);
+  isThere = false;
+  await clock.advanceSettled(4_000);
+  assert.deepEqual([looks, backend.calls], [2, ["resync after a fault"]]);
+  // Rules that this host prints in another way are never found; the comparison has repaired nothing.
+  await clock.advanceSettled(12_000);
+  assert.deepEqual([looks, backend.calls.length], [5, 1]);
+  isThere = true;
+  await clock.advanceSettled(4_000);
+  isThere = false;
+  backend.returnNext({ problems: [], figures: { drift_repaired: 1 } });
+  await clock.advanceSettled(4_000);
+  assert.equal(backend.calls.length, 2);
+  await clock.advanceSettled(4_000);
+  assert.equal(backend.calls.length, 3, "removed again right after the repair");
+});
+
+Deno.test("a check of the entry rules that fails makes a comparison due; one that takes long is not repeated soon", async () => {
+  let looks = 0;
+  const { loop, backend, clock } = start((backend) => {
+    backend.hasEntryRules = async () => {
+      looks++;
+      clock.advance(400);
+      await Promise.resolve();
+      throw new Error("locked");
+    };
+  });
+  loop.sync(snapshot(1));
+  await settled();
+  backend.calls.length = 0;
+  await clock.advanceSettled(4_000);
+  await clock.advanceSettled(19_000);
+  assert.deepEqual([looks, backend.calls], [1, ["resync after a fault"]]);
+  await clock.advanceSettled(1_500);
+  assert.equal(looks, 2);
+  loop.cleanup();
+  await settled();
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a check of the entry rules that hangs is a problem after 5 s", async () => {
+  const check = Promise.withResolvers<boolean>();
+  const setup = start((backend) => {
+    backend.hasEntryRules = () => check.promise;
+  });
+  setup.loop.sync(snapshot(1));
+  await settled();
+  await setup.clock.advanceSettled(9_000);
+  assert.deepEqual(takeOverdue(setup), [[
+    "changes-overdue: a check of the entry rules has been running for more than 5 s",
+  ]]);
+  check.resolve(true);
+  await settled();
+  assert.deepEqual(takeOverdue(setup), [[]]);
 });

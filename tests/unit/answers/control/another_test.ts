@@ -1,9 +1,8 @@
 /** Detection of another Sluice on a node by its control socket, and the resulting error. */
 import assert from "node:assert/strict";
-import { AnotherSluiceError, refuseAnother } from "../../../../answers/control/another.ts";
+import { AnotherSluiceError, listenOnControlSocket, refuseAnother } from "../../../../answers/control/socket.ts";
 import { identifyProcess } from "../../../../answers/control/client.ts";
 import { type ControlAnswers, createControlHandler } from "../../../../answers/control/server.ts";
-import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import { close } from "../../../../platform/http/connection_limits.ts";
 import { answerConnection, type HttpHandler, textAnswer } from "../../../../platform/http/http.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -56,7 +55,10 @@ Deno.test("a second sluice names the first by pid and control socket", () =>
   ));
 
 Deno.test("a sluice identifies itself", () =>
-  withSocket(sluice, async (path) => assert.equal((await identifyProcess(path)).pid, Deno.pid)));
+  withSocket(
+    sluice,
+    async (path) => assert.equal((await identifyProcess(path, { clock: createFakeClock() })).pid, Deno.pid),
+  ));
 
 for (
   const [what, other, self] of [

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { createAnswers, readQuestion } from "../../../../answers/mod.ts";
 import { connectToProxy, NoProxyError } from "../../../../answers/control/client.ts";
-import { NotReadyError } from "../../../../answers/control/not_ready.ts";
+import { NotReadyError, type ProxyStatus } from "../../../../answers/control/status.ts";
 import type { ControlAnswers } from "../../../../answers/control/server.ts";
-import { serveControlSocket } from "../../../../answers/control/serve.ts";
+import { serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket, SocketInUseError } from "../../../../answers/control/socket.ts";
-import type { ProxyStatus } from "../../../../answers/control/status.ts";
+import { createLedgers } from "../../../../core/channel/mod.ts";
 import { createChangeFeed } from "../../../../observe/change_feed.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
@@ -20,7 +20,7 @@ const basis = fakeAnswerBasis([
 ]);
 const STATUS = { node: HERE, problems: [{ where: "Service default/wéb", message: "“odd”" }] } as unknown as ProxyStatus;
 
-const feed = createChangeFeed(createFakeClock());
+const clock = createFakeClock(), feed = createChangeFeed(clock, createLedgers(clock));
 feed.problemChanged({ type: "raised", problem: { code: "sync-failed", subject: "IPv4", detail: "nft: “odd”" } });
 feed.problemChanged({ type: "solved", problem: { code: "sync-failed", subject: "IPv4", detail: "" } });
 const readFeed = (since: number) => Promise.resolve(feed.read(since));
@@ -55,7 +55,7 @@ async function serving(
         ...changes,
       });
     },
-    clock: createFakeClock(),
+    clock,
     logger: silentLogger,
     signal: end.signal,
   });
@@ -74,7 +74,7 @@ Deno.test("answers through the socket equal direct ones, and nothing is loaded b
     const unused = await serving(path, async () => {});
     assert.equal(unused.loads, 0);
     const used = await serving(path, async () => {
-      const remote = await connectToProxy(path);
+      const remote = await connectToProxy(path, { clock });
       const plain = (data: unknown) => JSON.parse(JSON.stringify(data));
       const question = readQuestion("10.0.0.1:80", "203.0.113.7");
       assert.deepEqual(await remote.explain(question), plain(await local.explain(question)));
@@ -101,13 +101,13 @@ Deno.test("a stale socket is replaced; a live socket or any other file is not", 
   withPath(async (path) => {
     await serving(path, async () => {
       await assert.rejects(listenOnControlSocket(path), SocketInUseError);
-      assert.deepEqual(await (await connectToProxy(path)).status(), STATUS, "the first proxy still answers");
+      assert.deepEqual(await (await connectToProxy(path, { clock })).status(), STATUS, "the first proxy still answers");
     });
     await createStaleSocket(path);
-    await assert.rejects(connectToProxy(path), NoProxyError);
-    await serving(path, async () => assert.deepEqual(await (await connectToProxy(path)).status(), STATUS));
+    await assert.rejects(connectToProxy(path, { clock }), NoProxyError);
+    await serving(path, async () => assert.deepEqual(await (await connectToProxy(path, { clock })).status(), STATUS));
     await Deno.remove(path).catch(() => {});
-    await assert.rejects(connectToProxy(path), NoProxyError);
+    await assert.rejects(connectToProxy(path, { clock }), NoProxyError);
     await Deno.writeTextFile(path, "precious");
     await assert.rejects(listenOnControlSocket(path), /the path exists and is not a socket/);
     assert.equal(await Deno.readTextFile(path), "precious");
@@ -124,7 +124,7 @@ Deno.test("a truncated answer is an error", () =>
         connection.close();
       }
     })();
-    await assert.rejects((await connectToProxy(path)).status(), /the proxy did not answer/);
+    await assert.rejects((await connectToProxy(path, { clock })).status(), /the proxy did not answer/);
     listener.close();
     await answering;
   }));
@@ -143,7 +143,7 @@ Deno.test("a proxy whose caches are not synced says so; an invalid question is r
   withPath(async (path) => {
     const explain = () => Promise.reject(new NotReadyError("too early"));
     await serving(path, async () => {
-      const remote = await connectToProxy(path);
+      const remote = await connectToProxy(path, { clock });
       await assert.rejects(remote.explain(readQuestion("10.0.0.1:80")), /503 too early/);
       await assert.rejects(remote.state("IPv5" as "IPv4"), /family must be one of IPv4, IPv6/);
       assert.deepEqual(await remote.status(), STATUS, "its status is still reported");

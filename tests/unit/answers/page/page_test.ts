@@ -1,10 +1,15 @@
 /** The status page as served. */
 import assert from "node:assert/strict";
 import { createAnswers } from "../../../../answers/mod.ts";
-import { NotReadyError } from "../../../../answers/control/not_ready.ts";
-import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/control/status.ts";
-import { stateOfFamily, stateOfProxy } from "../../../../answers/control/state_words.ts";
-import { createStatusPage, type PageAnswers } from "../../../../answers/page/status_page.ts";
+import {
+  type FamilyStatusDetails,
+  NotReadyError,
+  type ProxyStatus,
+  stateOfFamily,
+  stateOfProxy,
+} from "../../../../answers/control/status.ts";
+import { createStatusPage, type PageAnswers } from "../../../../answers/page/mod.ts";
+import { createLedgers } from "../../../../core/channel/mod.ts";
 import { createChangeFeed } from "../../../../observe/change_feed.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
@@ -24,6 +29,7 @@ const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails 
   servicePorts: 1,
   changesPending: 0,
   noLocalEndpoints: { internal: 0, external: 0 },
+  features: {},
   ...fields,
 });
 
@@ -54,7 +60,7 @@ const basis = fakeAnswerBasis([
   endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HOSTILE, zone: HOSTILE })]),
 ]);
 
-const feed = createChangeFeed(createFakeClock());
+const clock = createFakeClock(), feed = createChangeFeed(clock, createLedgers(clock));
 feed.problemChanged({ type: "raised", problem: { code: "sync-failed", subject: HOSTILE, detail: HOSTILE } });
 
 const pageOf = (status: ProxyStatus, changes: Partial<PageAnswers> = {}) =>

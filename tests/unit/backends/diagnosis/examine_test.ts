@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { examinePath } from "../../../../backends/diagnosis/mod.ts";
+import { examinePath, findRulesInTheWay } from "../../../../backends/diagnosis/mod.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 
 /** A runner whose tools print these texts, by their command lines; others print nothing. Missing tools are listed. */
@@ -215,4 +215,56 @@ Deno.test("without nft, and for iptables-legacy, iptables-save shows the chains"
 Deno.test("a node without any tool for chains is examined all the same", async () => {
   const runner = printing({ sysctl: sysctls(HEALTHY) }, ["nft", "iptables-save", "iptables-legacy-save"]);
   assert.deepEqual(await examinePath({ runner, family: "IPv4" }, "everything"), []);
+});
+
+/** The rules in the way, by the listing of a chain of nft at this hook. */
+async function inTheWay(hook: string, rules: readonly string[], family: "IPv4" | "IPv6" = "IPv4") {
+  const head = `table inet f {\n\tchain c {\n\t\ttype filter hook ${hook} priority 0; policy accept;\n`;
+  const end = "\t}\n}\n", body = rules.map((rule) => `\t\t${rule}\n`).join("");
+  const runner = printing({ "nft list chains": head + end, "nft -t list table inet f": head + body + end });
+  const served = {
+    prefixes: ["10.244.1.0/24", "10.96.0.10/32", "10.96.0.11/32", "fd00:10:244::/64"],
+    ports: [80, 8080],
+    nodePorts: [30080],
+  };
+  const found = await findRulesInTheWay({ runner, family }, served);
+  return found.map(({ detail, packets }) => [/“(.*)”/.exec(detail)?.[1], packets] as const);
+}
+
+Deno.test("a rule is in the way if all of its addresses and ports are served", async () => {
+  const inWay = [
+    "ip daddr 10.244.0.0/16 drop",
+    "ip daddr 10.96.0.0-10.96.0.10 drop",
+    "ip daddr { 192.0.2.0/24, 10.96.0.11 } tcp dport { 22, 80 } reject with tcp reset",
+    "tcp dport 30000-32767 drop",
+    "meta l4proto tcp th dport 30080 drop",
+    "ip saddr 10.244.1.0/28 ip daddr 0.0.0.0/0 drop",
+  ];
+  const others = [
+    "ip daddr 10.245.0.0/16 drop",
+    "ip daddr 10.96.0.0-10.96.0.9 drop",
+    "ip daddr != 10.244.0.0/16 drop",
+    "ip daddr @blocked drop",
+    "ip daddr 10.244.0.0/16 tcp dport 22 drop",
+    "ip saddr 10.244.0.0/16 ip daddr 169.254.169.254 drop",
+    "tcp dport { 80, 8080 } drop",
+    "ip saddr 203.0.113.0/24 tcp dport 30080 drop",
+    'iifname "eth0" drop',
+    "drop",
+  ];
+  assert.deepEqual(await inTheWay("forward", [...inWay, ...others]), inWay.map((rule) => [rule, undefined]));
+  const counted = [...inWay, ...others].map((rule) => rule.replace(/drop|reject/, "counter packets 5 bytes 300 $&"));
+  assert.deepEqual(await inTheWay("forward", counted), inWay.map((rule) => [rule, 5]));
+  assert.deepEqual(await inTheWay("input", inWay), []);
+  assert.deepEqual(await inTheWay("forward", ["ip6 daddr fd00:10::/32 drop", ...inWay], "IPv6"), [
+    ["ip6 daddr fd00:10::/32 drop", undefined],
+    ...inWay.slice(3, 5).map((rule) => [rule, undefined]),
+  ]);
+});
+
+Deno.test("a rule with another condition is in the way only if it counts packets", async () => {
+  const rules = ['iifname "eth0" ip daddr 10.244.0.0/16', "tcp dport 30080 limit rate over 100/second"];
+  assert.deepEqual(await inTheWay("prerouting", rules.map((rule) => `${rule} drop`)), []);
+  const counted = rules.map((rule) => `${rule} counter packets 2 bytes 90 drop`);
+  assert.deepEqual(await inTheWay("prerouting", counted), rules.map((rule) => [`${rule} drop`, 2]));
 });

@@ -1,7 +1,7 @@
 /** The conversion of collected changes into differences by place. */
 import assert from "node:assert/strict";
-import { createDifferences } from "../../../../backends/dry_run/differences.ts";
-import type { PlaceChange } from "../../../../backends/tools/change.ts";
+import { createDifferences } from "../../../../backends/dry_run/mod.ts";
+import type { PlaceChange } from "../../../../backends/tools/runner.ts";
 
 function found(...changes: readonly PlaceChange[]) {
   const differences = createDifferences();

@@ -1,8 +1,6 @@
 /** Dry runs of every mode: they show how a kernel differs from a state, and change nothing. */
 import assert from "node:assert/strict";
-import { compareWithKernel, dryRun } from "../../../../backends/dry_run/dry_run.ts";
-import type { Difference } from "../../../../backends/dry_run/differences.ts";
-import type { DryRunCall } from "../../../../backends/dry_run/runner.ts";
+import { compareWithKernel, type Difference, dryRun, type DryRunCall } from "../../../../backends/dry_run/mod.ts";
 import type { Runner, ToolCall } from "../../../../backends/tools/runner.ts";
 import type { FamilyDelta, ProxyMode, ServicePort } from "../../../../core/model/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";

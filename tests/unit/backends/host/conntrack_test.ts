@@ -21,6 +21,78 @@ function heldRunner() {
   return { runner, runs };
 }
 
+/**
+ * A cleaner whose first run of conntrack fails once it was released, and whose later runs list UDP flows from 10.9.9.9 to the
+ * cluster IP of `DNS`, each answered by one of `answeredBy`.
+ */
+function cleanerThatFailsFirst(answeredBy: readonly string[]) {
+  const failing = Promise.withResolvers<never>();
+  const deleted: string[] = [];
+  let runs = 0;
+  const cleaner = createConntrackCleaner("IPv4", {
+    run({ args, onLine, stdin }) {
+      if (runs++ === 0) return failing.promise;
+      answeredBy.forEach((address, i) => {
+        const original = `src=10.9.9.9 dst=${DNS.clusterIP} sport=${4000 + i} dport=53`;
+        if (args[0] === "-L") onLine!(`udp 17 29 ${original} src=${address} dst=10.9.9.9 sport=5353 dport=${4000 + i}`);
+      });
+      for (const [, port] of [...stdin ?? []].join("").matchAll(/--sport (\d+)/g)) {
+        deleted.push(answeredBy[Number(port) - 4000]!);
+      }
+      return Promise.resolve(DONE);
+    },
+  });
+  return {
+    cleaner,
+    /** Starts a cleanup that fails after these changes, and then another one; returns the endpoints whose flows it deletes. */
+    async deletedAfter(changes: () => void): Promise<readonly string[]> {
+      const first = cleaner.clean();
+      changes();
+      failing.reject(new Error("conntrack was killed"));
+      await assert.rejects(first);
+      await cleaner.clean();
+      return deleted;
+    },
+  };
+}
+
+const withPods = (...pods: readonly string[]) => ({ ...DNS, clusterEndpoints: pods.map((pod) => `${pod}:5353`) });
+
+Deno.test("a change between a noted one and the cleanup counts, although it makes no flow stale", async () => {
+  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2", "10.1.0.3"]);
+  cleaner.note(withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
+  cleaner.note(withPods("10.1.0.2"), withPods("10.1.0.2", "10.1.0.3"));
+  assert.deepEqual(await deletedAfter(() => {}), ["10.1.0.1"]);
+});
+
+Deno.test("a service that stays without endpoints starts no conntrack", async () => {
+  const { runner, runs } = heldRunner();
+  const cleaner = createConntrackCleaner("IPv4", runner);
+  cleaner.note(withPods(), { ...withPods(), affinitySeconds: 60 });
+  assert.equal(await cleaner.clean(), 0);
+  assert.equal(runs.length, 0);
+});
+
+Deno.test("the flows of a deleted service are deleted after a cleanup that failed", async () => {
+  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1"]);
+  cleaner.note(withPods("10.1.0.1"), undefined);
+  assert.deepEqual(await deletedAfter(() => {}), ["10.1.0.1"]);
+});
+
+Deno.test("flows to a service that takes over a frontend while a cleanup fails are kept", async () => {
+  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2"]);
+  cleaner.note(withPods("10.1.0.1"), undefined);
+  const heir = { ...withPods("10.1.0.2"), name: "default/heir" };
+  assert.deepEqual(await deletedAfter(() => cleaner.note(undefined, heir)), ["10.1.0.1"]);
+});
+
+Deno.test("a service that is deleted while a cleanup of its flows fails loses all of them", async () => {
+  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2"]);
+  cleaner.note(withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
+  const deleted = await deletedAfter(() => cleaner.note(withPods("10.1.0.2"), undefined));
+  assert.deepEqual(deleted, ["10.1.0.1", "10.1.0.2"]);
+});
+
 Deno.test("a hanging conntrack delays a sync by one second, and its result is reported later", async () => {
   const { runner, runs } = heldRunner();
   const clock = createFakeClock();

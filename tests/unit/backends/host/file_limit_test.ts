@@ -4,9 +4,9 @@ import {
   findOpenFiles,
   judgeOpenFiles,
   raiseOpenFiles,
-} from "../../../../backends/host/file_limit.ts";
+} from "../../../../backends/host/process_limits.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
-import { shareFiles } from "../../../../proxy/file_shares.ts";
+import { shareFiles } from "../../../../node/proxy_options.ts";
 
 /** A prlimit for a process with these limits, which it may change as the kernel allows. */
 function host(soft: number, hard: number | "unlimited") {

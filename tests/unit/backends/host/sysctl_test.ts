@@ -47,7 +47,7 @@ Deno.test("nothing is written if all settings are right, and nothing runs if non
   assert.equal(runner.calls.length, 1);
 });
 
-Deno.test("a setting with a minimum keeps a greater value without a warning", async () => {
+Deno.test("a setting with a minimum keeps a greater value; only one that may fail fails without a warning", async () => {
   const runner = createFakeRunner({ sysctls: { [MAX]: 400_000, [BUCKETS]: 65_536 } });
   const { logger, onProblems, lines, problems } = captured();
   await writeSysctls({ runner, logger, onProblems }, [{ name: BUCKETS, value: 65_000, atLeast: true }]);
@@ -55,9 +55,15 @@ Deno.test("a setting with a minimum keeps a greater value without a warning", as
   await writeSysctls({ runner, logger, onProblems }, [{ name: BUCKETS, value: 100_000, atLeast: true }]);
   assert.equal(runner.sysctls.get(BUCKETS), "100000");
   runner.refusingSysctls.add(BUCKETS);
-  await writeSysctls({ runner, logger, onProblems }, [{ name: BUCKETS, value: 200_000, atLeast: true }]);
+  await writeSysctls({ runner, logger, onProblems }, [
+    { name: BUCKETS, value: 200_000, atLeast: true, mayFail: true },
+    { name: MAX, value: 399_999, atLeast: true },
+  ]);
   assert.deepEqual(lines.map(({ level }) => level), ["info", "info"]);
   assert.deepEqual(problems(), []);
+  runner.refusingSysctls.add(MAX);
+  await writeSysctls({ runner, logger, onProblems }, [{ name: MAX, value: 400_001, atLeast: true }]);
+  assert.deepEqual(problems().map(([code, subject]) => [code, subject]), [["kernel-setting-failed", MAX]]);
 });
 
 Deno.test("unknown settings and values out of range reach no tool", async () => {

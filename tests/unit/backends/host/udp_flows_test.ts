@@ -101,20 +101,34 @@ everywhere("the flows of a removed endpoint are deleted if another one serves", 
   assert.equal(figures["conntrack_deleted"], 1);
 });
 
-everywhere(
-  "flows are kept when the last endpoint stops serving, and deleted when another one is added",
-  async (lab) => {
-    const { snapshot, change } = await lab.start();
-    await snapshot([lab.dns([1], { nodePort: NODE_PORT })], lab.settings());
-    lab.flow(1, lab.service(1), 53, lab.pod(1));
-    lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
-    await change([lab.dns([], { nodePort: NODE_PORT })]);
-    await change([]);
-    assert.deepEqual(lab.left(), [1, 2]);
-    await change([lab.dns([2], { nodePort: NODE_PORT })]);
-    assert.deepEqual(lab.left(), []);
-  },
-);
+everywhere("when the last endpoint stops serving, its flows are deleted, and no others", async (lab) => {
+  const { snapshot, change } = await lab.start();
+  const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
+  const changes = { nodePort: NODE_PORT, externalIPs: [lab.external] };
+  await snapshot([lab.dns([1], changes), other], lab.settings());
+  lab.flow(1, lab.service(1), 53, lab.pod(1));
+  lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
+  lab.flow(3, lab.external, 53, lab.pod(1));
+  lab.flow(4, lab.service(2), 53, lab.pod(3));
+  // Not ours: another host's port, another port of the address.
+  lab.flow(5, lab.elsewhere, NODE_PORT);
+  lab.flow(6, lab.external, 54, lab.pod(1));
+  await change([lab.dns([], { ...changes, lingeringEndpoints: [joinHostPort(lab.pod(1), 5353)] })]);
+  assert.deepEqual(lab.left(), [1, 2, 3, 4, 5, 6], "it still serves, although it gets no new flows");
+  const { figures } = await change([lab.dns([], changes)]);
+  assert.deepEqual(lab.left(), [4, 5, 6]);
+  assert.equal(figures["conntrack_deleted"], 3);
+});
+
+everywhere("flows from before a service had an endpoint are deleted when it gets one", async (lab) => {
+  const { snapshot, change } = await lab.start();
+  await snapshot([lab.dns([])], lab.settings());
+  lab.flow(1, lab.service(1), 53);
+  await change([lab.dns([], { affinitySeconds: 60 })]);
+  assert.deepEqual(lab.left(), [1]);
+  await change([lab.dns([2])]);
+  assert.deepEqual(lab.left(), []);
+});
 
 everywhere("flows to a terminating endpoint that still serves are kept", async (lab) => {
   const { snapshot, change } = await lab.start();
@@ -189,17 +203,18 @@ everywhere(
     lab.flow(4, lab.service(1), 99, lab.pod(1));
     lab.flow(5, lab.service(2), 53, lab.pod(3));
     lab.flow(6, lab.service(3), 53, lab.pod(2));
+    lab.flow(11, lab.service(3), 53);
     // Not ours: a container's published port, an unserved destination in a service range, plain traffic.
     lab.flow(7, lab.node, 8053, lab.pod(4));
     lab.flow(8, lab.service(7), 53, lab.pod(1));
     lab.flow(9, lab.elsewhere, NODE_PORT);
     const again = await lab.start();
     const { figures } = await again.snapshot([other, refusing], lab.settings());
-    assert.deepEqual(lab.left(), [5, 6, 7, 8, 9]);
-    assert.equal(figures["conntrack_deleted"], 4);
+    assert.deepEqual(lab.left(), [5, 11, 7, 8, 9]);
+    assert.equal(figures["conntrack_deleted"], 5);
     lab.flow(10, lab.service(1), 53, lab.pod(1));
     await again.resync();
-    assert.deepEqual(lab.left(), [5, 6, 7, 8, 9, 10], "only flows that existed at the start");
+    assert.deepEqual(lab.left(), [5, 11, 7, 8, 9, 10], "only flows that existed at the start");
   },
 );
 

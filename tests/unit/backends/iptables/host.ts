@@ -3,7 +3,7 @@ import { createIptablesBackend } from "../../../../backends/iptables/backend.ts"
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
-import { createFakeRunner, type FakeRunner, type Surroundings } from "../../../fakes/runner.ts";
+import { createFakeRunner, type FakeRunner, type Flavour, type Surroundings } from "../../../fakes/runner.ts";
 import { fakeSettings } from "../../../fakes/service_port.ts";
 
 /** An in-memory kernel and its clock. */
@@ -28,15 +28,17 @@ export interface HostOptions {
   /** Whether the kernel has xt_bpf; true by default. */
   readonly bpf?: boolean;
   readonly surroundings?: Partial<Surroundings>;
+  /** nf_tables by default. */
+  readonly flavour?: Flavour;
 }
 
 /** Creates the backend under test. */
 type Create = (options: BackendOptions) => Backend;
 
 /** Creates a host with an empty kernel. */
-export function createHost({ bpf = true, surroundings }: HostOptions = {}): Host {
+export function createHost({ bpf = true, surroundings, flavour }: HostOptions = {}): Host {
   const clock = createFakeClock();
-  const runner = createFakeRunner({ clock, surroundings });
+  const runner = createFakeRunner({ clock, surroundings, flavour });
   if (!bpf) {
     const stderr = "iptables-restore v1.8.9 (nf_tables): \nline 3: RULE_APPEND failed (No such file or directory)\n";
     runner.inject(({ stdin }) => stdin.includes("-m bpf"), { how: "exits", exitCode: 4, stderr });

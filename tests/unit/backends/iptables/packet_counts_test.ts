@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readPacketCounts } from "../../../../backends/iptables/packet_counts.ts";
+import { settled } from "../../../fakes/clock.ts";
+import { readPacketCounts } from "../../../../backends/iptables/backend.ts";
 import type { IptablesTools } from "../../../../backends/xtables/tools.ts";
 import type { Family } from "../../../../core/model/mod.ts";
 import { backendUnderTest, createHost } from "./host.ts";
@@ -58,6 +59,7 @@ Deno.test("the backend lists two chains and waits at most a second for the lock"
   const host = createHost();
   const { backend, snapshot } = await backendUnderTest(host);
   await snapshot([]);
+  await settled();
   host.runner.forgetCalls();
   host.runner.inject(({ args }) => args.at(-1) === "KUBE-FORWARD", { how: "prints", stdout: FORWARD.join("\n") });
   host.runner.inject(({ args }) => args.at(-1) === "KUBE-SVC-LOCALHOST", {

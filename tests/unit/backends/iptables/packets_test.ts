@@ -24,6 +24,7 @@ Deno.test("127.0.0.1 serves node ports only if the settings say so, and then the
     const host = createHost();
     const port = fakeServicePort("default/web:http", { nodePort: 30080 });
     await (await backendUnderTest(host)).snapshot([port], podSettings({ nodePortPrefixes, localhostNodePorts }));
+    await settled();
     const served = outcomeShares(host.runner, { from: "node", to: "127.0.0.1", port: 30080 })["passed"] === undefined;
     assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), served ? "1" : "0");
     return served;
@@ -131,5 +132,8 @@ Deno.test("endpoints are picked by weight, with and without session affinity, an
       "10.1.0.3:8080": 0.2,
       "10.1.0.4:8080": 0.3,
     });
+    // Only clients that it served before reach it.
+    const rules = host.runner.dump().split("\n").filter((rule) => rule.endsWith("--to-destination 10.1.0.2:8080"));
+    assert.deepEqual(rules.filter((rule) => !rule.includes("--update")), []);
   }
 });

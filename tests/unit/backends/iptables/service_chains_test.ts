@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
-import { serviceChainNames } from "../../../../backends/xtables/chain_names.ts";
+import { serviceChainNames } from "../../../../backends/xtables/chains.ts";
 import { chainsOf, renderServiceChain } from "../../../../backends/iptables/service_chains.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../../fakes/service_port.ts";
 

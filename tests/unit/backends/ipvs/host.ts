@@ -40,6 +40,7 @@ const SYSCTLS = {
   "net.ipv4.vs.expire_nodest_conn": 0,
   "net.ipv4.vs.expire_quiescent_template": 0,
   "net.ipv4.ip_forward": 0,
+  "net.ipv4.conf.all.route_localnet": 0,
   "net.ipv4.conf.all.arp_ignore": 0,
   "net.ipv4.conf.all.arp_announce": 0,
 };

@@ -179,12 +179,22 @@ Deno.test("excluded virtual servers and those of the other family stay", async (
   const host = createIpvsHost();
   const server = () => ({ scheduler: "wrr", persistentSeconds: 0, flags: "", reals: new Map(), clients: new Map() });
   const { servers } = host.runner.ipvs;
-  for (const key of ["-t 172.16.0.1:6443", "-t 10.50.0.1:80", "-t [fd00::1]:80", "-f 7"]) servers.set(key, server());
+  const others = ["-t 172.16.0.1:6443", "-u 172.16.0.1:53", "-t [fd00::1]:80", "-f 7"];
+  for (const key of [...others, "-t 10.50.0.1:80"]) servers.set(key, server());
+  const destination = { destination: "172.16.0.1", destinationPort: 53 };
+  const flow = {
+    source: "10.244.1.9",
+    sourcePort: 4000,
+    ...destination,
+    answeredBy: { address: "10.9.9.9", port: 53 },
+  };
+  host.runner.conntrack.push(flow);
   const { snapshot, backend } = await backendUnderTest(host, "IPv4", { excludePrefixes: ["172.16.0.0/12"] });
   await snapshot([web()]);
   const { figures } = await backend.resync();
   assert.equal(figures["drift_repaired"], 0);
-  assert.deepEqual([...servers.keys()].sort(), [KEY, "-t 172.16.0.1:6443", "-t [fd00::1]:80", "-f 7"].sort());
+  assert.deepEqual([...servers.keys()].sort(), [KEY, ...others].sort());
+  assert.deepEqual(host.runner.conntrack, [flow], "the flows of another program's virtual server stay");
 });
 
 Deno.test("the next comparison finds, repairs and counts changes by other programs", async () => {
@@ -386,8 +396,8 @@ Deno.test("each service port has the scheduler of its algorithm, with weights wh
     [{ algorithm: "round-robin", clusterWeights: [3, 1] }, "-s wrr"],
     [{ algorithm: "least-connections" }, "-s lc"],
     [{ algorithm: "least-connections", clusterWeights: [3, 1] }, "-s wlc"],
-    [{ algorithm: "maglev", hash: "flow" }, "-s mh -b mh-port"],
-    [{ algorithm: "maglev", hash: "client", clusterWeights: [3, 1] }, "-s mh"],
+    [{ algorithm: "consistent-hash", hash: "flow" }, "-s mh -b mh-port"],
+    [{ algorithm: "consistent-hash", hash: "client", clusterWeights: [3, 1] }, "-s mh"],
     [{ algorithm: "sed" }, "-s sed"],
   ];
   for (const [balance, definition] of cases) {

@@ -35,9 +35,9 @@ Deno.test("round-robin visits the endpoints in turn, each service port for itsel
   assert.deepEqual(visited, [...THREE, ...THREE]);
 });
 
-Deno.test("with maglev, the client's address and port decide, by the same table on every node", async () => {
-  const { host } = await hostWith({ algorithm: "maglev", hash: "flow" });
-  const { host: other } = await hostWith({ algorithm: "maglev", hash: "flow" });
+Deno.test("with consistent-hash, the client's address and port decide, by the same table on every node", async () => {
+  const { host } = await hostWith({ algorithm: "consistent-hash", hash: "flow" });
+  const { host: other } = await hostWith({ algorithm: "consistent-hash", hash: "flow" });
   const reached = new Set<string>();
   for (let sourcePort = 1024; sourcePort < 1124; sourcePort++) {
     const [one, ...more] = host.outcomes({ ...PACKET, sourcePort });
@@ -48,8 +48,8 @@ Deno.test("with maglev, the client's address and port decide, by the same table 
   assert.deepEqual([...reached].sort(), THREE);
 });
 
-Deno.test("with maglev by client, the port of the client makes no difference, nor does the frontend", async () => {
-  const { host } = await hostWith({ algorithm: "maglev", hash: "client" }, { nodePort: 30080 });
+Deno.test("with consistent-hash by client, the port of the client makes no difference, nor does the frontend", async () => {
+  const { host } = await hostWith({ algorithm: "consistent-hash", hash: "client" }, { nodePort: 30080 });
   const reached = new Set<string>();
   for (const address of CLIENTS) {
     const from = { address, interface: "cni0" };
@@ -78,7 +78,7 @@ Deno.test("policy Local balances by the weights of its own list", async () => {
 
 Deno.test("session affinity keeps clients, and new ones are picked by the algorithm and the weights", async () => {
   for (const clusterWeights of [undefined, [2, 1, 1]]) {
-    const balance: Balance = { algorithm: "maglev", hash: "client", clusterWeights };
+    const balance: Balance = { algorithm: "consistent-hash", hash: "client", clusterWeights };
     const { host } = await hostWith(balance);
     const { host: sticky } = await hostWith(balance, { affinitySeconds: 60 });
     for (const address of CLIENTS) {
@@ -102,7 +102,7 @@ Deno.test("session affinity keeps clients, and new ones are picked by the algori
 });
 
 Deno.test("a changed endpoint rewrites the slots that moved alone", async () => {
-  const balance: Balance = { algorithm: "maglev", hash: "flow" };
+  const balance: Balance = { algorithm: "consistent-hash", hash: "flow" };
   const { host, backend, port } = await hostWith(balance);
   const next = [...THREE.slice(0, 2), "10.1.0.4:8080"];
   const slots = (endpoints: readonly string[]) =>
@@ -114,13 +114,13 @@ Deno.test("a changed endpoint rewrites the slots that moved alone", async () => 
   assert.equal(written?.length, moved);
 });
 
-Deno.test("service ports of equal numbers of slots share the chain of maglev", async () => {
-  const { host, backend } = await hostWith({ algorithm: "maglev", hash: "flow" });
+Deno.test("service ports of equal numbers of slots share the chain of consistent-hash", async () => {
+  const { host, backend } = await hostWith({ algorithm: "consistent-hash", hash: "flow" });
   const before = host.tables.get("ip sluice")!.chains.size;
   const other = fakeServicePort("default/other", {
     clusterIP: "10.96.0.11",
     clusterEndpoints: THREE.slice(1),
-    balance: { algorithm: "maglev", hash: "flow" },
+    balance: { algorithm: "consistent-hash", hash: "flow" },
   });
   await backend.change([other]);
   assert.equal(host.tables.get("ip sluice")!.chains.size, before);

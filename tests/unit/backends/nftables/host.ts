@@ -12,6 +12,8 @@ export interface BackendUnderTest {
   readonly host: FakeNftHost;
   readonly backend: Backend;
   readonly clock: FakeClock;
+  /** The warnings so far. */
+  readonly warnings: readonly string[];
   /** Sends a full snapshot. */
   snapshot(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
   /** Sends what has changed. */
@@ -33,7 +35,8 @@ export function nftSettings(changes: Partial<FamilySettings> = {}): FamilySettin
 /** Creates a backend on a host; a new host by default. */
 export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family: Family = "IPv4"): BackendUnderTest {
   const { clock } = host;
-  const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
+  const warnings: string[] = [];
+  const logger = createLogger({ level: "warn", format: "text", clock, write: (line) => void warnings.push(line) });
   const backend = createNftablesBackend({ family, runner: host.runner, clock, logger });
   let revision = 0;
   const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });
@@ -41,6 +44,7 @@ export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family
     host,
     backend,
     clock,
+    warnings,
     snapshot: (set, settings = nftSettings()) => send({ base: undefined, settings, set, deleted: [] }),
     change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
     table: () => host.tables.get(family === "IPv4" ? "ip sluice" : "ip6 sluice")!,

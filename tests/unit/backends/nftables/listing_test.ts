@@ -1,30 +1,24 @@
-/** The listing of the table, as different versions of nft print it. */
+/** The lines of chains, as different versions of nft print them. */
 import assert from "node:assert/strict";
-import { readTable } from "../../../../backends/nftables/listing.ts";
-import type { NftTools } from "../../../../backends/nftables/tools.ts";
+import { asRendered } from "../../../../backends/nftables/listing.ts";
 
-/** Reads a table with one output chain of this priority. */
-async function chainPrinted(priority: string): Promise<string | undefined> {
-  const lines = [
-    "table ip sluice {",
-    "\tchain first {",
-    `\t\ttype filter hook output priority ${priority}; policy accept;`,
-    "\t\tjump other",
-    "\t}",
-    "}",
-  ];
-  const tools = {
-    listTable(onLine: (line: string) => void) {
-      lines.forEach(onLine);
-      return Promise.resolve(true);
-    },
-  } as NftTools;
-  return (await readTable(tools))?.chains.get("first");
-}
+const ATTEMPTS = "ct status dnat update @count-attempts { ip saddr . tcp sport . ct direction }";
+const OUTPUT = "type filter hook output priority", INPUT = "type nat hook input priority";
 
-Deno.test("the priority of an output hook reads the same from every version of nft", async () => {
-  const text = (priority: string) => `type filter hook output priority ${priority}; policy accept;\njump other`;
-  for (const [printed, read] of [["-110", "-110"], ["dstnat - 10", "-110"], ["dstnat", "-100"], ["filter", "filter"]]) {
-    assert.equal(await chainPrinted(printed!), text(read!), printed);
+/** A line as it is rendered, and how versions of nft print it. */
+const LINES: readonly (readonly [string, ...string[]])[] = [
+  [`${OUTPUT} -110; policy accept;`, `${OUTPUT} dstnat - 10; policy accept;`],
+  [`${OUTPUT} -100; policy accept;`, `${OUTPUT} dstnat; policy accept;`],
+  [`${OUTPUT} filter; policy accept;`],
+  [`${INPUT} 99; policy accept;`, `${INPUT} srcnat - 1; policy accept;`],
+  ["type nat hook prerouting priority dstnat; policy accept;"],
+  ["type nat hook postrouting priority srcnat - 1; policy accept;"],
+  [`tcp flags syn,ack / syn,ack ${ATTEMPTS}`, `tcp flags & (syn | ack) == syn | ack ${ATTEMPTS}`],
+  ["meta mark & 0x80000000 == 0x00000000 return", "meta mark 0x00000000/1 return"],
+];
+
+Deno.test("a line reads the same from every version of nft", () => {
+  for (const [rendered, ...printed] of LINES) {
+    for (const line of [rendered, ...printed]) assert.equal(asRendered(line), rendered);
   }
 });

@@ -349,9 +349,10 @@ Deno.test("the error for an unsupported host names the missing feature and an al
 Deno.test("a hanging nft is killed after the minute that docs/reliability.md documents", async () => {
   const timeouts = new Map<string, number | undefined>();
   const runner: Runner = {
-    async run({ args, timeoutMs }) {
+    async run({ args, timeoutMs, onLine }) {
       await Promise.resolve();
       timeouts.set(args.join(" "), timeoutMs);
+      for (const line of ["table ip sluice {", "}"]) onLine?.(line);
       return { exitCode: 0, stdout: "", stderr: "" };
     },
   };
@@ -377,8 +378,11 @@ Deno.test("of nested source ranges only the widest is written, in any order", as
       external: "cluster",
       loadBalancerSources: fakeSources(sourceRanges),
     });
-  const written = () =>
-    [...table().sets.get("source-ranges")!.elements.keys()].map((key) => key.split(" . ").at(-1)).sort();
+  const written = () => {
+    const lists = [...table().sets].filter(([name]) => name.startsWith("sources-"));
+    assert.equal(lists.length, 1);
+    return [...lists[0]![1].elements.keys()].sort();
+  };
   const nested = ["10.0.0.0/8", "10.0.0.0/16", "10.1.0.0/16", "10.255.255.255/32", "172.16.0.0/12"];
   assert.deepEqual((await snapshot([open(nested)])).problems, []);
   assert.deepEqual(written(), ["10.0.0.0/8", "172.16.0.0/12"]);
@@ -389,4 +393,32 @@ Deno.test("of nested source ranges only the widest is written, in any order", as
   // A range that contains the load balancer's address needs no element for it.
   assert.deepEqual((await change([open(["192.168.0.0/16"])])).problems, []);
   assert.deepEqual(written(), ["192.168.0.0/16"]);
+});
+
+Deno.test("frontends with the same source ranges share one list, which is repaired and deleted with the last of them", async () => {
+  const { snapshot, change, backend, clock, table } = backendUnderTest();
+  const open = (i: number, ranges: readonly string[]) =>
+    service(i, {
+      loadBalancerIPs: [`192.168.5.${i}`],
+      external: "cluster",
+      loadBalancerSources: fakeSources(ranges),
+    });
+  const lists = () => [...table().sets].filter(([name]) => name.startsWith("sources-"));
+  const elements = () => lists().map(([, { elements }]) => [...elements.keys()].sort());
+  await snapshot([open(1, ["10.0.0.0/8", "172.16.0.0/12"]), open(2, ["172.16.0.0/12", "10.0.0.0/8"])]);
+  assert.deepEqual(elements(), [["10.0.0.0/8", "172.16.0.0/12"]]);
+  assert.equal(new Set(table().sets.get("restricted")!.elements.values()).size, 1);
+
+  lists()[0]![1].elements.delete("10.0.0.0/8");
+  lists()[0]![1].elements.set("0.0.0.0/1", "");
+  clock.advance(DAY_MS);
+  await backend.resync();
+  assert.deepEqual(elements(), [["10.0.0.0/8", "172.16.0.0/12"]]);
+
+  await change([open(1, ["192.0.2.0/24"])]);
+  assert.deepEqual(elements().sort(), [["10.0.0.0/8", "172.16.0.0/12"], ["192.0.2.0/24"]]);
+  await change([open(2, ["192.0.2.0/24"])]);
+  assert.deepEqual(elements(), [["192.0.2.0/24"]]);
+  await change([service(1), service(2)]);
+  assert.deepEqual(lists(), []);
 });

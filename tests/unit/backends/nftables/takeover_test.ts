@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Backend, BackendOptions, SyncResult } from "../../../../backends/contract/backend.ts";
-import { NO_LAYOUT } from "../../../../backends/xtables/layout.ts";
+import { NO_LAYOUT } from "../../../../backends/xtables/chains.ts";
 import { loadBackend } from "../../../../backends/registry.ts";
 import { ToolMissingError } from "../../../../backends/tools/runner.ts";
 import type { Problem, ReportProblems } from "../../../../core/problems/mod.ts";

@@ -2,10 +2,16 @@ import { describeMode, type Mode, MODE_DESCRIPTIONS, MODES } from "../../../../b
 import assert from "node:assert/strict";
 import { findListeners, judgeListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
 import { findTraces, isKernelEmpty } from "../../../../backends/traces.ts";
-import { findConntrackSize, judgeConntrack } from "../../../../backends/preflight/conntrack.ts";
-import { judgeModules, judgeTrials, tryKernel } from "../../../../backends/preflight/kernel.ts";
-import { judgeRights } from "../../../../backends/preflight/preflight.ts";
-import { findTools, judgeTools } from "../../../../backends/preflight/tools.ts";
+import {
+  findConntrackSize,
+  findTools,
+  judgeConntrack,
+  judgeModules,
+  judgeRights,
+  judgeTools,
+  judgeTrials,
+  tryKernel,
+} from "../../../../backends/preflight/mod.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 import { type Finding, findingsText, worstOf } from "../../../../core/problems/mod.ts";
 import { createFakeRunner } from "../../../fakes/runner.ts";
@@ -189,4 +195,19 @@ Deno.test("the worst verdict wins, and every finding that is not green has a fix
   assert.equal(worstOf([]), "green");
   assert.equal(findingsText([green, yellow!]).split("\n")[0], "green   a           is there");
   assert.match(findingsText([green, yellow!]), /\nyellow {2}privileges {2}running as user 1000.*; fix: run sudo/);
+});
+
+Deno.test("a tool that a signal ends is named with its version, and the kernel is not blamed", async () => {
+  const runner: Runner = {
+    run: ({ args }) =>
+      Promise.resolve(
+        args[0] === "--version"
+          ? { exitCode: 0, stdout: "nftables v1.0.6 (Lester Gooch #5)\n", stderr: "" }
+          : { exitCode: 139, stdout: "", stderr: "" },
+      ),
+  };
+  const findings = judgeTrials("nftables", await tryKernel(nftables, undefined, runner));
+  assert.deepEqual(lines(findings), ["red nft: nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV"]);
+  assert.equal(findings[0]!.code, "tool-killed");
+  assert.match(findings[0]!.fix!, /nft 1\.1 or newer, or set --proxy-mode iptables/);
 });

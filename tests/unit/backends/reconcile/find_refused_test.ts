@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { findRefused } from "../../../../backends/reconcile/find_refused.ts";
+import { findRefused } from "../../../../backends/reconcile/refusals.ts";
 
 /** A kernel that refuses a write with a bad item in it; the items in `together` are bad only in one write. */
 function kernel({ bad = [], together = [], budget = 100 }: { bad?: number[]; together?: number[]; budget?: number }) {

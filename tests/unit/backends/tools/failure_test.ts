@@ -84,8 +84,8 @@ const MESSAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   "no resources": ["iptables: Resource temporarily unavailable.", "Invalid argument (Cannot allocate memory)"],
   "forbidden": ["Could not fetch rule set generation id: Permission denied (you must be root)"],
+  "unexplained": ["", " \n"],
   "refused": [
-    "",
     "Error: Could not process rule: Device or resource busy",
     "iptables: Unknown error 18446744073709551615",
   ],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { boundedText, createLineSplitter } from "../../../../backends/tools/process_output.ts";
+import { boundedText, createLineSplitter } from "../../../../backends/tools/process_runner.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

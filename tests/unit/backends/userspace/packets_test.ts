@@ -114,7 +114,7 @@ Deno.test("the mode of iptables takes over all rules, and back", async () => {
   const relayed = await start([web({ nodePort: 30080 })]);
   const dump = relayed.runner.dump();
   const plain = await backendUnderTest(relayed);
-  await plain.snapshot([web({ nodePort: 30080, relay: undefined })], podSettings());
+  await plain.snapshot([web({ nodePort: 30080, relay: undefined })], podSettings({ localhostNodePorts: false }));
   assert.doesNotMatch(relayed.runner.dump(), /RELAYED|4100/);
   assert.deepEqual(relayed.ask(), { [TWO[0]!]: 0.5, [TWO[1]!]: 0.5 });
   const again = await backendUnderTest(relayed, "IPv4", create);

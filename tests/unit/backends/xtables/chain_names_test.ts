@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isServiceChain, serviceChainNames } from "../../../../backends/xtables/chain_names.ts";
+import { isServiceChain, serviceChainNames } from "../../../../backends/xtables/chains.ts";
 
 Deno.test("the chains of a service port have kube-proxy's names", () => {
   // From kube-proxy's own golden tests: ns1/svc1:p80 over TCP.

@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import type { BackendOptions } from "../../../../backends/contract/backend.ts";
 import { writeHostSettings } from "../../../../backends/xtables/martians.ts";
 import { loadBackend } from "../../../../backends/registry.ts";
-import { compareWithKernel } from "../../../../backends/dry_run/dry_run.ts";
+import { compareWithKernel } from "../../../../backends/dry_run/mod.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import { createLogger, silentLogger } from "../../../../platform/log.ts";
+import { settled } from "../../../fakes/clock.ts";
 import { outcomeShares, type PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { commonSettings } from "../every_backend.ts";
@@ -56,7 +57,8 @@ Deno.test("loopback addresses are routed once martians are dropped, even if that
   assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), "0");
   host.runner.forgetCalls();
   await change([]);
-  assert.deepEqual(writes(host), ["iptables-restore", `${ROUTE_LOCALNET}=1`]);
+  await settled();
+  assert.deepEqual(writes(host), ["iptables-restore", "iptables-restore", `${ROUTE_LOCALNET}=1`]);
   assert.deepEqual(ask(host), { dropped: 1 });
   assert.deepEqual(ask(host, { from: "node", port: 30080, protocol: "tcp" }), { "10.1.0.1:8080 masqueraded": 1 });
 });
@@ -71,6 +73,19 @@ Deno.test("a deleted martian rule is restored", async () => {
     await backend.resync();
     assert.deepEqual(ask(host), { dropped: 1 });
   }
+});
+
+Deno.test("the note that the setting is ours is restored with deleted rules, as long as this process knows", async () => {
+  const host = createHost();
+  const { snapshot, backend } = await backendUnderTest(host);
+  await snapshot([PORT]);
+  await settled();
+  const hasNote = () => host.runner.dump().includes("KUBE-MARTIANS-SET");
+  assert.ok(hasNote());
+  await tamper(host, "*filter", "-F KUBE-MARTIANS", "-X KUBE-MARTIANS-SET", "COMMIT");
+  assert.ok(!hasNote());
+  await backend.resync();
+  assert.ok(hasNote());
 });
 
 Deno.test("the kubelet's KUBE-FIREWALL stays and does not count as drift", async () => {
@@ -89,13 +104,15 @@ Deno.test("the kubelet's KUBE-FIREWALL stays and does not count as drift", async
   assert.equal((await backend.resync()).figures["drift_repaired"], 0);
   const state = { revision: 1, base: undefined, settings, set: [PORT], deleted: [] };
   assert.deepEqual(await compareWithKernel({ family: "IPv4", state, clock: host.clock }, host.runner), []);
-  await backend.cleanup();
+  await settled();
+  await (await loadBackend("iptables", { family: "IPv4", ...host, logger: silentLogger })).cleanup();
   assert.equal(host.runner.dump(), before);
 });
 
-Deno.test("a takeover by another mode keeps the martian rule; a cleanup removes it and warns about route_localnet", async () => {
+/** What a cleanup leaves behind on a host whose setting was `before` when iptables mode, and then IPVS mode, served there. */
+async function afterCleanup(before: 0 | 1, spoil: (host: Host) => void = () => {}) {
   const warnings: string[] = [];
-  const host = createIpvsHost({ sysctls: { [ROUTE_LOCALNET]: 0 } });
+  const host = createIpvsHost({ sysctls: { [ROUTE_LOCALNET]: before } });
   const write = (line: string) => void warnings.push(line);
   const logger = createLogger({ level: "warn", format: "text", clock: host.clock, write });
   const run = async (mode: ProxyMode) => {
@@ -103,17 +120,43 @@ Deno.test("a takeover by another mode keeps the martian rule; a cleanup removes 
     await backend.setup();
     const settings = commonSettings(mode, { localhostNodePorts: true, nodePortPrefixes: undefined });
     await backend.sync({ revision: 1, base: undefined, settings, set: [PORT], deleted: [] });
+    await settled();
     return backend;
   };
   await run("iptables");
+  // A restart finds the setting as it left it.
+  await run("iptables");
   const backend = await run("ipvs");
-  assert.deepEqual(host.runner.chains("IPv4", "filter").filter((chain) => chain === "KUBE-EXTERNAL-SERVICES"), []);
+  assert.ok(!host.runner.chains("IPv4", "filter").includes("KUBE-EXTERNAL-SERVICES"));
   assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), "1");
   assert.deepEqual(ask(host), { dropped: 1 });
   assert.equal(warnings.length, 0);
+  spoil(host);
   await backend.cleanup();
-  assert.ok(!host.runner.dump().includes("KUBE-"));
-  assert.equal(warnings.filter((line) => line.includes(`sysctl -w ${ROUTE_LOCALNET}=0`)).length, 1);
+  const chains = (["filter", "nat"] as const).flatMap((table) => host.runner.chains("IPv4", table));
+  return {
+    martians: ask(host),
+    setting: host.runner.sysctls.get(ROUTE_LOCALNET),
+    chains: chains.filter((chain) => chain.startsWith("KUBE-")),
+    warnings,
+  };
+}
+
+Deno.test("a takeover by another mode keeps the martian rule; a cleanup resets route_localnet, and removes the rule", async () => {
+  assert.deepEqual(await afterCleanup(0), { martians: { passed: 1 }, setting: "0", chains: [], warnings: [] });
+});
+
+Deno.test("a cleanup keeps the martian rule, and says so, if another program has set route_localnet", async () => {
+  const { warnings: [warning, ...others], ...left } = await afterCleanup(1);
+  assert.deepEqual(left, { martians: { dropped: 1 }, setting: "1", chains: ["KUBE-MARTIANS"] });
+  assert.match(warning!, new RegExp(`the rule that drops .* stays .*another program.*sysctl -w ${ROUTE_LOCALNET}=0`));
+  assert.deepEqual(others, []);
+});
+
+Deno.test("a cleanup keeps the martian rule, and says so, if route_localnet cannot be reset", async () => {
+  const { warnings, ...left } = await afterCleanup(0, ({ runner }) => runner.refusingSysctls.add(ROUTE_LOCALNET));
+  assert.deepEqual(left, { martians: { dropped: 1 }, setting: "1", chains: ["KUBE-MARTIANS", "KUBE-MARTIANS-SET"] });
+  assert.equal(warnings.filter((line) => line.includes("cannot be reset")).length, 1);
 });
 
 Deno.test("with --init-only, loopback addresses are routed only after martians are dropped", async () => {
@@ -132,7 +175,7 @@ Deno.test("with --init-only, loopback addresses are routed only after martians a
 
   host.runner.forgetCalls();
   await writeHostSettings(options, settings);
-  assert.deepEqual(writes(host), ["iptables-restore", `${ROUTE_LOCALNET}=1`]);
+  assert.deepEqual(writes(host), ["iptables-restore", "iptables-restore", `${ROUTE_LOCALNET}=1`]);
   assert.deepEqual(ask(host), { dropped: 1 });
   host.runner.forgetCalls();
   await writeHostSettings(options, settings);

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { isHostFailure } from "../../../../backends/tools/failure.ts";
-import { failedLines, lineOf, restoreLines } from "../../../../backends/xtables/restore.ts";
-import { createIptablesTools } from "../../../../backends/xtables/tools.ts";
-import type { RestoreInput } from "../../../../backends/xtables/restore.ts";
+import {
+  createIptablesTools,
+  failedLines,
+  lineOf,
+  type RestoreInput,
+  restoreLines,
+} from "../../../../backends/xtables/tools.ts";
 
 const rendered = (rules: string[], owner?: string) => ({ rules, jumps: 0, ownerOf: () => owner });
 const INPUT: RestoreInput = {

@@ -18,6 +18,6 @@ Deno.test("a copyright file in free text is named as the licence", () => {
 
 Deno.test("a package's purl quotes its version", () => {
   const part = debianPart("Package: libcap2\nVersion: 1:2.66-4+b1\nArchitecture: amd64\n", "License: BSD-3-clause\n");
-  assert.equal(part.purl, "pkg:deb/debian/libcap2@1%3A2.66-4%2Bb1?arch=amd64&distro=debian-12");
+  assert.equal(part.purl, "pkg:deb/debian/libcap2@1%3A2.66-4%2Bb1?arch=amd64&distro=debian-13");
   assert.equal(part.licence, "BSD-3-Clause");
 });

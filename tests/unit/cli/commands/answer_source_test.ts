@@ -1,7 +1,7 @@
 /** explain, get and render: the source of their answers, and their output. */
 import assert from "node:assert/strict";
 import { createAnswers } from "../../../../answers/mod.ts";
-import { serveControlSocket } from "../../../../answers/control/serve.ts";
+import { serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import type { Feed } from "../../../../observe/mod.ts";
 import type { ProxyStatus } from "../../../../answers/control/status.ts";
@@ -49,8 +49,21 @@ Deno.test("render prints the input of each tool for the selected families", asyn
   assert.match(nft.printed, /^add table ip6 sluice\n/m);
 });
 
+Deno.test("a question to a source that cannot be read fails at once", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/broken.yaml`, "kind: [");
+    for (const [file, cause] of [["missing.yaml", "no such file or folder"], ["broken.yaml", ""]] as const) {
+      const asked = invoke(["get", "services", "--source", `file:${folder}/${file}`]);
+      await assert.rejects(asked, new RegExp(`cannot read the source: .*${file}.*${cause}`));
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("an invalid question exits with status 2", async () => {
-  assert.equal((await run("explain", "web:80", ...OFFLINE)).status, 2);
+  assert.equal((await run("explain", "nowhere:80", ...OFFLINE)).status, 2);
   assert.equal((await run("explain", "10.0.0.1:80", "--from", "fd00::1", ...OFFLINE)).status, 2);
 });
 

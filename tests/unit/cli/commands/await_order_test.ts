@@ -1,12 +1,11 @@
 /** The wait of `install --now` and `status --wait`: attempts, and what they show. */
 import assert from "node:assert/strict";
-import type { ControlAnswers } from "../../../../answers/control/mod.ts";
-import { serveControlSocket } from "../../../../answers/control/serve.ts";
+import { type ControlAnswers, serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/control/status.ts";
 import { createAnswers } from "../../../../answers/mod.ts";
-import { awaitOrder } from "../../../../cli/commands/await_order.ts";
-import { createProgress, waitingFor } from "../../../../cli/commands/progress.ts";
+import { awaitOrder, stoppedText } from "../../../../cli/commands/status.ts";
+import { createProgress, waitingFor } from "../../../../cli/commands/install_start.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
@@ -27,6 +26,7 @@ const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails 
   servicePorts: 1,
   changesPending: 0,
   noLocalEndpoints: { internal: 0, external: 0 },
+  features: {},
   ...fields,
 });
 
@@ -138,4 +138,14 @@ Deno.test("progress is one redrawn line on a terminal, and a line per change els
     progress.end();
     assert.equal(printed, expected);
   }
+});
+
+Deno.test("status without a proxy says how the service is, and the last line of its log", () => {
+  const log = 'sluice[1]: starting\nsluice[1]: exiting error="no kubeconfig"\n';
+  assert.equal(
+    stoppedText("activating (auto-restart), exit status 1", 14, log, "journalctl -u sluice"),
+    "sluice: the service is activating (auto-restart), exit status 1, restarted 14 times; " +
+      'last: sluice[1]: exiting error="no kubeconfig"\n' +
+      "sluice: journalctl -u sluice shows more; `sluice check` looks for the cause\n",
+  );
 });

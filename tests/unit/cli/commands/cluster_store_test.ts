@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { invoke } from "./invoke.ts";
 
-const manifest = (name: string, address: string) =>
+const manifest = (name: string, address: string, nodeName = "here") =>
   `apiVersion: v1
 kind: Service
 metadata: { name: ${name}, namespace: default }
@@ -15,7 +15,7 @@ kind: EndpointSlice
 metadata: { name: ${name}-1, namespace: default, labels: { kubernetes.io/service-name: ${name} } }
 addressType: IPv4
 ports: [{ name: http, port: 8080, protocol: TCP }]
-endpoints: [{ addresses: [10.1.0.1], conditions: { ready: true } }]
+endpoints: [{ addresses: [10.1.0.1], conditions: { ready: true }, nodeName: ${JSON.stringify(nodeName)} }]
 ---
 `;
 
@@ -25,13 +25,13 @@ async function withSource(
     source: {
       readonly folder: string;
       readonly flags: readonly string[];
-      change(...services: readonly (readonly [name: string, address: string])[]): void;
+      change(...services: readonly (readonly [name: string, address: string, nodeName?: string])[]): void;
     },
   ) => Promise<void>,
 ): Promise<void> {
   const folder = await Deno.makeTempDir();
-  const change = (...services: readonly (readonly [string, string])[]) => {
-    Deno.writeTextFileSync(`${folder}/.next`, services.map(([name, address]) => manifest(name, address)).join(""));
+  const change = (...services: readonly (readonly [string, string, string?])[]) => {
+    Deno.writeTextFileSync(`${folder}/.next`, services.map((one) => manifest(...one)).join(""));
     Deno.renameSync(`${folder}/.next`, `${folder}/source.yaml`);
   };
   change(["web", "10.0.0.1"]);
@@ -121,6 +121,16 @@ Deno.test("watch prints a line per addition, change and removal, and an empty li
     assert.match(gone, /^- service {2}default\|api$/m);
     assert.match(gone, /^- endpoint default\|api\|\S+$/m);
     assert.ok(!gone.includes("default|web"), gone);
+    assert.equal(await watching.end(), 0);
+  });
+});
+
+Deno.test("watch prints no character of an object that would control the terminal", async () => {
+  await withSource(async ({ flags, change }) => {
+    const watching = running(["watch", ...flags]);
+    await watching.printed("\n\n");
+    change(["web", "10.0.0.1", "\u009b2J\u202eup"]);
+    assert.match(await watching.printed("\n\n"), /^\+ endpoint default\|web.* 2J up$/m);
     assert.equal(await watching.end(), 0);
   });
 });

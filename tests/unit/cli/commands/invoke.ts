@@ -1,7 +1,7 @@
 /** Runs commands in tests as main.ts does, and captures their output. */
 import { MODE_DESCRIPTIONS } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../../cli/commands/commands.ts";
+import { COMMANDS } from "../../../../cli/commands/mod.ts";
 import { readCommandLine } from "../../../../config/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
@@ -41,6 +41,7 @@ export async function invoke(
     configuration: line.configuration,
     arguments: line.arguments,
     flags: line.flags,
+    warnings: line.warnings,
     isInstalled: options.isInstalled ?? false,
     reread: () => Promise.resolve(line),
     logging,

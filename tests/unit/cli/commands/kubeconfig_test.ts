@@ -23,7 +23,8 @@ function answer(objects: Map<string, Record<string, unknown>>, forbidden: Set<st
     if (forbidden.has(path.split("/").at(verb === "patch" ? -2 : -1)!)) {
       return statusResponse(403, "Forbidden", "User cannot do that");
     }
-    if (path.includes("/namespaces/") && !path.includes("/namespaces/kube-system/")) {
+    const namespace = /\/namespaces\/([^/]+)\//.exec(path)?.[1] ?? "kube-system";
+    if (namespace !== "kube-system" && !objects.has(`/api/v1/namespaces/${namespace}`)) {
       return statusResponse(404, "NotFound", "namespaces not found");
     }
     if (path.endsWith("/token")) {
@@ -31,10 +32,14 @@ function answer(objects: Map<string, Record<string, unknown>>, forbidden: Set<st
         status: 201,
       });
     }
-    if (verb === "list") {
+    if (verb === "list" || verb === "get") {
       const object = objects.get(path);
       if (object === undefined) return statusResponse(404, "NotFound", "not found");
-      return Response.json(reads++ === 0 ? object : { ...object, data: { token: btoa("long"), "ca.crt": CA } });
+      return Response.json(
+        !path.includes("/secrets/") || reads++ === 0
+          ? object
+          : { ...object, data: { token: btoa("long"), "ca.crt": CA } },
+      );
     }
     const object = JSON.parse(body);
     const place = verb === "patch" ? path : `${path}/${object.metadata.name}`;
@@ -102,20 +107,48 @@ Deno.test("kubeconfig creates the identity and writes a kubeconfig that only its
     assert.doesNotMatch(again.stdout, /^created/m);
   }));
 
-Deno.test("with a site, the service account may use the Leases in their namespace", () =>
+Deno.test("with a site, the service account may write the site's Lease and read its members, which are created", () =>
   inCluster(async ({ folder, objects, run }) => {
     const config = `${folder}/config.yaml`;
     const kind = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
-    await Deno.writeTextFile(config, `${kind}site: { name: store-12 }\n`);
-    for (const args of [["--site", "store-12"], ["--config", config]]) {
-      await run("--output", `${folder}/out`, ...args);
-      const leases = `${RBAC}/namespaces/kube-system`;
-      const role = objects.get(`${leases}/roles/sluice-sites`) as { rules: unknown };
-      const verbs = ["get", "create", "patch"];
-      assert.deepEqual(role.rules, [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs }]);
-      const binding = objects.get(`${leases}/rolebindings/sluice-sites`) as { subjects: unknown };
-      assert.deepEqual(binding.subjects, [{ kind: "ServiceAccount", name: "sluice", namespace: "kube-system" }]);
+    await Deno.writeTextFile(config, `${kind}site: { name: shop }\n`);
+    const name = "sluice-site-shop";
+    const objectAt = (group: string, resource: string) =>
+      objects.get(`${group}/namespaces/sluice-sites/${resource}/${name}`) as Record<string, unknown> | undefined;
+    const members = () => (objectAt("/api/v1", "configmaps") as { data: { members: string } }).data.members;
+
+    const dry = await run("--output", `${folder}/out`, "--site", "shop", "--site-members", "b,a", "--dry-run");
+    assert.match(dry.stdout, new RegExp(`^would create +Lease sluice-sites/${name}$`, "m"));
+    assert.equal(objects.size, 0);
+
+    for (const args of [["--site", "shop"], ["--config", config]]) {
+      await run("--output", `${folder}/out`, ...args, "--site-members", "b,a b");
+      assert.equal(members(), "a\nb");
+      assert.ok(objects.has("/api/v1/namespaces/sluice-sites"));
+      assert.equal(objectAt("/apis/coordination.k8s.io/v1", "leases")!.spec, undefined, "a holder is not replaced");
+      assert.deepEqual(objectAt(RBAC, "roles")!.rules, [
+        { apiGroups: ["coordination.k8s.io"], resources: ["leases"], resourceNames: [name], verbs: ["get", "patch"] },
+        { apiGroups: [""], resources: ["configmaps"], resourceNames: [name], verbs: ["get"] },
+      ]);
+      const { subjects } = objectAt(RBAC, "rolebindings")!;
+      assert.deepEqual(subjects, [{ kind: "ServiceAccount", name: "sluice", namespace: "kube-system" }]);
+      assert.ok(![...objects.keys()].some((path) => path.includes("store-12")));
     }
+    await run("--output", `${folder}/out`, "--site", "shop");
+    assert.equal(members(), "a\nb", "the members stay");
+  }));
+
+Deno.test("a site without members, or with a name that no Node has, is refused before anything is created", () =>
+  inCluster(async ({ folder, objects, run }) => {
+    const refusals: readonly [readonly string[], RegExp][] = [
+      [[], /site shop has no members: name its nodes with --site-members/],
+      [["--site-members", " , "], /site shop has no members/],
+      [["--site-members", "a,B!"], /--site-members: "B!" is not the name of a Node/],
+    ];
+    for (const [args, expected] of refusals) {
+      await assert.rejects(run("--output", `${folder}/out`, "--site", "shop", ...args), expected);
+    }
+    assert.equal(objects.size, 0);
   }));
 
 Deno.test("a dry run lets the API server check the requests and changes nothing", () =>

@@ -4,7 +4,7 @@ import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import { freePort } from "../../../fakes/sockets.ts";
-import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
+import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { invoke } from "./invoke.ts";

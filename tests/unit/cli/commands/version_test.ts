@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { jsonText } from "../../../../cli/commands/command.ts";
 import { invoke } from "./invoke.ts";
 
 Deno.test("version prints versions as text and as JSON", async () => {
@@ -15,4 +16,11 @@ Deno.test("version prints versions as text and as JSON", async () => {
   for (const part of [`Sluice ${build.version} `, `commit source\n`, `Deno ${build.deno}`, "yaml "]) {
     assert(text.includes(part), part);
   }
+});
+
+Deno.test("JSON escapes what a terminal would obey, and stays the same data", () => {
+  const data = { detail: "a\u009b31m \u202e \u{e0001} \t ä" };
+  const text = jsonText(data, 0);
+  assert.match(text, /^\{"detail":"a\\u009b31m \\u202e \\udb40\\udc01 \\t ä"\}\n$/);
+  assert.deepEqual(JSON.parse(text), data);
 });

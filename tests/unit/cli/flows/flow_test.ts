@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { parseConntrackEvent } from "../../../../cli/flows/conntrack_events.ts";
-import { createFlowTracker, type Flow } from "../../../../cli/flows/flow.ts";
+import { createFlowTracker, type Flow, parseConntrackEvent } from "../../../../cli/flows/flow.ts";
 import { flowLine } from "../../../../cli/flows/lines.ts";
 
 const TO = "src=10.1.0.2 dst=10.96.0.10 sport=51604 dport=80",

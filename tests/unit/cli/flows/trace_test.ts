@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { dropLine, dropOf, pathLines } from "../../../../cli/flows/lines.ts";
-import { collectTraces, type Trace } from "../../../../cli/flows/trace_events.ts";
+import { collectTraces, type Trace } from "../../../../cli/flows/trace.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const packet = (to: string, port: number, more = "") =>
@@ -60,7 +60,7 @@ Deno.test("a trace that is dropped ends at once, with the owner of the rule and 
     ["sluice services-check", `${key} @refused reject`, "service", "rejected: the service has no usable endpoint"],
     ["sluice services-check", `${key} @refused update @count-rejected { ${key} } reject`, "service", undefined],
     ["sluice nodeports-check", `${key} @dropped drop`, "policy", undefined],
-    ["sluice firewalled", "drop", "source-range", undefined],
+    ["sluice sources-ABC", "drop", "source-range", undefined],
     ["sluice filter-forward", "ct state new ip daddr @cluster-ips reject", "service", undefined],
     [
       "filter KUBE-SERVICES",

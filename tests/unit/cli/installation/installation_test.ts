@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { dirname } from "node:path";
-import { flagsBesideFile, withFlags } from "../../../../cli/installation/edited_configuration.ts";
-import { CONFIGURATION, filesOf, type Parts, PROGRAM } from "../../../../cli/installation/files.ts";
-import { install, leftBehind, type Step, uninstall } from "../../../../cli/installation/installation.ts";
-import { readRecord, RECORD } from "../../../../cli/installation/record.ts";
+import { flagsBesideFile, wantedInstallation, withFlags } from "../../../../cli/installation/wanted.ts";
 import {
+  CONFIGURATION,
+  filesOf,
+  type Parts,
+  PROGRAM,
   SCRIPT,
   scriptWith,
   serviceManagerIn,
@@ -12,8 +13,15 @@ import {
   unitWith,
   wordsOfScript,
   wordsOfUnit,
-} from "../../../../cli/installation/service_files.ts";
-import { wantedInstallation } from "../../../../cli/installation/wanted.ts";
+} from "../../../../cli/installation/files.ts";
+import {
+  install,
+  leftBehind,
+  readRecord,
+  RECORD,
+  type Step,
+  uninstall,
+} from "../../../../cli/installation/installation.ts";
 import { VERSION } from "../../../../platform/build.ts";
 import { accepted } from "../../config/parse.ts";
 import { parse } from "../../config/parse.ts";

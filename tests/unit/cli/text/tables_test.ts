@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describeMode } from "../../../../backends/mod.ts";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { endpointsTable, servicesTable } from "../../../../cli/text/tables.ts";
-import type { ServiceTraffic } from "../../../../observe/traffic/mod.ts";
+import type { ServiceTraffic } from "../../../../core/model/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
 
@@ -51,7 +51,7 @@ port releases it
 Deno.test("the algorithm and the shares have columns if a service is not balanced by default", async () => {
   const mode = describeMode("nftables");
   const answers = createAnswers(fakeAnswerBasis([
-    service("default/web", { balancing: { balance: "maglev", affinityHash: "client", weights: "zone=a: 3" } }),
+    service("default/web", { balancing: { balance: "consistent-hash", affinityHash: "client", weights: "zone=a: 3" } }),
     endpointSlice("default/web-1", [endpoint("10.1.0.1", { zone: "a" }), endpoint("10.2.0.1", { ready: false })]),
     endpointSlice("default/web-2", [endpoint("10.2.0.3")]),
     service("default/plain", { clusterIPs: ["10.0.0.2"] }),
@@ -59,9 +59,9 @@ Deno.test("the algorithm and the shares have columns if a service is not balance
   ], { mode }));
   assert.equal(
     servicesTable(await answers.services("")),
-    `NAME                TYPE       FRONTENDS        INTERNAL  EXTERNAL  ENDPOINTS  BALANCE                     STATE  NOTES
-default/plain:http  ClusterIP  10.0.0.2:80/TCP  cluster   -         1/1        -                           -
-default/web:http    ClusterIP  10.0.0.1:80/TCP  cluster   -         2/3        maglev by client, weighted  -
+    `NAME                TYPE       FRONTENDS        INTERNAL  EXTERNAL  ENDPOINTS  BALANCE                              STATE  NOTES
+default/plain:http  ClusterIP  10.0.0.2:80/TCP  cluster   -         1/1        -                                    -
+default/web:http    ClusterIP  10.0.0.1:80/TCP  cluster   -         2/3        consistent-hash by client, weighted  -
 `,
   );
   assert.equal(

@@ -2,9 +2,16 @@ import assert from "node:assert/strict";
 import type { BrowsedService } from "../../../../answers/mod.ts";
 import type { ProxyStatus } from "../../../../answers/control/mod.ts";
 import { PLAIN, textOf } from "../../../../cli/text/lines.ts";
-import { serviceRows } from "../../../../cli/text/service_rows.ts";
-import { roomForServices, topScreen } from "../../../../cli/text/top_text.ts";
-import { afterKey, FIRST_VIEW, type TopView } from "../../../../cli/text/top_view.ts";
+import { statusLines } from "../../../../cli/text/status_text.ts";
+import { serviceRows } from "../../../../cli/text/tables.ts";
+import {
+  afterKey,
+  FIRST_VIEW,
+  roomForServices,
+  topLines,
+  topScreen,
+  type TopView,
+} from "../../../../cli/text/top_text.ts";
 
 const press = (keys: readonly string[], view: TopView = FIRST_VIEW, rows = 10, total = 35) =>
   keys.reduce<TopView | undefined>((view, key) => view && afterKey(view, key, { rows, total }), view);
@@ -59,7 +66,7 @@ Deno.test("the columns of services align, and each says whether it is in effect"
     service("a/c", { effect: { ...effect, state: "waiting" } }),
     service("a/d", { effect: { ...effect, state: "refused", refusal: "nft: no" } }),
     service("a/e", { usedEndpoints: 0, internal: "reject" }),
-  ], true).map((line) => textOf(line, PLAIN));
+  ], Infinity).map((line) => textOf(line, PLAIN));
   const [heading] = rows;
   const column = heading!.indexOf("STATE");
   assert.deepEqual(rows.map((row) => row.slice(column).split(":")[0]), [
@@ -74,27 +81,31 @@ Deno.test("the columns of services align, and each says whether it is in effect"
   assert.ok(rows.every((row) => row[end - 1] !== " " && row[end] === " "), rows.join("\n"));
 });
 
+Deno.test("a narrow terminal shows the start of long names, and the state", () => {
+  const services = [service(`${"n".repeat(63)}/web`, { usedEndpoints: 0, internal: "reject" }), service("a/b")];
+  for (const columns of [40, 80]) {
+    const rows = serviceRows(services, columns).map((line) => textOf(line, { columns, colour: false }));
+    assert.ok(rows.every((row) => row.length <= columns), rows.join("\n"));
+    assert.match(rows[1]!, / n{11,}… +IPv4 +0\/3 +Traf/, String(columns));
+    assert.match(rows[2]!, / a\/b +IPv4 +2\/3 +in e/, String(columns));
+  }
+  const [, long] = serviceRows([service("n/".padEnd(60, "x"))], 1).map((line) => textOf(line, PLAIN));
+  assert.match(long!, /^ {2}n\/x{9}… /);
+});
+
+const STATUS = {
+  ...{ version: "1", node: "n", nodeAddresses: [], zone: "", kernel: "", mode: "nftables", source: "kube", stamp: "" },
+  ...{ link: undefined, atMs: 0, startedAtMs: 0, healthy: true, nodeEligible: true, services: 1, changesToPlan: 0 },
+  ...{ residentBytes: 0, families: [], problems: [] },
+} as ProxyStatus;
+
 Deno.test("a screen has one line for each row of the terminal, the last one with the keys", () => {
-  const status = {
-    ...{
-      version: "1",
-      node: "n",
-      nodeAddresses: [],
-      zone: "",
-      kernel: "",
-      mode: "nftables",
-      source: "kube",
-      stamp: "",
-    },
-    ...{ link: undefined, atMs: 0, startedAtMs: 0, healthy: true, nodeEligible: true, services: 1, changesToPlan: 0 },
-    ...{ residentBytes: 0, families: [], problems: [] },
-  } as ProxyStatus;
   for (const rows of [4, 9, 30]) {
     const layout = { columns: 80, rows, colour: false };
-    const room = roomForServices({ status, trouble: undefined }, layout);
+    const room = roomForServices({ status: STATUS, trouble: undefined }, layout);
     const shown = Array.from({ length: room }, (_, i) => service(`a/s-${i}`));
     const page = { total: 99, page: 1, pages: 9, services: shown, broken: 0, namespaces: [] };
-    const lines = topScreen({ status, services: page, trouble: undefined }, FIRST_VIEW, layout);
+    const lines = topScreen({ status: STATUS, services: page, trouble: undefined }, FIRST_VIEW, layout);
     assert.equal(lines.length, rows);
     assert.match(lines.at(-1)!, /^q quit/);
     if (rows === 30) assert.match(lines.at(-2)!, new RegExp(`a/s-${room - 1} `));
@@ -118,11 +129,27 @@ Deno.test("services can be sorted by traffic only if it is counted", () => {
 Deno.test("rates have columns of their own, only if traffic is counted", () => {
   const perSecond = { connections: 12.5, packets: 1, bytes: 3_400_000 };
   const traffic = { connections: 1, packets: 1, bytes: 1, perSecond, failures: {} };
-  const lines = (services: readonly BrowsedService[]) => serviceRows(services, true).map((line) => textOf(line, PLAIN));
+  const lines = (services: readonly BrowsedService[]) =>
+    serviceRows(services, Infinity).map((line) => textOf(line, PLAIN));
   const [headings, row] = lines([service("a/b", { traffic })]);
   assert.match(lines([service("a/b")])[0]!, /ENDPOINTS +STATE$/);
   assert.match(headings!, /ENDPOINTS +CONN\/S +BYTES\/S +STATE$/);
   assert.match(row!, / 12\.5 +3\.4M +in effect$/);
   const connectionsOnly = { connections: 1, perSecond: { connections: 12.5 } };
   assert.match(lines([service("a/b", { traffic: connectionsOnly })])[1]!, / 12\.5 +- +in effect$/);
+});
+
+Deno.test("broken services have headings in the status and in the report of top", () => {
+  const perSecond = { connections: 12.5, packets: 1, bytes: 3_400_000 };
+  const traffic = { connections: 1, packets: 1, bytes: 1, perSecond, failures: {} };
+  const services = [service("a/b", { usedEndpoints: 0, internal: "reject", traffic })];
+  const page = { total: 1, page: 1, pages: 1, services, broken: 1, namespaces: [] };
+  const outputs = [
+    statusLines(STATUS, page, PLAIN),
+    topLines({ status: STATUS, services: page, trouble: undefined }, PLAIN),
+  ];
+  for (const lines of outputs) {
+    const heading = lines.findIndex((line) => /^ {2}SERVICE +FAMILY +ENDPOINTS +CONN\/S +BYTES\/S +STATE$/.test(line));
+    assert.match(lines[heading + 1] ?? "", /^ {2}a\/b +IPv4 +0\/3 +12\.5 +3\.4M +Traffic/);
+  }
 });

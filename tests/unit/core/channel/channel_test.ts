@@ -3,7 +3,7 @@ import { createFamilyChannel, type FamilyChannel } from "../../../../core/channe
 import type { FamilyDelta, SyncReport } from "../../../../core/model/mod.ts";
 import { REST_DELAYS } from "../../../../core/channel/idle_worker.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createFakeClock, type FakeClock, promisesSettled, settled } from "../../../fakes/clock.ts";
+import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../../fakes/family_link.ts";
 import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
 
@@ -45,9 +45,9 @@ async function setUpIdle(minSyncPeriodMs = 0): Promise<Setup> {
   setup.channel.set([fakeServicePort("web"), fakeServicePort("dns")]);
   setup.channel.start();
   setup.link.reset();
-  await settled();
+  await promisesSettled();
   setup.link.report();
-  await settled();
+  await promisesSettled();
   assert.equal(setup.link.sent.length, 1);
   return setup;
 }
@@ -75,10 +75,10 @@ for (const missing of ["settings", "start", "worker"] as const) {
     };
     channel.set([fakeServicePort("web")]);
     for (const [what, act] of Object.entries(does)) if (what !== missing) act();
-    await settled();
+    await promisesSettled();
     assert.equal(link.sent.length, 0);
     does[missing]();
-    await settled();
+    await promisesSettled();
     assert.deepEqual(link.sent.map(setNames), [["web"]]);
   });
 }
@@ -88,14 +88,14 @@ Deno.test("a family without service ports is sent an empty state", async () => {
   channel.configure(fakeSettings());
   channel.start();
   link.reset();
-  await settled();
+  await promisesSettled();
   assert.deepEqual(link.sent.map(setNames), [[]]);
 });
 
 Deno.test("a later message is a delta against the last sent revision, without unchanged settings", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("web", { port: 81 })]);
-  await settled();
+  await promisesSettled();
   assert.deepEqual(link.sent[1], {
     revision: 2,
     base: 1,
@@ -105,12 +105,28 @@ Deno.test("a later message is a delta against the last sent revision, without un
   });
 });
 
+for (const minSyncPeriodMs of [0, 60_000]) {
+  Deno.test(`with minSyncPeriod ${minSyncPeriodMs}, portions follow each other at once and are one sync`, async () => {
+    const { channel, link, events } = await setUpIdle(minSyncPeriodMs);
+    const clusterEndpoints = Array.from({ length: 6000 }, (_, i) => `10.${i >> 8}.${i & 255}.1:80`);
+    channel.set(["a", "b", "c"].map((name) => fakeServicePort(name, { clusterEndpoints })));
+    for (const name of ["a", "b", "c"]) {
+      await promisesSettled();
+      assert.deepEqual(setNames(link.sent.at(-1)), [name]);
+      link.report({ durationMs: 60_000 });
+    }
+    await promisesSettled();
+    assert.equal(link.sent.length, 4);
+    assert.deepEqual(events, ["send 1", "report 1", "report 2", "report 3", "send 4", "report 4"]);
+  });
+}
+
 Deno.test("changes of one turn are sent together", async () => {
   const { channel, link } = await setUpIdle();
   channel.delete(["web|tcp"]);
   channel.set([fakeServicePort("new")]);
   channel.configure(fakeSettings({ masqueradeAll: true }));
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent.length, 2);
   assert.deepEqual(setNames(link.sent[1]), ["new"]);
   assert.deepEqual(link.sent[1]?.deleted, ["web|tcp"]);
@@ -120,16 +136,16 @@ Deno.test("changes of one turn are sent together", async () => {
 Deno.test("while a message is in flight changes wait and merge into one", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("first")]);
-  await settled();
+  await promisesSettled();
   for (let port = 1; port <= 100; port++) {
     channel.set([fakeServicePort("web", { port })]);
-    await settled();
+    await promisesSettled();
   }
   channel.delete(["dns|tcp"]);
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent.length, 2);
   link.report();
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent.length, 3);
   assert.deepEqual(link.sent[2]?.set, [fakeServicePort("web", { port: 100 })]);
   assert.deepEqual(link.sent[2]?.deleted, ["dns|tcp"]);
@@ -139,20 +155,20 @@ Deno.test("while a message is in flight changes wait and merge into one", async 
 Deno.test("a report of an earlier revision does not free the worker", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("first")]);
-  await settled();
+  await promisesSettled();
   channel.set([fakeServicePort("second")]);
   link.report({ revision: 1, full: true });
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent.length, 2);
 });
 
 Deno.test("a failed sync frees the worker for newer changes", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("first")]);
-  await settled();
+  await promisesSettled();
   channel.set([fakeServicePort("second")]);
   link.report({ ok: false });
-  await settled();
+  await promisesSettled();
   assert.deepEqual(setNames(link.sent[2]), ["second"]);
 });
 
@@ -183,7 +199,7 @@ for (const [what, act] of Object.entries(UNDONE)) {
   Deno.test(`${what}: nothing is sent`, async () => {
     const { channel, link } = await setUpIdle();
     act(channel);
-    await settled();
+    await promisesSettled();
     assert.equal(link.sent.length, 1);
   });
 }
@@ -191,12 +207,12 @@ for (const [what, act] of Object.entries(UNDONE)) {
 Deno.test("a change undone while the worker is busy is not sent", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("web", { port: 81 })]);
-  await settled();
+  await promisesSettled();
   channel.set([fakeServicePort("web", { port: 82 }), fakeServicePort("dns", { port: 53 })]);
-  await settled();
+  await promisesSettled();
   channel.set([fakeServicePort("web", { port: 81 })]);
   link.report();
-  await settled();
+  await promisesSettled();
   assert.deepEqual(link.sent[2]?.set, [fakeServicePort("dns", { port: 53 })]);
 });
 
@@ -204,7 +220,7 @@ Deno.test("the same port number with two protocols is two service ports", async 
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("dns", { protocol: "udp" })]);
   channel.delete(["dns|tcp"]);
-  await settled();
+  await promisesSettled();
   assert.deepEqual(link.sent[1]?.set.map((port) => port.protocol), ["udp"]);
   assert.deepEqual(link.sent[1]?.deleted, ["dns|tcp"]);
 });
@@ -212,10 +228,10 @@ Deno.test("the same port number with two protocols is two service ports", async 
 Deno.test("a worker that lost its state gets a full snapshot with a new revision", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("new")]);
-  await settled();
+  await promisesSettled();
   channel.delete(["dns|tcp"]);
   link.reset();
-  await settled();
+  await promisesSettled();
   assert.deepEqual(link.sent[2], {
     revision: 3,
     base: undefined,
@@ -225,7 +241,7 @@ Deno.test("a worker that lost its state gets a full snapshot with a new revision
   });
   // The changes before the reset are part of the full snapshot and not sent again.
   link.report();
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent.length, 3);
 });
 
@@ -234,12 +250,12 @@ Deno.test("with a minSyncPeriod, a rested channel sends twice at once and then o
   channel.configure(fakeSettings());
   channel.start();
   link.reset();
-  await settled();
+  await promisesSettled();
   const change = async (port: number) => {
     channel.set([fakeServicePort("web", { port })]);
-    await settled();
+    await promisesSettled();
     if (link.sent.length > 0) link.report();
-    await settled();
+    await promisesSettled();
   };
   await change(1);
   await change(2);
@@ -269,14 +285,14 @@ async function waitsOf({ channel, link, clock }: Setup, durationsMs: readonly nu
   for (const durationMs of durationsMs) {
     const sentBefore = link.sent.length;
     channel.set([fakeServicePort("web", { port: 1000 + sentBefore })]);
-    await settled();
+    await promisesSettled();
     const waitMs = link.sent.length > sentBefore ? 0 : clock.pending()[0]!;
     waitsMs.push(waitMs);
     await clock.advanceSettled(waitMs);
     assert.equal(link.sent.length, sentBefore + 1);
     await clock.advanceSettled(durationMs);
     link.report({ durationMs });
-    await settled();
+    await promisesSettled();
   }
   return waitsMs;
 }
@@ -306,32 +322,32 @@ Deno.test("a full snapshot does not use up the budget of changes", async () => {
   setup.channel.configure(fakeSettings());
   setup.channel.start();
   setup.link.reset();
-  await settled();
+  await promisesSettled();
   setup.link.report({ durationMs: 60_000 });
-  await settled();
+  await promisesSettled();
   assert.deepEqual(await waitsOf(setup, [1000, 900]), [0, 0]);
 });
 
 Deno.test("undone changes do not count against the minSyncPeriod", async () => {
   const { channel, link, clock } = await setUpIdle(1000);
   channel.set([fakeServicePort("web", { port: 81 })]);
-  await settled();
+  await promisesSettled();
   link.report();
   channel.set([fakeServicePort("web", { port: 82 })]);
-  await settled();
+  await promisesSettled();
   channel.set([fakeServicePort("web", { port: 81 })]);
   clock.advance(1000);
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent.length, 2);
 });
 
 Deno.test("onSend is called before the revision's reports, and each report is passed on before the next delta", async () => {
   const { channel, link, events } = await setUpIdle();
   channel.set([fakeServicePort("a")]);
-  await settled();
+  await promisesSettled();
   channel.set([fakeServicePort("b")]);
   link.report();
-  await settled();
+  await promisesSettled();
   link.report({ ok: false });
   link.report();
   assert.deepEqual(events, ["send 1", "report 1", "send 2", "report 2", "send 3", "report 3", "report 3"]);
@@ -340,14 +356,14 @@ Deno.test("onSend is called before the revision's reports, and each report is pa
 Deno.test("a stopped channel stops its worker and sends nothing more", async () => {
   const { channel, link, clock } = await setUpIdle(1000);
   channel.set([fakeServicePort("a")]);
-  await settled();
+  await promisesSettled();
   link.report();
   channel.set([fakeServicePort("b")]);
-  await settled();
+  await promisesSettled();
   await channel.stop();
   clock.advance(10_000);
   channel.set([fakeServicePort("c")]);
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent.length, 2);
   assert.ok(link.isStopped());
   assert.deepEqual(clock.pending(), []);
@@ -379,9 +395,9 @@ async function setUpAhead(): Promise<Setup> {
   channel.set([fakeServicePort("dns")]);
   channel.startAhead();
   link.reset();
-  await settled();
+  await promisesSettled();
   channel.set([fakeServicePort("web")]);
-  await settled();
+  await promisesSettled();
   return setup;
 }
 
@@ -397,7 +413,7 @@ Deno.test("the head is sent before the state is complete, and the rest follows",
   }]);
   channel.start();
   link.report();
-  await settled();
+  await promisesSettled();
   assert.deepEqual(link.sent[1], {
     revision: 2,
     base: 1,
@@ -408,7 +424,7 @@ Deno.test("the head is sent before the state is complete, and the rest follows",
   });
   link.report();
   channel.set([fakeServicePort("web", { port: 81 })]);
-  await settled();
+  await promisesSettled();
   assert.equal(link.sent[2]?.part, undefined);
   assert.equal(link.sent[2]?.base, 2);
 });
@@ -417,7 +433,7 @@ Deno.test("onSend and onReport are not called for a head, whatever its result", 
   const { channel, link, events } = await setUpAhead();
   link.report({ ok: false });
   channel.start();
-  await settled();
+  await promisesSettled();
   assert.deepEqual(events, ["send 2"]);
   link.report();
   assert.deepEqual(events, ["send 2", "report 2"]);
@@ -428,7 +444,7 @@ Deno.test("the rest is sent even if it is empty: only then is the state complete
   channel.delete(["web|tcp"]);
   channel.start();
   link.report();
-  await settled();
+  await promisesSettled();
   assert.deepEqual([link.sent[1]?.part, setNames(link.sent[1])], ["rest", []]);
 });
 
@@ -437,12 +453,12 @@ Deno.test("a late or restarted worker gets both parts, and their syncs use no bu
   const { channel, link } = setup;
   channel.start();
   link.reset();
-  await settled();
+  await promisesSettled();
   assert.deepEqual([link.sent[1]?.part, setNames(link.sent[1])], ["head", ["dns"]]);
   link.report({ durationMs: 60_000 });
-  await settled();
+  await promisesSettled();
   assert.deepEqual([link.sent[2]?.part, setNames(link.sent[2])], ["rest", ["web"]]);
   link.report({ durationMs: 60_000 });
-  await settled();
+  await promisesSettled();
   assert.deepEqual(await waitsOf(setup, [1000, 900]), [0, 0]);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createWorkBudget } from "../../../../core/channel/pacing.ts";
+import { createWorkBudget } from "../../../../core/channel/family_channel.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 function setUp() {

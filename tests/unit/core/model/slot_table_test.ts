@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { type Balance, balanceShares, balanceTable } from "../../../../core/model/mod.ts";
 import { slotTable } from "../../../../core/model/slot_table.ts";
 
-const MAGLEV: Balance = { algorithm: "maglev", hash: "flow" };
+const CONSISTENT_HASH: Balance = { algorithm: "consistent-hash", hash: "flow" };
 
 const endpoints = (least: number, most: number) =>
   fc.uniqueArray(
@@ -14,8 +14,8 @@ const endpoints = (least: number, most: number) =>
 /** The share of the slots of other endpoints that move when one endpoint is removed. */
 function movedByRemoval(list: readonly string[], gone: number): number {
   const rest = list.filter((_, i) => i !== gone);
-  const before = balanceTable(MAGLEV, { endpoints: list, weights: undefined })!.map((i) => list[i]!);
-  const after = balanceTable(MAGLEV, { endpoints: rest, weights: undefined })!.map((i) => rest[i]!);
+  const before = balanceTable(CONSISTENT_HASH, { endpoints: list, weights: undefined })!.map((i) => list[i]!);
+  const after = balanceTable(CONSISTENT_HASH, { endpoints: rest, weights: undefined })!.map((i) => rest[i]!);
   const others = before.flatMap((endpoint, slot) => endpoint === list[gone] ? [] : [{ endpoint, slot }]);
   return others.filter(({ endpoint, slot }) => after[slot] !== endpoint).length / others.length;
 }
@@ -42,7 +42,7 @@ Deno.test("a client reaches the same pod at all ports of a service", () => {
 Deno.test("the slots of equal endpoints differ by one at most", () => {
   fc.assert(
     fc.property(endpoints(1, 100), (list) => {
-      const table = balanceTable(MAGLEV, { endpoints: list, weights: undefined })!;
+      const table = balanceTable(CONSISTENT_HASH, { endpoints: list, weights: undefined })!;
       const counts = list.map((_, i) => table.filter((index) => index === i).length);
       assert.ok(Math.max(...counts) - Math.min(...counts) <= 1);
       assert.ok(Math.min(...counts) >= 3);
@@ -54,16 +54,21 @@ Deno.test("the slots of equal endpoints differ by one at most", () => {
 const weighted = fc.array(fc.nat(100), { minLength: 1, maxLength: 30 }).filter((weights) => weights.some((w) => w > 0));
 
 Deno.test("shares by weight are exact to within half a percent, and weight 0 gets nothing", () => {
-  fc.assert(fc.property(weighted, fc.constantFrom<Balance>({ algorithm: "random" }, MAGLEV), (weights, balance) => {
-    const list = weights.map((_, i) => `10.1.0.${i}:80`), sum = weights.reduce((a, b) => a + b, 0);
-    const table = balanceTable(balance, { endpoints: list, weights })!;
-    weights.forEach((weight, i) => {
-      const share = table.filter((index) => index === i).length / table.length;
-      // An endpoint whose share is less than one slot gets a slot.
-      assert.ok(Math.abs(share - weight / sum) <= 0.005 || weight > 0 && share <= 1 / table.length, `${weights}: ${i}`);
-      assert.equal(share === 0, weight === 0);
-    });
-  }));
+  fc.assert(
+    fc.property(weighted, fc.constantFrom<Balance>({ algorithm: "random" }, CONSISTENT_HASH), (weights, balance) => {
+      const list = weights.map((_, i) => `10.1.0.${i}:80`), sum = weights.reduce((a, b) => a + b, 0);
+      const table = balanceTable(balance, { endpoints: list, weights })!;
+      weights.forEach((weight, i) => {
+        const share = table.filter((index) => index === i).length / table.length;
+        // An endpoint whose share is less than one slot gets a slot.
+        assert.ok(
+          Math.abs(share - weight / sum) <= 0.005 || weight > 0 && share <= 1 / table.length,
+          `${weights}: ${i}`,
+        );
+        assert.equal(share === 0, weight === 0);
+      });
+    }),
+  );
 });
 
 Deno.test("weights with a small sum have one slot for each unit of weight", () => {
@@ -74,17 +79,25 @@ Deno.test("weights with a small sum have one slot for each unit of weight", () =
   assert.deepEqual([...table].sort(), [0, 0, 0, 1]);
 });
 
-Deno.test("without weights, only maglev has a table", () => {
+Deno.test("all ports with the same endpoints share one table, and other weights have another one", () => {
+  const at = (port: number) => Array.from({ length: 300 }, (_, i) => `10.1.${i >> 8}.${i & 255}:${port}`);
+  const table = (port: number, weights?: readonly number[]) =>
+    balanceTable(CONSISTENT_HASH, { endpoints: at(port), weights })!;
+  assert.equal(table(80), table(443));
+  assert.notDeepEqual(table(80), table(80, at(80).map((_, i) => 1 + i % 2)));
+});
+
+Deno.test("without weights, only consistent-hash has a table", () => {
   for (const algorithm of ["random", "round-robin"] as const) {
     assert.equal(balanceTable({ algorithm }, { endpoints: ["10.1.0.1:80"], weights: undefined }), undefined);
   }
 });
 
-Deno.test("shares are those of the slots for maglev, those of the weights otherwise, and unknown where the load decides", () => {
+Deno.test("shares are those of the slots for consistent-hash, those of the weights otherwise, and unknown where the load decides", () => {
   const list = ["10.1.0.1:80", "10.1.0.2:80", "10.1.0.3:80", "10.1.0.4:80", "10.1.0.5:80"];
   assert.deepEqual(balanceShares(undefined, { endpoints: list.slice(0, 2), weights: undefined }), [0.5, 0.5]);
   assert.deepEqual(
-    balanceShares(MAGLEV, { endpoints: list, weights: undefined }),
+    balanceShares(CONSISTENT_HASH, { endpoints: list, weights: undefined }),
     [48, 48, 48, 48, 48].map((slots) => slots / 240),
   );
   const weights = [3, 1, 0, 0, 0];

@@ -285,12 +285,33 @@ Deno.test("a hundred bad ports become ten sentences and a count", () => {
 
 Deno.test("of the annotations, only those of balancing are kept", () => {
   const annotations = {
-    "sluice.dev/balance": "maglev",
+    "sluice.dev/balance": "consistent-hash",
     "sluice.dev/weights": 3,
     "sluice.dev/affinity-hash": null,
     other: "x",
   };
   const { service: kept } = decoded(manifest({ ports: [http] }, { annotations }));
-  assert.deepEqual(kept.balancing, { balance: "maglev", weights: "3" });
+  assert.deepEqual(kept.balancing, { balance: "consistent-hash", weights: "3" });
   assert.equal("balancing" in decoded(manifest({ ports: [http] }, { annotations: { other: "x" } })).service, false);
+});
+
+Deno.test("a balancing annotation that is too long is not kept, and stays recognizable as too long", () => {
+  const weights = (length: number) => {
+    const annotations = { "sluice.dev/weights": "x".repeat(length) };
+    return decoded(manifest({ ports: [http] }, { annotations })).service.balancing!.weights!;
+  };
+  assert.equal(weights(4096), "x".repeat(4096));
+  assert.deepEqual([weights(4097).length, weights(4097).trim()], [4097, ""]);
+  assert.equal(weights(250_000), weights(4097));
+});
+
+Deno.test("the time of creation is kept in seconds, and a time that is none is unknown", () => {
+  const createdAt = (creationTimestamp: unknown) => {
+    const raw = manifest({ ports: [http] });
+    return decoded({ ...raw, metadata: { ...raw.metadata as Json, creationTimestamp } }).service.createdSeconds;
+  };
+  assert.equal(createdAt("2023-11-14T22:13:20Z"), 1_700_000_000);
+  for (const time of [undefined, null, "", "yesterday", "1960-01-01T00:00:00Z", 5]) {
+    assert.equal(createdAt(time), undefined, String(time));
+  }
 });

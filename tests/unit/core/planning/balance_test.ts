@@ -3,8 +3,7 @@ import { describeMode } from "../../../../backends/registry.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import type { BalanceAnnotations } from "../../../../core/objects/balance_annotations.ts";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
-import { type BalanceOptions, balanceRequest } from "../../../../core/planning/balance.ts";
-import { createBalanceReports } from "../../../../core/planning/balance_reports.ts";
+import { type BalanceOptions, balanceRequest, createBalanceReports } from "../../../../core/planning/balance.ts";
 import { createFamilyPlanner } from "../../../../core/planning/family_planner.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
 import { fakeBalance } from "../../../fakes/balance.ts";
@@ -45,18 +44,27 @@ Deno.test("without an annotation, and with one for the default, a service port h
   assert.equal(decided({ balance: "rr" }, optionsOf("ipvs")), undefined);
 });
 
-Deno.test("an annotation chooses the algorithm, and for maglev what is hashed", () => {
+Deno.test("an annotation chooses the algorithm, and for consistent-hash what is hashed", () => {
   assert.deepEqual(decided({ balance: "round-robin" }), { algorithm: "round-robin" });
-  assert.deepEqual(decided({ balance: "maglev" }), { algorithm: "maglev", hash: "flow" });
-  assert.deepEqual(decided({ balance: " maglev ", affinityHash: "client" }), { algorithm: "maglev", hash: "client" });
+  assert.deepEqual(decided({ balance: "consistent-hash" }), { algorithm: "consistent-hash", hash: "flow" });
+  assert.deepEqual(decided({ balance: " consistent-hash ", affinityHash: "client" }), {
+    algorithm: "consistent-hash",
+    hash: "client",
+  });
   assert.deepEqual(decided({ balance: "least-connections" }, optionsOf("ipvs")), { algorithm: "least-connections" });
   assert.deepEqual(decided({ balance: "sh" }, optionsOf("ipvs")), { algorithm: "sh" });
 });
 
+Deno.test("the former name of consistent-hash chooses it without a problem", () => {
+  const former = { balance: "maglev", affinityHash: "client" };
+  assert.deepEqual(decided(former), { algorithm: "consistent-hash", hash: "client" });
+  assert.deepEqual(balanceRequest({ balancing: former }, optionsOf("nftables")).problems, []);
+});
+
 Deno.test("the configuration decides for services without an annotation", () => {
-  const options = optionsOf("nftables", { algorithm: "maglev", hash: "client" });
-  assert.deepEqual(decided(undefined, options), { algorithm: "maglev", hash: "client" });
-  assert.deepEqual(decided({ affinityHash: "flow" }, options), { algorithm: "maglev", hash: "flow" });
+  const options = optionsOf("nftables", { algorithm: "consistent-hash", hash: "client" });
+  assert.deepEqual(decided(undefined, options), { algorithm: "consistent-hash", hash: "client" });
+  assert.deepEqual(decided({ affinityHash: "flow" }, options), { algorithm: "consistent-hash", hash: "flow" });
   assert.equal(decided({ balance: "random" }, options), undefined);
   // One object, however many services there are.
   assert.equal(decided(undefined, options), decided(undefined, options));
@@ -67,8 +75,8 @@ Deno.test("weights follow the first term that matches an endpoint, and count for
     algorithm: "random",
     clusterWeights: [3, 1, 2],
   });
-  assert.deepEqual(decided({ weights: "node=n2:0\n zone = b : 5\n*:2", balance: "maglev" }), {
-    ...{ algorithm: "maglev", hash: "flow" },
+  assert.deepEqual(decided({ weights: "node=n2:0\n zone = b : 5\n*:2", balance: "consistent-hash" }), {
+    ...{ algorithm: "consistent-hash", hash: "flow" },
     clusterWeights: [2, 0, 5],
   });
   assert.deepEqual(decided({ weights: "zone=a: 2" }, optionsOf("ipvs")), {
@@ -83,10 +91,10 @@ Deno.test("weights that would leave no endpoint are ignored", () => {
   assert.equal(decided({ weights: "*: 0" }), undefined);
 });
 
-Deno.test("more endpoints than maglev has tables for are balanced by the default", () => {
+Deno.test("more endpoints than consistent-hash has tables for are balanced by the default", () => {
   const many = Array.from({ length: 1025 }, (_, i) => `10.2.${i >> 8}.${i & 255}:80`);
   const [port] = planService({
-    service: service("default/web", { balancing: { balance: "maglev" } }),
+    service: service("default/web", { balancing: { balance: "consistent-hash" } }),
     family: "IPv4",
     node: { name: "here", zone: "" },
     nodeIP: "192.0.2.1",
@@ -99,10 +107,14 @@ Deno.test("more endpoints than maglev has tables for are balanced by the default
 const problems: [ProxyMode, BalanceAnnotations, string][] = [
   [
     "nftables",
-    { balance: "magelv" },
-    'sluice.dev/balance is "magelv", not random, round-robin or maglev; balanced by random',
+    { balance: "consistent-hahs" },
+    'sluice.dev/balance is "consistent-hahs", not random, round-robin or consistent-hash; balanced by random',
   ],
-  ["iptables", { balance: "maglev" }, "sluice.dev/balance: iptables mode has no maglev; balanced by random"],
+  [
+    "iptables",
+    { balance: "consistent-hash" },
+    "sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
+  ],
   [
     "nftables",
     { balance: "least-connections" },
@@ -111,10 +123,10 @@ const problems: [ProxyMode, BalanceAnnotations, string][] = [
   ["ipvs", { balance: "random" }, "sluice.dev/balance: ipvs mode has no random; balanced by rr"],
   [
     "nftables",
-    { balance: "maglev", affinityHash: "port" },
+    { balance: "consistent-hash", affinityHash: "port" },
     'sluice.dev/affinity-hash is "port", not flow or client; using flow',
   ],
-  ["nftables", { affinityHash: "client" }, "sluice.dev/affinity-hash has no effect without maglev"],
+  ["nftables", { affinityHash: "client" }, "sluice.dev/affinity-hash has no effect without consistent-hash"],
   [
     "nftables",
     { weights: "zone=a: 1, zone b: 2" },
@@ -129,6 +141,10 @@ const problems: [ProxyMode, BalanceAnnotations, string][] = [
 ];
 
 problems.push([
+  "nftables",
+  { weights: " ".repeat(4097) },
+  "sluice.dev/weights is longer than 4096 characters",
+], [
   "nftables",
   { weights: "pod-label/version=v2: 3" },
   'sluice.dev/weights: "pod-label/version=v2: 3" needs the label in the setting balance.podLabels; ' +
@@ -165,11 +181,11 @@ Deno.test("a service is reported once, until its annotation is corrected or it i
     tracking.set(service("default/web", { balancing, affinitySeconds }));
     reports.update(tracking.take());
   };
-  set("maglev");
-  set("maglev", 60);
+  set("consistent-hash");
+  set("consistent-hash", 60);
   assert.deepEqual([...current], [["balance of default/web", ["balance-ignored default/web"]]]);
   assert.deepEqual(events, [
-    "default/web: annotation sluice.dev/balance: iptables mode has no maglev; balanced by random",
+    "default/web: annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
   ]);
   set(undefined);
   assert.deepEqual([...current], [["balance of default/web", []]]);

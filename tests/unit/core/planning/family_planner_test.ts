@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
 import { type ClusterObject, KINDS, refOf, type Service } from "../../../../core/objects/cluster_object.ts";
-import { CANARY_PORT, type CanaryPlan, createFamilyPlanner } from "../../../../core/planning/mod.ts";
+import { createFamilyPlanner, INTERNAL_PORT, type InternalService } from "../../../../core/planning/mod.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
@@ -205,6 +205,40 @@ const conflictTable: {
     frontend: "10.0.0.2:80/TCP",
   },
   {
+    name: "an external IP: the older service, whatever its name",
+    winner: claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"], createdSeconds: 1_700_000_000 }),
+    loser: claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"], createdSeconds: 1_700_000_001 }),
+    remain: [[], [], 0],
+    frontend: "192.0.2.1:80/TCP",
+  },
+  {
+    name: "an external IP: a service of known age",
+    winner: claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"], createdSeconds: 1_700_000_000 }),
+    loser: claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }),
+    remain: [[], [], 0],
+    frontend: "192.0.2.1:80/TCP",
+  },
+  {
+    name: "a load balancer IP takes precedence over an external IP, even of an older service",
+    winner: claiming("default/b", "10.0.0.2", { loadBalancerIPs: ["192.0.2.1"], createdSeconds: 1_700_000_001 }),
+    loser: claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"], createdSeconds: 1_700_000_000 }),
+    remain: [[], [], 0],
+    frontend: "192.0.2.1:80/TCP",
+  },
+  {
+    name: "a node port: the older service",
+    winner: claiming("default/b", "10.0.0.2", {
+      ...{ type: "NodePort", createdSeconds: 1_700_000_000 },
+      ...onNodePort(30080),
+    }),
+    loser: claiming("default/a", "10.0.0.1", {
+      ...{ type: "NodePort", createdSeconds: 1_700_000_001 },
+      ...onNodePort(30080),
+    }),
+    remain: [[], [], 0],
+    frontend: "node port 30080/TCP",
+  },
+  {
     name: "a cluster IP: the first by name, and the other is not served",
     winner: claiming("default/a", "10.0.0.1", {}),
     loser: claiming("default/b", "10.0.0.1", { type: "NodePort", ...onNodePort(30080) }),
@@ -273,6 +307,17 @@ Deno.test("a winner that gives up a frontend leaves it to the other claimant", (
   );
 });
 
+Deno.test("a service that was deleted and created again, unnoticed, loses its address to the older claimant", () => {
+  const planned = createPlanned();
+  const a = claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"], createdSeconds: 1_700_000_000 });
+  planned.set(a, claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"], createdSeconds: 1_700_000_001 }));
+  const { set } = planned.set({ ...a, createdSeconds: 1_700_000_002 });
+  assert.deepEqual(
+    new Map(set.map(({ name, externalIPs }) => [name, externalIPs])),
+    new Map([["default/a:http", []], ["default/b:http", ["192.0.2.1"]]]),
+  );
+});
+
 Deno.test("an address with another port and a node port with another protocol do not conflict", () => {
   const planned = createPlanned();
   const { set } = planned.set(
@@ -297,6 +342,16 @@ Deno.test("two ports of one service with the same node port conflict", () => {
   }));
   assert.deepEqual(set.map(({ name, nodePort }) => [name, nodePort]), [["default/a:x", 0], ["default/a:w", 30080]]);
   assert.equal(planned.takeProblems().length, 1);
+});
+
+Deno.test("a service port that loses many frontends names some and the number of the others", () => {
+  const planned = createPlanned();
+  const externalIPs = Array.from({ length: 25 }, (_, i) => `192.0.2.${i + 1}`);
+  const loadBalancer = { type: "LoadBalancer", loadBalancerIPs: externalIPs } as const;
+  planned.set(claiming("default/a", "10.0.0.1", loadBalancer), claiming("default/b", "10.0.0.2", { externalIPs }));
+  const [problem] = planned.takeProblems();
+  assert.equal(problem!.split("; ").filter((part) => part.includes(" claims 192.0.2.")).length, 10);
+  assert.match(problem!, /; so do 15 more of its frontends$/);
 });
 
 Deno.test("an external IP that becomes a load balancer IP gains its precedence", () => {
@@ -330,19 +385,19 @@ Deno.test("a frontend planned ahead moves to its rightful owner in the first pla
   assert.equal(takeProblems().length, 1);
 });
 
-const CANARY: CanaryPlan = { address: "169.254.238.1", target: "192.0.2.1:4711" };
+const CANARY: InternalService = { address: "169.254.238.1", target: "192.0.2.1:4711" };
 
 Deno.test("the canary is planned like a service with one endpoint on this node, and is none of the cluster's", () => {
   const { planner, plan, tracking } = createPlanned();
   plan();
-  const { set } = planner.planCanary(CANARY);
-  assert.deepEqual(names(set), ["sluice.internal/canary"]);
+  const { set } = planner.planInternal(CANARY);
+  assert.deepEqual(names(set), ["sluice.internal/probe"]);
   const { clusterIP, port, internal, clusterEndpoints, endpointsOnThisNode } = set[0]!;
   assert.deepEqual(
     { clusterIP, port, internal, clusterEndpoints, endpointsOnThisNode },
     {
       clusterIP: CANARY.address,
-      port: CANARY_PORT,
+      port: INTERNAL_PORT,
       internal: "cluster",
       clusterEndpoints: [CANARY.target],
       endpointsOnThisNode: [CANARY.target],
@@ -355,12 +410,12 @@ Deno.test("the canary is planned like a service with one endpoint on this node, 
 Deno.test("the canary stays when every service is planned again, moves, and goes", () => {
   const { planner, plan, set, tracking } = createPlanned();
   set(web, webSlice);
-  planner.planCanary(CANARY);
+  planner.planInternal(CANARY);
   tracking.set(node("here", { zone: "elsewhere" }));
   assert.deepEqual(plan().deleted, []);
   assert.equal([...planner.ports()].length, 2);
-  const moved = planner.planCanary({ ...CANARY, target: "192.0.2.2:4711" });
+  const moved = planner.planInternal({ ...CANARY, target: "192.0.2.2:4711" });
   assert.deepEqual(moved.set.map(({ clusterEndpoints }) => clusterEndpoints), [["192.0.2.2:4711"]]);
-  assert.deepEqual(planner.planCanary(undefined).deleted, ["sluice.internal/canary|tcp"]);
+  assert.deepEqual(planner.planInternal(undefined).deleted, ["sluice.internal/probe|tcp"]);
   assert.equal(planner.hasServices(), true);
 });

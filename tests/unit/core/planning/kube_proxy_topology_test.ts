@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
-import { createEndpointsChangeTracker } from "../../../../core/tracking/endpoints_change_tracker.ts";
+import { createEndpointsChangeTracker } from "../../../../core/tracking/trackers.ts";
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
 
 /** Plans a service on node `here` in `zone`; the endpoints have the addresses 10.1.2.0, 10.1.2.1 and so on. */

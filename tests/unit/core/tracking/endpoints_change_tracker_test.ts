@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createEndpointsChangeTracker } from "../../../../core/tracking/endpoints_change_tracker.ts";
+import { createEndpointsChangeTracker } from "../../../../core/tracking/trackers.ts";
 import { endpoint, endpointSlice } from "../../../fakes/cluster_objects.ts";
 
 const STARTED_MS = 1_000_000;

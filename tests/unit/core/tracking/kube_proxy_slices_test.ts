@@ -2,10 +2,7 @@
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
 import type { EndpointSlice, SliceEndpoint } from "../../../../core/objects/cluster_object.ts";
-import {
-  createEndpointsChangeTracker,
-  type EndpointsChangeTracker,
-} from "../../../../core/tracking/endpoints_change_tracker.ts";
+import { createEndpointsChangeTracker, type EndpointsChangeTracker } from "../../../../core/tracking/trackers.ts";
 import { rawSlice, type RawSliceOptions } from "../../../fakes/raw_objects.ts";
 
 /** By `namespace/name`; undefined for a deleted slice. */

@@ -194,3 +194,42 @@ Deno.test("external IPs are removed from services if they are disabled", () => {
     assert.deepEqual(tracking.services.get("default/web")?.externalIPs, kept);
   }
 });
+
+Deno.test("an endpoint that programs of this node alone may use is refused, whatever the source, with a problem", () => {
+  const { tracking, calls } = createSynced();
+  const targets = (family: "IPv4" | "IPv6") =>
+    tracking.endpoints[family].endpointsOf("default/web", "http", "tcp").map(({ endpoint }) => endpoint.address);
+  const set = (family: "IPv4" | "IPv6", ...addresses: string[]) =>
+    tracking.set(endpointSlice("default/web-a", addresses.map((one) => endpoint(one)), { family }));
+
+  set("IPv4", "0.0.0.0", "127.0.0.1", "127.9.9.9", "169.254.1.1", "224.0.0.5", "10.1.0.1", "0.0.0.1", "12.7.0.1");
+  assert.deepEqual(targets("IPv4"), ["0.0.0.1", "10.1.0.1", "12.7.0.1"]);
+  set("IPv6", "::", "::1", "fe80::1", "febf::1", "ff02::1", "ff12::1", "fd00::1", "fec0::1", "::1:1", "ff05::2");
+  assert.deepEqual(targets("IPv6"), ["::1:1", "fd00::1", "fec0::1", "ff05::2"]);
+  assert.match(
+    calls.problems.at(-1)!,
+    /EndpointSlice default\/web-a: .*endpoint address :: is unspecified, and 5 more/,
+  );
+
+  const refused = calls.problems.length;
+  set("IPv6", "::1");
+  assert.deepEqual([targets("IPv6"), calls.problems.length], [[], refused + 1]);
+  set("IPv6", "fd00::1");
+  assert.deepEqual([targets("IPv6"), calls.problems.length], [["fd00::1"], refused + 1]);
+});
+
+Deno.test("the problem of a refused endpoint ends with its slice", () => {
+  const { tracking, calls } = createSynced();
+  for (const end of ["delete", "reset"] as const) {
+    const before = calls.problems.length;
+    tracking.set(endpointSlice("default/web-a", [endpoint("127.0.0.1")]));
+    if (end === "delete") tracking.delete({ kind: "EndpointSlice", namespace: "default", name: "web-a" });
+    else {
+      tracking.reset("EndpointSlice");
+      tracking.synced("EndpointSlice");
+    }
+    tracking.set(endpointSlice("default/web-a", [endpoint("127.0.0.1")]));
+    assert.equal(calls.problems.length, before + 2, end);
+    tracking.delete({ kind: "EndpointSlice", namespace: "default", name: "web-a" });
+  }
+});

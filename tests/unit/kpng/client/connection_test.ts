@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openConnection } from "../../../../kpng/client/connection.ts";
+import { openConnection } from "../../../../kpng/client/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 
 Deno.test("a connection may be closed at any moment while it is established", async () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { SliceEndpoint } from "../../../../core/objects/mod.ts";
-import { eachEndpoint, extendedEndpointMessage } from "../../../../kpng/messages/endpoint_message.ts";
+import { eachEndpoint, extendedEndpointMessage } from "../../../../kpng/messages/object_messages.ts";
 import { ENDPOINT_INFO } from "../../../../kpng/messages/messages.ts";
-import { readGlobalEndpoint } from "../../../../kpng/receiving/received_endpoint.ts";
+import { readGlobalEndpoint } from "../../../../kpng/receiving/mod.ts";
 import { endpoint, endpointSlice } from "../../../fakes/cluster_objects.ts";
 
 const POD = { namespace: "default", name: "web-1", uid: "u1" };

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
-import { annotateAffinity } from "../../../../kpng/messages/affinity_annotation.ts";
+import { annotateAffinity, serviceMessage, serviceOfMessage } from "../../../../kpng/messages/object_messages.ts";
 import { SERVICE, type ServiceMessage } from "../../../../kpng/messages/messages.ts";
-import { serviceMessage, serviceOfMessage } from "../../../../kpng/messages/service_message.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 
 /** A load balancer with these filters, as decoded, and its problems. */
@@ -68,7 +67,7 @@ Deno.test("a filter of a service without load balancer IPs has no effect", () =>
 
 Deno.test("cluster and external IPs are always in a message, even empty, because KPNG's backends crash without them", () => {
   const { ips } = SERVICE.decode(
-    SERVICE.encode(serviceMessage(service("default/web", { clusterIPs: [], externalIPs: [] }))),
+    SERVICE.encode(serviceMessage(service("default/web", { clusterIPs: [], externalIPs: [] }), false)),
   );
   assert.deepEqual(ips, { clusterIPs: {}, externalIPs: {}, headless: true });
 });
@@ -78,7 +77,7 @@ Deno.test("session affinity that a KPNG passed on as an annotation of its state 
     affinitySeconds: 600,
     details: { labels: {}, annotations: {}, mapIP: false },
   });
-  const message = SERVICE.decode(SERVICE.encode(annotateAffinity(serviceMessage(sticky))));
+  const message = SERVICE.decode(SERVICE.encode(annotateAffinity(serviceMessage(sticky, false))));
   assert.equal(message.clientIP, undefined);
   const { object } = serviceOfMessage(message, true);
   assert.equal(object?.kind === "Service" && object.affinitySeconds, 600);
@@ -87,7 +86,7 @@ Deno.test("session affinity that a KPNG passed on as an annotation of its state 
 
 Deno.test("session affinity in a message takes precedence over its annotation, and an invalid annotation is ignored", () => {
   const affinity = (message: Partial<ServiceMessage>) => {
-    const { object } = serviceOfMessage({ ...serviceMessage(service("default/web")), ...message }, false);
+    const { object } = serviceOfMessage({ ...serviceMessage(service("default/web"), false), ...message }, false);
     return object?.kind === "Service" ? object.affinitySeconds : undefined;
   };
   const annotations = { "sluice/affinity-seconds": "600" };
@@ -96,9 +95,19 @@ Deno.test("session affinity in a message takes precedence over its annotation, a
 });
 
 Deno.test("balancing annotations reach the nodes, whichever others are passed on", () => {
-  const balancing = { balance: "maglev", weights: "zone=a: 2" };
-  const message = serviceMessage(service("default/web", { balancing }));
-  assert.deepEqual(message.annotations, { "sluice.dev/balance": "maglev", "sluice.dev/weights": "zone=a: 2" });
+  const balancing = { balance: "consistent-hash", weights: "zone=a: 2" };
+  const message = serviceMessage(service("default/web", { balancing }), false);
+  assert.deepEqual(message.annotations, { "sluice.dev/balance": "consistent-hash", "sluice.dev/weights": "zone=a: 2" });
   const { object } = serviceOfMessage(SERVICE.decode(SERVICE.encode(message)), false);
   assert.deepEqual((object as Service).balancing, balancing);
+});
+
+Deno.test("a Sluice that asks for extensions learns when a service was created; a time that is none is ignored", () => {
+  const old = service("default/web", { createdSeconds: 1_700_000_000 });
+  assert.equal(serviceMessage(old, false).createdSeconds, undefined);
+  const message = SERVICE.decode(SERVICE.encode(serviceMessage(old, true)));
+  const received = (createdSeconds: number | undefined) =>
+    (serviceOfMessage({ ...message, createdSeconds }, false).object as Service).createdSeconds;
+  assert.equal(received(message.createdSeconds), 1_700_000_000);
+  for (const time of [undefined, 0, -1, 1.5, 1e300, NaN]) assert.equal(received(time), undefined, String(time));
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { serviceKey } from "../../../../core/tracking/service_key.ts";
 import type { ReceivedEndpoint } from "../../../../kpng/receiving/assemble_slices.ts";
 import { createAssembler } from "../../../../kpng/receiving/assembler.ts";
-import { readGlobalEndpoint } from "../../../../kpng/receiving/received_endpoint.ts";
+import { readGlobalEndpoint } from "../../../../kpng/receiving/mod.ts";
 import { createRecordingSink } from "../../../fakes/kpng.ts";
 
 const SERVICE = {
@@ -49,6 +49,23 @@ Deno.test("slices assembled ahead are reported with the round, and not assembled
     sink.take().filter((line) => line.startsWith("set EndpointSlice") && line.includes("10.180.0.1")).length,
     1,
   );
+});
+
+Deno.test("the endpoints of a deleted service are reported when it returns", () => {
+  const sink = createRecordingSink();
+  const assembler = createAssembler(sink, false);
+  assembler.setService("web", SERVICE);
+  assembler.setEndpoint("web/0", endpointAt("10.180.0.1"));
+  assembler.sync();
+  const slices = () => sink.take().filter((line) => line.startsWith("set EndpointSlice"));
+  const first = slices();
+  assert.equal(first.length, 1);
+  assembler.deleteService("web");
+  assembler.sync();
+  sink.take();
+  assembler.setService("web", SERVICE);
+  assembler.sync();
+  assert.deepEqual(slices(), first);
 });
 
 Deno.test("a change in a round after the slices were assembled counts", () => {

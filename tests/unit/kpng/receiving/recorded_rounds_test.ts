@@ -1,8 +1,8 @@
 /** Recorded messages of KPNG, replayed in both directions. */
 import assert from "node:assert/strict";
-import { createStateSource } from "../../../../sources/state/state_source.ts";
-import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
-import { startServing } from "../../../../kpng/server/server.ts";
+import { createStateSource } from "../../../../sources/state/mod.ts";
+import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
+import { startServing } from "../../../../kpng/server/mod.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
 import { createTracking } from "../../../../core/tracking/trackers.ts";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";

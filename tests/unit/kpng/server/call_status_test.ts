@@ -1,9 +1,8 @@
 /** Every call that the server ends or refuses says why. */
 import assert from "node:assert/strict";
 import { connect as connectHttp2, type OutgoingHttpHeaders } from "node:http2";
-import { framesOf } from "../../../../kpng/transport/frames.ts";
+import { framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
-import { STATUS } from "../../../../kpng/transport/status.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";

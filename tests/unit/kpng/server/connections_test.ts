@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { Http2Server } from "node:http2";
-import { type ClosureReason, createClosedConnections } from "../../../../kpng/server/closed_connections.ts";
+import {
+  type ClosureReason,
+  createClosedConnections,
+  createTallyMemory,
+  openTally,
+} from "../../../../kpng/server/metrics.ts";
 import { admitConnections } from "../../../../kpng/server/connections.ts";
-import { createTallyMemory, openTally } from "../../../../kpng/server/tally.ts";
 import { LIMITS } from "../../../../kpng/server/limits.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createDeadline } from "../../../../kpng/server/deadline.ts";
+import { createDeadline } from "../../../../kpng/server/waiting.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 Deno.test("a deadline passes once, at the time to which it was moved last", () => {

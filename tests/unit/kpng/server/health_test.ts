@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
-import { HEALTH, HEALTH_REQUEST, HEALTH_RESPONSE } from "../../../../kpng/messages/service_messages.ts";
-import { startServing } from "../../../../kpng/server/server.ts";
+import { HEALTH, HEALTH_REQUEST, HEALTH_RESPONSE } from "../../../../kpng/server/isolate.ts";
+import { startServing } from "../../../../kpng/server/mod.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
-import { createFrameReader, framesOf } from "../../../../kpng/transport/frames.ts";
-import { STATUS } from "../../../../kpng/transport/status.ts";
+import { createFrameReader, framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { callHeaders, connectRaw, FLAG, frame, TYPE } from "../../../fakes/raw_http2.ts";

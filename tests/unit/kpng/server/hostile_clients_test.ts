@@ -1,9 +1,8 @@
 /** Hostile or broken clients: none of them stops the server for others or exhausts its memory. */
 import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
-import { framesOf } from "../../../../kpng/transport/frames.ts";
+import { framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
-import { STATUS } from "../../../../kpng/transport/status.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";

@@ -2,14 +2,13 @@
 import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { type Answers, createAnswers } from "../../../../kpng/server/answers.ts";
-import type { AwaitedChunks } from "../../../../kpng/server/chunks.ts";
-import { createSemaphore } from "../../../../kpng/server/semaphore.ts";
-import { createChangeWaiters } from "../../../../kpng/server/change_waiters.ts";
+import type { AwaitedChunks } from "../../../../kpng/server/snapshots.ts";
+import { createChangeWaiters, createSemaphore } from "../../../../kpng/server/waiting.ts";
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
-import { framesOf } from "../../../../kpng/transport/frames.ts";
+import { framesOf } from "../../../../kpng/transport/grpc.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
-import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { manyServices } from "./served.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
 
@@ -31,7 +30,7 @@ interface Reader {
 
 /** A store of many services, and watchers that all join at once. */
 function joining(count: number) {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const store = createStore({
     clock,
     onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)),

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createLag } from "../../../../kpng/server/lag.ts";
+import { createLag } from "../../../../kpng/server/metrics.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 function measured() {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
 import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
-import { createFrameReader } from "../../../../kpng/transport/frames.ts";
+import { createFrameReader } from "../../../../kpng/transport/grpc.ts";
 import { node, service } from "../../../fakes/cluster_objects.ts";
 import { filledStore, manyServices } from "./served.ts";
 

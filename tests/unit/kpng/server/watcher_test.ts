@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
-import { createSemaphore } from "../../../../kpng/server/semaphore.ts";
-import { createChangeWaiters } from "../../../../kpng/server/change_waiters.ts";
+import { createChangeWaiters, createSemaphore } from "../../../../kpng/server/waiting.ts";
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
-import { createFrameReader } from "../../../../kpng/transport/frames.ts";
+import { createFrameReader } from "../../../../kpng/transport/grpc.ts";
 import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";

@@ -1,9 +1,8 @@
 /** Answers that cross to a worker are those of the main isolate. */
 import assert from "node:assert/strict";
-import { createAnswerService, createSharedParts } from "../../../../kpng/server/answer_service.ts";
+import { createAnswerService, createSharedParts } from "../../../../kpng/server/serving_workers.ts";
 import { type Answer, createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
-import type { FromServingWorker } from "../../../../kpng/server/worker_protocol.ts";
-import { createWorkerState } from "../../../../kpng/server/worker_state.ts";
+import { createWorkerState, type FromServingWorker } from "../../../../kpng/server/serving_worker.ts";
 import { settled } from "../../../fakes/clock.ts";
 import { node, service } from "../../../fakes/cluster_objects.ts";
 import { filledStore, manyServices } from "./served.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
 import type { ServiceState } from "../../../../kpng/store/service_state.ts";
-import { contentHash } from "../../../../kpng/views/content_hash.ts";
-import { difference, type View, wireItem } from "../../../../kpng/views/operations.ts";
+import { contentHash, difference, type View, wireItem } from "../../../../kpng/views/operations.ts";
 
 Deno.test("changed content is sent even if the path, with a hash of the content, is the same", () => {
   const state = (namespace: string): ServiceState => ({ namespace, name: "web", service: undefined, slices: [] });

@@ -1,8 +1,7 @@
 import { AggregationTemporality, DataPointType } from "@opentelemetry/sdk-metrics";
 import assert from "node:assert/strict";
-import { createRegistry } from "../../../../observe/mod.ts";
-import { metricMaker } from "../../../../observe/metric_kinds.ts";
-import { metricData } from "../../../../observe/telemetry/metric_data.ts";
+import { createRegistry, metricMaker } from "../../../../platform/metrics/mod.ts";
+import { metricData } from "../../../../observe/telemetry/telemetry.ts";
 
 const TIMES = { startTime: [1, 500_000_000], endTime: [62, 0] };
 

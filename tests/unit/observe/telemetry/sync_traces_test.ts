@@ -3,6 +3,7 @@ import { hrTimeToMilliseconds } from "@opentelemetry/core";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import assert from "node:assert/strict";
 import type { SyncReport } from "../../../../core/model/mod.ts";
+import { createLedgers } from "../../../../core/channel/mod.ts";
 import { createSyncTraces } from "../../../../observe/telemetry/sync_traces.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
@@ -11,7 +12,12 @@ function setUp() {
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
   const clock = createFakeClock();
   const startMs = clock.now();
-  const traces = createSyncTraces({ tracer: provider.getTracer("test"), mode: "nftables", clock });
+  const ledgers = createLedgers(clock);
+  const traces = createSyncTraces({ tracer: provider.getTracer("test"), mode: "nftables", ledgers, clock });
+  const reported = (report: SyncReport, triggerTimesMs: readonly number[]) => {
+    ledgers[report.family].reported(report);
+    traces.reported(report, triggerTimesMs);
+  };
   const report = (given: Partial<SyncReport>): SyncReport => ({
     ...{ family: "IPv4", revision: 1, ok: true, full: false, endedAtMs: clock.now(), durationMs: 10, problems: [] },
     ...{ figures: {}, ...given },
@@ -27,20 +33,20 @@ function setUp() {
     );
     return { texts, sync: all.find(({ name }) => name === "sync"), all };
   };
-  return { traces, clock, report, spans, startMs };
+  return { traces, ledgers, reported, clock, report, spans, startMs };
 }
 
 Deno.test("the trace of a sync goes from the first planned change to its effect", () => {
-  const { traces, clock, report, spans, startMs } = setUp();
+  const { traces, ledgers, reported, clock, report, spans, startMs } = setUp();
   clock.advance(5);
   traces.planned("IPv4", 3, startMs);
   clock.advance(10);
   traces.planned("IPv4", 2, startMs + 12);
   clock.advance(85);
-  traces.sent("IPv4", 4);
+  ledgers.IPv4.sent(4, 4);
   clock.advance(50);
   const figures = { conntrack_ms: 3, chains_written: 2 };
-  traces.reported(report({ revision: 4, durationMs: 40, figures }), [startMs - 300, startMs - 700]);
+  reported(report({ revision: 4, durationMs: 40, figures }), [startMs - 300, startMs - 700]);
   const { texts, sync, all } = spans();
   assert.deepEqual(texts, [
     "plan sync 0-15",
@@ -64,9 +70,9 @@ Deno.test("the trace of a sync goes from the first planned change to its effect"
 });
 
 Deno.test("a sync without changes, such as a comparison, has no spans of planning", () => {
-  const { traces, clock, report, spans } = setUp();
+  const { reported, clock, report, spans } = setUp();
   clock.advance(20);
-  traces.reported(report({ full: true }), []);
+  reported(report({ full: true }), []);
   const { texts, sync } = spans();
   assert.deepEqual(texts, ["apply sync 10-20", "sync - 10-20"]);
   assert.equal(sync?.attributes["sluice.changes"], 0);
@@ -74,15 +80,15 @@ Deno.test("a sync without changes, such as a comparison, has no spans of plannin
 });
 
 Deno.test("a failed sync has the error and the codes of its problems, one that left out a service is partial", () => {
-  const { traces, report, spans } = setUp();
+  const { reported, report, spans } = setUp();
   const problem = { servicePort: undefined, message: "nft: no such table" };
-  traces.reported(report({ ok: false, problems: [{ ...problem, code: "sync-failed" }] }), []);
+  reported(report({ ok: false, problems: [{ ...problem, code: "sync-failed" }] }), []);
   const failed = spans().sync;
   assert.deepEqual(failed?.status, { code: SpanStatusCode.ERROR, message: "nft: no such table" });
   assert.equal(failed?.attributes["sluice.result"], "failed");
   assert.equal(failed?.attributes["error.type"], "sync-failed");
   const refused = { ...problem, code: "rules-refused" } as const;
-  traces.reported(report({ problems: [refused, refused] }), []);
+  reported(report({ problems: [refused, refused] }), []);
   const partial = spans().sync;
   assert.equal(partial?.attributes["sluice.result"], "partial");
   assert.deepEqual(partial?.attributes["sluice.problems"], ["rules-refused"]);
@@ -90,18 +96,18 @@ Deno.test("a failed sync has the error and the codes of its problems, one that l
 });
 
 Deno.test("changes belong to the sync of the revision that they were sent with, and to their family", () => {
-  const { traces, report, spans } = setUp();
+  const { traces, ledgers, reported, report, spans } = setUp();
   traces.planned("IPv4", 1, 0);
-  traces.reported(report({ revision: 1 }), []);
-  traces.sent("IPv4", 2);
-  traces.reported(report({ revision: 1 }), []);
-  traces.reported(report({ revision: 2, family: "IPv6" }), []);
+  reported(report({ revision: 1 }), []);
+  ledgers.IPv4.sent(2, 2);
+  reported(report({ revision: 1 }), []);
+  reported(report({ revision: 2, family: "IPv6" }), []);
   const changes = () => spans().all.flatMap(({ attributes: { "sluice.changes": n } }) => n === undefined ? [] : [n]);
   assert.deepEqual(changes(), [0, 0, 0]);
   // A worker that died reports nothing; its successor reports a later revision with the changes of both.
   traces.planned("IPv4", 2, 0);
-  traces.sent("IPv4", 3);
-  traces.reported(report({ revision: 3 }), []);
-  traces.reported(report({ revision: 3 }), []);
+  ledgers.IPv4.sent(3, 3);
+  reported(report({ revision: 3 }), []);
+  reported(report({ revision: 3 }), []);
   assert.deepEqual(changes(), [3, 0]);
 });

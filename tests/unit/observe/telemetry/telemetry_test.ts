@@ -1,7 +1,8 @@
+import { createLedgers } from "../../../../core/channel/mod.ts";
 import assert from "node:assert/strict";
 import type { Problem } from "../../../../core/problems/mod.ts";
-import { createRegistry, telemetryChoice } from "../../../../observe/mod.ts";
-import { metricMaker } from "../../../../observe/metric_kinds.ts";
+import { telemetryChoice } from "../../../../observe/mod.ts";
+import { createRegistry, metricMaker } from "../../../../platform/metrics/mod.ts";
 import { startTelemetry, type Telemetry } from "../../../../observe/telemetry/mod.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -36,6 +37,8 @@ async function withTelemetry(
   }
 }
 
+const ledgers = createLedgers(systemClock);
+
 const SERVICE = `{ apiVersion: v1, kind: Service, metadata: { name: web, namespace: shop },
   spec: { clusterIP: 10.96.0.10, ports: [{ name: http, port: 80 }] } }`;
 
@@ -65,7 +68,7 @@ Deno.test("a collector that refuses is a problem of each signal until it accepts
     const registry = createRegistry();
     metricMaker(registry, "").counter("n_total", "N").inc({});
     telemetry.attach({ read: () => Promise.resolve(registry.read()) }, 0);
-    const traces = telemetry.traceSyncs("nftables");
+    const traces = telemetry.traceSyncs("nftables", ledgers);
     const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
     const exportBoth = async () => {
       traces?.reported({ ...sync, problems: [], figures: {} }, []);
@@ -90,12 +93,12 @@ Deno.test("only the signals that the environment asks for are exported", async (
   await withTelemetry(only, async (telemetry, { received }) => {
     telemetry.attach({ read: () => Promise.reject(new Error("not to be read")) }, 0);
     const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
-    telemetry.traceSyncs("nftables")?.reported({ ...sync, problems: [], figures: {} }, []);
+    telemetry.traceSyncs("nftables", ledgers)?.reported({ ...sync, problems: [], figures: {} }, []);
     await telemetry.flush();
     assert.deepEqual(received, []);
   });
   await withTelemetry({ OTEL_TRACES_EXPORTER: "none" }, (telemetry) => {
-    assert.equal(telemetry.traceSyncs("nftables"), undefined);
+    assert.equal(telemetry.traceSyncs("nftables", ledgers), undefined);
     return Promise.resolve();
   });
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { textAnswer } from "../../../../platform/http/http.ts";
-import { listenHttp } from "../../../../platform/http/listen.ts";
+import { listenHttp } from "../../../../platform/http/server.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 

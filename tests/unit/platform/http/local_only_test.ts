@@ -1,13 +1,13 @@
 /** Access control of the status page. */
 import assert from "node:assert/strict";
-import { listenHttp } from "../../../../platform/http/listen.ts";
-import { textAnswer } from "../../../../platform/http/http.ts";
-import { localOnly } from "../../../../platform/http/local_only.ts";
+import { listenHttp } from "../../../../platform/http/server.ts";
+import { localOnly, textAnswer } from "../../../../platform/http/http.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
+import { canonicalAddress, isLoopback, joinHostPort } from "../../../../platform/address.ts";
 import { send } from "../../observe/http_client.ts";
 
-const show = localOnly("192.0.2.7:10249", () => textAnswer(200, "secret"));
+const show = localOnly("0.0.0.0:10249", () => textAnswer(200, "secret"));
 
 async function statusFor(host: string, { method = "GET", isFromThisHost = true, handler = show } = {}) {
   const answer = await handler({ method, path: "/", query: "", accept: "", host, isFromThisHost });
@@ -17,7 +17,7 @@ async function statusFor(host: string, { method = "GET", isFromThisHost = true, 
 
 Deno.test("names of this host are accepted, with or without a port", async () => {
   for (
-    const host of ["localhost", "LOCALHOST:8080", "127.0.0.1:10249", "127.1.2.3", "[::1]", "[::1]:1", "192.0.2.7:10249"]
+    const host of ["localhost", "LOCALHOST:8080", "127.0.0.1:10249", "127.1.2.3", "[::1]", "[::1]:1"]
   ) assert.equal((await statusFor(host)).status, 200, host);
 });
 
@@ -30,7 +30,7 @@ Deno.test("other names are rejected with an explanation, so that DNS rebinding f
       "evil.example:10249",
       "127.0.0.1.evil.example",
       "127.0.0.1@evil.example",
-      "192.0.2.8",
+      "192.0.2.7:10249",
       "[::2]",
       "localhost:80:80",
       "0x7f000001",
@@ -38,7 +38,7 @@ Deno.test("other names are rejected with an explanation, so that DNS rebinding f
   ) {
     const { status, body } = await statusFor(host);
     assert.equal(status, 403, host);
-    assert.match(body, /ssh -L 10249:192\.0\.2\.7:10249 NODE/);
+    assert.match(body, /ssh -L 10249:localhost:10249 NODE/);
   }
 });
 
@@ -49,11 +49,36 @@ Deno.test("requests from other hosts are rejected for any name, and so are metho
   assert.equal((await statusFor("localhost", { method: "HEAD" })).status, 200);
 });
 
-Deno.test("the suggested tunnel ends at the bind address", async () => {
-  for (const [bound, at] of [["0.0.0.0:1", "localhost:1"], ["[::]:2", "localhost:2"], ["[fd00::1]:3", "[fd00::1]:3"]]) {
-    const handler = localOnly(bound!, () => textAnswer(200, "secret"));
-    const { body } = await statusFor("evil.example", { handler });
-    assert.ok(body.includes(`${at} NODE`) && body.includes(`http://${at}/`), body);
+Deno.test("the suggested tunnel ends at a loopback address of the server, or the answer says how to get one", async () => {
+  for (
+    const [bound, advice] of [
+      ["0.0.0.0:1", "ssh -L 1:localhost:1 NODE"],
+      ["[::]:2", "ssh -L 2:localhost:2 NODE"],
+      ["127.0.0.2:3", "ssh -L 3:127.0.0.2:3 NODE"],
+      ["[fd00::1]:4", "listens at fd00::1 alone: to open the page, set metricsBindAddress to 127.0.0.1:4"],
+    ] as const
+  ) {
+    const handler = localOnly(bound, () => textAnswer(200, "secret"));
+    const { body } = await statusFor("evil.example", { handler, isFromThisHost: false });
+    assert.ok(body.includes(advice), body);
+  }
+});
+
+Deno.test("a client at an address of this host may be a proxy, so that it is not on this host", async () => {
+  const own = Deno.networkInterfaces().map(({ address }) => canonicalAddress(address))
+    .find((address) => address !== undefined && !isLoopback(address) && !address.startsWith("fe80:"));
+  const listener = listenHttp({
+    address: own ?? "127.0.0.1",
+    port: 0,
+    handler: ({ isFromThisHost }) => textAnswer(200, String(isFromThisHost)),
+    clock: createFakeClock(),
+    logger: silentLogger,
+  });
+  try {
+    const answer = await send(joinHostPort(own ?? "127.0.0.1", listener.port), "GET / HTTP/1.0\r\n\r\n");
+    assert.equal(answer.split("\r\n\r\n")[1], String(own === undefined));
+  } finally {
+    listener.close();
   }
 });
 

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { framesOf } from "../../../../kpng/transport/frames.ts";
+import { framesOf } from "../../../../kpng/transport/grpc.ts";
 import type { WireAddress } from "../../../../kpng/transport/address.ts";
-import { LIVENESS } from "../../../../kpng/transport/liveness.ts";
+import { LIVENESS } from "../../../../kpng/transport/peers.ts";
 import { METHODS } from "../../../../kpng/messages/messages.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
 import { systemClock } from "../../../../platform/clock.ts";
-import { ServerLeavingError } from "../../../../kpng/client/connection.ts";
-import { call } from "../../../../sources/grpc/call.ts";
+import { ServerLeavingError } from "../../../../kpng/client/mod.ts";
+import { call } from "../../../../sources/grpc/mod.ts";
 import { withSource } from "./grpc_source.ts";
 
 const ANSWER = { ":status": 200, "content-type": "application/grpc" };

@@ -1,15 +1,15 @@
 /** Several servers: which one is watched, and what reaches the sink when another one takes over. */
 import assert from "node:assert/strict";
 import { type ClusterObject, KINDS, type Source } from "../../../../core/objects/mod.ts";
-import type { ReportLink } from "../../../../observe/mod.ts";
+import type { ReportLink } from "../../../../sources/reports/mod.ts";
 import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
 import { createTracking } from "../../../../core/tracking/mod.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
-import { startServing } from "../../../../kpng/server/server.ts";
+import { startServing } from "../../../../kpng/server/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
+import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient, recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
 import { type Served, withServer } from "../../kpng/server/served.ts";

@@ -1,4 +1,4 @@
-import { createGrpcSource, type GrpcSourceOptions } from "../../../../sources/grpc/grpc_source.ts";
+import { createGrpcSource, type GrpcSourceOptions } from "../../../../sources/grpc/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import type { Source } from "../../../../core/objects/mod.ts";

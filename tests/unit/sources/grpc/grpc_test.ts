@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { call } from "../../../../sources/grpc/call.ts";
-import { LIVENESS } from "../../../../kpng/transport/liveness.ts";
+import { call } from "../../../../sources/grpc/mod.ts";
+import { LIVENESS } from "../../../../kpng/transport/peers.ts";
 import { METHODS } from "../../../../kpng/messages/messages.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -169,7 +169,7 @@ Deno.test("a server that is not gRPC is reported as such", async () => {
 });
 
 Deno.test("a unix socket works, and only its owner may open it", async () => {
-  const { startServing } = await import("../../../../kpng/server/server.ts");
+  const { startServing } = await import("../../../../kpng/server/mod.ts");
   const { createStore } = await import("../../../../kpng/store/store.ts");
   const { KINDS } = await import("../../../../core/objects/cluster_object.ts");
   const folder = Deno.makeTempDirSync();

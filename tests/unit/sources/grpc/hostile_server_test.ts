@@ -1,9 +1,9 @@
 /** Servers that violate or exhaust HTTP/2: none of them ends the process, and the next valid one is watched. */
 import assert from "node:assert/strict";
-import { call } from "../../../../sources/grpc/call.ts";
+import { call } from "../../../../sources/grpc/mod.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { SYNC } from "../../../../kpng/views/operations.ts";
-import { framesOf } from "../../../../kpng/transport/frames.ts";
+import { framesOf } from "../../../../kpng/transport/grpc.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import {
   callHeaders,

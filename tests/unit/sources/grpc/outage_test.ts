@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../../core/problems/mod.ts";
 import { createLogger, silentLogger } from "../../../../platform/log.ts";
-import { createOutageReport } from "../../../../sources/grpc/outage.ts";
+import { createOutageReport } from "../../../../sources/grpc/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 function setUp() {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createRotation } from "../../../../sources/grpc/rotation.ts";
+import { createRotation } from "../../../../sources/grpc/mod.ts";
 
 Deno.test("servers are tried in order and again from the first; only the last failure in a row is one of all", () => {
   const rotation = createRotation(3);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openStateDirectory } from "../../../../sources/kept/folder.ts";
+import { openStateDirectory, UntrustedStateError } from "../../../../sources/kept/state_file.ts";
 
 const ORIGIN = { node: "node-1", source: "kube", proxyName: "" };
 const STATE = { payload: new TextEncoder().encode("objects"), atMs: 1 };
@@ -29,10 +29,45 @@ withFolder("a folder that cannot be created is an error that names it", (folder)
   assert.throws(() => openStateDirectory(`${folder}/file`), /cannot open .*\/file\/state: /);
 });
 
-withFolder("a file that others may write is not used: it decides where connections go", (folder) => {
-  Deno.writeTextFileSync(`${folder}/state`, "");
-  Deno.chmodSync(`${folder}/state`, 0o620);
-  assert.throws(() => openStateDirectory(folder), /writable by other users/);
+const chown = (path: string) => Deno.chownSync(path, 65534, null);
+for (
+  const [name, spoil, message] of [
+    ["file that others may write", ({ state }) => Deno.chmodSync(state, 0o602), /\/state has mode 0602, .* needs 0600/],
+    [
+      "file that a group may write",
+      ({ state }) => Deno.chmodSync(state, 0o620),
+      /\/state has mode 0620, .* needs 0600/,
+    ],
+    ["file of another user", ({ state }) => chown(state), /\/state belongs to user 65534, this process is user 0/],
+    [
+      "folder that others may write",
+      ({ folder }) => Deno.chmodSync(folder, 0o1777),
+      /sluice has mode 1777, .* needs 0700/,
+    ],
+    ["folder of another user", ({ folder }) => chown(folder), /sluice belongs to user 65534, this process is user 0/],
+  ] as readonly [string, (at: { readonly folder: string; readonly state: string }) => void, RegExp][]
+) {
+  const needsRoot = name.endsWith("of another user");
+  if (needsRoot && Deno.uid() !== 0) continue;
+  withFolder(`a ${name} is not used: the state decides where connections go`, (parent) => {
+    const folder = `${parent}/sluice`, state = `${folder}/state`;
+    Deno.mkdirSync(folder);
+    Deno.writeTextFileSync(state, "");
+    Deno.chmodSync(state, 0o600);
+    spoil({ folder, state });
+    assert.throws(() => openStateDirectory(folder), (error) => {
+      assert(error instanceof UntrustedStateError);
+      assert.match(error.message, message);
+      return true;
+    });
+  });
+}
+
+withFolder("in a folder that others may write, no file is created behind a link", (folder) => {
+  Deno.chmodSync(folder, 0o777);
+  Deno.symlinkSync(`${folder}/elsewhere`, `${folder}/state`);
+  assert.throws(() => openStateDirectory(folder), UntrustedStateError);
+  assert.throws(() => Deno.statSync(`${folder}/elsewhere`), Deno.errors.NotFound);
 });
 
 withFolder("a file that another process uses is not used", (folder) => {

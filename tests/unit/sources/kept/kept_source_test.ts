@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createKeptSource, type KeptSourceOptions } from "../../../../sources/kept/kept_source.ts";
 import type { PodReport, PodWatch } from "../../../../cri/mod.ts";
-import type { RevisedCounts } from "../../../../sources/kept/pod_addresses.ts";
+import type { RevisedCounts } from "../../../../sources/kept/pods.ts";
 import { packObjects, unpackObjects } from "../../../../sources/kept/payload.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
 import { type ClusterObject, KINDS, refOf, type SourceSink } from "../../../../core/objects/mod.ts";
@@ -389,9 +389,9 @@ Deno.test("whenever the source speaks, the kept state and the difference are the
 
 Deno.test("the kept state is passed on, before it is overwritten, if the source syncs before it is served", async () => {
   const received: string[][] = [];
-  const onNotServed = (kept: readonly ClusterObject[]) => received.push(textOf(kept));
+  const receiverIfNotServed = () => (kept: readonly ClusterObject[]) => void received.push(textOf(kept));
   const file = await keep([WEB, WEB_1]);
-  const run = start(file, { onNotServed });
+  const run = start(file, { receiverIfNotServed });
   const sink = await run.source;
   sink.set(WEB);
   for (const kind of KINDS) sink.synced(kind);
@@ -401,7 +401,7 @@ Deno.test("the kept state is passed on, before it is overwritten, if the source 
   await run.stop();
 
   // Once it is served, what is missing later is deleted.
-  const served = start(await keep([WEB, WEB_1]), { onNotServed });
+  const served = start(await keep([WEB, WEB_1]), { receiverIfNotServed });
   await served.pass(2_000);
   const later = await served.source;
   for (const kind of KINDS) later.synced(kind);

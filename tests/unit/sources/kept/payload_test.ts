@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { lineOf, objectOfLine } from "../../../../sources/kept/object_line.ts";
+import { lineOf, objectOfLine } from "../../../../sources/kept/payload.ts";
 import { packObjects, unpackObjects } from "../../../../sources/kept/payload.ts";
 import type { ClusterObject } from "../../../../core/objects/mod.ts";
 import { systemClock } from "../../../../platform/mod.ts";
@@ -16,6 +16,7 @@ const OBJECTS: readonly ClusterObject[] = [
     sourceRanges: ["192.0.2.0/24"],
     externalPolicyLocal: true,
     healthCheckNodePort: 30000,
+    createdSeconds: 1_700_000_000,
     isClusterDNS: true,
   }),
   endpointSlice("default/web-1", [
@@ -55,6 +56,7 @@ Deno.test("an object of another shape is refused", () => {
     { ports: [{ name: "", protocol: "tcp", port: -1, nodePort: 0 }] },
     { ignored: undefined },
     { affinitySeconds: 1.5 },
+    { createdSeconds: "2023-11-14T22:13:20Z" },
   ];
   for (const fields of wrong) {
     assert.throws(() => objectOfLine(line(fields)), /a field is not|unknown kind/, line(fields));

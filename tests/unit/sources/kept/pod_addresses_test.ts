@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { LivePod } from "../../../../cri/mod.ts";
-import { reviseSlices, slicesWithPodsOf } from "../../../../sources/kept/pod_addresses.ts";
+import { reviseSlices, slicesWithPodsOf } from "../../../../sources/kept/pods.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 
 function live(name: string, addresses: readonly string[] | undefined, more: Partial<LivePod> = {}): LivePod {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { encodeSlot, SLOT_BYTES, type StateOrigin } from "../../../../sources/kept/slot.ts";
-import { createStateFile } from "../../../../sources/kept/state_file.ts";
+import { createStateFile, encodeSlot, SLOT_BYTES, type StateOrigin } from "../../../../sources/kept/state_file.ts";
 import { createFakeStorage, type FakeStorage } from "../../../fakes/storage.ts";
 
 const ORIGIN: StateOrigin = { node: "node-1", source: "kube https://10.0.0.1:6443", proxyName: "" };

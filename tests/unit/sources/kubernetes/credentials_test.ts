@@ -236,3 +236,52 @@ Deno.test("401: a token replaced within the same mtime is read again, and the re
     });
   });
 });
+
+Deno.test("a kubeconfig that is corrected while the API server cannot be used is read again", async () => {
+  await inFolder(async (_folder, write) => {
+    const put = (server: string, user: string) =>
+      write("config", kubeconfig("", user).replace("https://api.example:6443/", server));
+    const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = closed.addr;
+    closed.close();
+    await withSource((server) => {
+      server.fault(({ headers }) =>
+        headers.get("authorization") === "Bearer right"
+          ? undefined
+          : statusResponse(401, "Unauthorized", "Unauthorized")
+      );
+    }, async ({ receives, logs, logged, server }) => {
+      await logs(`at http://127.0.0.1:${port} got no answer`);
+      put("not a URL", "token: wrong");
+      await logs("cannot use the changed kubeconfig");
+      put(server.url, "token: wrong");
+      await logs(`services at ${server.url} failed with 401`);
+      put(server.url, "token: right");
+      for (const kind of ["Service", "EndpointSlice", "Node"]) await receives(`synced ${kind}`);
+      assert.equal(logged.filter((line) => line.includes("the kubeconfig has changed")).length, 2);
+    }, { connection: () => ({ kubeconfig: put(`http://127.0.0.1:${port}`, "token: wrong") }) });
+  });
+});
+
+Deno.test("a kubeconfig with another credential plugin needs a restart", async () => {
+  await inFolder(async (_folder, write) => {
+    const put = (command: string) =>
+      write(
+        "config",
+        kubeconfig(
+          "",
+          `exec: {apiVersion: client.authentication.k8s.io/v1, command: ${command}, interactiveMode: Never}`,
+        ),
+      );
+    const credentials = await load({
+      kubeconfig: put("one"),
+      runProgram: () => Promise.reject(new Error("not started")),
+    });
+    Deno.utimeSync(put("two"), 1000, 1000);
+    credentials.failed();
+    await assert.rejects(
+      credentials.current(never),
+      /the credential plugin in .*config has changed; restart the proxy/,
+    );
+  });
+});

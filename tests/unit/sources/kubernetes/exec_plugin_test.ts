@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
-import type { ProgramCall, ProgramResult } from "../../../../platform/run_program.ts";
-import { execPlugin } from "../../../../sources/kubernetes/exec_plugin.ts";
-import { type ExecCluster, execExtension, readExecSection } from "../../../../sources/kubernetes/exec_plugin.ts";
+import type { ProgramCall, ProgramResult } from "../../../../platform/host.ts";
+import {
+  type ExecCluster,
+  execExtension,
+  execPlugin,
+  readExecSection,
+} from "../../../../sources/kubernetes/exec_plugin.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const never = new AbortController().signal;

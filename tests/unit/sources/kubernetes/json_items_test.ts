@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createItemScanner } from "../../../../sources/kubernetes/json_items.ts";
+import { createItemScanner } from "../../../../sources/kubernetes/list.ts";
 
 /** Scans `text` in chunks of the given sizes, repeatedly. */
 function scan(text: string, sizes: readonly number[]) {

@@ -5,7 +5,8 @@ import { createSourceLink } from "../../../../observe/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
 import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
-import { createLinkProbe } from "../../../../sources/kubernetes/link_probe.ts";
+import { createServerFailures } from "../../../../sources/kubernetes/recovery.ts";
+import { createLinkProbe } from "../../../../sources/kubernetes/mod.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
 
 type Answer = "answers" | "is silent" | ApiError;
@@ -38,8 +39,8 @@ function probed() {
     close() {},
   };
   const end = new AbortController();
-  const probe = createLinkProbe({ api, clock, onLink: link.report });
-  const running = probe.run({ problems: board.report }, end.signal).catch((error) => {
+  const probe = createLinkProbe({ api, isSlow: () => false, clock, logger: silentLogger, onLink: link.report });
+  const running = probe.run(createServerFailures(api, board.report), end.signal).catch((error) => {
     if (!end.signal.aborted) throw error;
   });
   return { clock, link, board, server, probe, end, running };
@@ -73,7 +74,7 @@ Deno.test("a server that has vanished is disconnected within 15 s of its last an
     assert.equal(link.current().state, "disconnected");
     assert.equal(link.current().lastError, "https://api has not answered for 5 s");
     assert.deepEqual(board.current().map(({ code, subject }) => [code, subject]), [[
-      "source-unreachable",
+      "api-slow",
       "https://api",
     ]]);
   }));

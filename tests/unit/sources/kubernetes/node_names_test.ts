@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createApiClient } from "../../../../sources/kubernetes/http.ts";
 import { loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
-import { listNodeNames, otherNodesText } from "../../../../sources/kubernetes/node_names.ts";
+import { listNodeNames, otherNodesText } from "../../../../sources/kubernetes/objects.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";

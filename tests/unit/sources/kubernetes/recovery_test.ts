@@ -2,17 +2,17 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
 import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
-import { createKubernetesSource } from "../../../../sources/kubernetes/kubernetes_source.ts";
+import { createKubernetesSource } from "../../../../sources/kubernetes/mod.ts";
 import { createRecovery } from "../../../../sources/kubernetes/recovery.ts";
 import type { Kind } from "../../../../core/objects/cluster_object.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { createProblemBoard, type ProblemBoard } from "../../../../core/problems/mod.ts";
 
 const MINUTE = 60_000;
 
 /** The API's reaction to each request: fail it, end a watch immediately, or let it continue. */
-type Behaviour = (verb: string) => ApiError | "end" | undefined;
+type Behaviour = (verb: string, resource: string) => ApiError | "end" | undefined;
 
 /** A source, and the times of its requests in milliseconds on the clock. */
 interface Observed {
@@ -31,17 +31,17 @@ async function withFailingApi(
   random: () => number,
   test: (observed: Observed) => Promise<void>,
 ): Promise<void> {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const atMs: number[] = [];
   const synced: Kind[] = [];
   let behaviour = first;
   let endWatch = () => {};
   const api: ApiClient = {
     server: "https://api",
-    async send({ verb, onHeaders }, onChunk, signal) {
+    async send({ verb, resource, onHeaders }, onChunk, signal) {
       atMs.push(clock.monotonic());
       if (atMs.length > 5_000) throw new Error(`${atMs.length} requests in ${clock.monotonic()} ms`);
-      const outcome = behaviour(verb);
+      const outcome = behaviour(verb, resource);
       if (outcome instanceof ApiError) throw outcome;
       onHeaders?.(new Headers());
       if (verb === "list") return onChunk(new TextEncoder().encode('{"metadata":{"resourceVersion":"7"},"items":[]}'));
@@ -67,7 +67,7 @@ async function withFailingApi(
   const board = createProblemBoard(clock, silentLogger);
   const sink = { set: ignored, delete: ignored, reset: ignored, problems: board.report };
   const running = source.run({ ...sink, synced: (kind) => synced.push(kind) }, end.signal);
-  await settled();
+  await promisesSettled();
   try {
     await test({ clock, atMs, synced, board, behave: (next) => behaviour = next, endWatch: () => endWatch() });
   } finally {
@@ -95,18 +95,27 @@ for (const kind of ["unavailable", "unreachable", "timeout"] as const) {
   });
 }
 
-Deno.test("an outage is a problem of every resource since its first failure, until the server answers", async () => {
+Deno.test("an outage is one problem of the server that names every resource, until the server answers", async () => {
   await withFailingApi(KINDS, unavailable, () => 0.5, async ({ clock, board, behave }) => {
     const startMs = clock.now();
     await clock.advanceSettled(MINUTE);
     const current = board.current();
-    assert.deepEqual(current.map(({ code, subject }) => `${code} ${subject}`).toSorted(), [
-      "source-unreachable endpointslices.discovery.k8s.io",
-      "source-unreachable nodes",
-      "source-unreachable services",
-    ]);
-    for (const { sinceMs, count } of current) assert.ok(sinceMs <= startMs && count > 1);
+    const [{ code, subject, detail, sinceMs, count } = assert.fail("no problem"), ...others] = current;
+    assert.deepEqual([code, subject, others], ["source-unreachable", "https://api", []]);
+    for (const resource of ["services", "endpointslices", "nodes"]) assert.ok(detail.includes(resource), detail);
+    assert.ok(sinceMs <= startMs && count > 1);
     behave(() => undefined);
+    await clock.advanceSettled(MINUTE);
+    assert.deepEqual(board.current(), []);
+  });
+});
+
+Deno.test("an outage at the start ends for an optional kind when the server says that it does not have it", async () => {
+  await withFailingApi([...KINDS, "ServiceCIDR"], unavailable, () => 0.5, async ({ clock, board, behave }) => {
+    await clock.advanceSettled(5_000);
+    assert.equal(board.current().length, 1);
+    const missing = new ApiError("not-found", "404");
+    behave((_verb, resource) => resource.startsWith("servicecidrs") ? missing : undefined);
     await clock.advanceSettled(MINUTE);
     assert.deepEqual(board.current(), []);
   });
@@ -123,7 +132,7 @@ Deno.test("an outage costs the server one request every few seconds, not one of 
 });
 
 Deno.test("the reflectors that follow the first answer spread over most of a second", async () => {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const parts = [0, 0.2, 0.9];
   const recovery = createRecovery({ clock, random: () => parts.shift()! });
   const never = new AbortController().signal;
@@ -138,7 +147,7 @@ Deno.test("the reflectors that follow the first answer spread over most of a sec
 });
 
 Deno.test("a wait ends with its signal, and leaves no timer", async () => {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const recovery = createRecovery({ clock, random: () => 0.5 });
   const end = new AbortController();
   const waits = [1, 2].map(() => recovery.wait(30_000, end.signal).catch((error) => error));
@@ -185,7 +194,7 @@ Deno.test("a watch that lasted a second is renewed immediately", async () => {
     for (let i = 0; i < 4; i++) {
       await clock.advanceSettled(1_000);
       endWatch();
-      await settled();
+      await promisesSettled();
     }
     assert.deepEqual(atMs, [0, 0, 1_000, 2_000, 3_000, 4_000]);
   });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type SeenRequest, statusResponse } from "../../../fakes/api_server.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { service, withSource } from "./source_under_test.ts";
 
 const ofService = (lines: readonly string[]) => lines.filter((line) => line.includes("Service"));
@@ -89,6 +90,21 @@ Deno.test("if a server before 1.31 refuses the selector of cluster IPs, it is dr
     assert.equal(logged.length, 1);
     assert.match(logged[0]!, /INFO .*without the selectors.*not a known field selector.*spec\.clusterIP!=None/);
   });
+});
+
+Deno.test("refused requests are not logged any more once the server answers", async () => {
+  const logClock = createFakeClock();
+  await withSource((server) => {
+    server.fault(() => statusResponse(401, "Unauthorized", "Unauthorized"));
+  }, async ({ server, receives, logged, until }) => {
+    const refused = () => logged.filter((line) => line.includes("request to the API server failed"));
+    await until(() => server.requests.length >= 12);
+    assert.equal(refused().length, 3, "one line for each kind");
+    server.fault(undefined);
+    for (const kind of ["Service", "EndpointSlice", "Node"]) await receives(`synced ${kind}`);
+    logClock.advance(600_000);
+    assert.equal(refused().length, 3);
+  }, { logClock });
 });
 
 Deno.test("a missing node is synced, and reported when it is created and deleted", async () => {

@@ -1,8 +1,8 @@
 /** The reported outcomes of requests to the API server. */
 import assert from "node:assert/strict";
-import type { ApiRequestOutcome } from "../../../../observe/api_request.ts";
-import { connectToApi } from "../../../../sources/kubernetes/kubernetes_source.ts";
-import { sendObject } from "../../../../sources/kubernetes/send_object.ts";
+import type { ApiRequestOutcome } from "../../../../sources/reports/mod.ts";
+import { connectToApi } from "../../../../sources/kubernetes/mod.ts";
+import { sendObject } from "../../../../sources/kubernetes/objects.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 

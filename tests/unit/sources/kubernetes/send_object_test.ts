@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { connectToApi } from "../../../../sources/kubernetes/kubernetes_source.ts";
-import { sendObject } from "../../../../sources/kubernetes/send_object.ts";
+import { connectToApi } from "../../../../sources/kubernetes/mod.ts";
+import { sendObject } from "../../../../sources/kubernetes/objects.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 

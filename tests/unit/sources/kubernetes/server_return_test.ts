@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
 import { createApiClient } from "../../../../sources/kubernetes/http.ts";
-import { serverReturns, type TcpAddress, tryToConnect } from "../../../../sources/kubernetes/server_return.ts";
+import { serverReturns, type TcpAddress, tryToConnect } from "../../../../sources/kubernetes/http.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer } from "../../../fakes/api_server.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";

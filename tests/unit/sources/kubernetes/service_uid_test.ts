@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
 import { createApiClient } from "../../../../sources/kubernetes/http.ts";
-import { readServiceUid } from "../../../../sources/kubernetes/service_uid.ts";
+import { readServiceUid } from "../../../../sources/kubernetes/objects.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer } from "../../../fakes/api_server.ts";

@@ -1,11 +1,11 @@
 import { createApiClient } from "../../../../sources/kubernetes/http.ts";
 import { type ConnectionOptions, loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
-import { createKubernetesSource } from "../../../../sources/kubernetes/kubernetes_source.ts";
+import { createKubernetesSource } from "../../../../sources/kubernetes/mod.ts";
 import type { ClusterObject, Kind } from "../../../../core/objects/cluster_object.ts";
-import type { LabelKeys } from "../../../../core/objects/decode_options.ts";
+import type { LabelKeys } from "../../../../core/objects/decode.ts";
 import type { Decoded } from "../../../../core/objects/metadata.ts";
 import { type Clock, systemClock } from "../../../../platform/clock.ts";
-import { createLogger } from "../../../../platform/log.ts";
+import { createLogger, limitRepeats } from "../../../../platform/log.ts";
 import {
   type ApiObject,
   type FakeApiServer,
@@ -41,6 +41,8 @@ export interface Settings {
   readonly readDeadlineMs?: number;
   readonly responseDeadlineMs?: number;
   readonly clock?: Clock;
+  /** The clock of the rate limit of log lines; without one, every line is logged. */
+  readonly logClock?: Clock;
 }
 
 /** The timeout of waits for events expected within milliseconds; only failing tests reach it. */
@@ -72,7 +74,8 @@ export async function withSource(
       waiting.add(check);
       check();
     });
-  const logger = createLogger({ level: "trace", format: "text", clock, write: (line) => record(logged, line) });
+  const everyLine = createLogger({ level: "trace", format: "text", clock, write: (line) => record(logged, line) });
+  const logger = settings.logClock ? limitRepeats(everyLine, settings.logClock) : everyLine;
   const connection = settings.connection?.(server) ?? { master: server.url };
   const { responseDeadlineMs, readDeadlineMs, pageSize } = settings;
   const api = createApiClient({

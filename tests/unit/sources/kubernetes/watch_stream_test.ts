@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createWatchDecoder, type WatchEvent } from "../../../../sources/kubernetes/watch_stream.ts";
+import { createWatchDecoder, type WatchEvent } from "../../../../sources/kubernetes/watch.ts";
 
 Deno.test("events are decoded regardless of chunk boundaries", () => {
   const types = fc.constantFrom("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR");

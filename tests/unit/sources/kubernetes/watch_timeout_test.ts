@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createWatchTimeout } from "../../../../sources/kubernetes/watch_timeout.ts";
+import { createWatchTimeout } from "../../../../sources/kubernetes/watch.ts";
 import type { FakeApiServer } from "../../../fakes/api_server.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
 import { service, type SourceUnderTest, withSource } from "./source_under_test.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readObjects } from "../../../../sources/manifests/objects.ts";
+import { readObjects } from "../../../../sources/manifests/files.ts";
 import { DocumentError } from "../../../../sources/manifests/document.ts";
 import { refOf } from "../../../../core/objects/cluster_object.ts";
 

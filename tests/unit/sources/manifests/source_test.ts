@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { type ClusterObject, type ObjectRef, refOf } from "../../../../core/objects/cluster_object.ts";
-import { createManifestSource, type ManifestSourceOptions } from "../../../../sources/manifests/manifest_source.ts";
+import { createManifestSource, type ManifestSourceOptions } from "../../../../sources/manifests/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
@@ -260,7 +260,7 @@ Deno.test("of duplicate objects the first counts, and the second replaces it whe
 Deno.test("a missing path is reported and waited for", async () => {
   await withSource({ file: "late.yaml" }, nothing, async ({ recorded, write }) => {
     assert.deepEqual(await recorded.until(/problem/), [
-      "problem late.yaml no such file or folder; waiting for it",
+      "problem late.yaml no such file or folder",
     ]);
     await write("late.yaml", service("late"));
     assert.deepEqual(await recorded.until(/synced ServiceCIDR/), ["set Service default/late", ...ALL_SYNCED]);
@@ -294,7 +294,7 @@ Deno.test("a replaced folder is watched again", async () => {
   await withSource({ pollMs: 5 }, nothing, async ({ recorded, write, folder }) => {
     await recorded.until(/synced ServiceCIDR/);
     await Deno.remove(folder);
-    await recorded.until(/problem FOLDER no such file or folder; its objects are removed; waiting for it/);
+    await recorded.until(/problem FOLDER no such file or folder; its objects are removed/);
     await Deno.mkdir(folder);
     await write("a.yaml", service("a"));
     await recorded.until(/set Service default\/a/);

@@ -1,6 +1,6 @@
 import { describeMode } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { examineApi, judgeSkew, permissionsOf, permissionsOfSite } from "../../../../sources/preflight/api.ts";
+import { examineApi, judgeSkew, permissionsOf, permissionsOfSite } from "../../../../sources/preflight/mod.ts";
 import { createEventRecorder } from "../../../../observe/events.ts";
 import type { Finding } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -74,15 +74,15 @@ Deno.test("the permission for the node condition is only asked for if it is want
       "yellow no permission to patch nodes/status: the condition ServiceProxyReady of the Node is not written",
     ],
   );
+  assert.match(findings.find(({ name }) => name === "RBAC")!.fix!, /`sluice kubeconfig --node-condition`/);
 });
 
-Deno.test("each missing permission is listed: red if required, yellow if optional", async () => {
+Deno.test("missing permissions with the same effect are one finding: red if required, yellow if optional", async () => {
   const denied = ["watch endpointslices.discovery.k8s.io", "create events", "patch events"];
   const findings = (await examine({ denied })).filter(({ name }) => name === "RBAC");
   assert.deepEqual(findings.map(({ verdict, message }) => `${verdict} ${message.replace(/:.*/, "")}`), [
     "red no permission to watch endpointslices.discovery.k8s.io",
-    "yellow no permission to create events",
-    "yellow no permission to patch events",
+    "yellow no permission to create and patch events",
   ]);
   for (const { fix } of findings) assert.match(fix!, /system:node-proxier/);
   const ranges = "list servicecidrs.networking.k8s.io";
@@ -109,12 +109,15 @@ Deno.test("deploy/sites.yaml grants exactly the permissions of a node in a site"
   const { parseAllDocuments } = await import("yaml");
   const text = await Deno.readTextFile(new URL("../../../../deploy/sites.yaml", import.meta.url));
   const role = parseAllDocuments(text).map((document) => document.toJS()).find(({ kind }) => kind === "Role");
-  const [{ apiGroups, resources, verbs }] = role.rules;
-  const needed = permissionsOfSite(role.metadata.namespace);
-  assert.deepEqual(verbs, needed.map(({ verb }) => verb));
+  type Rule = Record<"apiGroups" | "resources" | "verbs" | "resourceNames", readonly string[]>;
+  const granted = role.rules.flatMap((
+    { apiGroups: [group], resources: [resource], verbs, resourceNames: [name] }: Rule,
+  ) => verbs.map((verb) => `${verb} ${resource}${group === "" ? "" : `.${group}`} ${role.metadata.namespace}/${name}`));
+  const needed = permissionsOfSite({ name: "store-12", leaseNamespace: "sluice-sites" });
+  for (const { fix } of needed) assert.match(fix!, /`sluice kubeconfig --site store-12 --site-members/);
   assert.deepEqual(
-    new Set(needed.map(({ resource, namespace }) => `${resource} ${namespace}`)),
-    new Set([`${resources[0]}.${apiGroups[0]} kube-system`]),
+    granted,
+    needed.map(({ verb, resource, namespace, name }) => `${verb} ${resource} ${namespace}/${name}`),
   );
 });
 

@@ -1,13 +1,19 @@
 /** Who gets into a site, and whom its nodes accept as a leader. */
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
-import { startServing } from "../../../../kpng/server/server.ts";
+import { startServing } from "../../../../kpng/server/mod.ts";
 import type { TlsFiles } from "../../../../kpng/transport/mod.ts";
-import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
-import { datagramsOn } from "../../../../sources/site/datagrams.ts";
-import { kubeletCertificates, type SiteCertificates } from "../../../../sources/site/certificates.ts";
+import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
+import {
+  givenCertificates,
+  kubeletCertificates,
+  type SiteCertificates,
+} from "../../../../sources/site/certificates.ts";
+import { createSiteServer } from "../../../../sources/site/serve.ts";
 import { openSiteMemory } from "../../../../sources/site/memory.ts";
 import { KINDS } from "../../../../core/objects/mod.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
@@ -66,7 +72,7 @@ async function withLeader(certificates: SiteCertificates, test: (port: number, p
   for (const kind of KINDS) store.synced(kind);
   const serving = await startServing({
     address: { kind: "tcp", host: "127.0.0.1", port: 0 },
-    ...await certificates.server(memory),
+    ...await certificates.server(memory, ["b"]),
     store,
     clock: systemClock,
     logger: silentLogger,
@@ -79,14 +85,15 @@ async function withLeader(certificates: SiteCertificates, test: (port: number, p
   }
 }
 
-Deno.test("kubelets' certificates let nodes in, and nobody else", async () => {
+Deno.test("kubelets' certificates let the members of the site in, and nobody else", async () => {
   await withKubelets(async (issue) => {
     await withLeader(await issue("a"), async (port, certificate) => {
-      const leader = { node: "a", address: "", certificate };
+      const leader = { node: "a", address: "", certificate, proof: "" };
       const filesOf = async (...who: Parameters<typeof issue>) => await (await issue(...who)).client(leader);
       assert.equal(await connect(port, await filesOf("b")), "state");
-      assert.notEqual(await connect(port, await filesOf("bob", "system:masters")), "state", "another organization");
+      assert.notEqual(await connect(port, await filesOf("b", "system:masters")), "state", "another organization");
       assert.notEqual(await connect(port, await filesOf("b", "system:nodes", true)), "state", "another authority");
+      assert.notEqual(await connect(port, await filesOf("c")), "state", "no member of the site");
       const { ca, serverName } = await filesOf("b");
       assert.notEqual(await connect(port, { ca, serverName, crt: undefined, key: undefined }), "state", "none at all");
     });
@@ -98,9 +105,105 @@ Deno.test("a follower accepts exactly the certificate in the Lease as its leader
     // An impostor has a kubelet's certificate, too, but the Lease names another one.
     await withLeader(await issue("impostor"), async (port) => {
       const published = await (await issue("a")).published(await memoryOf("a"));
-      const files = await (await issue("b")).client({ node: "a", address: "", certificate: published });
+      const files = await (await issue("b")).client({ node: "a", address: "", certificate: published, proof: "" });
       assert.match(await connect(port, files), /certificate|UNABLE_TO_VERIFY|UnknownIssuer|BadSignature/i);
     });
+  });
+});
+
+Deno.test("a Lease counts only as the member has signed it that it names", async () => {
+  await withKubelets(async (issue) => {
+    const claim = { site: "north", node: "a", address: "10.0.0.1:12091", certificate: "pem" };
+    const [own, reader] = [await issue("a"), await issue("b")];
+    const proof = await own.prove(claim);
+    assert.equal(await reader.isProven(claim, proof), true);
+    for (const other of [{ site: "south" }, { node: "b" }, { address: "10.0.0.9:12091" }, { certificate: "other" }]) {
+      assert.equal(await reader.isProven({ ...claim, ...other }, proof), false, JSON.stringify(other));
+    }
+    const ofB = await reader.prove({ ...claim, node: "b" });
+    const foreign = await (await issue("a", "system:nodes", true)).prove(claim);
+    const [certificate] = proof.split(".");
+    const [, signature] = ofB.split(".");
+    for (const forged of ["", "a.b", ofB, foreign, `${certificate}.`, `${certificate}.${signature}`]) {
+      assert.equal(await reader.isProven(claim, forged), false, forged.slice(-20));
+    }
+    await assert.rejects(reader.prove(claim), /common name system:node:b, not that of node a/);
+    await assert.rejects((await issue("a", "system:masters")).prove(claim), /not that of node a/);
+  });
+});
+
+Deno.test("given certificates prove and let in the nodes that they name, plainly or as the kubelet's", async () => {
+  const authority = await createCertificateAuthority("site");
+  const folder = await Deno.makeTempDir();
+  try {
+    const given = async (commonName: string) => {
+      const { cert, key } = await authority.issue(commonName);
+      const paths = { ca: `${folder}/ca`, crt: `${folder}/${commonName}.crt`, key: `${folder}/${commonName}.key` };
+      Deno.writeTextFileSync(paths.ca, authority.cert);
+      Deno.writeTextFileSync(paths.crt, cert);
+      Deno.writeTextFileSync(paths.key, key);
+      return givenCertificates(paths);
+    };
+    const claim = { site: "north", node: "a", address: "127.0.0.1:12091", certificate: "" };
+    for (const name of ["a", "system:node:a"]) {
+      const certificates = await given(name);
+      assert.equal(await certificates.isProven(claim, await certificates.prove(claim)), true);
+    }
+    await assert.rejects((await given("z")).prove(claim), /common name z, not that of node a/);
+    // The key of another node of the site, which signs that it is a.
+    const other = await authority.issue("z");
+    const text = `sluice site leader v1\n${JSON.stringify(["north", "a", claim.address, ""])}`;
+    const forged = [
+      new X509Certificate(other.cert).raw.toString("base64"),
+      sign("sha256", Buffer.from(text), createPrivateKey(other.key)).toString("base64"),
+    ].join(".");
+    assert.equal(await (await given("a")).isProven(claim, forged), false);
+    const ofZ = forged.replace(/^[^.]+/, new X509Certificate((await authority.issue("a")).cert).raw.toString("base64"));
+    assert.equal(await (await given("a")).isProven(claim, ofZ), false, "the certificate of a, and the signature of z");
+    await withLeader(await given("a"), async (port) => {
+      const leader = { node: "a", address: "", certificate: "", proof: "" };
+      for (const [name, isLetIn] of [["b", true], ["system:node:b", true], ["c", false]] as const) {
+        const result = await connect(port, await (await given(name)).client(leader));
+        assert.equal(result === "state", isLetIn, `${name}: ${result}`);
+      }
+    });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a leader whose site has other members closes its connections, and lets in the new ones", async () => {
+  await withKubelets(async (issue) => {
+    const [leader, b, c] = [await issue("a"), await issue("b"), await issue("c")];
+    const memory = await memoryOf("a");
+    const port = freePort();
+    const store = createStore({ clock: systemClock, onProblems: () => {} });
+    for (const kind of KINDS) store.synced(kind);
+    const ready: (() => void)[] = [];
+    const server = createSiteServer({
+      listen: { kind: "tcp", host: "127.0.0.1", port },
+      readTls: (members) => leader.server(memory, members),
+      members: ["b"],
+      store,
+      onProblems: () => ready.shift()?.(),
+      clock: systemClock,
+      logger: silentLogger,
+    });
+    const listens = () => new Promise<void>((resolve) => ready.push(resolve));
+    const ended = new AbortController();
+    const first = listens();
+    const running = server.run(ended.signal);
+    server.enter({ kind: "leader", isConfirmed: true });
+    await first;
+    const claim = { node: "a", address: "", certificate: await leader.published(memory), proof: "" };
+    assert.equal(await connect(port, await b.client(claim)), "state");
+    const second = listens();
+    server.admit(["c"]);
+    await second;
+    assert.equal(await connect(port, await c.client(claim)), "state");
+    assert.notEqual(await connect(port, await b.client(claim)), "state");
+    ended.abort();
+    await running;
   });
 });
 
@@ -123,31 +226,12 @@ Deno.test("nodes with kubelets' certificates form a site, and find their leader 
   });
 });
 
-Deno.test("a node without a disk or the API server finds the leader by a broadcast that the kubelet's key signs", async () => {
-  await withKubelets(async (issue) => {
-    await withSite(async (site) => {
-      applyNodes(site.server, "a", "b");
-      applyService(site.server, "web", "10.244.0.1");
-      // Every socket of this port gets the broadcasts of the loopback interface.
-      const datagrams = datagramsOn("127.255.255.255", freePort());
-      const start = async (name: string, ...who: Parameters<typeof issue>) =>
-        await site.start(name, { certificates: await issue(...who), datagrams });
-      const a = await start("a", "a");
-      await site.until(() => a.status()?.role === "leader" && a.names().includes("Service default/web"));
-      site.server.fault(() => new Response("down", { status: 503 }));
-      const b = await start("b", "b");
-      const stranger = await start("c", "c", "system:masters");
-      await site.until(() => b.status()?.from === "leader" && b.names().includes("Service default/web"));
-      assert.equal(b.status()?.leader, "a");
-      await site.until(() => a.status()?.isConfirmed === false);
-      assert.deepEqual(stranger.names(), []);
-    });
-  });
-});
-
 Deno.test("a node of a site does not mix given certificates and the kubelet's", async () => {
   await withKubelets(async (issue) => {
     const kubelet = await issue("b");
-    await assert.rejects(kubelet.client({ node: "a", address: "", certificate: "" }), /the leader a uses given/);
+    await assert.rejects(
+      kubelet.client({ node: "a", address: "", certificate: "", proof: "" }),
+      /the leader a uses given/,
+    );
   });
 });

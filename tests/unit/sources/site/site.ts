@@ -1,6 +1,6 @@
 /** Nodes of a site in this process, with real sockets, behind a fake API server. */
 import type { ClusterObject } from "../../../../core/objects/mod.ts";
-import type { SiteStatus } from "../../../../observe/mod.ts";
+import type { SiteStatus } from "../../../../sources/reports/mod.ts";
 import { silentLogger, systemClock } from "../../../../platform/mod.ts";
 import { createDecode, KINDS } from "../../../../core/objects/mod.ts";
 import { createTracking, type Tracking } from "../../../../core/tracking/mod.ts";
@@ -8,10 +8,8 @@ import type { TlsFiles } from "../../../../kpng/transport/mod.ts";
 import { connectToApi, createKubernetesSource } from "../../../../sources/kubernetes/mod.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
 import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
-import type { SiteCertificates } from "../../../../sources/site/certificates.ts";
-import { proofsOf } from "../../../../sources/site/proof.ts";
-import type { OpenDatagrams } from "../../../../sources/site/datagrams.ts";
-import { createSiteSource, NO_DETAILS } from "../../../../sources/site/site_source.ts";
+import { isProven, prove, type SiteCertificates } from "../../../../sources/site/certificates.ts";
+import { createSiteSource, NO_DETAILS } from "../../../../sources/site/mod.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_server.ts";
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
@@ -41,7 +39,8 @@ export interface Disk {
 interface NodeOptions {
   readonly disk?: Disk;
   readonly certificates?: SiteCertificates;
-  readonly datagrams?: OpenDatagrams;
+  /** The port on which it serves; a free one by default. */
+  readonly port?: number;
 }
 
 /** A site whose nodes are started by a test. */
@@ -49,7 +48,7 @@ export interface SiteUnderTest {
   readonly server: FakeApiServer;
   start(name: string, options?: NodeOptions): Promise<SiteNode>;
   /** The certificate files of a node. */
-  files(): Promise<TlsFiles>;
+  files(name: string): Promise<TlsFiles>;
   /** Resolves when `done` is true. */
   until(done: () => boolean): Promise<void>;
 }
@@ -71,26 +70,34 @@ export function createDisk(): Disk {
 }
 
 /** Times that let a test end within seconds. */
-const TIMING = { leaseMs: 1000, renewMs: 300, spreadMs: 50, patienceMs: 1000 };
+const TIMING = { leaseMs: 1000, renewMs: 300, longestLeaseMs: 60_000, spreadMs: 50, patienceMs: 1000 };
+/** Times within which even an overloaded machine answers, for a test in which no node fails. */
+export const CALM: typeof TIMING = { ...TIMING, leaseMs: 20_000, renewMs: 5_000, patienceMs: 20_000 };
 const TIMEOUT_MS = 20_000;
 const POLL_MS = 10;
 
 /** Runs `test` with a site, whose nodes and server end with it. */
-export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Promise<void> {
+export async function withSite(test: (site: SiteUnderTest) => Promise<void>, timing = TIMING): Promise<void> {
   const server = startFakeApiServer();
+  server.leases.install("north", ["a", "b", "c"]);
   const authority = await createCertificateAuthority("site");
   const running = new Set<() => Promise<void>>();
-  const files = async (): Promise<TlsFiles> => {
-    const { cert, key } = await authority.issue("node");
+  const files = async (name: string): Promise<TlsFiles> => {
+    const { cert, key } = await authority.issue(name);
     return { ca: authority.cert, crt: cert, key };
   };
   try {
     await test({
       server,
       files,
-      async start(name, { disk = createDisk(), certificates, datagrams } = {}) {
-        const given = await files();
-        const node = await startNode(name, server, { disk, certificates: certificates ?? sameFiles(given), datagrams });
+      async start(name, { disk = createDisk(), certificates, port } = {}) {
+        const given = await files(name);
+        const node = await startNode(name, server, {
+          disk,
+          certificates: certificates ?? sameFiles(given),
+          port,
+          timing,
+        });
         running.add(node.kill);
         return node;
       },
@@ -111,9 +118,10 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Pr
 /** Certificates from files that do not change. */
 export function sameFiles(files: TlsFiles): SiteCertificates {
   return {
-    proofs: () => proofsOf(files, () => true),
+    prove: (claim) => prove(claim, files),
+    isProven: (claim, proof) => isProven(claim, proof, files),
     published: () => Promise.resolve(""),
-    server: () => Promise.resolve({ tls: files }),
+    server: (_memory, names) => Promise.resolve({ tls: files, clients: { names, organization: undefined } }),
     client: () => Promise.resolve(files),
   };
 }
@@ -121,9 +129,11 @@ export function sameFiles(files: TlsFiles): SiteCertificates {
 async function startNode(
   name: string,
   server: FakeApiServer,
-  { certificates, disk, datagrams }: NodeOptions & Required<Pick<NodeOptions, "certificates" | "disk">>,
+  { certificates, disk, port = freePort(), timing }:
+    & NodeOptions
+    & Required<Pick<NodeOptions, "certificates" | "disk">>
+    & { readonly timing: typeof TIMING },
 ): Promise<SiteNode> {
-  const port = freePort();
   const clock = systemClock, logger = silentLogger;
   const problems = new Map<string, readonly string[]>();
   let status: SiteStatus | undefined;
@@ -144,12 +154,11 @@ async function startNode(
     openApi: (onLink) => {
       return createKubernetesSource({ api, kinds: KINDS, nodeName: undefined, decode, onLink, logger, clock });
     },
-    leaseNamespace: "kube-system",
-    timing: TIMING,
+    leaseNamespace: "sluice-sites",
+    timing,
     listen: { kind: "tcp", host: "127.0.0.1", port },
     advertisedHost: "127.0.0.1",
     certificates,
-    datagrams,
     memoryFile: disk.site,
     maxMessageBytes: 1_000_000,
     onSite: (next) => status = next,

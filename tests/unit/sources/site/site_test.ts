@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { applyNodes, applyService, createDisk, type SiteNode, type SiteUnderTest, withSite } from "./site.ts";
+import {
+  applyNodes,
+  applyService,
+  CALM,
+  createDisk,
+  sameFiles,
+  type SiteNode,
+  type SiteUnderTest,
+  withSite,
+} from "./site.ts";
 
 const LEASE = "sluice-site-north";
 
@@ -25,7 +34,7 @@ Deno.test("one node of a site watches the API server, and the others receive its
     assert.equal(requests(site), before, "no node asks the API server for a change");
     const lists = site.server.requests.filter(({ verb, path }) => verb === "list" && path === "/api/v1/services");
     assert.equal(lists.length, 1, "one node has listed the services");
-  });
+  }, CALM);
 });
 
 Deno.test("a follower takes over a leader that was killed, without losing its state, and serves the others", async () => {
@@ -93,18 +102,23 @@ Deno.test("without the API server the leader stays, and serves nodes that restar
   });
 });
 
-Deno.test("a leader that restarts without the API server serves its kept state again", async () => {
+Deno.test("a leader that restarts without the API server serves its kept state again, to the members", async () => {
   await withSite(async (site) => {
     applyNodes(site.server, "a", "b");
     applyService(site.server, "web", "10.244.0.1");
     const disks = { a: createDisk(), b: createDisk() };
     let a = await site.start("a", { disk: disks.a });
     await site.until(() => a.status()?.role === "leader" && has("web")(a));
-    await a.kill();
+    let b = await site.start("b", { disk: disks.b });
+    await site.until(() => b.status()?.from === "leader");
+    await Promise.all([a.kill(), b.kill()]);
     site.server.fault(() => new Response("down", { status: 503 }));
-    a = await site.start("a", { disk: disks.a });
+    a = await site.start("a", { disk: disks.a, port: a.port });
     await site.until(() => has("web")(a));
     assert.deepEqual([a.status()?.role, a.status()?.isConfirmed], ["leader", false]);
+    // It remembers whom to let in.
+    b = await site.start("b", { disk: { ...createDisk(), site: disks.b.site } });
+    await site.until(() => b.status()?.from === "leader" && has("web")(b));
   });
 });
 
@@ -131,12 +145,10 @@ Deno.test("a node that cannot reach the leader watches the API server, and retur
     applyService(site.server, "web", "10.244.0.1");
     const a = await site.start("a");
     await site.until(() => a.status()?.role === "leader");
-    const files = await site.files();
+    const files = await site.files("b");
     let isRefused = true;
     const certificates = {
-      proofs: () => Promise.reject(new Error("no certificate")),
-      published: () => Promise.resolve(""),
-      server: () => Promise.resolve({ tls: files }),
+      ...sameFiles(files),
       client: () => isRefused ? Promise.reject(new Error("no certificate")) : Promise.resolve(files),
     };
     const b = await site.start("b", { certificates });
@@ -154,7 +166,7 @@ Deno.test("a node that may not use the Lease watches the API server, and says wh
     applyNodes(site.server, "a");
     applyService(site.server, "web", "10.244.0.1");
     const refuse = () => Response.json({ kind: "Status", code: 403, reason: "Forbidden" }, { status: 403 });
-    site.server.fault(({ path }) => path.includes("/leases") ? refuse() : undefined);
+    site.server.fault(({ path }) => path.includes("/sluice-sites/") ? refuse() : undefined);
     const a = await site.start("a");
     await site.until(() => has("web")(a));
     assert.equal(a.status()?.role, "alone");
@@ -162,5 +174,61 @@ Deno.test("a node that may not use the Lease watches the API server, and says wh
     site.server.fault(undefined);
     await site.until(() => a.status()?.role === "leader");
     assert.ok(!a.problems().includes("site-lease-refused"));
+  });
+});
+
+Deno.test("who holds a node's token, and the key of a node that is no member, makes no node follow a rogue leader", async () => {
+  await withSite(async (site) => {
+    site.server.leases.install("north", ["a", "b"]);
+    applyNodes(site.server, "a", "b");
+    applyService(site.server, "web", "10.244.0.1");
+    const a = await site.start("a");
+    await site.until(() => a.status()?.role === "leader" && has("web")(a));
+    await a.kill();
+    const rogue = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    let connections = 0;
+    const accepted = (async () => {
+      for await (const connection of rogue) {
+        connections++;
+        connection.close();
+      }
+    })();
+    const address = `127.0.0.1:${rogue.addr.port}`;
+    const files = await site.files("c");
+    const { prove } = sameFiles(files);
+    // A holder of the token cannot change the members. It claims to be a, which has signed another address; or to lead itself.
+    const forgeries = [
+      { node: "a", proof: site.server.leases.get(LEASE)!.metadata.annotations!["sluice.dev/site-proof"]! },
+      { node: "c", proof: await prove({ site: "north", node: "c", address, certificate: "" }) },
+    ];
+    for (const { node, proof } of forgeries) {
+      const names = { "sluice.dev/site-address": address, "sluice.dev/site-proof": proof };
+      const spec = { holderIdentity: node, leaseDurationSeconds: 1e12, acquireTime: "t", renewTime: "t" };
+      site.server.leases.overwrite(LEASE, { metadata: { annotations: names }, spec });
+      const b = await site.start("b");
+      await site.until(() => b.status()?.role === "alone" && has("web")(b));
+      assert.deepEqual(b.problems(), ["site-leader-refused"]);
+      // The claimed duration would be 30,000 years.
+      await site.until(() => b.status()?.role === "leader");
+      assert.deepEqual(b.problems(), []);
+      await b.kill();
+    }
+    assert.equal(connections, 0);
+    rogue.close();
+    await accepted;
+  });
+});
+
+Deno.test("a node that is no member is not served, and watches the API server", async () => {
+  await withSite(async (site) => {
+    site.server.leases.install("north", ["a"]);
+    applyNodes(site.server, "a", "b");
+    applyService(site.server, "web", "10.244.0.1");
+    const a = await site.start("a");
+    await site.until(() => a.status()?.role === "leader");
+    const b = await site.start("b");
+    await site.until(() => has("web")(b));
+    assert.deepEqual([b.status()?.role, b.status()?.from], ["alone", "api"]);
+    assert.deepEqual(b.problems(), ["site-not-member"]);
   });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ReadItem, readStateFile } from "../../../../sources/state/reading.ts";
-import { createReporter } from "../../../../sources/state/reporter.ts";
-import { StateError } from "../../../../sources/state/tree.ts";
+import { createReporter } from "../../../../sources/state/mod.ts";
+import { StateError } from "../../../../sources/state/document.ts";
 import { createRecordingSink } from "../../../fakes/kpng.ts";
 
 const SERVICES = 200;

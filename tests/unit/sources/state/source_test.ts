@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
-import { createStateSource } from "../../../../sources/state/state_source.ts";
+import { createStateSource } from "../../../../sources/state/mod.ts";
 import { writeStateFile } from "../../../../sources/state/write.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
 import { systemClock } from "../../../../platform/clock.ts";

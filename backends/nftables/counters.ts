@@ -1,0 +1,208 @@
+/**
+ * Counters in the kernel: the traffic, if traffic metrics are on, and connection attempts, by which the main isolate detects
+ * endpoints that do not answer.
+ *
+ * Rules add an element with a counter to a set for each
+ * pair of frontend and endpoint, and for each frontend whose packets fail. Elements expire with the traffic, so that
+ * the sets hold the active pairs only. A pair is counted under its hash (see pair_hash.ts); `count-pairs` has the pair
+ * itself, unless the frontend is at a cluster IP, whose pairs are planned.
+ *
+ * A connection is counted in nat chains, which see its first packet only: right before the sources are translated, or, if
+ * the endpoint is on the host network, right before delivery. A packet is counted where it is forwarded, sent, or
+ * received from another host. The original destination and the source of replies are those of the connection, so that
+ * packets of both directions count for the same pair.
+ *
+ * Every SYN packet to an endpoint is counted as an attempt, and every SYN-ACK packet that comes back as an answer. The rules
+ * of new packets are in chains of their own then, behind one match, so that an established packet is compared with two rules,
+ * no matter how many there are for new ones.
+ */
+import type { AttemptCounts, Attempts, FamilySettings, Protocol } from "../../core/model/mod.ts";
+import { joinHostPort } from "../../platform/mod.ts";
+import { hashText } from "./pair_hash.ts";
+import {
+  type BaseChain,
+  type Dialect,
+  frontendKey,
+  PROTOCOLS,
+  type SetDeclaration,
+  type TrafficSetName,
+} from "./table.ts";
+
+/** The sets of failures, by the set that refuses the packets. */
+const FAILURE_SETS = {
+  refused: "count-rejected",
+  dropped: "count-dropped",
+  sources: "count-outside",
+} as const satisfies Readonly<Record<string, TrafficSetName>>;
+
+/**
+ * The maximum number of active pairs; further ones are not counted. A hash table for this number of elements takes 1 MB
+ * from the start.
+ */
+const MOST_PAIRS = 131_072;
+/** The maximum number of frontends whose packets fail. */
+const MOST_FAILING = 16_384;
+/** Much longer than the time between two readings, so that no count expires unread. */
+const EXPIRY = "10m";
+/** Longer than the pause between the connections of most pairs. */
+const PAIR_EXPIRY = "1h";
+
+/** The sets of counters, by what the settings ask to be counted. */
+export function counterSets(
+  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts">,
+  dialect: Dialect,
+): readonly (readonly [TrafficSetName, SetDeclaration])[] {
+  return [...trafficSets(settings, dialect), ...attemptSets(settings, dialect)];
+}
+
+function trafficSets(
+  settings: Pick<FamilySettings, "countTraffic">,
+  dialect: Dialect,
+): readonly (readonly [TrafficSetName, SetDeclaration])[] {
+  if (!settings.countTraffic) return [];
+  const { ip, addressType } = dialect;
+  const set = (type: string, size: number, rest: readonly string[]): SetDeclaration => (
+    { kind: "set", lines: [type, `size ${size}`, "flags dynamic,timeout", ...rest] }
+  );
+  const counted = ["counter", `timeout ${EXPIRY}`];
+  // nft 1.0.6 crashes if it derives the type of these keys from their expressions.
+  const pair = `type ${addressType} . inet_proto . inet_service . ${addressType} . inet_service`;
+  const hashes = set("type mark", MOST_PAIRS, counted);
+  const frontends = set(`typeof ${ip} daddr . meta l4proto . th dport`, MOST_FAILING, counted);
+  return [
+    ["count-connections", hashes],
+    ["count-packets", hashes],
+    ["count-pairs", set(pair, MOST_PAIRS, [`timeout ${PAIR_EXPIRY}`])],
+    ["count-unanswered", set(pair, MOST_PAIRS, counted)],
+    ["count-rejected", frontends],
+    ["count-dropped", frontends],
+    ["count-outside", frontends],
+  ];
+}
+
+/** Whether rules, and not Sluice, add the elements of a set. */
+export function isTrafficSet(name: string): boolean {
+  return name.startsWith("count-") || name === "gone-endpoints";
+}
+
+/** The chains that count: those that are jumped to, and those with hooks of their own. */
+export function trafficChains(settings: FamilySettings, dialect: Dialect): {
+  readonly inner: readonly BaseChain[];
+  readonly hooked: readonly BaseChain[];
+} {
+  if (!settings.countTraffic) return { inner: [], hooked: [] };
+  const { ip } = dialect;
+  const pair =
+    `ct original ${ip} daddr . meta l4proto . ct original proto-dst . ct reply ${ip} saddr . ct reply proto-src`;
+  // nft 1.0.6 knows the type of ct's ports only after a match of one protocol.
+  const count = (statements: string, protocols: readonly Protocol[] = PROTOCOLS) =>
+    protocols.map((protocol) => `meta l4proto ${protocol} ${statements}`);
+  const update = (set: TrafficSetName, key: string) => `update @${set} { ${key} }`;
+  const hash = hashText(pair);
+  const counted = `${update("count-connections", hash)} ct original ${ip} daddr != @cluster-ips ${
+    update("count-pairs", pair)
+  }`;
+  const connections = (name: string, hook: string): BaseChain => (
+    { name, hook, rules: ["ct status dnat jump count-connections"] }
+  );
+  return {
+    inner: [
+      { name: "count-connections", hook: undefined, rules: count(counted) },
+      { name: "count-packets", hook: undefined, rules: count(`${update("count-packets", hash)} return`) },
+      // Not UDP, since some of its protocols have no answers.
+      { name: "count-unanswered", hook: undefined, rules: count(update("count-unanswered", pair), ["tcp"]) },
+    ],
+    hooked: [
+      // Other programs may masquerade at srcnat, and later nat chains would not see the packet.
+      connections("count-postrouting", "type nat hook postrouting priority srcnat - 1; policy accept;"),
+      connections("count-input", "type nat hook input priority 99; policy accept;"),
+    ],
+  };
+}
+
+/** The rules that count packets at the start of a filter chain; none if traffic metrics are off. */
+export function countPackets({ countTraffic }: FamilySettings, hook: "input" | "forward" | "output"): string[] {
+  if (!countTraffic) return [];
+  // Packets of this node to itself are counted when they are sent.
+  const received = hook === "input" ? 'iifname != "lo" ' : "";
+  return [
+    `${received}ct status dnat jump count-packets`,
+    // A connection is confirmed once its first packet has left, and new until the answer: its first packet is repeated.
+    `${received}ct state new ct status dnat ct status confirmed jump count-unanswered`,
+  ];
+}
+
+/** The statement that counts a packet of a new connection that the set refuses, with a trailing space. */
+export function countFailure(
+  { countTraffic }: FamilySettings,
+  set: keyof typeof FAILURE_SETS,
+  dialect: Dialect,
+  nodePort = false,
+): string {
+  return countTraffic ? `update @${FAILURE_SETS[set]} { ${frontendKey(dialect, nodePort)} } ` : "";
+}
+
+/** The set of the counters of attempts. */
+export const ATTEMPTS = "count-attempts" satisfies TrafficSetName;
+
+/** The number of counters of attempts in a table, two for each endpoint. */
+const MOST_COUNTERS = 65_536;
+/** The time after its last packet for which a counter is kept, in seconds. */
+const KEPT_SECONDS = 30;
+
+/** The set of counters, by endpoint and direction; none if attempts are not counted. */
+function attemptSets(
+  { countsAttempts }: Pick<FamilySettings, "countsAttempts">,
+  { ip }: Dialect,
+): (readonly [TrafficSetName, SetDeclaration])[] {
+  if (!countsAttempts) return [];
+  const lines = [
+    `typeof ${ip} daddr . tcp dport . ct direction`,
+    `size ${MOST_COUNTERS}`,
+    "flags dynamic,timeout",
+    "counter",
+    `timeout ${KEPT_SECONDS}s`,
+  ];
+  return [[ATTEMPTS, { kind: "set", lines }]];
+}
+
+/** The chains through which packets reach endpoints, and the answers come back. */
+const PASSED: readonly string[] = ["filter-input", "filter-forward", "filter-output"];
+const OF_NEW_PACKETS = "ct state new ";
+
+/** The fixed chains with the rules that count attempts, if these are counted. */
+export function withAttemptCounters(
+  chains: readonly BaseChain[],
+  { countsAttempts }: Pick<FamilySettings, "countsAttempts">,
+  { ip }: Dialect,
+): readonly BaseChain[] {
+  if (!countsAttempts) return chains;
+  const update = (address: string, port: string) =>
+    `ct status dnat update @${ATTEMPTS} { ${ip} ${address} . tcp ${port} . ct direction }`;
+  return chains.flatMap((chain): BaseChain[] => {
+    if (!PASSED.includes(chain.name)) return [chain];
+    const name = `${chain.name}-new`;
+    const ofNew = chain.rules.filter((rule) => rule.startsWith(OF_NEW_PACKETS));
+    const ofAll = chain.rules.filter((rule) => !ofNew.includes(rule));
+    const rules = [update("daddr", "dport"), ...ofNew.map((rule) => rule.slice(OF_NEW_PACKETS.length))];
+    const answers = `tcp flags syn,ack / syn,ack ${update("saddr", "sport")}`;
+    return [{ name, hook: undefined, rules }, { ...chain, rules: [...ofAll, `ct state new goto ${name}`, answers] }];
+  });
+}
+
+const COUNTER = /(\S+) \. (\d+) \. (original|reply) .*?counter packets (\d+)/;
+
+/** The counts of attempts so far, by endpoint, from the elements of their set. */
+export function attemptsIn(elements: readonly string[]): AttemptCounts {
+  const counts = new Map<string, Attempts>();
+  for (const element of elements) {
+    const match = COUNTER.exec(element);
+    if (!match) continue;
+    const [, address, port, direction, packets] = match;
+    const endpoint = joinHostPort(address!, Number(port));
+    const { made, answered } = counts.get(endpoint) ?? { made: 0, answered: 0 };
+    const count = Number(packets);
+    counts.set(endpoint, direction === "reply" ? { made, answered: count } : { made: count, answered });
+  }
+  return counts;
+}

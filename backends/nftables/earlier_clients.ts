@@ -1,0 +1,99 @@
+import type { ServicePort } from "../../core/model/mod.ts";
+import { splitHostPort } from "../../platform/mod.ts";
+import { shortHash } from "../reconcile/mod.ts";
+import { CLIENT_SET } from "./affinity.ts";
+import type { Change } from "./plan.ts";
+import type { Shadow } from "./shadow.ts";
+import { KUBE_PROXY_TABLE, type SetDeclaration, TABLE } from "./table.ts";
+import type { NftTools } from "./tools.ts";
+import { difference, type Transaction } from "./transaction.ts";
+
+/** The clients in sets of kube-proxy's nftables mode and of Sluice before 0.2, whose names depend on the timeout. */
+export interface EarlierClients {
+  /**
+   * The sets that changes are about to create, with the clients that an earlier proxy remembers for the same endpoint;
+   * undefined if there are none. Throws if a table cannot be read.
+   */
+  forChanges(changes: readonly Change[], shadow: Shadow): Promise<Transaction | undefined>;
+}
+
+/** Reads the sets of earlier proxies when they are first needed. */
+export function createEarlierClients(tools: NftTools): EarlierClients {
+  // A takeover deletes the table, and it never returns while Sluice runs.
+  let isKubeProxyHere = true;
+
+  /** Reads the elements of a table's sets into `sources`, by `TABLE NAME`; returns whether the table exists. */
+  const read = (table: string, sources: Sources) =>
+    tools.listSets(table, (set, element) => {
+      const target = sources.get(`${table} ${set}`), [client, rest] = nameAndRest(element);
+      const left = /\bexpires (\w+)/.exec(rest)?.[1];
+      if (target !== undefined && left !== undefined) target.clients.set(client, left);
+    });
+
+  return {
+    async forChanges(changes, { strays }) {
+      const isOlderHere = strays.sets.some(({ name }) => name.startsWith(CLIENT_SET));
+      if (!isKubeProxyHere && !isOlderHere) return undefined;
+      const targets: Target[] = [];
+      const sources: Sources = new Map();
+      for (const { before, after, next } of changes) {
+        for (const { name, endpoint, lines } of next ? difference(before, after).newClientSets : []) {
+          const target: Target = { name, declaration: { kind: "set", lines }, clients: new Map() };
+          targets.push(target);
+          sources.set(`${TABLE} ${olderName(next!.port, endpoint)}`, target);
+          sources.set(`${KUBE_PROXY_TABLE} ${kubeProxyName(next!.port, endpoint)}`, target);
+        }
+      }
+      if (targets.length === 0) return undefined;
+      if (isOlderHere) await read(TABLE, sources);
+      if (isKubeProxyHere) isKubeProxyHere = await read(KUBE_PROXY_TABLE, sources);
+      const found = targets.filter(({ clients }) => clients.size > 0);
+      return found.length === 0 ? undefined : transactionOf(found);
+    },
+  };
+}
+
+/** A set to fill, and its clients with the time until they expire: `1h59m3s`. */
+interface Target {
+  readonly name: string;
+  readonly declaration: SetDeclaration;
+  readonly clients: Map<string, string>;
+}
+
+type Sources = Map<string, Target>;
+
+function transactionOf(targets: readonly Target[]): Transaction {
+  return {
+    table: "keep",
+    newSets: new Map(targets.map(({ name, declaration }) => [name, declaration])),
+    chains: [],
+    deletedElements: new Map(),
+    newElements: new Map(
+      targets.map(({ name, clients }) => [name, [...clients].map(([client, left]) => `${client} timeout ${left}`)]),
+    ),
+    deletedChains: [],
+    deletedSets: [],
+  };
+}
+
+function nameAndRest(element: string): [string, string] {
+  const space = element.indexOf(" ");
+  return space === -1 ? [element, ""] : [element.slice(0, space), element.slice(space)];
+}
+
+/** The name of the set in Sluice before 0.2. */
+function olderName({ name, protocol, affinitySeconds }: ServicePort, endpoint: string): string {
+  return `${CLIENT_SET}${shortHash(`${name}${protocol}${endpoint}|${affinitySeconds}`)}`;
+}
+
+/** The longest name of a set, without its prefix, in kube-proxy. */
+const LONGEST_NAME = 240;
+
+/** The name of the set in kube-proxy (`servicePortEndpointChainNameBase` in pkg/proxy/nftables/proxier.go, 1.36). */
+function kubeProxyName({ name, protocol }: ServicePort, endpoint: string): string {
+  const [namespace, rest] = name.split("/", 2), [service, portName = ""] = rest!.split(":", 2);
+  const { address, port } = splitHostPort(endpoint);
+  const base = `${namespace}/${service}/${protocol}/${portName}__${address.replaceAll(":", ".")}/${port}`;
+  const full = `${shortHash(base).slice(0, 8)}-${base}`;
+  return `affinity-${full.length > LONGEST_NAME ? `${full.slice(0, LONGEST_NAME - 3)}...` : full}`;
+}

@@ -1,0 +1,127 @@
+import type { FamilySettings } from "../../core/model/mod.ts";
+import { counterSets, countFailure, countPackets, trafficChains, withAttemptCounters } from "./counters.ts";
+import { goneSets } from "./gone.ts";
+import {
+  type BaseChain,
+  clearMark,
+  declareSets,
+  type Dialect,
+  frontendKey,
+  localMatch,
+  prefixText,
+  type SetDeclarations,
+  setMark,
+  unmarked,
+} from "./table.ts";
+
+/** All sets of a family, including those of counters and of deleted endpoints if the settings ask for them. */
+export function allSets(
+  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts" | "resetsGone" | "goneTimeoutMs">,
+  dialect: Dialect,
+): SetDeclarations {
+  return new Map([
+    ...declareSets(dialect),
+    ...counterSets(settings, dialect),
+    ...goneSets(settings, dialect),
+  ]);
+}
+
+/** The fixed chain that is created last: if it exists, so do the others. */
+export const LAST_BASE_CHAIN = "nat-output";
+
+/**
+ * The fixed chains, in an order in which each refers only to earlier ones. Those with hooks come last: they put all
+ * others into effect.
+ *
+ * The hooks are kube-proxy's. Frontends without endpoints are rejected after DNAT, so that the shortcuts of policy
+ * Local come first; source ranges are checked before DNAT, while the packet still has its original destination. As in
+ * kube-proxy's nftables mode, no chain accepts packets, since another table could still drop them, and none drops
+ * packets that conntrack classifies as INVALID, since replies of their connection may take another route.
+ */
+export function baseChains(settings: FamilySettings, dialect: Dialect): readonly BaseChain[] {
+  const { ip } = dialect;
+  const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
+  const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
+  const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
+  const count = trafficChains(settings, dialect);
+  // kube-proxy's cluster-ips-check: packets to a service already have another destination here, after DNAT.
+  const checkClusterIPs = [
+    `ct state new ${ip} daddr @cluster-ips reject`,
+    ...settings.serviceRanges.map((range) => `ct state new ${ip} daddr ${prefixText(range)} drop`),
+  ];
+  const chains = [
+    inner("nodeports", [`${nodePortKey} vmap @services`]),
+    inner("services", [
+      ...masqueradeClusterIPs(settings, dialect),
+      `${key} vmap @services`,
+      ...nodePortEntries(settings, dialect).map((match) => `${match}goto nodeports`),
+    ]),
+    inner("nodeports-check", refusals(settings, dialect, true)),
+    inner("services-check", refusals(settings, dialect, false)),
+    inner("firewall-check", [`${key} vmap @restricted`]),
+    ...count.inner,
+    ...count.hooked,
+    hooked("filter-prerouting", "type filter hook prerouting priority dstnat - 10; policy accept;", [
+      "ct state new jump firewall-check",
+    ]),
+    hooked("filter-output-first", "type filter hook output priority -110; policy accept;", [
+      "ct state new jump firewall-check",
+    ]),
+    hooked("filter-input", "type filter hook input priority filter; policy accept;", [
+      ...countPackets(settings, "input"),
+      "ct state new jump services-check",
+      ...nodePortEntries(settings, dialect).map((match) => `ct state new ${match}goto nodeports-check`),
+    ]),
+    hooked("filter-forward", "type filter hook forward priority filter; policy accept;", [
+      ...countPackets(settings, "forward"),
+      "ct state new jump services-check",
+      ...checkClusterIPs,
+    ]),
+    hooked("filter-output", "type filter hook output priority filter; policy accept;", [
+      ...countPackets(settings, "output"),
+      "ct state new jump services-check",
+      ...checkClusterIPs,
+    ]),
+    hooked("nat-postrouting", "type nat hook postrouting priority srcnat; policy accept;", [
+      `ct status dnat ${ip} saddr . ${ip} daddr @hairpins masquerade fully-random`,
+      `${unmarked(settings)} return`,
+      clearMark(settings),
+      "masquerade fully-random",
+    ]),
+    hooked("nat-prerouting", "type nat hook prerouting priority dstnat; policy accept;", ["jump services"]),
+    hooked(LAST_BASE_CHAIN, "type nat hook output priority -100; policy accept;", ["jump services"]),
+  ];
+  return withAttemptCounters(chains, settings, dialect);
+}
+
+/** The rules that refuse packets to frontends without usable endpoints. */
+function refusals(settings: FamilySettings, dialect: Dialect, nodePort: boolean): string[] {
+  const key = frontendKey(dialect, nodePort);
+  return [
+    `${key} @refused ${countFailure(settings, "refused", dialect, nodePort)}reject`,
+    `${key} @dropped ${countFailure(settings, "dropped", dialect, nodePort)}drop`,
+  ];
+}
+
+/**
+ * Marks traffic to cluster IPs that does not come from a pod of this node: it may have been routed here from elsewhere, and
+ * replies must return through this node. One rule before the dispatch serves all services, so that traffic that is not
+ * masqueraded can share their chains.
+ */
+function masqueradeClusterIPs(settings: FamilySettings, dialect: Dialect): string[] {
+  const toClusterIP = `${dialect.ip} daddr @cluster-ips ${setMark(settings)}`;
+  if (settings.masqueradeAll) return [toClusterIP];
+  const other = localMatch(settings.localTraffic, false, dialect);
+  return other === undefined ? [] : [other + toClusterIP];
+}
+
+/**
+ * Matches for this node's addresses that serve node ports. A prefix is matched together with "is an address of this host", so
+ * that new and removed addresses need no change of rules.
+ */
+function nodePortEntries({ nodePortPrefixes }: FamilySettings, { ip, loopback }: Dialect): string[] {
+  const all = `${ip} daddr != ${loopback} fib daddr type local `;
+  if (!nodePortPrefixes || nodePortPrefixes.some((prefix) => prefix.endsWith("/0"))) return [all];
+  return nodePortPrefixes.map(prefixText).filter((prefix) => prefix !== "::1" && !prefix.startsWith("127."))
+    .map((prefix) => `${ip} daddr ${prefix} fib daddr type local `);
+}

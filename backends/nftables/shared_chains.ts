@@ -1,0 +1,227 @@
+import {
+  balanceTable,
+  type EndpointIndex,
+  type FamilySettings,
+  type Protocol,
+  type ServicePort,
+} from "../../core/model/mod.ts";
+import { addressBytes, prefixContains } from "../../platform/mod.ts";
+import { shortHash } from "../reconcile/mod.ts";
+import { countFailure } from "./counters.ts";
+import {
+  type Dialect,
+  endpointElement,
+  fromThisNode,
+  frontendKey,
+  prefixText,
+  type SetDeclaration,
+  setMark,
+  type SourceListName,
+} from "./table.ts";
+
+/**
+ * How a chain draws the number of a slot:
+ * - `random`: a random number;
+ * - `flow`, `client`: a hash of the client's address and port, or of its address;
+ * - `turn`: a counter. It belongs to the rule, so each service port has a chain of its own.
+ */
+type Draw = "random" | "flow" | "client" | "turn";
+
+/** A list of endpoints as a packet sees it: it draws the number of a slot, which has an endpoint. */
+export interface SlotList {
+  readonly draw: Draw;
+  /** The endpoint of each slot, as a value of the map of endpoints. */
+  readonly slots: readonly string[];
+}
+
+/** The two lists of endpoints of a service port. */
+export type ListName = "cluster" | "local";
+
+/** The slots of a list of endpoints. */
+export function slotList(port: ServicePort, name: ListName): SlotList {
+  const endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
+  const values = endpoints.map(endpointElement);
+  const table = tableOf(port, name);
+  return { draw: drawOf(port), slots: table === undefined ? values : table.map((index) => values[index]!) };
+}
+
+/** The table of a list of endpoints; undefined if each endpoint has one slot. */
+export function tableOf({ balance, ...port }: ServicePort, name: ListName): readonly EndpointIndex[] | undefined {
+  const endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
+  if (balance === undefined || endpoints.length === 0) return undefined;
+  const weights = name === "cluster" ? balance.clusterWeights : balance.localWeights;
+  return balanceTable(balance, { endpoints, weights });
+}
+
+/** How the chains of a service port draw slots. */
+export function drawOf({ balance }: ServicePort): Draw {
+  if (balance?.algorithm === "consistent-hash") return balance.hash ?? "flow";
+  return balance?.algorithm === "round-robin" ? "turn" : "random";
+}
+
+/** The owner of a service port's own counters, for the names of its chains. */
+export function counterOwner({ name, protocol }: ServicePort): string {
+  return shortHash(name + protocol);
+}
+
+/**
+ * The seed of the hash, the same on all nodes and in all versions: otherwise they would send a flow to different endpoints.
+ * Only the address and the port of the client are hashed. The slots are those of one frontend, so the whole 5-tuple decides;
+ * and nft 1.0.6 has too few registers for two IPv6 addresses beside the key of the map.
+ */
+const SEED = "0x51c1ce";
+
+/** The expression that draws the number of a slot, as nft prints it. */
+export function drawText(draw: Draw, slots: number, ip: "ip" | "ip6", transport: string): string {
+  switch (draw) {
+    case "random":
+      return `numgen random mod ${slots}`;
+    case "turn":
+      return `numgen inc mod ${slots}`;
+    case "client":
+      return `jhash ${ip} saddr mod ${slots} seed ${SEED}`;
+    case "flow":
+      return `jhash ${ip} saddr . ${transport} sport mod ${slots} seed ${SEED}`;
+  }
+}
+
+/**
+ * The kinds of chains that services share. A frontend's entry in the map of services jumps to one of them, depending on
+ * the kind of its traffic, the number of its slots (one for each endpoint, unless it is balanced by a table), and how one is
+ * drawn. The chain finds the endpoint by the frontend's address and port and the number of the slot.
+ */
+export type PickKind =
+  /** Traffic to a cluster IP, whose mark is already set. */
+  | "pick"
+  /** External traffic of policy Cluster, which is masqueraded, since the endpoint may be on another node. */
+  | "external"
+  /** External traffic of policy Local; this node's own traffic takes the shortcut. */
+  | "external-local"
+  /** The shortcut to any endpoint, as if the traffic had left the node for a load balancer and returned. */
+  | "shortcut";
+
+/** The purpose of a shared chain. */
+export interface PickChain {
+  readonly kind: PickKind;
+  readonly protocol: Protocol;
+  /** The number of slots to draw from; 0 leaves only the shortcut. */
+  readonly slots: number;
+  readonly draw: Draw;
+  /** The service port whose chain it is, if it has a counter; undefined for a chain that service ports share. */
+  readonly owner: string | undefined;
+  /** Whether it serves node ports, whose entries have the unspecified address. */
+  readonly nodePort: boolean;
+}
+
+/** The name of a shared chain: `pick-tcp-3`, `nodeport-external-udp-2`, `pick-tcp-12-flow`, `pick-tcp-3-turn-OWNER`. */
+export function pickChainName({ kind, protocol, slots, draw, owner, nodePort }: PickChain): string {
+  const by = draw === "random" ? "" : owner === undefined ? `-${draw}` : `-${draw}-${owner}`;
+  return `${nodePort ? "nodeport-" : ""}${kind}-${protocol}-${slots}${by}`;
+}
+
+const PICK_CHAIN =
+  /^(nodeport-)?(pick|external|external-local|shortcut)-(tcp|udp|sctp)-(\d+)(?:-(flow|client)|-(turn)-([A-Z2-7]+))?$/;
+
+/** The purpose of the shared chain with this name; undefined if no shared chain has it. */
+export function parsePickChain(name: string): PickChain | undefined {
+  const match = PICK_CHAIN.exec(name);
+  if (!match) return undefined;
+  const [, nodePort, kind, protocol, slots, hashed, counted, owner] = match;
+  return {
+    nodePort: nodePort !== undefined,
+    kind: kind as PickKind,
+    protocol: protocol as Protocol,
+    slots: Number(slots),
+    draw: (hashed ?? counted ?? "random") as Draw,
+    owner,
+  };
+}
+
+/** The rules of a shared chain. */
+function pickRules(chain: PickChain, settings: FamilySettings, dialect: Dialect): string[] {
+  const { kind, protocol, slots, draw, nodePort } = chain;
+  const address = nodePort ? `${dialect.ip} daddr & ${dialect.anyAddress}` : `${dialect.ip} daddr`;
+  const map = `@${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints`;
+  const pick = `dnat ${dialect.ip} to ${address} . ${protocol} dport . ${
+    drawText(draw, slots, dialect.ip, protocol)
+  } map ${map}`;
+  switch (kind) {
+    case "pick":
+    case "shortcut":
+      return [pick];
+    case "external":
+      return [`${setMark(settings)} ${pick}`];
+    case "external-local":
+      return [
+        ...fromThisNode(settings, dialect, `${frontendKey(dialect, nodePort)} vmap @shortcuts`),
+        ...(slots > 0 ? [pick] : []),
+      ];
+  }
+}
+
+/**
+ * A list of sources that may use a frontend, which all frontends with the same list share. Its name follows from its
+ * elements, so that a list never changes.
+ */
+export interface SourceList {
+  readonly name: SourceListName;
+  /** Disjoint prefixes, as nft prints them. */
+  readonly elements: readonly string[];
+}
+
+/** The ports of a service share one list, which may have thousands of prefixes. */
+const known = new WeakMap<readonly string[], SourceList>();
+
+/** The list of the prefixes that admit a source. */
+export function sourceList(prefixes: readonly string[]): SourceList {
+  let list = known.get(prefixes);
+  if (list === undefined) {
+    const elements = widest(prefixes).map(prefixText);
+    known.set(prefixes, list = { name: sourceListName(elements), elements });
+  }
+  return list;
+}
+
+/** The name of the list with these elements, in any order. */
+export function sourceListName(elements: Iterable<string>): SourceListName {
+  return `sources-${shortHash([...elements].sort().join(" "))}`;
+}
+
+/** Whether a set or chain of this name belongs to a list of sources. */
+export function isSourceList(name: string): name is SourceListName {
+  return name.startsWith("sources-");
+}
+
+/**
+ * The declaration of a list's set. The ranges of all frontends in one set, with the frontend in its keys, would cost the
+ * kernel time with the square of their number: 50 ports with 4,000 ranges took it 12 s.
+ */
+export function sourceSet({ ip }: Dialect): SetDeclaration {
+  return { kind: "set", lines: [`typeof ${ip} saddr`, "flags interval"] };
+}
+
+/** The widest of nested prefixes: the kernel accepts no overlapping elements. */
+function widest(prefixes: readonly string[]): readonly string[] {
+  // In this order, a prefix follows the one that contains it, with nothing but others of its prefixes in between.
+  const sorted = [...new Set(prefixes)].map((prefix) => {
+    const [address, length] = prefix.split("/") as [string, string];
+    return { prefix, address, order: `${addressBytes(address).toHex()}${length.padStart(3, "0")}` };
+  }).sort((a, b) => a.order < b.order ? -1 : 1);
+  const found: string[] = [];
+  for (const { prefix, address } of sorted) {
+    if (found.length === 0 || !prefixContains(found.at(-1)!, address)) found.push(prefix);
+  }
+  return found;
+}
+
+/** The rules of a chain that service ports share, which follow from its name; undefined if it is not shared. */
+export function sharedRules(name: string, settings: FamilySettings, dialect: Dialect): string[] | undefined {
+  if (isSourceList(name)) return sourceRules(name, settings, dialect);
+  const chain = parsePickChain(name);
+  return chain && pickRules(chain, settings, dialect);
+}
+
+/** The rules of a list's chain: it drops packets from other sources. */
+function sourceRules(name: SourceListName, settings: FamilySettings, dialect: Dialect): string[] {
+  return [`${dialect.ip} saddr @${name} return`, `${countFailure(settings, "sources", dialect)}drop`];
+}

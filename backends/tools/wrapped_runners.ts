@@ -1,0 +1,62 @@
+import { failureOf, isLackOfFeature } from "./failure.ts";
+import type { Runner, ToolCall } from "./runner.ts";
+
+const TRIES = 3;
+
+/**
+ * Creates a runner for checks of the host. It runs a tool up to three times until the tool succeeds or reports that a feature
+ * is missing: a single failure under load is not evidence of a missing feature. Inputs must be readable more than once, as
+ * arrays are.
+ */
+export function repeatingRunner(runner: Runner): Runner {
+  return {
+    async run(call: ToolCall) {
+      for (let tries = 1;; tries++) {
+        const result = await runner.run(call);
+        const failure = failureOf(call.tool, result);
+        if (!failure || tries === TRIES || isLackOfFeature(failure)) return result;
+      }
+    },
+  };
+}
+
+/** A tool whose last run was ended by a signal. */
+export interface KilledTool {
+  readonly tool: string;
+  /** Its version and the signal: `nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV`. */
+  readonly detail: string;
+}
+
+/**
+ * A runner that reports tools that signals end: they crash, or the kernel needs their memory. A tool leaves the list with its
+ * next run that no signal ends.
+ * @param onChange called with all such tools when one joins or leaves
+ */
+export function watchKilledTools(runner: Runner, onChange: (killed: readonly KilledTool[]) => void): Runner {
+  const killed = new Map<string, KilledTool>();
+
+  /** The first line that a tool prints about its version; empty if it cannot. */
+  const versionOf = async (tool: string): Promise<string> => {
+    try {
+      return (await runner.run({ tool, args: ["--version"] })).stdout.split("\n", 1)[0]!.trim();
+    } catch {
+      return "";
+    }
+  };
+
+  return {
+    ...runner,
+    async run(call) {
+      const result = await runner.run(call), { tool, args } = call;
+      const failure = failureOf(tool, result);
+      if (failure?.kind === "killed") {
+        const version = await versionOf(tool);
+        killed.set(tool, { tool, detail: version === "" ? failure.text : `${version}: ${failure.text}` });
+        onChange([...killed.values()]);
+      } else if (!args.includes("--version") && killed.delete(tool)) {
+        onChange([...killed.values()]);
+      }
+      return result;
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import type { ServicePort, ServicePortKey } from "../../core/model/mod.ts";
+import { shortHash } from "../reconcile/mod.ts";
+import { comment } from "./matches.ts";
+
+/** The tables with rules of services. */
+export type Table = "filter" | "nat";
+
+/** Both tables, in the order in which they are restored: packets are rejected before they are forwarded. */
+export const TABLES: readonly Table[] = ["filter", "nat"];
+
+/** The chains of one service port. The names are kube-proxy's, so that either program can take over from the other. */
+export interface ServiceChainNames {
+  /** Picks one of the endpoints for traffic policy Cluster. */
+  readonly cluster: string;
+  /** Picks one of the endpoints for traffic policy Local. */
+  readonly local: string;
+  /** Handles traffic to external addresses and node ports. */
+  readonly external: string;
+  /** Admits the permitted sources to a load balancer address. */
+  readonly firewall: string;
+}
+
+/** The name prefixes of the chains that belong to one service port. */
+const SERVICE_CHAIN_PREFIXES = {
+  cluster: "KUBE-SVC-",
+  local: "KUBE-SVL-",
+  external: "KUBE-EXT-",
+  firewall: "KUBE-FW-",
+} as const;
+
+/**
+ * The names of a service port's chains: kube-proxy's prefixes and 16 characters of the hash of name and protocol.
+ *
+ * ```ts
+ * import { serviceChainNames } from "./chains.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(serviceChainNames({ name: "default/kubernetes:https", protocol: "tcp" }).cluster, "KUBE-SVC-NPX46M4PTMTKRN6Y");
+ * ```
+ */
+export function serviceChainNames(port: Pick<ServicePort, "name" | "protocol">): ServiceChainNames {
+  return namesOfHash(shortHash(port.name + port.protocol));
+}
+
+/** The names of all chains of the service port that owns this chain, without hashing the port's name again. */
+export function namesBeside(chain: string): ServiceChainNames {
+  return namesOfHash(chain.slice(chain.lastIndexOf("-") + 1));
+}
+
+function namesOfHash(hash: string): ServiceChainNames {
+  return {
+    cluster: SERVICE_CHAIN_PREFIXES.cluster + hash,
+    local: SERVICE_CHAIN_PREFIXES.local + hash,
+    external: SERVICE_CHAIN_PREFIXES.external + hash,
+    firewall: SERVICE_CHAIN_PREFIXES.firewall + hash,
+  };
+}
+
+/**
+ * The name of the xt_recent list with the clients of an endpoint. It is the name of kube-proxy's chain for the endpoint, so
+ * that clients keep their endpoints when one program takes over from the other.
+ */
+export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, endpoint: string): string {
+  return "KUBE-SEP-" + shortHash(port.name + port.protocol + endpoint);
+}
+
+/**
+ * The chains that packets enter. The names are kube-proxy's, with four exceptions: `externalNodePorts` has the node ports
+ * of KUBE-EXTERNAL-SERVICES, `localhostNodePorts` counts packets to KUBE-NODEPORTS at a loopback address (kube-proxy
+ * deletes chains with these prefixes when it takes over), `relayed` protects the ports of the relay, and `martians` has the rule of KUBE-FIREWALL, a chain that belongs
+ * to the kubelet.
+ */
+export const BASE = {
+  services: "KUBE-SERVICES",
+  nodePorts: "KUBE-NODEPORTS",
+  postrouting: "KUBE-POSTROUTING",
+  markMasquerade: "KUBE-MARK-MASQ",
+  forward: "KUBE-FORWARD",
+  proxyFirewall: "KUBE-PROXY-FIREWALL",
+  externalServices: "KUBE-EXTERNAL-SERVICES",
+  externalNodePorts: "KUBE-EXT-NODEPORTS",
+  martians: "KUBE-MARTIANS",
+  localhostNodePorts: "KUBE-SVC-LOCALHOST",
+  relayed: "KUBE-SVC-RELAYED",
+} as const;
+
+/**
+ * Whether only Sluice or kube-proxy's iptables mode creates chains of this name, for services: an unwanted one may be
+ * deleted. The prefixes are kube-proxy's, so that it deletes Sluice's dispatch chains too.
+ */
+export function isServiceChain(table: Table, name: string): boolean {
+  return table === "nat" ? /^KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/.test(name) : /^KUBE-(SVC|EXT|FW)-/.test(name);
+}
+
+/** A rule by which a built-in chain sends packets to a chain of Sluice. */
+export interface Jump<T extends string = Table> {
+  readonly table: T;
+  readonly from: string;
+  /** The rule without its `-A CHAIN `. */
+  readonly rule: string;
+}
+
+/** The chains and jumps of a mode in the iptables tables, to distinguish them from the chains of other programs. */
+export interface Layout {
+  /** Inserted at the head of their chains in this order, so the last one comes first. */
+  readonly jumps: readonly Jump[];
+  /** The chains that exist in each table even without services. */
+  readonly baseChains: Readonly<Record<Table, readonly string[]>>;
+  /** Whether the mode creates chains of this name for services. */
+  isServiceChain(table: Table, chain: string): boolean;
+}
+
+/** The layout of a mode that does not use iptables. */
+export const NO_LAYOUT: Layout = { jumps: [], baseChains: { filter: [], nat: [] }, isServiceChain: () => false };
+
+/** A jump for packets that match a condition, with the comment by which kube-proxy recognizes it. */
+export function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
+  return { table, from, rule: `${condition}${comment(why)}-j ${to}` };
+}
+
+// The desired chains: in iptables mode the chains of all services, in IPVS mode a few fixed ones.
+
+/** A chain that the kernel should hold. */
+export interface RenderedChain {
+  /** Rules without their `-A CHAIN `. */
+  readonly rules: readonly string[];
+  /** The number of rules that jump to chains of services. */
+  readonly jumps: number;
+  /** The service port of a rule, by the rule's index; undefined if it is for none or for several. */
+  ownerOf(rule: number): ServicePortKey | undefined;
+}
+
+/** Chains by table. */
+export type ChainsByTable = Readonly<Record<Table, ReadonlySet<string>>>;
+
+/** The desired chains. Pure: no effects. */
+export interface WantedChains {
+  /** Excludes a service port because the kernel refuses its rules, or includes it again; returns the changed chains. */
+  exclude(key: ServicePortKey, excluded: boolean): ChainsByTable;
+  /** The rules of a chain; undefined if it should not exist. */
+  render(table: Table, chain: string): RenderedChain | undefined;
+  /** Whether a chain should exist. */
+  has(table: Table, chain: string): boolean;
+  /** All chains. */
+  chains(table: Table): Iterable<string>;
+  /** Orders the creation of chains: each refers only to chains of a lower rank. */
+  rank(table: Table, chain: string): number;
+  /** The service port with this key; undefined if there is none. */
+  servicePort(key: ServicePortKey): ServicePort | undefined;
+}

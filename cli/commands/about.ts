@@ -1,0 +1,88 @@
+import type { CommandSpec } from "../../config/mod.ts";
+import type { Shell } from "../manual/mod.ts";
+import { type Command, jsonText, outputFlags, outputOf } from "./command.ts";
+
+const OUTPUT = outputFlags(["text", "json"]);
+
+/** `sluice version`: versions of this program and its parts. */
+export const versionCommand: Command = {
+  name: "version",
+  summary: "Show the version, the commit, the runtime and the bundled packages.",
+  arguments: [],
+  flags: OUTPUT.flags,
+  withoutSource: true,
+  examples: [{ line: "sluice version -o json", does: "for a bug report or an inventory" }],
+  async start(invocation) {
+    const { readBuild } = await import("../../platform/mod.ts");
+    const build = readBuild();
+    if (outputOf(invocation, OUTPUT) === "json") {
+      invocation.print(jsonText(build));
+      return 0;
+    }
+    const { version, kubernetes, commit, deno, v8, dependencies } = build;
+    const packages = Object.entries(dependencies).map(([name, version]) => `${name} ${version}`);
+    invocation.print(
+      `Sluice ${version} (behaves as kube-proxy ${kubernetes})\ncommit ${commit}\nDeno ${deno}, V8 ${v8}\n` +
+        `${packages.join(", ")}\n`,
+    );
+    return 0;
+  },
+};
+
+const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
+
+/** Creates `sluice completion` for these commands. */
+export function createCompletionCommand(commands: () => readonly CommandSpec[]): Command {
+  return {
+    name: "completion",
+    summary: "Print the completion script of a shell; sluice install installs it.",
+    arguments: [{ name: SHELLS.join("|"), description: "the shell", required: true, values: SHELLS }],
+    flags: [],
+    withoutSource: true,
+    examples: [
+      { line: "sluice completion bash", does: "load it in ~/.bashrc with source <(sluice completion bash)" },
+      { line: "sluice completion fish", does: "load it in config.fish with sluice completion fish | source" },
+    ],
+    async start({ arguments: [shell], print }) {
+      const { completionScript } = await import("../manual/mod.ts");
+      print(completionScript(shell as Shell, commands()));
+      return 0;
+    },
+  };
+}
+
+/** Creates `sluice man` for these commands. */
+export function createManCommand(commands: () => readonly CommandSpec[]): Command {
+  return {
+    name: "man",
+    summary: "Print the man page; sluice install installs it.",
+    arguments: [],
+    flags: [],
+    withoutSource: true,
+    examples: [{ line: "sluice man", does: "read it with sluice man | man -l -" }],
+    async start({ print }) {
+      print(await manualText(commands()));
+      return 0;
+    },
+  };
+}
+
+/** Returns the man page for these commands. */
+export async function manualText(commands: readonly CommandSpec[]): Promise<string> {
+  const { manPage } = await import("../manual/mod.ts");
+  const { CONFIGURATION, RECORD, SCRIPT, UNIT } = await import("../installation/mod.ts");
+  return manPage(commands, {
+    files: {
+      [CONFIGURATION]: "configuration of the service (KubeProxyConfiguration)",
+      [UNIT]: "systemd unit",
+      [SCRIPT]: "OpenRC script, on systems without systemd",
+      "/run/sluice/control.sock": "control socket of the running proxy, used by explain, get, render, diff and top",
+      [RECORD]: "record of the installed files, used by uninstall",
+    },
+    environment: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "run and serve send metrics, and run a trace of each sync, to this OpenTelemetry " +
+        "collector; the other variables of OpenTelemetry's exporters apply (docs/operate.md)",
+      OTEL_SDK_DISABLED: "true: nothing is sent",
+    },
+  });
+}

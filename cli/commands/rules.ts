@@ -1,0 +1,145 @@
+/** `sluice render` and `sluice diff`: the rules that the desired state results in, and those in the kernel. */
+import type { ProxyStatus } from "../../answers/control/mod.ts";
+import type { Difference } from "../../backends/dry_run/mod.ts";
+import {
+  answersOf,
+  type Command,
+  familiesOf,
+  FAMILY_FLAG,
+  type Invocation,
+  jsonText,
+  outputFlags,
+  outputOf,
+  TIMEOUT_FLAG,
+} from "./command.ts";
+import type { Family, FamilyDelta } from "../../core/model/mod.ts";
+import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
+
+/** `sluice render`: prints the exact input of the kernel's tools. */
+export const renderCommand: Command = {
+  name: "render",
+  summary: "Print the input of the kernel's tools without running them.",
+  arguments: [],
+  flags: [FAMILY_FLAG, TIMEOUT_FLAG],
+  installed: { part: "configuration" },
+  examples: [
+    { line: "sluice render --source file:services.yaml", does: "the input of iptables-restore and ip6tables-restore" },
+    { line: "sluice render --source file:services.yaml --proxy-mode nftables --family IPv6", does: "the input of nft" },
+  ],
+  async start(invocation) {
+    const { clock, print } = invocation;
+    const { dryRun } = await import("../../backends/dry_run/mod.ts");
+    const answers = await answersOf(invocation);
+    for (const family of familiesOf(invocation)) {
+      const run = { family, state: await answers.state(family), clock };
+      await dryRun(run, {
+        read: undefined,
+        onChange({ tool, args, stdin }) {
+          print(`# ${[tool, ...args].join(" ")}\n`);
+          for (const text of inLargePieces(stdin ?? [])) print(text);
+        },
+      });
+    }
+    return 0;
+  },
+};
+
+const PIECE_CHARACTERS = 65_536;
+
+function* inLargePieces(lines: Iterable<string>): Generator<string> {
+  let piece = "";
+  for (const line of lines) {
+    piece += line;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = "";
+  }
+  yield piece;
+}
+
+const OUTPUT = outputFlags(["text", "json"]);
+
+/** `sluice diff`: compares the kernel with the desired state. */
+export const diffCommand: Command = {
+  name: "diff",
+  summary: "Show how the kernel differs from the desired state; changes nothing.",
+  arguments: [],
+  flags: [FAMILY_FLAG, TIMEOUT_FLAG, ...OUTPUT.flags],
+  installed: { part: "configuration" },
+  examples: [
+    { line: "sluice diff", does: "exit status 0 without differences, 1 with differences, 2 after a failure" },
+    {
+      line: "sluice diff --source file:services.yaml --proxy-mode nftables",
+      does: "compares with the services of these manifests",
+    },
+  ],
+  startsPrograms: true,
+  async start(invocation) {
+    try {
+      return await compare(invocation, familiesOf(invocation));
+    } catch (error) {
+      writeToStderr(`sluice diff: cannot compare with the kernel: ${errorText(error)}\n`);
+      return 2;
+    }
+  },
+};
+
+type Found = Difference & { readonly family: Family };
+
+async function compare(invocation: Invocation, families: readonly Family[]): Promise<0 | 1> {
+  const { clock, signal, print } = invocation;
+  const { compareWithKernel } = await import("../../backends/dry_run/mod.ts");
+  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
+  const answers = await answersOf(invocation);
+  const runner = createProcessRunner({ clock, signal, path: searchPath() });
+  const found: Found[] = [];
+  const unserved = "status" in answers ? unservedFamilies(await answers.status()) : [];
+  for (const family of families) {
+    if (unserved.includes(family)) {
+      writeToStderr(`sluice: skipping ${family}, which this host cannot serve\n`);
+      continue;
+    }
+    const differences = await compareSettled(
+      () => answers.state(family),
+      (state) => compareWithKernel({ family, state, clock }, runner),
+    );
+    found.push(...differences.map((difference) => ({ family, ...difference })));
+  }
+  if (outputOf(invocation, OUTPUT) === "json") print(jsonText(found));
+  else {
+    for (const { family, place, what, lines } of found) {
+      print(
+        `${family} ${place} ${DIFFERENCE_TEXTS[what]}\n${
+          lines.map(({ sign, text }) => `  ${sign} ${text}\n`).join("")
+        }`,
+      );
+    }
+  }
+  return found.length === 0 ? 0 : 1;
+}
+
+function unservedFamilies({ families }: ProxyStatus): readonly Family[] {
+  return families.flatMap(({ family, worker }) => worker.state === "unfit" && worker.unsupported ? family : []);
+}
+
+const MAX_COMPARISONS = 5;
+
+/** Compares again if the state has changed: a running proxy may have changed the kernel during the comparison. */
+async function compareSettled(
+  stateNow: () => Promise<FamilyDelta>,
+  compareWith: (state: FamilyDelta) => Promise<readonly Difference[]>,
+): Promise<readonly Difference[]> {
+  let state = await stateNow();
+  for (let comparisons = 1;; comparisons++) {
+    const differences = await compareWith(state);
+    const after = differences.length === 0 ? state : await stateNow();
+    if (after.revision === state.revision || comparisons === MAX_COMPARISONS) return differences;
+    state = after;
+  }
+}
+
+const DIFFERENCE_TEXTS: Readonly<Record<Difference["what"], string>> = {
+  differs: "differs",
+  missing: "is missing",
+  unwanted: "should not be there",
+};

@@ -1,0 +1,341 @@
+import type { PathExamination, PathFinding, SyncReport } from "../../core/model/mod.ts";
+import { INTERNAL_PORT } from "../../core/planning/mod.ts";
+import {
+  addressBytes,
+  addressOfBytes,
+  errorText,
+  type Family,
+  familyOf,
+  isLoopback,
+  joinHostPort,
+  prefixContains,
+  sleep,
+} from "../../platform/mod.ts";
+import { type Responder, startResponder, tryCanary, type TryOutcome } from "./probe.ts";
+import {
+  type CanaryOptions,
+  type CanaryStatus,
+  change,
+  count,
+  createState,
+  decide,
+  type Placed,
+  type State,
+  unusable,
+  verdictOf,
+} from "./state.ts";
+
+/** The canary of one family. */
+export interface Canary {
+  /** Places the canary on the node with this address, or removes it: the family has no services. Idempotent. */
+  place(nodeIP: string | undefined): void;
+  /** Notes a sync, which may have repaired the rules. */
+  reported(report: SyncReport): void;
+  /** Undefined while it is not placed. */
+  status(): CanaryStatus | undefined;
+}
+
+/** The time after which a canary that could not be placed is placed again. */
+const PLACED_AGAIN_MS = 5_000;
+
+/** Repeated comparisons with the kernel while packets do not flow take at most this share of the time. */
+const COMPARING_SHARE = 0.1;
+
+/** Creates a canary that is not placed. */
+export function createCanary(options: CanaryOptions): Canary {
+  const { signal } = options;
+  const state = createState(options);
+  signal.addEventListener("abort", () => close(state), { once: true });
+  return {
+    place(nodeIP) {
+      if (signal.aborted || nodeIP === state.nodeIP) return;
+      state.nodeIP = nodeIP;
+      remove(state);
+      if (nodeIP !== undefined) place(state, nodeIP);
+      else options.plan(undefined, () => {});
+    },
+    reported({ ok, full, figures, durationMs }) {
+      if (!full) return;
+      state.isComparing = false;
+      state.comparisonFromMs = options.clock.monotonic() + durationMs / COMPARING_SHARE;
+      if (!ok) return;
+      const repaired = figures.drift_repaired ?? 0;
+      state.repaired += repaired;
+      state.onCompared?.(repaired);
+      if (repaired > 0 && state.status.state === "failing") state.wake();
+    },
+    status: () => state.nodeIP === undefined ? undefined : { ...state.status, failures: { ...state.failures } },
+  };
+}
+
+function place(state: State, nodeIP: string): void {
+  const { family, range, ownAddresses, plan, listen, logger, signal } = state.options;
+  const own = ownAddresses();
+  const address = firstFree(range, own), at = responderAddress(family, nodeIP, own);
+  const fail = (detail: string) => {
+    unusable(state, detail);
+    placeLater(state, nodeIP);
+  };
+  if (address === undefined) return fail(`every address of ${range} that was tried belongs to this host`);
+  if (at === undefined) return fail(`this host has no ${family} address at which it could answer`);
+  let responder: Responder;
+  try {
+    responder = startResponder(at, (client) => client === address || ownAddresses().includes(client), listen);
+  } catch (error) {
+    return fail(`cannot listen on ${at}: ${errorText(error)}`);
+  }
+  const placed: Placed = {
+    plan: { address, target: responder.target },
+    address: joinHostPort(address, INTERNAL_PORT),
+    isCurrent: () => isBetween(ownAddresses(), at, address),
+    responder,
+    end: new AbortController(),
+  };
+  state.placed = placed;
+  state.placeAgain = () => {
+    remove(state);
+    place(state, nodeIP);
+  };
+  state.status.address = placed.address;
+  state.options.onChange({ ...state.status });
+  logger.debug("canary placed", { family, address: placed.address, responder: responder.target });
+  plan(placed.plan, () => {
+    if (placed.end.signal.aborted || signal.aborted) return;
+    watch(state, placed);
+  });
+}
+
+/** Whether a host with these addresses can answer at one address for the other one. */
+function isBetween(own: readonly string[], at: string, address: string): boolean {
+  return own.includes(at) && !own.includes(address);
+}
+
+/** Places it again later: the host may get an address of the family, or a free one in the range. */
+function placeLater(state: State, nodeIP: string): void {
+  const { clock } = state.options;
+  state.cancelRetry = clock.schedule(PLACED_AGAIN_MS, () => place(state, nodeIP));
+}
+
+/** Ends the tries and the responder. */
+function close(state: State): void {
+  state.cancelRetry();
+  state.placed?.end.abort();
+  state.placed?.responder.close();
+  state.wake();
+  state.placed = undefined;
+}
+
+function remove(state: State): void {
+  close(state);
+  state.status.address = undefined;
+  change(state, "waiting");
+}
+
+/** The addresses of a range that are tried at most. */
+const MOST_TRIED = 64;
+
+/**
+ * The first address of a range that none of these interfaces has, without the network's own address: `169.254.238.1` of
+ * `169.254.238.0/24`. Undefined if all are taken.
+ */
+function firstFree(range: string, taken: readonly string[]): string | undefined {
+  const [network = ""] = range.split("/");
+  for (let step = 1; step <= MOST_TRIED; step++) {
+    const address = addressAfter(network, step);
+    if (!prefixContains(range, address)) return undefined;
+    if (!taken.includes(address)) return address;
+  }
+  return undefined;
+}
+
+function addressAfter(address: string, step: number): string {
+  const bytes = addressBytes(address);
+  let carry = step;
+  for (let i = bytes.length - 1; i >= 0 && carry > 0; i--) {
+    carry += bytes[i]!;
+    bytes[i] = carry & 0xff;
+    carry >>= 8;
+  }
+  return addressOfBytes(bytes);
+}
+
+/**
+ * The address at which the responder listens, as the pods of the host network do: the node's, or another one of this host if
+ * that is not its own. Undefined if the host has none of the family.
+ */
+function responderAddress(family: Family, nodeIP: string, own: readonly string[]): string | undefined {
+  const usable = own.filter((address) => familyOf(address) === family && !isLoopback(address) && !isLinkLocal(address));
+  return usable.includes(nodeIP) ? nodeIP : usable[0];
+}
+
+/** Link-local IPv6 addresses are ambiguous without an interface. */
+function isLinkLocal(address: string): boolean {
+  return prefixContains("fe80::/10", address);
+}
+
+/** The time that the cause of a failure may take to be found before the failure is reported without it. */
+const CAUSE_WITHIN_MS = 1_000;
+/** How long the canary must have been answered before a certain cause counts as gone. */
+const HELD_MS = 5_000;
+/** The chains of other programs are listed at most this often, and for at most a twentieth of the time. */
+const LISTED_AFTER_MS = 4_000, LISTED_SHARE = 0.05;
+/** The longest pause after a listing: one that was slow once must not delay the next cause. */
+const LONGEST_PAUSE_MS = 10_000;
+
+/** Tries the canary every interval until its end. */
+async function watch(state: State, placed: Placed): Promise<void> {
+  const { clock, intervalMs } = state.options;
+  while (!placed.end.signal.aborted) {
+    const startedMs = clock.monotonic();
+    const woken = Promise.withResolvers<void>();
+    state.wake = woken.resolve;
+    await round(state, placed);
+    const cancel = clock.schedule(Math.max(0, startedMs + intervalMs - clock.monotonic()), woken.resolve);
+    await woken.promise;
+    cancel();
+  }
+}
+
+/** One try, and if packets flowed until now, a second one before it counts. */
+async function round(state: State, placed: Placed): Promise<void> {
+  const { clock, timeoutMs } = state.options;
+  const { signal } = placed.end;
+  const startedMs = clock.monotonic();
+  const examining = within(state, timeoutMs, examineInTurn(state));
+  const first = await attempt(state, placed);
+  const { findings, what } = await examining ?? NOT_EXAMINED;
+  prove(state, findings, what);
+  if (signal.aborted) return;
+  if (first.kind === "answered") return answered(state, placed, first.durationMs, findings);
+  if (!placed.isCurrent()) return state.placeAgain();
+  if (first.kind === "no-route" && state.status.lastAnswerMs === undefined) {
+    return unusable(state, `${placed.address}: ${first.message}`);
+  }
+  if (state.status.state === "failing") {
+    // An earlier comparison may have been too soon after the last listing to see everything.
+    if (!findings.some(({ certain }) => certain)) compare(state);
+    if (what !== "everything") return count(state, state.status.cause ?? "unknown");
+    return decide(state, verdictOf({ address: placed.address, failed: first, findings, repaired: 0 }));
+  }
+  const examined = state.options.examine("everything");
+  await sleep(clock, Math.max(0, startedMs + timeoutMs - clock.monotonic()), signal).catch(() => {});
+  const second = await attempt(state, placed);
+  if (signal.aborted) return;
+  if (second.kind === "answered") {
+    count(state, "unknown");
+    return answered(state, placed, second.durationMs, findings);
+  }
+  await fails(state, placed, second, examined);
+}
+
+type Failed = Exclude<TryOutcome, { kind: "answered" }>;
+
+async function attempt(state: State, { address, responder: { nonce } }: Placed): Promise<TryOutcome> {
+  const { timeoutMs, clock, connect } = state.options;
+  const outcome = await tryCanary({ address, nonce, timeoutMs, clock, connect });
+  state.status.tries++;
+  if (outcome.kind === "answered") return outcome;
+  state.undecided++;
+  if (state.proof) state.proof.answersFromMs = undefined;
+  return outcome;
+}
+
+function answered(state: State, placed: Placed, durationMs: number, findings: readonly PathFinding[]): void {
+  const { status, proof, options: { clock } } = state;
+  status.lastAnswerMs = clock.now();
+  status.durationMs = durationMs;
+  state.repaired = 0;
+  if (findings.some(({ certain }) => certain)) {
+    return decide(state, verdictOf({ address: placed.address, failed: undefined, findings, repaired: 0 }));
+  }
+  if (proof) {
+    proof.answersFromMs ??= clock.monotonic();
+    if (!proof.isRefuted || clock.monotonic() - proof.answersFromMs < HELD_MS) return;
+  }
+  change(state, "answering");
+}
+
+/**
+ * Notes what was found of certain causes. One of them stays until an examination that can see it finds it no more and the
+ * canary has been answered for 5 s: otherwise the state would change with every examination that cannot see it.
+ */
+function prove(state: State, findings: readonly PathFinding[], what: PathExamination | undefined): void {
+  const certain = findings.filter((finding) => finding.certain);
+  if (certain.length > 0) {
+    const isListed = certain.some(({ cause }) => cause === "foreign-chain");
+    state.proof = { isListed, isRefuted: false, answersFromMs: undefined };
+  } else if (state.proof) {
+    state.proof.isRefuted ||= what === "everything" || (what === "settings" && !state.proof.isListed);
+  }
+}
+
+/** Packets have stopped: says so at once, and names the cause as soon as it is found. */
+async function fails(
+  state: State,
+  placed: Placed,
+  failed: Failed,
+  examined: ReturnType<CanaryOptions["examine"]>,
+): Promise<void> {
+  const { clock } = state.options;
+  const { status } = state;
+  status.state = "failing";
+  status.sinceMs = clock.now();
+  status.cause = "unknown";
+  state.options.onChange({ ...status });
+  const compared = Promise.withResolvers<void>();
+  state.onCompared = () => compared.resolve();
+  state.isComparing = false;
+  state.comparisonFromMs = -Infinity;
+  compare(state);
+  const found = Promise.all([examined, compared.promise]).then(([findings]) => findings);
+  const findings = await within(state, CAUSE_WITHIN_MS, found) ?? await within(state, 0, examined) ?? [];
+  if (placed.end.signal.aborted) return;
+  prove(state, findings, undefined);
+  const judge = () => decide(state, verdictOf({ address: placed.address, failed, findings, repaired: state.repaired }));
+  judge();
+  // A comparison of a large ruleset takes longer.
+  state.onCompared = (changes) => {
+    if (changes > 0 && status.state === "failing") judge();
+  };
+}
+
+/** Requests a comparison with the kernel, unless one runs or the last one is too recent. */
+function compare(state: State): void {
+  const { clock, compare } = state.options;
+  if (state.isComparing || clock.monotonic() < state.comparisonFromMs) return;
+  state.isComparing = true;
+  compare();
+}
+
+/** What was found, and what was examined; undefined if the worker did not answer in time. */
+interface Examined {
+  readonly findings: readonly PathFinding[];
+  readonly what: PathExamination | undefined;
+}
+
+const NOT_EXAMINED: Examined = { findings: [], what: undefined };
+
+/** Reads what is certain to stop packets although the canary answers, and the chains as often as they can be listed cheaply. */
+async function examineInTurn(state: State): Promise<Examined | undefined> {
+  const { examine, clock, intervalMs } = state.options;
+  const startedMs = clock.monotonic();
+  const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(LISTED_AFTER_MS, state.listedForMs / LISTED_SHARE));
+  // Half an interval less, for intervals that are no divisor of the pause.
+  const isComplete = startedMs - state.listedAtMs >= pauseMs - intervalMs / 2;
+  if (isComplete) state.listedAtMs = startedMs;
+  const what = isComplete ? "everything" : "settings";
+  const findings = await examine(what);
+  if (isComplete) state.listedForMs = clock.monotonic() - startedMs;
+  return findings && { findings, what };
+}
+
+/** The result if it comes in time; undefined otherwise, or if it fails. */
+async function within<T>(state: State, timeoutMs: number, work: Promise<T | undefined>): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const cancel = state.options.clock.schedule(timeoutMs, () => resolve(undefined));
+  try {
+    return await Promise.race([work.catch(() => undefined), promise]);
+  } finally {
+    cancel();
+  }
+}

@@ -1,0 +1,61 @@
+import { boolean, duration, section, texts } from "../../platform/schema/mod.ts";
+import { feature } from "../contract.ts";
+import { checkCanary } from "./options.ts";
+
+/** Tries every few seconds whether packets of services flow (docs/health.md). */
+export const canary = feature({
+  name: "canary",
+  fields: {
+    canary: section({
+      enabled: boolean(),
+      /** One for each family; empty for the default ones. */
+      addressRanges: texts(),
+      interval: duration(2_000),
+      timeout: duration(1_000),
+    }),
+  },
+  flags: [
+    {
+      name: "canary",
+      path: "canary.enabled",
+      description: "Try every 2s whether packets of services flow, and answer 503 on /healthz while they do not.",
+    },
+    {
+      name: "canary-ranges",
+      path: "canary.addressRanges",
+      description: "The CIDRs of the canary's addresses, one of each family.",
+    },
+  ],
+  problems: {
+    "packets-not-flowing": {
+      severity: "error",
+      about: "IP family",
+      title: "packets of services do not flow on this node, so /healthz answers 503",
+      fix: "remove the cause that the detail names; docs/health.md lists what to look for if it names none",
+      event: "PacketsNotFlowing",
+    },
+    "packets-dropped-by-others": {
+      severity: "warning",
+      about: "IP family",
+      title: "a rule of another program drops packets of services or pods",
+      fix: "remove the rule that the detail names, or accept the traffic before it (docs/health.md)",
+    },
+    "canary-unusable": {
+      severity: "warning",
+      about: "IP family",
+      title: "the canary cannot be tried on this node, so nothing is known about its packets",
+      fix: "do what the detail says: another canary.addressRanges, a route to it, or an address of the family",
+    },
+  },
+  check: ({ canary }, _mode, { invalid }) => checkCanary(canary, invalid),
+  isOn: ({ canary }) => canary.enabled,
+  load: () => import("./start.ts"),
+});
+
+declare module "../../core/problems/table.ts" {
+  interface FeatureProblems {
+    "packets-not-flowing": true;
+    "packets-dropped-by-others": true;
+    "canary-unusable": true;
+  }
+}

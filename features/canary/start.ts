@@ -1,0 +1,158 @@
+import type { NodeState } from "../../core/tracking/mod.ts";
+import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
+import { type Clock, durationText, FAMILIES, type Family, isLoopback } from "../../platform/mod.ts";
+import type { FeatureStatus, Node, NodeFamily, RunningFeature } from "../contract.ts";
+import { type Canary, createCanary } from "./canary.ts";
+import { watchDrops } from "./drops.ts";
+import { type CanaryOptions, decideCanaryRanges } from "./options.ts";
+import type { CanaryStatus } from "./state.ts";
+
+/** Starts a canary for each family that has services, at the node's address. */
+export function start(node: Node, { canary: options }: { readonly canary: CanaryOptions }): Promise<RunningFeature> {
+  const ranges = decideCanaryRanges(options), { intervalMs, timeoutMs } = options;
+  const { tracking, families, health, clock, logger, signal } = node;
+  const canaries = new Map<Family, Canary>();
+
+  const create = (served: NodeFamily, range: string): Canary => {
+    const { family, serveInternal, compare, call } = served;
+    const seen = observe(node), watch = watchDrops(node, served);
+    return createCanary({
+      ...{ family, range, intervalMs, timeoutMs, compare, ownAddresses: node.ownAddresses },
+      plan: serveInternal,
+      examine: (what) => call("examine", what),
+      onChange(status) {
+        seen(status);
+        watch(status);
+      },
+      onProblems: (problems) => node.reportProblems(`canary ${family}`, problems),
+      ...{ clock, logger, signal },
+    });
+  };
+  const statuses = () => [...canaries.values()].flatMap((canary) => canary.status() ?? []);
+
+  return Promise.resolve({
+    addMetrics: (registry) => addCanaries(registry, statuses),
+    planned() {
+      for (const served of families) {
+        const { family } = served, range = ranges[family];
+        if (range === undefined) continue;
+        const canary = canaries.get(family) ?? create(served, range);
+        canaries.set(family, canary);
+        const state = tracking.node.state();
+        canary.place(served.hasServices() && isUsed(state, family) ? state.nodeIPs[family] : undefined);
+        if (canary.status() === undefined) health.setPackets(family, undefined);
+      }
+    },
+    reported: (report) => canaries.get(report.family)?.reported(report),
+    familyStatus(family) {
+      const status = canaries.get(family)?.status();
+      return status && statusLine(status, clock);
+    },
+  });
+}
+
+/** Whether the node has pods or an address of the family; a node whose Node names one may, for example, not forward it. */
+function isUsed({ nodeIPs, podCIDRs }: NodeState, family: Family): boolean {
+  const isNamed = (one: Family) => !isLoopback(nodeIPs[one]) || podCIDRs[one] !== undefined;
+  return isNamed(family) || !FAMILIES.some(isNamed);
+}
+
+/** Returns a listener that passes the states of one canary to health and Events. */
+function observe({ health, recordEvent, clock }: Node): (status: CanaryStatus) => void {
+  let failingSinceMs: number | undefined;
+  return ({ family, state, sinceMs, detail }) => {
+    switch (state) {
+      case "waiting":
+        // Another address is tried soon; what is known until then stays.
+        if (failingSinceMs === undefined) health.setPackets(family, { flow: undefined });
+        break;
+      case "answering":
+        health.setPackets(family, { flow: true });
+        if (failingSinceMs !== undefined) {
+          const after = durationText(clock.now() - failingSinceMs);
+          recordEvent("PacketsFlowing", family, `${family}: packets of services flow again, after ${after}`);
+        }
+        failingSinceMs = undefined;
+        break;
+      case "failing":
+        failingSinceMs ??= sinceMs;
+        health.setPackets(family, { flow: false, reason: detail });
+        break;
+      case "unusable":
+        failingSinceMs = undefined;
+        health.setPackets(family, undefined);
+    }
+  };
+}
+
+function statusLine(data: CanaryStatus, clock: Clock): FeatureStatus {
+  const { state, detail, cause, lastAnswerMs, durationMs, sinceMs } = data;
+  const line = { label: "Packets", data };
+  /** A duration until now in whole seconds: `1 min 5 s`. */
+  const since = (ms: number) => durationText(Math.max(0, Math.round((clock.now() - ms) / 1000) * 1000));
+  switch (state) {
+    case "waiting":
+      return { ...line, tone: "warning", words: "canary not tried yet", reason: undefined };
+    case "answering":
+      return { ...line, tone: "good", words: `canary answers in ${durationText(durationMs ?? 0)}`, reason: undefined };
+    case "failing": {
+      const heard = lastAnswerMs === undefined ? "" : `, last answer ${since(lastAnswerMs)} ago`;
+      const words = `canary failing for ${since(sinceMs)}${heard}`;
+      return { ...line, tone: "bad", words, reason: detail, broken: `packets do not flow (${cause})` };
+    }
+    case "unusable":
+      return { ...line, tone: "warning", words: "canary unusable", reason: detail };
+  }
+}
+
+/** Registers the metrics of the canaries. `read` returns those that are placed. */
+export function addCanaries(registry: Registry, read: () => readonly CanaryStatus[]): void {
+  const each = (
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: (status: CanaryStatus) => number | undefined,
+  ) =>
+    readWhenShown(
+      registry,
+      kind,
+      { name: `sluice_canary_${name}`, help, labels: ["ip_family"] },
+      () =>
+        read().flatMap((status) => {
+          const shown = value(status);
+          return shown === undefined ? [] : [[{ ip_family: status.family }, shown] as const];
+        }),
+    );
+  each(
+    "gauge",
+    "up",
+    "Whether packets of services flow on this node; absent while that is unknown",
+    ({ state }) => state === "answering" ? 1 : state === "failing" ? 0 : undefined,
+  );
+  each("counter", "tries_total", "Tries of the canary", ({ tries }) => tries);
+  each(
+    "gauge",
+    "last_answer_timestamp_seconds",
+    "When the canary last answered, in seconds since 1970",
+    ({ lastAnswerMs }) => lastAnswerMs === undefined ? undefined : lastAnswerMs / 1000,
+  );
+  each(
+    "gauge",
+    "duration_seconds",
+    "How long the last answered try of the canary took",
+    ({ durationMs }) => durationMs === undefined ? undefined : durationMs / 1000,
+  );
+  readWhenShown(
+    registry,
+    "counter",
+    {
+      name: "sluice_canary_failures_total",
+      help: "Failed tries of the canary by cause",
+      labels: ["ip_family", "cause"],
+    },
+    () =>
+      read().flatMap(({ family, failures }) =>
+        Object.entries(failures).map(([cause, count]) => [{ ip_family: family, cause }, count] as const)
+      ),
+  );
+}

@@ -1,0 +1,186 @@
+import type { ModeDescription } from "../backends/contract/mod.ts";
+import type { Fields, OptionsOf } from "../platform/schema/mod.ts";
+import type { KernelSetting, Ledgers } from "../core/channel/mod.ts";
+import type { ApiWrite, ClusterObject } from "../core/objects/mod.ts";
+import type { CallWorker, CountsOfPorts, FamilySettings, SyncReport } from "../core/model/mod.ts";
+import type { InternalService, PlanChanges, PlannedPort } from "../core/planning/mod.ts";
+import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
+import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
+import type { Clock, Family, Logger } from "../platform/mod.ts";
+import type { Registry } from "../platform/metrics/mod.ts";
+
+/**
+ * A feature as plain data: everything that the rest of the product needs to know about it unless it is on. A feature is a
+ * folder with a `feature.ts` and a line in registry.ts; help, man page, validation, docs/problems.md, `/metrics` and
+ * `sluice status` follow from it. Its code is loaded only if it is on.
+ */
+export interface Feature<F extends Fields = Fields> {
+  /** The name of its folder. */
+  readonly name: string;
+  /** Its fields of the configuration file, at the top level. */
+  readonly fields: F;
+  readonly flags: readonly FeatureFlag[];
+  /** Its problems, by code. */
+  readonly problems: Readonly<Record<string, ProblemKind>>;
+  /** Reports settings that cannot work, or not in this mode. */
+  check?(options: OptionsOf<F>, mode: ModeDescription, report: SettingReports): void;
+  isOn(options: OptionsOf<F>, mode: ModeDescription, environment: Environment): boolean;
+  /** The settings that a family's worker needs for it. */
+  familySettings?(options: OptionsOf<F>): Partial<FamilySettings>;
+  /** The sysctls that it needs. */
+  readonly kernelSettings?: readonly KernelSetting[];
+  /** Loads its code. */
+  load(): Promise<{ start(node: Node, options: OptionsOf<F>): Promise<RunningFeature | undefined> }>;
+}
+
+/** Returns a variable of the process's environment; undefined if it is not set, or not among those that a run keeps. */
+export type Environment = (name: string) => string | undefined;
+
+/** A flag that sets a field of a feature. */
+export interface FeatureFlag {
+  readonly name: string;
+  /** The dotted path of the field. */
+  readonly path: string;
+  readonly description: string;
+}
+
+/** Reports a setting at a dotted path, its value, and what it must be. */
+export type ReportSetting = (path: string, value: unknown, must: string) => void;
+
+/** Reports settings, each by its dotted path. */
+export interface SettingReports {
+  readonly invalid: ReportSetting;
+  /** Reports a number that is not in a range. */
+  range(path: string, value: number, least: number, most: number): void;
+  /** Reports a setting that is invalid here: `is set, but …`. */
+  refuse(path: string, message: string): void;
+  /** Reports a setting that may not have the expected effect: `in mode ipvs counts no …`. */
+  warn(path: string, message: string): void;
+}
+
+/** Checks the types of a feature's description. */
+export function feature<const F extends Fields>(description: Feature<F>): Feature<F> {
+  return description;
+}
+
+/** What a feature may use of the running proxy. */
+export interface Node {
+  /** The name of this node's Node object. */
+  readonly name: string;
+  readonly mode: ModeDescription;
+  readonly tracking: Pick<Tracking, "node" | "endpoints">;
+  readonly ledgers: Ledgers;
+  readonly families: readonly NodeFamily[];
+  readonly health: NodeHealth;
+  /** The addresses of this host, canonical. */
+  readonly ownAddresses: () => readonly string[];
+  /** The API server as the owner of this node's Node; undefined with another source. */
+  readonly api: NodeApi | undefined;
+  /** Reports problems, as Events of the Node too if their kinds name one, unless they are about Services or endpoints. */
+  readonly reportProblems: ReportProblems;
+  /** Records an Event of a Service for one of its problems; the action is one word. */
+  readonly recordServiceProblem: (service: ServiceKey, problem: Problem, action: string) => void;
+  /** Records an Event of the Node that needs no action. */
+  readonly recordEvent: (reason: string, subject: string, message: string) => void;
+  /** The state of the proxy in words, as `sluice status` begins. */
+  readonly headline: () => Promise<string>;
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
+}
+
+/** One IP family of the node. */
+export interface NodeFamily {
+  readonly family: Family;
+  /** Whether any service port belongs to a Service of the cluster. */
+  hasServices(): boolean;
+  /**
+   * Serves a service of Sluice's own, or no longer. `onEffect` is called once the rules for it are in effect, and not if
+   * another call comes first.
+   */
+  serveInternal(service: InternalService | undefined, onEffect: () => void): void;
+  /** The planned service ports of the cluster's services. */
+  ports(): Iterable<PlannedPort>;
+  /** Those of one of them. */
+  portsOf(service: ServiceKey): readonly PlannedPort[];
+  /** Sets the TCP endpoints that are left out where enough others are left; read with each plan. */
+  leaveOut(endpoints: () => ReadonlySet<string>): void;
+  /** Plans these services again, after a change of what is left out. */
+  planAgain(services: ReadonlySet<ServiceKey>): void;
+  /** Tells the worker that TCP endpoints are gone, with the changes of the same round. */
+  noteGone(endpoints: readonly string[]): void;
+  /** Requests a comparison with the kernel; a report of a full sync follows. */
+  compare(): void;
+  /** Calls the family's worker. */
+  readonly call: CallWorker;
+}
+
+/** The health of the proxy. */
+export interface NodeHealth {
+  /** Sets what is known of a family's packets; undefined for nothing, as initially. */
+  setPackets(family: Family, packets: PacketFlow | undefined): void;
+  status(): {
+    readonly healthy: boolean;
+    /** Whether the rules of every family took effect at least once since this process started. */
+    readonly inEffect: boolean;
+    /** Why the last sync of a family failed, until one succeeds; absent if none did. */
+    readonly failure?: string;
+    readonly packets?: PacketFlow;
+  };
+}
+
+/** Whether packets flow. */
+export interface PacketFlow {
+  /** False if the packets of a family have stopped; undefined while unknown. */
+  readonly flow: boolean | undefined;
+  /** Why they have stopped; undefined if they flow or the cause is not known yet. */
+  readonly reason?: string | undefined;
+}
+
+/** Requests to the API server; each rejects if the server refuses it. */
+export interface NodeApi {
+  send(request: ApiWrite, signal: AbortSignal): Promise<unknown>;
+  /** Reads the Node's JSON. */
+  readNode(signal: AbortSignal): Promise<unknown>;
+  /** Whether the error is one that only an administrator can remove. */
+  isRefusal(error: unknown): boolean;
+}
+
+/** A feature that is on. */
+export interface RunningFeature {
+  /** Registers its metrics. */
+  addMetrics?(registry: Registry): void;
+  /** Called before the metrics are read. */
+  updateMetrics?(): Promise<void>;
+  /** Called after each round of planning, with the changes that were planned. */
+  planned?(changes: TrackedChanges): void;
+  /** Receives the objects of an earlier run if they are not served: the source has answered in time. */
+  earlier?(objects: readonly ClusterObject[]): void;
+  /** Called when service ports of a family have changed. */
+  changed?(family: Family, changes: PlanChanges): void;
+  /** Called after each sync. */
+  reported?(report: SyncReport): void;
+  /** The state of a family as the feature sees it. */
+  familyStatus?(family: Family): FeatureStatus | undefined;
+  /** Counts that answers show of service ports and endpoints; at most one feature has them. */
+  readonly counts?: CountsOfPorts;
+  /** Called after the signal's abort, unless another run follows at once; ends soon. */
+  stopped?(): Promise<void>;
+}
+
+/** The state of a feature, for `sluice status`, `sluice top` and the page. Plain data. */
+export interface FeatureStatus {
+  /** The name of its row: `Packets`. */
+  readonly label: string;
+  readonly tone: "good" | "warning" | "bad" | "idle";
+  /** `canary answers in 2 ms`. */
+  readonly words: string;
+  /** The cause; undefined if there is nothing to add. */
+  readonly reason: string | undefined;
+  /** The state of the whole family if this feature sees it broken: `packets do not flow (no-route)`. */
+  readonly broken?: string;
+  /** Details for programs. */
+  readonly data: unknown;
+}

@@ -1,0 +1,134 @@
+/** Detects endpoints that do not answer, in both families, and reports them. */
+import type { ServicePort } from "../../core/model/mod.ts";
+import type { PlannedPort } from "../../core/planning/mod.ts";
+import type { Problem } from "../../core/problems/mod.ts";
+import { serviceKeyOf } from "../../core/tracking/mod.ts";
+import type { Family } from "../../platform/mod.ts";
+import type { Node, NodeFamily } from "../contract.ts";
+import { createEndpointProbe, type TryTcp } from "./endpoint_probe.ts";
+import type { FailoverOptions } from "./feature.ts";
+import { type EndpointUses, type FailureWatch, type Unreachable, watchFailures } from "./watch.ts";
+import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
+
+/** The detection of endpoints that do not answer. */
+export interface Detection {
+  /** Begins to watch with the first round of planning. */
+  planned(): void;
+  figures(): DetectionFigures;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Has the families leave out what the detection finds. `tryTcp` makes a connection attempt. */
+export function startDetection(node: Node, options: FailoverOptions, tryTcp: TryTcp): Detection {
+  const { families, reportProblems, recordServiceProblem, clock, signal } = node;
+  const watches = new Map<Family, FailureWatch>();
+  const probe = createEndpointProbe(options, tryTcp, clock);
+  for (const { family, leaveOut } of families) leaveOut(() => watches.get(family)?.unreachable() ?? NONE);
+
+  const watch = ({ family, ports, planAgain, call }: NodeFamily) => {
+    const onChange = (unreachable: readonly Unreachable[], changed: ReadonlySet<string>) => {
+      const owners = [...ownersOf(ports(), changed).values()].flat();
+      planAgain(new Set(owners.map(({ service }) => service)));
+      reportProblems(`unreachable ${family}`, unreachable.map(problemOf));
+      for (const one of unreachable) {
+        if (!changed.has(one.endpoint)) continue;
+        for (const service of new Set(one.servicePorts.map(serviceKeyOf))) {
+          recordServiceProblem(service, problemOf(one), "Probe");
+        }
+      }
+    };
+    return watchFailures({
+      thresholds: {
+        attempts: options.attempts,
+        silenceMs: options.silenceMs,
+        recoveryProbes: options.recoveryProbes,
+        trialMs: options.trialIntervalMs,
+      },
+      intervalMs: options.intervalMs,
+      recoveryIntervalMs: options.recoveryIntervalMs,
+      read: () => call("attempts", undefined),
+      usesOf: (endpoints) => usesOf(ports(), endpoints),
+      probe,
+      onChange,
+      clock,
+      signal,
+    });
+  };
+
+  return {
+    planned() {
+      if (watches.size === 0) families.forEach((served) => watches.set(served.family, watch(served)));
+    },
+    figures: () =>
+      Object.fromEntries(
+        [...watches].map(([family, watch]) => [family, {
+          unreachable: watch.unreachable().size,
+          ejections: watch.ejections(),
+        }]),
+      ),
+  };
+}
+
+function problemOf({ endpoint, servicePorts }: Unreachable): Problem {
+  const [first, ...rest] = servicePorts;
+  const names = `${first ?? "no service port"}${rest.length > 0 ? ` and ${rest.length} more` : ""}`;
+  const detail = `connection attempts and probes are not answered; left out of ${names} if enough others are left`;
+  return { code: "endpoint-unreachable", subject: endpoint, detail };
+}
+
+/** The planned service ports of each of these TCP endpoints, including service ports that leave it out. */
+function ownersOf(
+  ports: Iterable<PlannedPort>,
+  endpoints: ReadonlySet<string>,
+): ReadonlyMap<string, readonly PlannedPort[]> {
+  const owners = new Map<string, PlannedPort[]>();
+  if (endpoints.size === 0) return owners;
+  for (const owner of ports) {
+    if (owner.wanted.protocol !== "tcp") continue;
+    for (const endpoint of candidatesOf(owner.wanted)) {
+      if (!endpoints.has(endpoint)) continue;
+      const known = owners.get(endpoint);
+      if (known) known.push(owner);
+      else owners.set(endpoint, [owner]);
+    }
+  }
+  return owners;
+}
+
+/** The uses of each of these TCP endpoints. */
+export function usesOf(
+  ports: Iterable<PlannedPort>,
+  endpoints: ReadonlySet<string>,
+): ReadonlyMap<string, EndpointUses> {
+  const uses = new Map<string, EndpointUses>();
+  for (const [endpoint, owners] of ownersOf(ports, endpoints)) {
+    const siblings = new Set(owners.flatMap(({ wanted }) => [...candidatesOf(wanted)]));
+    siblings.delete(endpoint);
+    uses.set(endpoint, { servicePorts: owners.map(({ wanted }) => wanted.name), siblings: [...siblings] });
+  }
+  return uses;
+}
+
+/** The endpoints that a service port uses or leaves out because they are unreachable. */
+function candidatesOf({ clusterEndpoints, localEndpoints, unreachableEndpoints = [] }: ServicePort): Set<string> {
+  return new Set([...clusterEndpoints, ...localEndpoints, ...unreachableEndpoints]);
+}
+
+/** The metrics of the detection of endpoints that do not answer, by family. */
+type DetectionFigures = Readonly<
+  Partial<Record<Family, { readonly unreachable: number; readonly ejections: number }>>
+>;
+
+/** Registers the metrics of the detection. */
+export function addDetections(registry: Registry, read: () => DetectionFigures): void {
+  const add = (type: "gauge" | "counter", name: string, help: string, figure: "unreachable" | "ejections") =>
+    readWhenShown(
+      registry,
+      type,
+      { name, help, labels: ["ip_family"] },
+      () => Object.entries(read()).map(([family, figures]) => [{ ip_family: family }, figures[figure]] as const),
+    );
+  add("gauge", "sluice_endpoints_unreachable", "Endpoints that are left out because they do not answer", "unreachable");
+  add("counter", "sluice_endpoint_ejections_total", "Times that an endpoint was left out", "ejections");
+}

@@ -1,0 +1,241 @@
+import type { AttemptCounts } from "../../core/model/mod.ts";
+
+/** The thresholds of the detection; durations in milliseconds. */
+export interface FailureThresholds {
+  /** The number of attempts in a row without an answer that makes an endpoint a suspect. */
+  readonly attempts: number;
+  /** The time for which a suspect must not have answered any attempt, counted from the reading that first showed an attempt. */
+  readonly silenceMs: number;
+  /** The number of probes in a row that an endpoint that was left out must answer to be used again. */
+  readonly recoveryProbes: number;
+  /** The time after which an endpoint that was left out is tried again, regardless of its probes; it doubles each time. */
+  readonly trialMs: number;
+}
+
+/** The result of a probe: something answered, nothing did, or the probe could not be made. */
+export type ProbeResult = "answered" | "silent" | "unknown";
+
+/**
+ * The state of every endpoint with connection attempts:
+ * - used: its attempts are answered, or there are too few to tell;
+ * - suspect: some were not answered, and it is being probed;
+ * - unreachable: it is left out.
+ *
+ * Unanswered attempts alone are not evidence: anybody can send packets that a network policy drops. An endpoint is left out
+ * only if it has answered a probe of this node before and no longer does, so working endpoints are probed too.
+ */
+export interface FailureDetector {
+  /** Notes the counts of a reading; returns the new suspects. */
+  note(counts: AttemptCounts): readonly string[];
+  /** Returns up to `most` endpoints to probe: unreachable ones in turn, then endpoints not probed recently. */
+  takeUntried(most: number): readonly string[];
+  /** Notes the result of a probe of an endpoint in any state. */
+  noteProbe(endpoint: string, result: ProbeResult): void;
+  /** Whether a suspect has answered neither an attempt nor a probe since it became one, but has answered a probe before. */
+  isFailing(endpoint: string): boolean;
+  /**
+   * Ends a suspicion: a failing suspect becomes unreachable if another endpoint beside it answers probes. Otherwise, until an
+   * attempt is answered, it does not become a suspect again for a period that grows each time. Returns whether it became
+   * unreachable.
+   */
+  judge(endpoint: string, anotherAnswers: boolean): boolean;
+  /** The time of the last attempt that an endpoint has answered, by the monotonic clock; -Infinity if there was none. */
+  lastAnswerMs(endpoint: string): number;
+  /** Uses an unreachable endpoint again. */
+  release(endpoint: string): void;
+  /** The unreachable endpoints. */
+  unreachable(): ReadonlySet<string>;
+}
+
+interface Endpoint {
+  made: number;
+  answered: number;
+  /** The attempts since the last answer, or since the reading before it. */
+  unanswered: number;
+  /** The time of a reading before the first of them was made. */
+  silentSinceMs: number;
+  /** The time of the first reading with one of them. */
+  missedAtMs: number;
+  /** The time of the last answer to an attempt; -Infinity if there was none. */
+  answeredAtMs: number;
+  seenAtMs: number;
+  state: "used" | "suspect" | "unreachable";
+  /** The time of the change to this state. */
+  stateSinceMs: number;
+  /** The suspicions without a result since the last answer. */
+  suspicions: number;
+  /** The time before which it is not suspected again. */
+  restUntilMs: number;
+  /** Whether its probes are evidence: it has answered one, and has since not answered attempts while its probes failed. */
+  answersProbes: boolean;
+  /** The time of the last probe if it was unanswered and is evidence; -Infinity otherwise. */
+  probesFailedAtMs: number;
+  /** The time after which its probes are tried again while it is used. */
+  tryAtMs: number;
+  /** The probes answered in a row since it became unreachable. */
+  recoveries: number;
+  /** The number of times that it became unreachable. */
+  ejections: number;
+}
+
+/**
+ * The pause after a suspicion without a result. An endpoint that fails during it is still detected before Linux retransmits a
+ * SYN after 1 s.
+ */
+const FIRST_REST_MS = 250;
+/** The maximum pause, which limits the probes of an endpoint that is overloaded for a long time. */
+const LONGEST_REST_MS = 2_000;
+/** The time after which an endpoint without attempts is forgotten. */
+const MEMORY_MS = 3_600_000;
+/** The maximum number of probes that a repeatedly failing endpoint must answer. */
+const MOST_RECOVERY_PROBES = 16;
+/** The time after which the probes of a used endpoint are tried again: a network policy may have changed. */
+const TRIED_MS = 600_000;
+/** The same for an endpoint that does not answer them. */
+const TRIED_IN_VAIN_MS = 60_000;
+
+/** A detector that has not read any counts. `now` is a monotonic clock in milliseconds. */
+export function createFailureDetector(thresholds: FailureThresholds, now: () => number): FailureDetector {
+  const { attempts, silenceMs, recoveryProbes, trialMs } = thresholds;
+  const endpoints = new Map<string, Endpoint>();
+  const left = new Set<string>();
+  let readAtMs: number | undefined;
+
+  const enter = (endpoint: Endpoint, state: Endpoint["state"]) => {
+    Object.assign(endpoint, { state, stateSinceMs: now(), recoveries: 0 });
+  };
+
+  const release = (name: string) => {
+    left.delete(name);
+    const endpoint = endpoints.get(name)!;
+    enter(endpoint, "used");
+    endpoint.unanswered = 0;
+  };
+
+  /** Whether an answer in this reading shows that an endpoint is alive although its probe failed: it is later than both. */
+  const isProbedInVain = ({ probesFailedAtMs }: Endpoint) =>
+    probesFailedAtMs > -Infinity && readAtMs! >= probesFailedAtMs;
+
+  const noteCounts = (name: string, made: number, answered: number, nowMs: number): Endpoint => {
+    const known = endpoints.get(name);
+    // Counts from before the first reading may be old.
+    const endpoint = known ??
+      newEndpoint(readAtMs === undefined ? { made, answered } : { made: 0, answered: 0 }, nowMs);
+    if (!known) endpoints.set(name, endpoint);
+    const newlyMade = increase(endpoint.made, made), newlyAnswered = increase(endpoint.answered, answered);
+    Object.assign(endpoint, { made, answered, seenAtMs: nowMs });
+    if (newlyAnswered > 0) {
+      Object.assign(endpoint, { answeredAtMs: nowMs, suspicions: 0, restUntilMs: 0 });
+      // The rest may be on the way, or lost since the last answer.
+      const unanswered = Math.max(0, newlyMade - newlyAnswered);
+      Object.assign(endpoint, { unanswered, silentSinceMs: nowMs, missedAtMs: nowMs });
+      if (isProbedInVain(endpoint)) {
+        Object.assign(endpoint, { answersProbes: false, probesFailedAtMs: -Infinity, tryAtMs: nowMs });
+        if (left.has(name)) release(name);
+      }
+    } else if (newlyMade > 0) {
+      if (endpoint.unanswered === 0) Object.assign(endpoint, { silentSinceMs: readAtMs ?? nowMs, missedAtMs: nowMs });
+      endpoint.unanswered += newlyMade;
+    }
+    return endpoint;
+  };
+
+  const isSuspicious = (endpoint: Endpoint, nowMs: number) =>
+    endpoint.state === "used" && endpoint.answersProbes && nowMs >= endpoint.restUntilMs &&
+    endpoint.unanswered > 0 &&
+    nowMs - (endpoint.unanswered >= attempts ? endpoint.silentSinceMs : endpoint.missedAtMs) >= silenceMs;
+
+  const isFailing = ({ probesFailedAtMs, answeredAtMs, stateSinceMs }: Endpoint) =>
+    probesFailedAtMs >= stateSinceMs && answeredAtMs < stateSinceMs;
+
+  /** Notes a probe of an unreachable endpoint. */
+  const noteRecovery = (name: string, endpoint: Endpoint, isAnswered: boolean) => {
+    const doublings = endpoint.ejections - 1;
+    endpoint.recoveries = isAnswered ? endpoint.recoveries + 1 : 0;
+    const isBack = endpoint.recoveries >= Math.min(recoveryProbes * 2 ** doublings, MOST_RECOVERY_PROBES);
+    // If a network policy has begun to drop the probes, only connections can show that it is alive.
+    if (isBack || now() - endpoint.stateSinceMs >= trialMs * 2 ** doublings) release(name);
+  };
+
+  return {
+    note(counts) {
+      const nowMs = now();
+      const suspects: string[] = [];
+      for (const [name, { made, answered }] of counts) {
+        const endpoint = noteCounts(name, made, answered, nowMs);
+        if (!isSuspicious(endpoint, nowMs)) continue;
+        enter(endpoint, "suspect");
+        suspects.push(name);
+      }
+      readAtMs = nowMs;
+      forget(endpoints, counts, nowMs);
+      return suspects;
+    },
+    takeUntried(most) {
+      const nowMs = now(), taken = [...left].slice(0, most);
+      for (const name of taken) {
+        left.delete(name);
+        left.add(name);
+      }
+      for (const [name, endpoint] of endpoints) {
+        if (taken.length === most) break;
+        if (endpoint.state !== "used" || nowMs < endpoint.tryAtMs || endpoint.seenAtMs !== readAtMs) continue;
+        endpoint.tryAtMs = nowMs + TRIED_IN_VAIN_MS;
+        taken.push(name);
+      }
+      return taken;
+    },
+    noteProbe(name, result) {
+      const endpoint = endpoints.get(name);
+      if (endpoint === undefined || result === "unknown") return;
+      const isAnswered = result === "answered", nowMs = now();
+      if (isAnswered) {
+        Object.assign(endpoint, { answersProbes: true, probesFailedAtMs: -Infinity, tryAtMs: nowMs + TRIED_MS });
+      } else if (endpoint.answersProbes) endpoint.probesFailedAtMs = nowMs;
+      if (endpoint.state === "unreachable") noteRecovery(name, endpoint, isAnswered);
+    },
+    isFailing: (name) => isFailing(endpoints.get(name)!),
+    judge(name, anotherAnswers) {
+      const endpoint = endpoints.get(name)!;
+      if (isFailing(endpoint) && anotherAnswers) {
+        enter(endpoint, "unreachable");
+        endpoint.ejections++;
+        left.add(name);
+        return true;
+      }
+      const restMs = Math.min(FIRST_REST_MS * 2 ** endpoint.suspicions, LONGEST_REST_MS);
+      enter(endpoint, "used");
+      Object.assign(endpoint, { unanswered: 0, restUntilMs: now() + restMs });
+      endpoint.suspicions++;
+      return false;
+    },
+    lastAnswerMs: (name) => endpoints.get(name)?.answeredAtMs ?? -Infinity,
+    release,
+    unreachable: () => left,
+  };
+}
+
+function newEndpoint(
+  { made, answered }: { readonly made: number; readonly answered: number },
+  nowMs: number,
+): Endpoint {
+  return {
+    ...{ made, answered, unanswered: 0, silentSinceMs: nowMs, missedAtMs: nowMs, answeredAtMs: -Infinity },
+    ...{ seenAtMs: nowMs, state: "used", stateSinceMs: nowMs, suspicions: 0, restUntilMs: 0 },
+    ...{ answersProbes: false, probesFailedAtMs: -Infinity, tryAtMs: nowMs, recoveries: 0, ejections: 0 },
+  };
+}
+
+/** The increase of a counter, which starts at 0 again when the kernel has dropped it. */
+function increase(before: number, after: number): number {
+  return after >= before ? after - before : after;
+}
+
+/** Notes the counters that the kernel has dropped, and forgets endpoints that have not been used for long. */
+function forget(endpoints: Map<string, Endpoint>, counts: AttemptCounts, nowMs: number): void {
+  for (const [name, endpoint] of endpoints) {
+    if (counts.has(name)) continue;
+    endpoint.made = endpoint.answered = 0;
+    if (endpoint.state === "used" && nowMs - endpoint.seenAtMs >= MEMORY_MS) endpoints.delete(name);
+  }
+}

@@ -1,0 +1,51 @@
+/** Probes endpoints that seem not to answer. */
+import type { ProbeResult } from "./detector.ts";
+import type { FailoverOptions } from "./feature.ts";
+import { type Clock, sleep, splitHostPort, type TcpProbeResult } from "../../platform/mod.ts";
+
+/** A TCP connection attempt that waits up to `timeoutMs` for an answer (see `probeTcp`). */
+export type TryTcp = (
+  target: { readonly address: string; readonly port: number },
+  timeoutMs: number,
+) => Promise<TcpProbeResult>;
+
+/** Probes an endpoint, `address:port`. */
+export type ProbeEndpoint = (endpoint: string, kind: "single" | "thorough") => Promise<ProbeResult>;
+
+/** The rounds of a probe that is not thorough: the liveness port, then both. */
+const ROUNDS_OF_SINGLE = 2;
+
+/**
+ * Creates a probe of the liveness port of an endpoint's address and of the endpoint's own port: where a process is too busy to
+ * accept connections, its host still refuses or accepts others. The liveness port is probed first, since a connection is work
+ * for a busy process, then both, up to the first answer. The result is unknown if nothing answered and this host could not make
+ * an attempt.
+ */
+export function createEndpointProbe(
+  { probes, probeTimeoutMs, livenessPort }: Pick<FailoverOptions, "probes" | "probeTimeoutMs" | "livenessPort">,
+  tryTcp: TryTcp,
+  clock: Clock,
+): ProbeEndpoint {
+  return async (endpoint, kind) => {
+    const { address, port } = splitHostPort(endpoint);
+    const rounds = kind === "thorough" ? probes : ROUNDS_OF_SINGLE;
+    const answered = Promise.withResolvers<"answered">();
+    let hasAnswered = false, hasFailed = false;
+    const attempts = Array.from({ length: rounds }, (_, round) => {
+      const ports = new Set(round === 0 && rounds > 1 ? [livenessPort] : [livenessPort, port]);
+      return [...ports].map(async (port) => {
+        // Spread over the first half of the time, so that a short loss of packets does not take them all.
+        const delayMs = probeTimeoutMs / 2 / rounds * round;
+        if (delayMs > 0) await sleep(clock, delayMs);
+        if (hasAnswered) return;
+        const result = await tryTcp({ address, port }, probeTimeoutMs - delayMs);
+        if (typeof result === "object") hasFailed = true;
+        if (result !== "answered") return;
+        hasAnswered = true;
+        answered.resolve(result);
+      });
+    });
+    const unanswered = Promise.all(attempts.flat()).then((): ProbeResult => hasFailed ? "unknown" : "silent");
+    return await Promise.race([answered.promise, unanswered]);
+  };
+}

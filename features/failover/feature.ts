@@ -1,0 +1,108 @@
+import { boolean, duration, formatDuration, integer, section } from "../../platform/schema/mod.ts";
+import { feature, type SettingReports } from "../contract.ts";
+import type { ModeDescription } from "../../backends/contract/mod.ts";
+
+/** Leaves out endpoints that do not answer, and resets connections to deleted endpoints (docs/failover.md). */
+export const failover = feature({
+  name: "failover",
+  fields: {
+    failover: section({
+      endpointFailureDetection: boolean(),
+      /** How often connection attempts are read. */
+      interval: duration(150),
+      /** The number of attempts in a row without an answer that makes an endpoint a suspect, */
+      attempts: integer(3),
+      /** and the time for which it must not have answered any. */
+      silence: duration(150),
+      /** The number of times that a suspect is probed, and how long all of them wait for an answer. */
+      probes: integer(5),
+      probeTimeout: duration(300),
+      /** A second port that is probed: on a live node, the kubelet accepts the connection, or a pod refuses it. */
+      livenessPort: integer(10250),
+      /** How often an endpoint that was left out is probed, and how many answers in a row it needs to be used again. */
+      recoveryInterval: duration(1_000),
+      recoveryProbes: integer(2),
+      /** When an endpoint that was left out is tried again, regardless of its probes; twice as long each time. */
+      trialInterval: duration(60_000),
+      resetGoneConnections: boolean(),
+      /** For how long connections to a deleted endpoint are reset. */
+      goneTimeout: duration(3_600_000),
+    }),
+  },
+  flags: [
+    {
+      name: "endpoint-failure-detection",
+      path: "failover.endpointFailureDetection",
+      description: "Leave out TCP endpoints that do not answer this node, until they answer again (nftables mode).",
+    },
+    {
+      name: "reset-gone-connections",
+      path: "failover.resetGoneConnections",
+      description:
+        "Reset established TCP connections to endpoints that are in no EndpointSlice any more (nftables mode).",
+    },
+  ],
+  problems: {
+    "endpoint-unreachable": {
+      severity: "warning",
+      about: "endpoint",
+      title: "an endpoint does not answer this node and is left out",
+      fix: "look at the endpoint's node and at the network to it; it is used again once it answers",
+      event: "EndpointUnreachable",
+    },
+  },
+  check: ({ failover }, mode, report) => checkFailover(failover, mode, report),
+  familySettings: ({ failover: { endpointFailureDetection, resetGoneConnections, goneTimeoutMs } }) => ({
+    ...(endpointFailureDetection && { countsAttempts: true }),
+    ...(resetGoneConnections && { resetsGone: true, goneTimeoutMs }),
+  }),
+  isOn: ({ failover }) => failover.endpointFailureDetection || failover.resetGoneConnections,
+  load: () => import("./start.ts"),
+});
+
+declare module "../../core/problems/table.ts" {
+  interface FeatureProblems {
+    "endpoint-unreachable": true;
+  }
+}
+
+/** The options of failover; durations in milliseconds. */
+export interface FailoverOptions {
+  readonly endpointFailureDetection: boolean;
+  readonly intervalMs: number;
+  readonly attempts: number;
+  readonly silenceMs: number;
+  readonly probes: number;
+  readonly probeTimeoutMs: number;
+  readonly livenessPort: number;
+  readonly recoveryIntervalMs: number;
+  readonly recoveryProbes: number;
+  readonly trialIntervalMs: number;
+  readonly resetGoneConnections: boolean;
+  readonly goneTimeoutMs: number;
+}
+
+/** Reports what the mode does not support, and thresholds that cannot work. */
+function checkFailover(options: FailoverOptions, mode: ModeDescription, report: SettingReports): void {
+  for (const name of ["endpointFailureDetection", "resetGoneConnections"] as const) {
+    if (!options[name] || mode.settings.supportsFailover) continue;
+    report.refuse(`failover.${name}`, `is set, but mode ${mode.name} does not support it: use mode nftables`);
+  }
+  if (options.goneTimeoutMs < 1_000) {
+    report.invalid("failover.goneTimeout", formatDuration(options.goneTimeoutMs), "must be 1s or more");
+  }
+  report.range("failover.attempts", options.attempts, 1, 1_000);
+  report.range("failover.probes", options.probes, 1, 10);
+  report.range("failover.recoveryProbes", options.recoveryProbes, 1, 16);
+  report.range("failover.livenessPort", options.livenessPort, 1, 65_535);
+  const durations = {
+    interval: options.intervalMs,
+    silence: options.silenceMs,
+    probeTimeout: options.probeTimeoutMs,
+    recoveryInterval: options.recoveryIntervalMs,
+    trialInterval: options.trialIntervalMs,
+  };
+  for (const [name, ms] of Object.entries(durations)) {
+    if (ms < 50) report.invalid(`failover.${name}`, formatDuration(ms), "must be 50ms or more");
+  }
+}

@@ -1,0 +1,178 @@
+import type { Clock } from "../../platform/mod.ts";
+import type { AttemptCounts, ServicePortName } from "../../core/model/mod.ts";
+import { createFailureDetector, type FailureThresholds, type ProbeResult } from "./detector.ts";
+
+/** The uses of one endpoint. */
+export interface EndpointUses {
+  /** The service ports that use it, or leave it out because it is unreachable. */
+  readonly servicePorts: readonly ServicePortName[];
+  /** Their other endpoints. */
+  readonly siblings: readonly string[];
+}
+
+/** An endpoint that is unreachable. */
+export interface Unreachable {
+  readonly endpoint: string;
+  readonly servicePorts: readonly ServicePortName[];
+}
+
+/** Options of `watchFailures`; durations in milliseconds. */
+export interface FailureWatchOptions {
+  readonly thresholds: FailureThresholds;
+  /** The interval of readings while there are connection attempts. */
+  readonly intervalMs: number;
+  /** The interval of probes of unreachable endpoints, and of endpoints not probed recently. */
+  readonly recoveryIntervalMs: number;
+  /** Reads the counts; undefined if there are none or the worker does not answer. */
+  readonly read: () => Promise<AttemptCounts | undefined>;
+  /** The uses of these endpoints; unused endpoints are absent. */
+  readonly usesOf: (endpoints: ReadonlySet<string>) => ReadonlyMap<string, EndpointUses>;
+  /** Probes an endpoint. A `thorough` probe is repeated. */
+  readonly probe: (endpoint: string, kind: "single" | "thorough") => Promise<ProbeResult>;
+  /** Called when the unreachable endpoints have changed. */
+  readonly onChange: (unreachable: readonly Unreachable[], changed: ReadonlySet<string>) => void;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** A running detection. */
+export interface FailureWatch {
+  /** The endpoints that are unreachable now; the same set until it changes. */
+  unreachable(): ReadonlySet<string>;
+  /** The number of endpoints that became unreachable so far. */
+  ejections(): number;
+}
+
+/** The interval of readings without connection attempts. */
+const IDLE_INTERVAL_MS = 500;
+/** The maximum share of the time for readings, judged by the shortest recent one: longer ones waited for a CPU. */
+const READING_SHARE = 0.1;
+const JUDGED_READINGS = 8;
+/** The maximum CPU time of a reading on a slow processor: a fixed part, */
+const MOST_READING_MS = 15;
+/** and a part for each endpoint; nft prints an element in 0.03 ms on a fast processor. */
+const MOST_OF_ENDPOINT_MS = 0.4;
+/** The maximum number of suspects probed at the same time. */
+const MOST_PROBED = 32;
+/** The maximum number of endpoints in regular probes at the same time. */
+const MOST_TRIED = 100;
+/** The maximum number of siblings probed for an answer. */
+const MOST_SIBLINGS = 3;
+/** The time within which an answer counts. */
+const ANSWERS_MS = 2_000;
+/** Endpoints on one node fail together: changes within this time are applied together. */
+const GATHER_MS = 10;
+
+/** Watches the endpoints of a family until the signal is aborted. */
+export function watchFailures(options: FailureWatchOptions): FailureWatch {
+  const { clock, signal, usesOf } = options;
+  const detector = createFailureDetector(options.thresholds, () => clock.monotonic());
+  const waiting: string[] = [];
+  let probed = 0, ejections = 0;
+  let unreachable: ReadonlySet<string> = new Set();
+  let cancelGathering: (() => void) | undefined;
+  let cancelReading = () => {};
+  let tryAtMs = 0, isTrying = false;
+  const readingsMs: number[] = [];
+
+  const applyChanges = () => {
+    cancelGathering = undefined;
+    const now: ReadonlySet<string> = new Set(detector.unreachable());
+    const changed = now.symmetricDifference(unreachable);
+    if (changed.size === 0 || signal.aborted) return;
+    unreachable = now;
+    const uses = usesOf(now);
+    const list = [...now].map((endpoint) => ({ endpoint, servicePorts: uses.get(endpoint)?.servicePorts ?? [] }));
+    options.onChange(list, changed);
+  };
+  const applySoon = () => {
+    cancelGathering ??= clock.schedule(GATHER_MS, applyChanges);
+  };
+
+  const probe = async (endpoint: string, kind: "single" | "thorough"): Promise<ProbeResult> => {
+    if (signal.aborted) return "unknown";
+    const result = await options.probe(endpoint, kind);
+    detector.noteProbe(endpoint, result);
+    return result;
+  };
+
+  /** Whether any of these endpoints answers a probe; the ones with the latest answered attempts are probed. */
+  const anyAnswersProbe = async (siblings: readonly string[]): Promise<boolean> => {
+    const asked = siblings.toSorted((a, b) => detector.lastAnswerMs(b) - detector.lastAnswerMs(a));
+    const answers = asked.slice(0, MOST_SIBLINGS).map(async (sibling) =>
+      await probe(sibling, "single") === "answered" || Promise.reject()
+    );
+    return await Promise.any(answers).catch(() => false);
+  };
+
+  const examine = async (suspect: string): Promise<void> => {
+    const siblings = usesOf(new Set([suspect])).get(suspect)?.siblings;
+    if (siblings) await probe(suspect, "thorough");
+    if (!siblings || !detector.isFailing(suspect)) return void detector.judge(suspect, false);
+    const anotherAnswers = await anyAnswersProbe(siblings.filter((one) => !detector.unreachable().has(one)));
+    if (detector.judge(suspect, anotherAnswers)) ejections++;
+    // If nothing answers, the fault may be this node's own.
+    else if (!anotherAnswers) releaseAlone(siblings);
+    applySoon();
+  };
+
+  /** Uses unreachable endpoints again if none of their siblings has answered recently: the siblings are no better. */
+  const releaseAlone = (siblings: readonly string[]) => {
+    const left = new Set(siblings.filter((sibling) => detector.unreachable().has(sibling)));
+    const sinceMs = clock.monotonic() - ANSWERS_MS;
+    for (const [endpoint, uses] of usesOf(left)) {
+      if (!uses.siblings.some((one) => detector.lastAnswerMs(one) >= sinceMs)) detector.release(endpoint);
+    }
+  };
+
+  const examineWaiting = () => {
+    while (probed < MOST_PROBED && waiting.length > 0 && !signal.aborted) {
+      probed++;
+      examine(waiting.shift()!).finally(() => {
+        probed--;
+        examineWaiting();
+      });
+    }
+  };
+
+  /** Probes unreachable endpoints, and some endpoints not probed recently. */
+  const tryUntried = async (): Promise<void> => {
+    const tried = new Set(detector.takeUntried(MOST_TRIED));
+    if (tried.size === 0) return;
+    tryAtMs = clock.monotonic() + options.recoveryIntervalMs;
+    const used = usesOf(tried);
+    for (const endpoint of tried.intersection(detector.unreachable())) {
+      if (!used.has(endpoint)) detector.release(endpoint);
+    }
+    await Promise.all([...used.keys()].map((endpoint) => probe(endpoint, "single")));
+    applySoon();
+  };
+
+  const readOnce = async (): Promise<void> => {
+    const startedAtMs = clock.monotonic();
+    const counts = await options.read();
+    if (signal.aborted) return;
+    const nowMs = clock.monotonic();
+    if (counts) {
+      waiting.push(...detector.note(counts));
+      examineWaiting();
+    }
+    if (!isTrying && nowMs >= tryAtMs) {
+      isTrying = true;
+      tryUntried().finally(() => isTrying = false);
+    }
+    const least = counts && counts.size > 0 ? options.intervalMs : IDLE_INTERVAL_MS;
+    readingsMs.push(nowMs - startedAtMs);
+    if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
+    const mostMs = MOST_READING_MS + MOST_OF_ENDPOINT_MS * (counts?.size ?? 0);
+    const waitMs = Math.max(least, Math.min(mostMs, ...readingsMs) * (1 / READING_SHARE - 1));
+    cancelReading = clock.schedule(waitMs, readOnce);
+  };
+
+  cancelReading = clock.schedule(options.intervalMs, readOnce);
+  signal.addEventListener("abort", () => {
+    cancelReading();
+    cancelGathering?.();
+  }, { once: true });
+  return { unreachable: () => unreachable, ejections: () => ejections };
+}

@@ -1,0 +1,11 @@
+/**
+ * What a node can do beyond serving services. Each feature is a folder and a line in registry.ts.
+ *
+ *   contract.ts  the description of a feature, and what it may use of a running proxy
+ *   registry.ts  all features
+ *
+ * In: options, and the proxy as a `Node`. Out: problems, metrics, Events, lines of the status. May touch: what each folder
+ * names.
+ */
+export type { FeatureStatus, Node, NodeApi, NodeFamily, NodeHealth, PacketFlow, RunningFeature } from "./contract.ts";
+export { FEATURE_FIELDS, FEATURES, featuresOn } from "./registry.ts";

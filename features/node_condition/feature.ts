@@ -1,0 +1,29 @@
+import { boolean } from "../../platform/schema/mod.ts";
+import { feature } from "../contract.ts";
+
+/** Writes the condition `ServiceProxyReady` of this node's Node (docs/health.md). */
+export const nodeCondition = feature({
+  name: "node_condition",
+  fields: { nodeCondition: boolean() },
+  flags: [{
+    name: "node-condition",
+    path: "nodeCondition",
+    description: "Write the condition ServiceProxyReady of this node's Node; needs a permission of its own.",
+  }],
+  problems: {
+    "node-condition-refused": {
+      severity: "warning",
+      about: "node",
+      title: "the API server refuses the condition ServiceProxyReady of this node's Node",
+      fix: "permit patch of nodes/status (docs/health.md), or turn --node-condition off; Sluice retries every minute",
+    },
+  },
+  isOn: (options) => options.nodeCondition,
+  load: () => import("./start.ts"),
+});
+
+declare module "../../core/problems/table.ts" {
+  interface FeatureProblems {
+    "node-condition-refused": true;
+  }
+}

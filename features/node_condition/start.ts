@@ -1,0 +1,205 @@
+import type { ApiWrite } from "../../core/objects/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import type { Node, NodeApi, NodeHealth, RunningFeature } from "../contract.ts";
+
+/** Starts writing the condition, unless the source has no Nodes with conditions. */
+export function start(node: Node): Promise<RunningFeature | undefined> {
+  const { name, api, tracking, health, reportProblems, clock, logger, signal } = node;
+  if (api === undefined) {
+    logger.warn("nodeCondition has no effect: only an API server as the source has Nodes with conditions");
+    return Promise.resolve(undefined);
+  }
+  return Promise.resolve(startNodeCondition({
+    ...api,
+    nodeName: name,
+    read: health.status,
+    nodeUid: tracking.node.uid,
+    onProblems: reportProblems,
+    ...{ clock, logger, signal },
+  }));
+}
+
+const STATUSES = ["True", "False", "Unknown"] as const;
+
+/** The state that the condition shows. */
+interface ConditionState {
+  readonly status: (typeof STATUSES)[number];
+  /** In CamelCase, as the API requires. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Options of `startNodeCondition`. */
+export interface NodeConditionOptions extends NodeApi {
+  readonly nodeName: string;
+  readonly read: NodeHealth["status"];
+  /** The UID of the Node, empty if it is not known; undefined while there is no Node, whose condition could be written. */
+  readonly nodeUid: () => string | undefined;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Ends the writing. */
+  readonly signal: AbortSignal;
+  /** Returns a number in [0, 1); Math.random by default. */
+  readonly random?: () => number;
+}
+
+/** The writer of the condition. */
+interface NodeCondition {
+  /** Writes that the proxy has stopped; resolves when that is written, refused, or late. Call it after the signal's abort. */
+  stopped(): Promise<void>;
+}
+
+/** The type of the condition. */
+const CONDITION_TYPE = "ServiceProxyReady";
+
+/** The time that the first sync may take before the condition says that it is awaited: a restart takes less. */
+const GRACE_MS = 2_000;
+const BETWEEN_READINGS_MS = 1_000;
+/** As often as the kubelet's conditions, at least; the nodes of a cluster spread by a tenth. */
+const HEARTBEAT_MS = 300_000, SPREAD = 0.1;
+/** A message that changes while status and reason stay is written this often. */
+const BETWEEN_MESSAGES_MS = 10_000;
+const REFUSED_AGAIN_MS = 60_000;
+const STOP_WITHIN_MS = 1_000;
+const SCOPE = "node condition";
+
+interface Written extends ConditionState {
+  readonly atMs: number;
+  readonly uid: string;
+  /** When the status was entered, as in the API. */
+  readonly since: string;
+}
+
+/** Decides the condition from the proxy's health; the Node's own health does not count. */
+export function conditionOf(
+  { healthy, inEffect, failure, packets }: ReturnType<NodeConditionOptions["read"]>,
+): ConditionState {
+  if (!inEffect) {
+    const message = "the rules of services have not taken effect since the proxy started";
+    return { status: "False", reason: "Starting", message };
+  }
+  if (packets?.flow === false) {
+    return {
+      status: "False",
+      reason: "PacketsNotFlowing",
+      message: packets.reason ?? "packets of services do not flow; the cause is being looked for",
+    };
+  }
+  if (failure !== undefined) {
+    return { status: "False", reason: "SyncFailed", message: `the kernel could not be read or written: ${failure}` };
+  }
+  if (!healthy) {
+    const message = "changes of services have waited for two sync periods";
+    return { status: "False", reason: "ChangesOverdue", message };
+  }
+  if (packets !== undefined && packets.flow === undefined) {
+    return { status: "False", reason: "CanaryNotTried", message: "the canary has not been tried yet" };
+  }
+  const message = packets === undefined
+    ? "the rules of all services are in effect"
+    : "the rules of all services are in effect, and packets flow";
+  return { status: "True", reason: "ServicesInEffect", message };
+}
+
+/** Starts writing the condition: at each change, and as a heartbeat every five minutes. */
+export function startNodeCondition(options: NodeConditionOptions): NodeCondition {
+  const { nodeName, clock, signal, random = Math.random } = options;
+  let written: Written | undefined;
+
+  /** The condition that an earlier run has written to this Node; undefined if there is none, or it may not be read. */
+  const earlier = async () => {
+    try {
+      return conditionIn(await options.readNode(signal));
+    } catch (error) {
+      if (!options.isRefusal(error)) throw error;
+    }
+  };
+
+  const write = async (state: ConditionState, uid: string, until: AbortSignal) => {
+    const before = written?.uid === uid ? written : await earlier();
+    const now = timestamp(clock.now());
+    const since = before?.status === state.status ? before.since : now;
+    await options.send(requestOf(nodeName, state, now, since), until);
+    written = { ...state, atMs: clock.monotonic(), uid, since };
+  };
+
+  const run = async () => {
+    const startedMs = clock.monotonic();
+    const backoff = createBackoff({ firstMs: BETWEEN_READINGS_MS, longestMs: 30_000, random });
+    let heartbeatMs = HEARTBEAT_MS;
+    for (;; await sleep(clock, BETWEEN_READINGS_MS, signal)) {
+      const state = conditionOf(options.read()), uid = options.nodeUid();
+      if (uid === undefined) continue;
+      const isStarting = written === undefined && state.status !== "True";
+      if (isStarting && clock.monotonic() - startedMs < GRACE_MS) continue;
+      const isSameNode = written?.uid === uid;
+      if (written && isSameNode && !isDue(state, written, clock.monotonic(), heartbeatMs)) continue;
+      heartbeatMs = HEARTBEAT_MS * (1 - SPREAD + 2 * SPREAD * random());
+      try {
+        await write(state, uid, signal);
+        options.onProblems(SCOPE, []);
+        backoff.reset();
+      } catch (error) {
+        signal.throwIfAborted();
+        const isRefused = options.isRefusal(error), detail = errorText(error);
+        if (isRefused) {
+          options.onProblems(SCOPE, [{ code: "node-condition-refused", subject: `Node ${nodeName}`, detail }]);
+        } else options.logger.debug("node condition not written, retrying", { reason: detail });
+        await sleep(clock, isRefused ? REFUSED_AGAIN_MS : backoff.nextMs(), signal);
+      }
+    }
+  };
+  run().catch((error) => {
+    if (!signal.aborted) throw error;
+  });
+
+  return {
+    async stopped() {
+      // Nothing was ever written: the API server refuses it, or was never reached.
+      if (written === undefined) return;
+      const late = new AbortController();
+      const cancel = clock.schedule(
+        STOP_WITHIN_MS,
+        () => late.abort(new Error("the API server did not answer in time")),
+      );
+      const message = "the proxy has stopped; its rules stay, and changes of services are not applied";
+      await write({ status: "Unknown", reason: "Stopped", message }, written.uid, late.signal).catch((error) => {
+        options.logger.debug("node condition not written at the end", { reason: errorText(error) });
+      });
+      cancel();
+    },
+  };
+}
+
+function isDue(state: ConditionState, written: Written, nowMs: number, heartbeatMs: number): boolean {
+  const agoMs = nowMs - written.atMs;
+  if (state.status !== written.status || state.reason !== written.reason) return true;
+  return agoMs >= heartbeatMs || state.message !== written.message && agoMs >= BETWEEN_MESSAGES_MS;
+}
+
+/** The condition in a Node's JSON. Like the kubelet, a proxy that restarts keeps the time of the last transition. */
+function conditionIn(node: unknown): Pick<Written, "status" | "since"> | undefined {
+  const { status } = node as { readonly status?: { readonly conditions?: readonly Record<string, unknown>[] } };
+  const found = status?.conditions?.find(({ type }) => type === CONDITION_TYPE);
+  const since = found?.lastTransitionTime, current = STATUSES.find((one) => one === found?.status);
+  return current !== undefined && typeof since === "string" ? { status: current, since } : undefined;
+}
+
+/** A strategic merge patch, which leaves the conditions of other programs alone: they are merged by their type. */
+function requestOf(nodeName: string, state: ConditionState, now: string, since: string): ApiWrite {
+  const condition = { type: CONDITION_TYPE, ...state, lastHeartbeatTime: now, lastTransitionTime: since };
+  return {
+    verb: "patch",
+    resource: "nodes/status",
+    path: `/api/v1/nodes/${encodeURIComponent(nodeName)}/status`,
+    object: { status: { conditions: [condition] } },
+    patch: "strategic",
+  };
+}
+
+/** Kubernetes' times have whole seconds. */
+function timestamp(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}

@@ -1,0 +1,45 @@
+import type { ModeDescription } from "../backends/contract/mod.ts";
+import type { FamilySettings } from "../core/model/mod.ts";
+import type { OptionsOf } from "../platform/schema/mod.ts";
+import { registerProblems } from "../core/problems/mod.ts";
+import { canary } from "./canary/feature.ts";
+import type { Environment, Feature, Node, RunningFeature, SettingReports } from "./contract.ts";
+import { failover } from "./failover/feature.ts";
+import { nodeCondition } from "./node_condition/feature.ts";
+import { systemd } from "./systemd/feature.ts";
+import { traffic } from "./traffic/feature.ts";
+
+const REGISTERED = [traffic, failover, canary, nodeCondition, systemd] as const;
+
+type Intersection<T> = (T extends unknown ? (one: T) => void : never) extends (all: infer All) => void ? All : never;
+
+/** The fields of all features in the configuration file. */
+type FeatureFields = Intersection<(typeof REGISTERED)[number]["fields"]>;
+
+/** The options of all features. */
+export type FeatureOptions = OptionsOf<FeatureFields>;
+
+/** A feature among others, each of which finds its own options. */
+export interface RegisteredFeature extends Pick<Feature, "name" | "fields" | "flags" | "problems" | "kernelSettings"> {
+  check?(options: FeatureOptions, mode: ModeDescription, report: SettingReports): void;
+  isOn(options: FeatureOptions, mode: ModeDescription, environment: Environment): boolean;
+  familySettings?(options: FeatureOptions): Partial<FamilySettings>;
+  load(): Promise<{ start(node: Node, options: FeatureOptions): Promise<RunningFeature | undefined> }>;
+}
+
+/** All features, in the order of their start. */
+export const FEATURES: readonly RegisteredFeature[] = REGISTERED;
+
+/** The features that are on in a mode; by default, without those that depend on the environment of the process. */
+export function featuresOn(
+  options: FeatureOptions,
+  mode: ModeDescription,
+  environment: Environment = () => undefined,
+): readonly RegisteredFeature[] {
+  return FEATURES.filter((feature) => feature.isOn(options, mode, environment));
+}
+
+/** The fields of all features in the configuration file, in their order. */
+export const FEATURE_FIELDS = Object.assign({}, ...FEATURES.map(({ fields }) => fields)) as FeatureFields;
+
+for (const { problems } of FEATURES) registerProblems(problems);

@@ -1,0 +1,234 @@
+import {
+  type CountedTraffic,
+  type CountsOfPorts,
+  type FailureReason,
+  type Family,
+  type ServicePortKey,
+  type ServiceTraffic,
+  TRAFFIC_KINDS,
+  type TrafficCounts,
+  type TrafficCoverage,
+  type TrafficReading,
+  WHOLE_TRAFFIC,
+} from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
+
+/** Adds up the readings of the workers. */
+export interface TrafficRecorder extends Omit<CountsOfPorts, "refresh"> {
+  /** The part of the traffic that is counted. */
+  readonly coverage: TrafficCoverage;
+  note(family: Family, reading: TrafficReading): void;
+  /** Drops deleted service ports. */
+  forget(family: Family, keys: Iterable<ServicePortKey>): void;
+  /** Iterates over all service ports with traffic. */
+  ports(): Iterable<RecordedPort>;
+}
+
+/** A service port with traffic. */
+export interface RecordedPort {
+  readonly family: Family;
+  readonly key: ServicePortKey;
+  readonly traffic: ServiceTraffic;
+  /** The endpoints with traffic, by `address:port`. */
+  readonly endpoints: Iterable<readonly [string, CountedTraffic]>;
+}
+
+/** Options of `createTrafficRecorder`. */
+export interface TrafficRecorderOptions {
+  readonly clock: Clock;
+  /** The endpoints of a known service port; undefined for an unknown one, whose counts are ignored. */
+  readonly endpointsOf: (family: Family, key: ServicePortKey) => ReadonlySet<string> | undefined;
+  /** The part of the traffic that the mode counts; all of it by default. */
+  readonly coverage?: TrafficCoverage;
+}
+
+/** Places in the table of counts. */
+interface PortRecord {
+  readonly place: number;
+  readonly endpoints: Map<string, number>;
+  failures: Readonly<Partial<Record<FailureReason, number>>>;
+}
+
+interface FamilyRecord {
+  readonly ports: Map<ServicePortKey, PortRecord>;
+  reading: number;
+  lastReadMs: number | undefined;
+  /** The time between the last two readings, in seconds; 0 before the second one. */
+  seconds: number;
+}
+
+/** A recorder without traffic. The counts of deleted endpoints are dropped, but stay in the counts of the service port. */
+export function createTrafficRecorder(
+  { clock, endpointsOf, coverage = WHOLE_TRAFFIC }: TrafficRecorderOptions,
+): TrafficRecorder {
+  const families = new Map<Family, FamilyRecord>();
+  const table = createCountTable();
+  const familyOf = (family: Family): FamilyRecord => {
+    const known = families.get(family);
+    if (known) return known;
+    const fresh: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
+    families.set(family, fresh);
+    return fresh;
+  };
+  const portOf = (family: Family, record: FamilyRecord, key: ServicePortKey): PortRecord | undefined => {
+    const known = record.ports.get(key);
+    if (known !== undefined || endpointsOf(family, key) === undefined) return known;
+    const fresh: PortRecord = { place: table.create(), endpoints: new Map(), failures: NO_FAILURES };
+    record.ports.set(key, fresh);
+    return fresh;
+  };
+
+  const kinds = TRAFFIC_KINDS.filter((kind) => coverage.kinds.includes(kind));
+  const covered = (counts: Required<TrafficCounts>): TrafficCounts => {
+    const { connections } = counts;
+    return { connections, ...Object.fromEntries(kinds.map((kind) => [kind, counts[kind]])) };
+  };
+  const counted = (place: number | undefined, { reading, seconds }: FamilyRecord): CountedTraffic => {
+    const { total, perSecond } = place === undefined ? NOTHING_COUNTED : table.counted(place, reading, seconds);
+    return { ...covered(total), perSecond: covered(perSecond) };
+  };
+  const portTraffic = (port: PortRecord | undefined, record: FamilyRecord): ServiceTraffic => ({
+    ...counted(port?.place, record),
+    ...(coverage.failures.length > 0 && { failures: { ...port?.failures } }),
+  });
+
+  return {
+    coverage,
+    note(family, { ports, endpoints, counts, failures }) {
+      const record = familyOf(family);
+      const nowMs = clock.monotonic();
+      record.seconds = record.lastReadMs === undefined ? 0 : (nowMs - record.lastReadMs) / 1000;
+      record.lastReadMs = nowMs;
+      record.reading++;
+      ports.forEach((key, row) => {
+        const port = portOf(family, record, key);
+        if (port === undefined) return;
+        const endpoint = endpoints[row]!;
+        let to = port.endpoints.get(endpoint);
+        if (to === undefined) port.endpoints.set(endpoint, to = table.create());
+        for (const place of [port.place, to]) {
+          table.add(place, record.reading, counts[3 * row]!, counts[3 * row + 1]!, counts[3 * row + 2]!);
+        }
+      });
+      for (const key of new Set(ports)) {
+        const current = endpointsOf(family, key), port = record.ports.get(key);
+        if (port === undefined || current === undefined) continue;
+        for (const [endpoint, place] of port.endpoints) {
+          if (current.has(endpoint)) continue;
+          port.endpoints.delete(endpoint);
+          table.remove(place);
+        }
+      }
+      for (const { port: key, reason, packets } of failures) {
+        const port = portOf(family, record, key);
+        if (port) port.failures = { ...port.failures, [reason]: (port.failures[reason] ?? 0) + packets };
+      }
+    },
+    forget(family, keys) {
+      const ports = families.get(family)?.ports;
+      for (const key of keys) {
+        const port = ports?.get(key);
+        if (port === undefined) continue;
+        ports!.delete(key);
+        for (const place of [port.place, ...port.endpoints.values()]) table.remove(place);
+      }
+    },
+    ofPort(family, key) {
+      const record = families.get(family) ?? NOTHING_READ;
+      return portTraffic(record.ports.get(key), record);
+    },
+    ofEndpoint(family, key, endpoint) {
+      const record = families.get(family) ?? NOTHING_READ;
+      return counted(record.ports.get(key)?.endpoints.get(endpoint), record);
+    },
+    *ports() {
+      for (const [family, record] of families) {
+        for (const [key, port] of record.ports) {
+          const endpoints = [...port.endpoints].map(([endpoint, to]) => [endpoint, counted(to, record)] as const);
+          yield { family, key, traffic: portTraffic(port, record), endpoints };
+        }
+      }
+    },
+    lastReadMs: (family) => families.get(family)?.lastReadMs,
+  };
+}
+
+const NOTHING_READ: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
+const NO_COUNTS = { connections: 0, packets: 0, bytes: 0 };
+const NOTHING_COUNTED: TableCounts = { total: NO_COUNTS, perSecond: NO_COUNTS };
+const NO_FAILURES = {};
+
+/** The counts of a place. */
+interface TableCounts {
+  readonly total: Required<TrafficCounts>;
+  /** The growth in the last reading, per second. */
+  readonly perSecond: Required<TrafficCounts>;
+}
+
+/** Counts of many service ports and endpoints. Each is a number, its place in arrays that all share, and takes 52 bytes. */
+interface CountTable {
+  /** Takes a place without counts. */
+  create(): number;
+  /** Frees a place. */
+  remove(place: number): void;
+  /** Adds to the counts of a place what reading number `reading` has found. */
+  add(place: number, reading: number, connections: number, packets: number, bytes: number): void;
+  /**
+   * The counts of a place.
+   * @param reading the number of the last reading
+   * @param seconds the time between the last two readings; 0 if there were no two
+   */
+  counted(place: number, reading: number, seconds: number): TableCounts;
+}
+
+/** Connections, packets and bytes: in total, and of the last reading that added some. */
+const COLUMNS = 6;
+const FIRST_CAPACITY = 64;
+
+/** A table without places. */
+function createCountTable(): CountTable {
+  const free: number[] = [];
+  let used = 0;
+  let counts = new Float64Array(COLUMNS * FIRST_CAPACITY);
+  let readings = new Uint32Array(FIRST_CAPACITY);
+
+  return {
+    create() {
+      const place = free.pop() ?? used++;
+      if (place === readings.length) {
+        const [smallCounts, smallReadings] = [counts, readings];
+        counts = new Float64Array(2 * smallCounts.length);
+        counts.set(smallCounts);
+        readings = new Uint32Array(2 * smallReadings.length);
+        readings.set(smallReadings);
+      }
+      counts.fill(0, COLUMNS * place, COLUMNS * (place + 1));
+      readings[place] = 0;
+      return place;
+    },
+    remove: (place) => void free.push(place),
+    add(place, reading, connections, packets, bytes) {
+      const total = COLUMNS * place, last = total + COLUMNS / 2;
+      if (readings[place] !== reading) counts.fill(0, last, total + COLUMNS);
+      readings[place] = reading;
+      counts[total]! += connections;
+      counts[total + 1]! += packets;
+      counts[total + 2]! += bytes;
+      counts[last]! += connections;
+      counts[last + 1]! += packets;
+      counts[last + 2]! += bytes;
+    },
+    counted(place, reading, seconds) {
+      const [connections = 0, packets = 0, bytes = 0, ...added] = counts.subarray(
+        COLUMNS * place,
+        COLUMNS * (place + 1),
+      );
+      const grew = readings[place] === reading && seconds > 0;
+      const [newConnections = 0, newPackets = 0, newBytes = 0] = added.map((count) => grew ? count / seconds : 0);
+      return {
+        total: { connections, packets, bytes },
+        perSecond: { connections: newConnections, packets: newPackets, bytes: newBytes },
+      };
+    },
+  };
+}

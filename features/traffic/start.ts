@@ -1,0 +1,162 @@
+import type { Family, ServicePortKey, TrafficKind } from "../../core/model/mod.ts";
+import { serviceKeyOf } from "../../core/tracking/mod.ts";
+import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
+import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
+import { createTrafficRecorder, type RecordedPort, type TrafficRecorder } from "./recorder.ts";
+
+/** The time for which counts are current. */
+const CURRENT_MS = 1_000;
+/** The maximum time that an answer waits for counts. */
+const ANSWER_MS = 2_000;
+/** Readings take at most this share of the time. */
+const READING_SHARE = 0.02;
+/** The maximum pause after a slow reading, well below the ten minutes after which unread counters expire. */
+const LONGEST_PAUSE_MS = 240_000;
+
+/** The options of traffic. */
+export interface TrafficOptions {
+  readonly endpointMetrics: boolean;
+  readonly periodMs: number;
+}
+
+/** Reads the counters of traffic periodically. */
+export function start(
+  { mode, families, clock, signal }: Pick<Node, "mode" | "families" | "clock" | "signal">,
+  { traffic: options }: { readonly traffic: TrafficOptions },
+): Promise<RunningFeature & Required<Pick<RunningFeature, "counts">>> {
+  const recorder = createTrafficRecorder({
+    clock,
+    endpointsOf: (...port) => endpointsOf(families, ...port),
+    coverage: mode.metrics.countsTraffic || undefined,
+  });
+  const reading = new Map<Family, Promise<void>>();
+  let longestMs = 0;
+  let cancel = () => {};
+
+  const readOnce = async ({ family, call }: NodeFamily) => {
+    const counted = await call("traffic", undefined);
+    reading.delete(family);
+    if (counted === undefined) return;
+    longestMs = Math.max(longestMs, counted.durationMs);
+    recorder.note(family, counted);
+  };
+  /** Reads the counters of a family; resolves when the counts are known, or its worker does not answer. */
+  const read = (served: NodeFamily) => {
+    const current = reading.get(served.family) ?? readOnce(served);
+    reading.set(served.family, current);
+    return current;
+  };
+  const schedule = () => {
+    const slowMs = Math.min(longestMs / READING_SHARE, LONGEST_PAUSE_MS);
+    cancel = clock.schedule(Math.max(options.periodMs, slowMs), () => {
+      schedule();
+      families.forEach(read);
+    });
+    longestMs = 0;
+  };
+  schedule();
+  signal.addEventListener("abort", () => cancel(), { once: true });
+
+  const refresh = async () => {
+    const nowMs = clock.monotonic();
+    const isOld = ({ family }: NodeFamily) => (recorder.lastReadMs(family) ?? -Infinity) < nowMs - CURRENT_MS;
+    const old = families.filter((served) => served.hasServices() && isOld(served));
+    if (old.length === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancelWait = clock.schedule(ANSWER_MS, resolve);
+    await Promise.race([Promise.all(old.map(read)), promise]);
+    cancelWait();
+  };
+  return Promise.resolve({
+    addMetrics: (registry) => addTrafficMetrics(registry, recorder, options.endpointMetrics),
+    updateMetrics: refresh,
+    changed: (family, { deleted }) => recorder.forget(family, deleted),
+    counts: { ...recorder, refresh },
+  });
+}
+
+function endpointsOf(
+  families: readonly NodeFamily[],
+  family: Family,
+  key: ServicePortKey,
+): ReadonlySet<string> | undefined {
+  const served = families.find((one) => one.family === family);
+  const name = key.slice(0, key.lastIndexOf("|"));
+  const planned = served?.portsOf(serviceKeyOf(name)).find((port) => port.key === key)?.planned;
+  return planned && new Set([...planned.clusterEndpoints, ...planned.localEndpoints, ...planned.lingeringEndpoints]);
+}
+
+const SERVICE = ["namespace", "service", "port", "protocol", "ip_family"] as const;
+
+const HELP: Readonly<Record<TrafficKind, string>> = {
+  connections: "Connections to",
+  packets: "Packets, of both directions, of",
+  bytes: "Bytes with IP headers, of both directions, of",
+};
+
+/**
+ * Registers the metrics of traffic: one series for each service port with traffic, and for each endpoint if asked for. There
+ * are no metrics for traffic that the mode does not count.
+ */
+export function addTrafficMetrics(registry: Registry, recorder: TrafficRecorder, withEndpoints: boolean): void {
+  const { kinds, failures } = recorder.coverage;
+  for (const count of kinds) {
+    const name = `sluice_service_${count}_total`;
+    readWhenShown(
+      registry,
+      "counter",
+      { name, help: `${HELP[count]} service ports`, labels: SERVICE },
+      () => [...recorder.ports()].map((port) => [serviceLabels(port), port.traffic[count]!]),
+    );
+  }
+  if (failures.length > 0) addFailures(registry, recorder);
+  if (!withEndpoints) return;
+  for (const count of kinds) {
+    const name = `sluice_endpoint_${count}_total`;
+    readWhenShown(
+      registry,
+      "counter",
+      { name, help: `${HELP[count]} endpoints of service ports`, labels: [...SERVICE, "endpoint"] },
+      () =>
+        [...recorder.ports()].flatMap((port) =>
+          [...port.endpoints].map(([endpoint, traffic]) =>
+            [{ ...serviceLabels(port), endpoint }, traffic[count]!] as const
+          )
+        ),
+    );
+  }
+}
+
+function addFailures(registry: Registry, recorder: TrafficRecorder): void {
+  readWhenShown(
+    registry,
+    "counter",
+    {
+      name: "sluice_service_failed_packets_total",
+      help: "Packets of new connections that reached no endpoint, by reason",
+      labels: [...SERVICE, "reason"],
+    },
+    () =>
+      [...recorder.ports()].flatMap((port) =>
+        Object.entries(port.traffic.failures ?? {}).map(([reason, packets]) =>
+          [{ ...serviceLabels(port), reason }, packets] as const
+        )
+      ),
+  );
+}
+
+function serviceLabels({ family, key }: Pick<RecordedPort, "family" | "key">) {
+  return { ...partsOf(key), ip_family: family satisfies Family };
+}
+
+/** The parts of `namespace/name:port|protocol`; a port without a name has an empty one. */
+function partsOf(key: ServicePortKey) {
+  const slash = key.indexOf("/"), bar = key.lastIndexOf("|"), colon = key.indexOf(":", slash);
+  const end = colon < 0 ? bar : colon;
+  return {
+    namespace: key.slice(0, slash),
+    service: key.slice(slash + 1, end),
+    port: colon < 0 ? "" : key.slice(colon + 1, bar),
+    protocol: key.slice(bar + 1),
+  };
+}

@@ -1,0 +1,321 @@
+import type { Clock, Logger } from "../../platform/mod.ts";
+import type { Subscription } from "./answers.ts";
+import type { Revisions } from "./waiting.ts";
+
+/** The reasons why the server closes connections. */
+const REASONS = [
+  "too many connections",
+  "too many connections from one address",
+  "no TLS handshake",
+  "no HTTP/2 over TLS",
+  "certificate of a client that is not let in",
+  "no HTTP/2 settings",
+  "no call",
+  "streams opened too fast",
+  "streams reset too fast",
+  "PING or SETTINGS flood",
+  "too many frames",
+  "broken frames",
+  "too much unread data",
+  "the client left",
+  "no sign of life",
+] as const;
+
+/** One of these reasons. */
+export type ClosureReason = typeof REASONS[number];
+
+/** Reasons that well-behaved clients cause as well. */
+const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "the client left", "no sign of life"]);
+
+/** Counts the connections closed by the server. */
+export interface ClosedConnections {
+  /** Counts and logs one; `address` is the client's. */
+  count(reason: ClosureReason, address: string | undefined): void;
+}
+
+/** Counts the closed connections of one isolate. */
+export function createClosedConnections(logger: Logger, tally: Tally): ClosedConnections {
+  return {
+    count(reason, address) {
+      tally.add(`closed: ${reason}`, 1);
+      // Without the address, so that an attacker with many addresses causes one line a minute.
+      if (!ORDINARY.has(reason)) {
+        logger.warn("closed gRPC connections", { reason, closed: tally.total(`closed: ${reason}`) });
+      }
+      logger.debug("closed a gRPC connection", { reason, address });
+    },
+  };
+}
+
+/** A counter. */
+type Counter =
+  | `${"rounds" | "bytes"} ${Subscription["scope"]}`
+  | "slow readers"
+  | "refused watchers"
+  | `closed: ${ClosureReason}`;
+
+/** A gauge. */
+type Gauge = `watchers ${Subscription["scope"]}` | "service calls" | "connections";
+
+/** The metrics of one isolate, and the sums over all isolates, to which the limits apply. */
+export interface Tally {
+  add(name: Counter | Gauge, count: number): void;
+  /** The sum of all isolates. */
+  total(name: Counter | Gauge): number;
+  addAddress(address: string, count: number): void;
+  /** The connections from an address to all isolates. */
+  ofAddress(address: string): number;
+}
+
+/** The metrics of some isolates in shared memory, one row each. */
+export interface TallyMemory {
+  readonly rows: number;
+  /** A secret seed, so that no client can choose its slot. */
+  readonly seed: number;
+  readonly numbers: Float64Array<SharedArrayBuffer>;
+}
+
+const SCOPES = ["global", "local"] as const;
+const GAUGES: readonly Gauge[] = [
+  ...SCOPES.map((scope) => `watchers ${scope}` as const),
+  "service calls",
+  "connections",
+];
+const COUNTERS: readonly Counter[] = [
+  ...SCOPES.flatMap((scope) => [`rounds ${scope}`, `bytes ${scope}`] as const),
+  "slow readers",
+  "refused watchers",
+  ...REASONS.map((reason) => `closed: ${reason}` as const),
+];
+/** Addresses that share a slot share its limit. */
+const ADDRESS_SLOTS = 4096;
+const COUNTERS_START = ADDRESS_SLOTS + GAUGES.length;
+const ROW = COUNTERS_START + COUNTERS.length;
+const POSITIONS: ReadonlyMap<Counter | Gauge, number> = new Map([
+  ...GAUGES.map((name, i) => [name, ADDRESS_SLOTS + i] as const),
+  ...COUNTERS.map((name, i) => [name, COUNTERS_START + i] as const),
+]);
+
+/** Allocates memory for the metrics of this many isolates. */
+export function createTallyMemory(rows: number): TallyMemory {
+  const [seed] = crypto.getRandomValues(new Uint32Array(1));
+  const numbers = new Float64Array(new SharedArrayBuffer(rows * ROW * Float64Array.BYTES_PER_ELEMENT));
+  return { rows, seed: seed!, numbers };
+}
+
+/** The tally of one isolate, the only one that writes this row. */
+export function openTally({ rows, seed, numbers }: TallyMemory, row: number): Tally {
+  const start = row * ROW;
+  const add = (position: number, count: number) => void (numbers[start + position]! += count);
+  const total = (position: number) => {
+    let sum = 0;
+    for (let at = position; at < rows * ROW; at += ROW) sum += numbers[at]!;
+    return sum;
+  };
+  return {
+    add: (name, count) => add(POSITIONS.get(name)!, count),
+    total: (name) => total(POSITIONS.get(name)!),
+    addAddress: (address, count) => add(slotOf(address, seed), count),
+    ofAddress: (address) => total(slotOf(address, seed)),
+  };
+}
+
+/** Clears the gauges of an isolate that has ended; its counters stay. */
+export function clearGauges({ numbers }: TallyMemory, row: number): void {
+  numbers.fill(0, row * ROW, row * ROW + COUNTERS_START);
+}
+
+/** FNV-1a. */
+function slotOf(address: string, seed: number): number {
+  let hash = seed ^ 0x811c9dc5;
+  for (let i = 0; i < address.length; i++) hash = Math.imul(hash ^ address.charCodeAt(i), 0x01000193);
+  return ((hash ^ hash >>> 15) >>> 0) % ADDRESS_SLOTS;
+}
+
+/** A value for each kind of watcher. */
+type ByScope = Readonly<Record<Subscription["scope"], number>>;
+
+/** The metrics of a server since its start. */
+export interface ServingFigures {
+  /** The current watchers. */
+  readonly watchers: ByScope;
+  /** Ended rounds. */
+  readonly rounds: ByScope;
+  /** Bytes of messages, with gRPC's framing but without HTTP/2 and TLS. */
+  readonly bytes: ByScope;
+  /** Watchers dropped because they did not read. */
+  readonly slowReaders: number;
+  /** Watchers refused at the limit of their number. */
+  readonly refusedWatchers: number;
+  /** The current connections, including those without a handshake. */
+  readonly connections: number;
+  /** Connections closed by the server, by reason, including those that are 0. */
+  readonly closed: ReadonlyMap<ClosureReason, number>;
+}
+
+/** The sums of all isolates. */
+export function figuresOf({ total }: Tally): ServingFigures {
+  const byScope = (name: "watchers" | "rounds" | "bytes"): ByScope => (
+    { global: total(`${name} global`), local: total(`${name} local`) }
+  );
+  return {
+    watchers: byScope("watchers"),
+    rounds: byScope("rounds"),
+    bytes: byScope("bytes"),
+    slowReaders: total("slow readers"),
+    refusedWatchers: total("refused watchers"),
+    connections: total("connections"),
+    closed: new Map(REASONS.map((reason) => [reason, total(`closed: ${reason}`)])),
+  };
+}
+
+/** The watchers of all isolates. */
+export function watchersOf({ total }: Tally): number {
+  return total("watchers global") + total("watchers local");
+}
+
+/** Counts what a server sends. */
+export interface Traffic {
+  /** Adds a watcher. */
+  join(scope: Subscription["scope"]): WatcherTraffic;
+  refusedWatcher(): void;
+  /** Stops following the store. */
+  close(): void;
+}
+
+/** Counts what one watcher receives. */
+export interface WatcherTraffic {
+  wrote(bytes: number): void;
+  /** The end of a round was written. */
+  roundEnded(): void;
+  /** The watcher has received everything up to this revision. */
+  upToDate(revision: number): void;
+  /** The watcher did not read for too long. */
+  stalled(): void;
+  /** Removes the watcher. */
+  leave(): void;
+}
+
+/** Counts in a tally, and measures how long changes take. */
+export function createTraffic(
+  revisions: Revisions,
+  tally: Tally,
+  lagOptions: LagOptions,
+): Traffic {
+  const lag = createLag(lagOptions);
+  return {
+    join(scope) {
+      tally.add(`watchers ${scope}`, 1);
+      const { upToDate, leave } = lag.join();
+      return {
+        wrote: (count) => tally.add(`bytes ${scope}`, count),
+        roundEnded: () => tally.add(`rounds ${scope}`, 1),
+        upToDate,
+        stalled: () => tally.add("slow readers", 1),
+        leave() {
+          tally.add(`watchers ${scope}`, -1);
+          leave();
+        },
+      };
+    },
+    refusedWatcher: () => tally.add("refused watchers", 1),
+    close: revisions.subscribe(() => lag.changed(revisions.revision())),
+  };
+}
+
+/** Measures how long each change takes to reach the last watcher. */
+export interface Lag {
+  /** The store has this new revision. */
+  changed(revision: number): void;
+  /** Adds a watcher. Changes wait for it once it has received a complete state. */
+  join(): WatcherLag;
+}
+
+/** Tracks one watcher. */
+interface WatcherLag {
+  /** The watcher has received everything up to this revision. */
+  upToDate(revision: number): void;
+  /** Like `upToDate`, but nothing was written: a worker without watchers. */
+  skip(revision: number): void;
+  /** Removes the watcher; no change waits for it any more. */
+  leave(): void;
+}
+
+/** A change that some watchers have not received yet. */
+interface Change {
+  readonly revision: number;
+  readonly atMs: number;
+  /** The number of watchers that have not received it. */
+  without: number;
+  /** When the last watcher so far received it. */
+  writtenMs: number | undefined;
+}
+
+/** The maximum number of pending changes: a watcher that never requests its next round would keep all of them. */
+const MOST_WAITING = 1000;
+
+/** Options of `createLag`. */
+export interface LagOptions {
+  readonly clock: Clock;
+  /** Takes the time in milliseconds from each change until it was written to the last watcher. */
+  readonly onLag?: (lagMs: number) => void;
+  /** Called when every watcher has received a revision; `wasWritten` if it was written to any. */
+  readonly onReceived?: (revision: number, wasWritten: boolean) => void;
+}
+
+/** Tracks each change until it was written to the last watcher. */
+export function createLag({ clock, onLag = () => {}, onReceived = () => {} }: LagOptions): Lag {
+  let waiting: Change[] = [];
+  let newest = 0;
+  const following = new Set<{ readonly received: number }>();
+
+  /** Marks the changes in the range (`after`, `upTo`] as received by one watcher. */
+  const countOff = (after: number, upTo: number, writtenMs: number | undefined) => {
+    for (let i = waiting.length - 1; i >= 0 && waiting[i]!.revision > after; i--) {
+      const change = waiting[i]!;
+      if (change.revision > upTo) continue;
+      change.writtenMs = writtenMs ?? change.writtenMs;
+      if (--change.without > 0) continue;
+      if (change.writtenMs !== undefined) onLag(change.writtenMs - change.atMs);
+      onReceived(change.revision, change.writtenMs !== undefined);
+    }
+    const first = waiting.findIndex(({ without }) => without > 0);
+    if (first !== 0) waiting = first === -1 ? [] : waiting.slice(first);
+  };
+
+  return {
+    changed(revision) {
+      newest = revision;
+      // An answer can contain the revision before the store announces it.
+      let without = 0;
+      for (const { received } of following) if (received < revision) without++;
+      if (without === 0) {
+        if (following.size > 0) onLag(0);
+        onReceived(revision, following.size > 0);
+        return;
+      }
+      waiting.push({ revision, atMs: clock.monotonic(), without, writtenMs: undefined });
+      if (waiting.length > MOST_WAITING) waiting.shift();
+    },
+    join() {
+      const own = { received: 0 };
+      const received = (revision: number, writtenMs: number | undefined) => {
+        if (!following.has(own)) {
+          following.add(own);
+          // Earlier changes do not wait for it.
+          own.received = Math.max(revision, newest);
+        } else if (revision > own.received) {
+          countOff(own.received, revision, writtenMs);
+          own.received = revision;
+        }
+      };
+      return {
+        upToDate: (revision) => received(revision, clock.monotonic()),
+        skip: (revision) => received(revision, undefined),
+        leave() {
+          if (following.delete(own)) countOff(own.received, Infinity, undefined);
+        },
+      };
+    },
+  };
+}

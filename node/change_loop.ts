@@ -1,0 +1,69 @@
+import { type BalanceReports, type HealthCheckPlanner, servicesFirst } from "../core/planning/mod.ts";
+import type { NodeChange, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
+import type { ServiceHealth } from "../observe/mod.ts";
+import type { Clock } from "../platform/mod.ts";
+import type { ServedFamily } from "./served_family.ts";
+
+/** Options of `createChangeLoop`. */
+export interface ChangeLoopOptions {
+  readonly tracking: Tracking;
+  readonly families: readonly ServedFamily[];
+  /** Plans the health check node ports. */
+  readonly healthChecks: HealthCheckPlanner;
+  /** Reports balancing annotations that have no effect. */
+  readonly balanceReports: BalanceReports;
+  /** Opens and closes the health check node ports. */
+  readonly serviceHealth: Pick<ServiceHealth, "apply">;
+  readonly onNodeChange: (change: NodeChange) => void;
+  /** Called in each round, once every family has planned it. */
+  readonly onPlanned: (changes: TrackedChanges) => void;
+  /** Called after the first round. */
+  readonly onStarted: () => void;
+  readonly clock: Clock;
+}
+
+/** The delay before changes are planned; changes that an API server sends together arrive in several chunks. */
+const BATCH_DELAY_MS = 2;
+
+/** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */
+export function createChangeLoop(options: ChangeLoopOptions): () => void {
+  const { tracking, families, healthChecks, balanceReports, serviceHealth, clock } = options;
+  const { onNodeChange, onPlanned, onStarted } = options;
+  let started = false;
+  let startedAhead = false;
+
+  /** Sends the services that the node's start depends on. Returns false if that makes no difference. */
+  const startAhead = (): boolean => {
+    startedAhead = true;
+    const first = servicesFirst(tracking.services);
+    if (first.length === 0) return false;
+    for (const family of families) family.startAhead(first);
+    return true;
+  };
+
+  const applyChanges = (): void => {
+    if (!startedAhead && startAhead()) {
+      // In a separate task, so that they are sent before everything else is planned.
+      clock.schedule(0, applyChanges);
+      return;
+    }
+    const changes = tracking.take();
+    if (changes.node) onNodeChange(changes.node);
+    for (const family of families) {
+      if (changes.node || changes.serviceRanges || !started) family.configure();
+      family.apply(changes);
+      if (!started) family.start();
+    }
+    balanceReports.update(changes);
+    onPlanned(changes);
+    const planned = healthChecks.plan(changes);
+    serviceHealth.apply(planned);
+    for (const family of families) family.holdHealthChecks(planned);
+    if (!started) onStarted();
+    started = true;
+  };
+
+  return () => {
+    clock.schedule(BATCH_DELAY_MS, applyChanges);
+  };
+}

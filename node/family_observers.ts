@@ -1,0 +1,154 @@
+import type { FamilyHealth } from "../core/channel/mod.ts";
+import type { ProblemBoard } from "../core/problems/mod.ts";
+import {
+  type ChangeFeed,
+  type ChangeFigures,
+  type DriftWatch,
+  failureOf,
+  type FamilyPacketCounts,
+  type FamilyRelayFigures,
+  type Metrics,
+  type NodeEvents,
+  problemsOfSync,
+  problemsOfWorker,
+  type ProxyHealth,
+  type StatusRecorder,
+} from "../observe/mod.ts";
+import type { SyncTraces } from "../observe/telemetry/mod.ts";
+import { createTopic, FAMILIES, type Family, type Logger, type Topic } from "../platform/mod.ts";
+import type { RunningFeatures } from "./features.ts";
+import type { ServedFamily, ServedFamilyListener } from "./served_family.ts";
+import type { Tracking } from "../core/tracking/mod.ts";
+
+/** Observers of the families. */
+export interface FamilyObservers {
+  readonly health: ProxyHealth;
+  readonly metrics: Pick<Metrics, "queued" | "observe" | "workerHealth">;
+  readonly recorder: StatusRecorder;
+  readonly problems: ProblemBoard;
+  readonly feed: Pick<ChangeFeed, "planned" | "reported">;
+  /** Undefined without an API server to record Events at. */
+  readonly nodeEvents: NodeEvents | undefined;
+  readonly driftWatch: DriftWatch;
+  readonly features: Pick<RunningFeatures, "changed" | "reported">;
+  /** Undefined if no traces are exported. */
+  readonly traces: SyncTraces | undefined;
+  readonly logger: Logger;
+  /** Called when this host can serve neither family, with the reason of each. */
+  readonly onNoneSupported: (reasons: string) => void;
+}
+
+/** The events of both families; see `ServedFamilyListener`. */
+export interface FamilyTopics {
+  readonly planned: Topic<Parameters<ServedFamilyListener["onChange"]>>;
+  readonly reported: Topic<Parameters<ServedFamilyListener["onReport"]>>;
+  readonly health: Topic<Parameters<ServedFamilyListener["onHealth"]>>;
+}
+
+/** Creates topics without subscribers. */
+export function createFamilyTopics(): FamilyTopics {
+  return { planned: createTopic(), reported: createTopic(), health: createTopic() };
+}
+
+/** Passes the families' events on to the observers. */
+export function observeFamilies(
+  { planned, reported, health: healthChanged }: FamilyTopics,
+  observers: FamilyObservers,
+): void {
+  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, logger } = observers;
+  const { onNoneSupported, traces } = observers;
+  const noteSupport = watchSupport(logger, onNoneSupported);
+
+  planned.subscribe((family, changes, options, startedAtMs) => {
+    health.queuedUpdate(family);
+    metrics.queued(family);
+    feed.planned(family, changes, options);
+    traces?.planned(family, changes.set.length + changes.deleted.length, startedAtMs);
+    features.changed(family, changes);
+  });
+  reported.subscribe((report, triggerTimesMs) => {
+    if (report.ok) health.updated(report.family);
+    else health.failed(report.family, failureOf(report));
+    metrics.observe(report, triggerTimesMs);
+    recorder.report(report, triggerTimesMs);
+    feed.reported(report);
+    traces?.reported(report, triggerTimesMs);
+    problems.report(`sync ${report.family}`, problemsOfSync(report), { isLogged: true });
+    nodeEvents?.report(report);
+    driftWatch.report(report);
+    features.reported(report);
+  });
+  healthChanged.subscribe((family, state) => {
+    health.workerHealth(family, state);
+    metrics.workerHealth(family, state);
+    recorder.workerHealth(family, state);
+    problems.report(`worker ${family}`, problemsOfWorker(family, state), { isLogged: true });
+    nodeEvents?.workerHealth(family, state);
+    noteSupport(family, state);
+  });
+}
+
+/**
+ * Returns a function that takes the families' health and warns about a family that this host cannot serve, once the other one
+ * can be served. If neither can, it calls `onNoneSupported` instead.
+ */
+export function watchSupport(
+  logger: Pick<Logger, "warn">,
+  onNoneSupported: (reasons: string) => void,
+): (family: Family, health: FamilyHealth) => void {
+  const reasons = new Map<Family, string>();
+  const served = new Set<Family>();
+  const warned = new Set<Family>();
+  return (family, state) => {
+    const isUnsupported = state.state === "unfit" && state.unsupported;
+    if (isUnsupported) reasons.set(family, state.reason);
+    else {
+      reasons.delete(family);
+      warned.delete(family);
+    }
+    if (state.state === "ready" || state.state === "resting") served.add(family);
+    else served.delete(family);
+    if (reasons.size === FAMILIES.length) {
+      const [one, other] = FAMILIES.map((family) => reasons.get(family)!);
+      onNoneSupported(one === other ? one! : FAMILIES.map((family) => `${family}: ${reasons.get(family)}`).join("; "));
+    }
+    if (served.size === 0) return;
+    for (const [family, reason] of reasons) {
+      if (warned.has(family)) continue;
+      warned.add(family);
+      logger.warn("this host cannot serve an IP family, serving the other one only", { family, reason });
+    }
+  };
+}
+
+/** Returns the numbers of pending and total changes. */
+export function changeFigures({ services, endpoints }: Tracking, families: readonly ServedFamily[]): ChangeFigures {
+  return {
+    serviceChangesPending: services.pending(),
+    serviceChangesTotal: services.total(),
+    endpointChangesPending: endpoints.IPv4.pending() + endpoints.IPv6.pending(),
+    endpointChangesTotal: endpoints.IPv4.total() + endpoints.IPv6.total(),
+    families: Object.fromEntries(families.map((served) => [served.family, {
+      changesPending: served.changesPending(),
+      noLocalEndpoints: served.noLocalEndpoints(),
+    }])),
+  };
+}
+
+/** Reads the packet counters of the families that have them. */
+export function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
+  return readAll(families, (served) => served.call("packetCounts", undefined));
+}
+
+/** Reads the metrics of the families' relays. */
+export function relayFiguresOf(families: readonly ServedFamily[]): Promise<FamilyRelayFigures> {
+  return readAll(families, (served) => served.relayFigures());
+}
+
+async function readAll<T>(
+  families: readonly ServedFamily[],
+  read: (served: ServedFamily) => Promise<T | undefined>,
+): Promise<Partial<Record<Family, T>>> {
+  const known = await Promise.all(families.map(async (served) => [served.family, await read(served)] as const));
+  return Object.fromEntries(known.filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,63 @@
+/** The features of a proxy that its configuration turns on. */
+import { featuresOn, type FeatureStatus, type Node, type RunningFeature } from "../features/mod.ts";
+import type { Configuration } from "../config/mod.ts";
+import type { Registry } from "../platform/metrics/mod.ts";
+import type { CountsOfPorts, SyncReport } from "../core/model/mod.ts";
+import type { PlanChanges } from "../core/planning/mod.ts";
+import type { ClusterObject } from "../core/objects/mod.ts";
+import type { TrackedChanges } from "../core/tracking/mod.ts";
+import type { Family } from "../platform/mod.ts";
+
+/** The features that are on. */
+export interface RunningFeatures {
+  /** Starts the features of a configuration. Call it once. */
+  start(node: Node, configuration: Configuration, registry: Registry): Promise<void>;
+  planned(changes: TrackedChanges): void;
+  /** Receives the objects of an earlier run that are not served; undefined if no feature uses them. */
+  earlier(): ((objects: readonly ClusterObject[]) => void) | undefined;
+  changed(family: Family, changes: PlanChanges): void;
+  reported(report: SyncReport): void;
+  updateMetrics(): Promise<void>;
+  /** The counts that answers show; undefined if no feature has any. */
+  counts(): CountsOfPorts | undefined;
+  /** The status lines of features about a family, by the name of the feature. */
+  familyStatus(family: Family): Readonly<Record<string, FeatureStatus>>;
+  stopped(): Promise<void>;
+}
+
+/** Has no features until its start. */
+export function createFeatures(): RunningFeatures {
+  const running = new Map<string, RunningFeature>();
+  return {
+    async start(node, configuration, registry) {
+      for (const feature of featuresOn(configuration, configuration.modeDescription, node.environment)) {
+        const { start } = await feature.load();
+        const started = await start(node, configuration);
+        if (started === undefined) continue;
+        started.addMetrics?.(registry);
+        running.set(feature.name, started);
+      }
+    },
+    planned: (changes) => running.forEach((feature) => feature.planned?.(changes)),
+    earlier() {
+      const receivers = [...running.values()].filter((feature) => feature.earlier !== undefined);
+      return receivers.length === 0 ? undefined : (objects) => receivers.forEach((one) => one.earlier?.(objects));
+    },
+    changed: (family, changes) => running.forEach((feature) => feature.changed?.(family, changes)),
+    async updateMetrics() {
+      await Promise.all(running.values().map((feature) => feature.updateMetrics?.()));
+    },
+    counts: () => running.values().find(({ counts }) => counts !== undefined)?.counts,
+    reported: (report) => running.forEach((feature) => feature.reported?.(report)),
+    familyStatus: (family) =>
+      Object.fromEntries(
+        running.entries().flatMap(([name, feature]) => {
+          const status = feature.familyStatus?.(family);
+          return status === undefined ? [] : [[name, status] as const];
+        }),
+      ),
+    async stopped() {
+      await Promise.all(running.values().map((feature) => feature.stopped?.()));
+    },
+  };
+}

@@ -1,0 +1,288 @@
+import { abortedBy, createTopic, errorText, FAMILIES, type Family } from "../platform/mod.ts";
+import {
+  balanceOptions,
+  type Configuration,
+  isFeatureEnabled,
+  isServer,
+  nodePortPrefixes,
+  usesAnyRelay,
+  watchedKinds,
+} from "../config/mod.ts";
+import type { ControlAnswers } from "../answers/control/mod.ts";
+import { createChangeLoop } from "./change_loop.ts";
+import {
+  changeFigures,
+  createFamilyTopics,
+  observeFamilies,
+  packetCountsOf,
+  relayFiguresOf,
+} from "./family_observers.ts";
+import { runCleanup, runInit } from "./family_task.ts";
+import { createFeatures } from "./features.ts";
+import { type ProxyOptions, shareFiles } from "./proxy_options.ts";
+import { createNodeWatch } from "./node_watch.ts";
+import {
+  addressesWithin,
+  createChangeFeed,
+  createDriftWatch,
+  createEventRecorder,
+  createMetrics,
+  createNodeEvents,
+  createProxyHealth,
+  createServiceHealth,
+  createSourceLink,
+  createStatusRecorder,
+  findNeighbours,
+  type NodeEvents,
+  ownAddresses,
+  type ProxyHealth,
+  type SourceLink,
+  startOperatorServers,
+} from "../observe/mod.ts";
+import { createLedgers, type Ledgers } from "../core/channel/mod.ts";
+import { createConnectionLimits } from "../platform/http/mod.ts";
+import { createProblemBoard, type Problem, type ReportProblems } from "../core/problems/mod.ts";
+import { createBalanceReports, createHealthCheckPlanner } from "../core/planning/mod.ts";
+import type { RunningProxy } from "./running_status.ts";
+import { type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
+import { type OpenSource, openSource } from "../sources/mod.ts";
+import type { ApiRequestOutcome, SiteStatus } from "../sources/reports/mod.ts";
+import { createTracking, type ServiceKey, type Tracking } from "../core/tracking/mod.ts";
+
+/** Runs the proxy until its signal is aborted, or the one-time task that the configuration selects. Resolves with the exit status. */
+export async function runProxy(options: ProxyOptions): Promise<number> {
+  if (options.configuration.cleanup) return await runCleanup(options);
+  if (options.configuration.initOnly) return await runInit(options);
+  return await serve(options);
+}
+
+/** Assembles the node from its source to the kernel, with everything that observes it, and runs it. */
+async function serve(options: ProxyOptions): Promise<number> {
+  const { configuration, logger, clock } = options;
+  const { nodeName, mode, modeDescription, syncPeriodMs } = configuration;
+  const ending = abortedBy(options.signal, options.lost, options.replaced);
+  const { signal } = ending;
+  const startedAtMs = clock.now();
+
+  // What is known of the run.
+  const ledgers = createLedgers(clock);
+  const feed = createChangeFeed(clock, ledgers);
+  const problems = createProblemBoard(clock, logger, feed.problemChanged);
+  const recorder = createStatusRecorder();
+  const health = createProxyHealth({ clock, syncPeriodMs });
+  const features = createFeatures();
+  const problemReported = createTopic<[Problem]>();
+  const reportProblems: ReportProblems = (scope, list, options) => {
+    problems.report(scope, list, options);
+    list.forEach((problem) => problemReported.publish(problem));
+  };
+
+  // The source.
+  const synced = createTopic(), changed = createTopic();
+  // Only the API server has this node's Node object; other sources serve nodes without a cluster or omit the pod CIDR.
+  const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
+  const tracking = createTracking({
+    ...trackingOptions(options, awaitsPodCIDR),
+    onSynced: synced.publish,
+    onChange: changed.publish,
+    onProblems: problems.report,
+  });
+  const linkChanged = createTopic<[SourceLink]>(), siteChanged = createTopic<[SiteStatus]>();
+  const requestEnded = createTopic<[ApiRequestOutcome]>();
+  const link = createSourceLink(clock, linkChanged.publish);
+  linkChanged.subscribe(feed.linkChanged);
+  siteChanged.subscribe(link.enterSite);
+  const { source, events, ownNode, otherNodes, close } = await openSource({
+    ...options,
+    onApiRequest: requestEnded.publish,
+    onLink: link.report,
+    site: { memoryFile: options.kept?.siteFile, onSite: siteChanged.publish },
+    kept: options.kept && {
+      ...options.kept,
+      objects: tracking.objects,
+      onServing: link.serveKept,
+      receiverIfNotServed: features.earlier,
+    },
+  });
+
+  // Events at the API server.
+  const nodeEvents = recordEvents(options, events, signal);
+  if (nodeEvents) {
+    linkChanged.subscribe(nodeEvents.link);
+    siteChanged.subscribe(nodeEvents.site);
+    problemReported.subscribe(nodeEvents.problem);
+  }
+  const recordServiceProblem = (service: ServiceKey, problem: Problem, action: string) =>
+    nodeEvents?.serviceProblem(service, problem, action);
+  const onBalanceLimit = (service: ServiceKey, problem: Problem) => recordServiceProblem(service, problem, "Balance");
+
+  // The families, and the health check node ports, which follow the rules in effect.
+  const files = shareFiles(options.fileLimit);
+  const limits = createConnectionLimits({ clock, max: files.connections });
+  const serviceHealth = createServiceHealth({
+    addresses: () => healthCheckAddresses(configuration, tracking),
+    isHealthy: () => isServing(health),
+    onFailure: (service, port, why) => nodeEvents?.healthCheckFailed(service, port, why),
+    onProblems: problems.report,
+    mostListeners: files.listeners,
+    limits,
+    clock,
+    logger,
+    signal,
+  });
+  const familyTopics = createFamilyTopics();
+  const families = serveFamilies(tracking, options, {
+    onChange: familyTopics.planned.publish,
+    onReport: familyTopics.reported.publish,
+    onHealth: familyTopics.health.publish,
+    onHealthChecks: serviceHealth.inEffect,
+    onProblems: reportProblems,
+    onBalanceLimit,
+  }, ledgers);
+
+  // What observes them.
+  const metrics = createMetrics({
+    mode: modeDescription,
+    now: () => clock.now(),
+    read: () => changeFigures(tracking, families),
+    featureGates: configuration.featureGates,
+    fileLimit: options.fileLimit,
+    readPacketCounts: () => packetCountsOf(families),
+    readRelayFigures: usesAnyRelay(configuration) ? () => relayFiguresOf(families) : undefined,
+    update: features.updateMetrics,
+    readProblems: problems.counts,
+    readLink: isServer(configuration.source) ? link.current : undefined,
+    readServers: () => source.servers?.() ?? [],
+  });
+  requestEnded.subscribe(metrics.apiRequest);
+  options.telemetry?.attach(metrics, startedAtMs);
+  const traces = options.telemetry?.traceSyncs(mode, ledgers);
+  const neighbours = () => findNeighbours(configuration, clock);
+  const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, clock, logger });
+  const onNoneSupported = (reasons: string) =>
+    ending.abort(new Error(`this host can serve neither IP family (${reasons})`));
+  observeFamilies(familyTopics, {
+    ...{ health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, traces, logger },
+    onNoneSupported,
+  });
+
+  // Answers.
+  const running: RunningProxy = {
+    ...{ configuration, tracking, families, health, recorder, problems, feed, link, features, clock, startedAtMs },
+  };
+  const { answers, statusPage } = lazyAnswers(running);
+  const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
+  try {
+    await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
+    options.processProblems?.attach(reportProblems);
+
+    // The features that are on.
+    const featureNode = {
+      ...{ name: nodeName, mode: modeDescription, tracking, ledgers, families, health, ownAddresses, api: ownNode },
+      ...{ reportProblems, recordServiceProblem, clock, logger, signal },
+      environment: options.env ?? (() => undefined),
+      headline: async () => (await import("./running_status.ts")).headlineOf(running),
+      recordEvent: (reason: string, subject: string, message: string) => nodeEvents?.normal(reason, subject, message),
+    };
+    await features.start(featureNode, configuration, metrics.registry);
+
+    // From changes to plans.
+    const nodeWatch = createNodeWatch({
+      ...{ nodeName, node: tracking.node, awaitsPodCIDR, otherNodes, health, problems, clock, logger, signal },
+      onMissing: (message) => nodeEvents?.nodeMissing(message),
+    });
+    synced.subscribe(nodeWatch.onSynced);
+    changed.subscribe(createChangeLoop({
+      tracking,
+      families,
+      healthChecks: createHealthCheckPlanner({ nodeName, tracking }),
+      balanceReports: createBalanceReports({
+        tracking,
+        balance: balanceOptions(configuration),
+        onProblems: problems.report,
+        onProblem: onBalanceLimit,
+      }),
+      serviceHealth,
+      onNodeChange: nodeWatch.onChange,
+      onPlanned: features.planned,
+      onStarted() {
+        logger.info("caches synced", { mode, node: nodeName });
+      },
+      clock,
+    }));
+
+    options.onAnswers?.(answers);
+    logger.info("starting", { mode, node: nodeName, source: configuration.source.kind });
+    await source.run(tracking, signal);
+    return exitStatus(options, signal);
+  } finally {
+    const keepWorker = options.replaced?.aborted && !options.signal.aborted;
+    const stopped = keepWorker ? undefined : features.stopped();
+    await Promise.all([stopped, ...families.map((family) => family.stop({ keepWorker }))]);
+    close();
+  }
+}
+
+/** Returns the recorder of Events about the Node and Services; undefined if the source has no API server. */
+function recordEvents(
+  { configuration: { nodeName, mode, site }, clock, logger }: ProxyOptions,
+  events: OpenSource["events"],
+  signal: AbortSignal,
+): NodeEvents | undefined {
+  const recorder = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
+  return recorder && createNodeEvents({ recorder, mode, isInSite: site.name !== "", clock });
+}
+
+function exitStatus({ signal, replaced, logger }: ProxyOptions, { reason }: AbortSignal): 0 | 1 {
+  if (signal.aborted || replaced?.aborted) return 0;
+  logger.error("exiting", { error: errorText(reason) });
+  return 1;
+}
+
+/** Whether the proxy keeps up, its last syncs succeeded, and packets are not known to have stopped. */
+function isServing(health: ProxyHealth): boolean {
+  const { healthy, failure, packets } = health.status();
+  return healthy && failure === undefined && packets?.flow !== false;
+}
+
+function trackingOptions({ configuration, clock }: ProxyOptions, awaitsPodCIDR: boolean) {
+  const { nodeName, bindAddress, featureGates } = configuration, kinds = watchedKinds(configuration);
+  const externalIPs = isFeatureEnabled("AllowServiceExternalIPs", featureGates);
+  return { kinds, nodeName, bindAddress, awaitsPodCIDR, externalIPs, clock };
+}
+
+function serveFamilies(
+  tracking: Tracking,
+  options: ProxyOptions,
+  listener: ServedFamilyListener,
+  ledgers: Ledgers,
+) {
+  const families: readonly ServedFamily[] = FAMILIES.map((family) => {
+    const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
+    return serveFamily(family, tracking, options, listener, ledgers[family], otherHasServicePorts);
+  });
+  return families;
+}
+
+/** Returns the proxy's answers and its status page, whose code is loaded with the first request. */
+function lazyAnswers(proxy: RunningProxy) {
+  let loaded: Promise<ControlAnswers> | undefined;
+  const load = async () => {
+    const { answersOfProxy } = await import("./running_answers.ts");
+    return answersOfProxy(proxy);
+  };
+  const answers = () => loaded ??= load();
+  const statusPage = async () => {
+    const { createStatusPage } = await import("../answers/page/mod.ts");
+    return await createStatusPage(await answers());
+  };
+  return { answers, statusPage };
+}
+
+const ANY: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0/0", IPv6: "::/0" };
+
+/** Returns the addresses of health check node ports, the same as for node ports; undefined means all. */
+function healthCheckAddresses(configuration: Configuration, tracking: Tracking): readonly string[] | undefined {
+  const node = tracking.node.state();
+  return addressesWithin(FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY[family]));
+}

@@ -1,0 +1,288 @@
+import type { FamilyBasis } from "../answers/mod.ts";
+import {
+  balanceOptions,
+  type Configuration,
+  conntrackSettings,
+  familySettings,
+  featureSettings,
+  lacksPrimaryAddress,
+  routesLoopback,
+} from "../config/mod.ts";
+import {
+  createFamilyChannel,
+  type FamilyChannel,
+  type FamilyHealth,
+  type Ledger,
+  mayRest,
+  REST_DELAYS,
+  type StopOptions,
+} from "../core/channel/mod.ts";
+import {
+  refusedPorts,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+  type SyncReport,
+} from "../core/model/mod.ts";
+import {
+  createFamilyPlanner,
+  type HealthCheckChanges,
+  INTERNAL_SERVICE,
+  type NoLocalEndpoints,
+  type PlanChanges,
+  type PlannedPort,
+} from "../core/planning/mod.ts";
+import type { Problem, ReportProblems } from "../core/problems/mod.ts";
+import {
+  type NodeState,
+  type ServiceKey,
+  serviceKey,
+  serviceKeyOf,
+  type TrackedChanges,
+  type Tracking,
+} from "../core/tracking/mod.ts";
+import type { NodeFamily } from "../features/mod.ts";
+import type { PlannedOptions } from "../observe/mod.ts";
+import { type Family, machineCores } from "../platform/mod.ts";
+import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** One IP family between tracking and the kernel: its planner, channel and worker. */
+export interface ServedFamily extends NodeFamily {
+  /** Plans the changes and sends the result to the worker. */
+  apply(changes: TrackedChanges): void;
+  /** Holds back these endpoint counts until everything applied so far is in effect, then passes them to the listener. */
+  holdHealthChecks(changes: HealthCheckChanges): void;
+  /** Sends the settings; call it when the node or the service ranges are known or have changed. */
+  configure(): void;
+  /** Plans these services first and sends them to the worker; call it before the first `apply`. */
+  startAhead(services: readonly ServiceKey[]): void;
+  /** Starts syncing to the kernel. */
+  start(): void;
+  /** Number of service ports whose last change is not in the kernel. */
+  changesPending(): number;
+  noLocalEndpoints(): NoLocalEndpoints;
+  /** Whether this family has any service ports, including Sluice's own. */
+  hasServicePorts(): boolean;
+  /** See `FamilyLink.relayFigures`. */
+  relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
+  /** Data for answers about this family. */
+  readonly basis: FamilyBasis;
+  /** See `FamilyLink.stop`. */
+  stop(options?: StopOptions): Promise<void>;
+}
+
+/** Callbacks of a served family. */
+export interface ServedFamilyListener {
+  /** A change has been planned, from `startedAtMs` (milliseconds since 1970) until now; see `ChangeFeed.planned`. */
+  onChange(family: Family, changes: PlanChanges, options: PlannedOptions, startedAtMs: number): void;
+  /**
+   * A sync has ended; `triggerTimesMs` are the trigger times of the changes it brought into effect, in milliseconds since
+   * 1970.
+   */
+  onReport(report: SyncReport, triggerTimesMs: readonly number[]): void;
+  onHealth(family: Family, health: FamilyHealth): void;
+  /** The rules for these numbers of local endpoints are in effect. */
+  onHealthChecks(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
+  readonly onProblems: ReportProblems;
+  readonly onBalanceLimit: (service: ServiceKey, problem: Problem) => void;
+}
+
+/**
+ * Starts a family's worker and planner.
+ * @param ledger tracks each change until it is in effect
+ * @param otherHasServicePorts whether the other family has service ports
+ */
+export function serveFamily(
+  family: Family,
+  tracking: Tracking,
+  options: ProxyOptions,
+  listener: ServedFamilyListener,
+  ledger: Ledger,
+  otherHasServicePorts: () => boolean,
+): ServedFamily {
+  const { configuration, logger, clock } = options;
+  const { nodeName } = configuration;
+  const healthChecks = createHeldHealthChecks(family, ledger, listener);
+  const internal = ledger.awaiting<"rules", () => void>({
+    settled: (waiting) => waiting.forEach(([, onEffect]) => onEffect()),
+  });
+  const balance = balanceOptions(configuration);
+  let leftOut: () => ReadonlySet<string> = () => NONE;
+  const planner = createFamilyPlanner({
+    family,
+    nodeName,
+    tracking,
+    balance,
+    unreachable: () => leftOut(),
+    onProblems: listener.onProblems,
+    onLimit: listener.onBalanceLimit,
+  });
+  const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
+  const kernel = family === "IPv4"
+    ? [...conntrackSettings(configuration.conntrack, machineCores()), ...featureSettings(configuration)]
+    : [];
+  const channel: FamilyChannel = createFamilyChannel({
+    family,
+    connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),
+    minSyncPeriodMs: configuration.minSyncPeriodMs,
+    restDelays: options.restDelays ?? REST_DELAYS,
+    mayRest: () => mayRest(family, routesLoopback(settings(), configuration), otherHasServicePorts()),
+    clock,
+    logger,
+    onSend: (revision) => ledger.sent(revision, planner.rounds()),
+    onReport(report) {
+      const triggerTimesMs = ledger.reported(report);
+      healthChecks.reported(report);
+      listener.onReport(report, triggerTimesMs);
+    },
+    onHealth: (health) => listener.onHealth(family, health),
+    onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
+  });
+  let hasPlanned = false;
+  const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
+  const hasUnsent = () => channel.pending() > 0;
+  const pass = (planned: PlanChanges, startedAtMs: number, first?: number) => {
+    const { set, deleted } = planned;
+    listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() }, startedAtMs);
+    ledger.planned([...keysOf(set), ...deleted]);
+    channel.set(set);
+    channel.delete(deleted);
+  };
+  return {
+    family,
+    apply(changes) {
+      const startedAtMs = clock.now();
+      const planned = planner.plan(changes), { set, deleted } = planned;
+      const first = hasPlanned ? undefined : [...planner.ports()].length;
+      hasPlanned = true;
+      if (set.length === 0 && deleted.length === 0) return;
+      checkNodePorts(tracking.node.state(), set);
+      ledger.planned([], [...changes.endpoints[family].triggerTimesMs.values()].flat());
+      pass(planned, startedAtMs, first);
+    },
+    *ports() {
+      for (const port of planner.ports()) if (port.service !== INTERNAL_SERVICE) yield port;
+    },
+    portsOf: (service) => service === INTERNAL_SERVICE ? [] : planner.portsOf(service),
+    leaveOut(endpoints) {
+      leftOut = endpoints;
+    },
+    planAgain(services) {
+      const startedAtMs = clock.now();
+      const planned = planner.planAgain(services);
+      if (planned.set.length > 0) pass(planned, startedAtMs);
+    },
+    noteGone: channel.gone,
+    call: channel.call,
+    serveInternal(service, onEffect) {
+      internal.delete("rules");
+      if (service) internal.add("rules", onEffect);
+      const { set, deleted } = planner.planInternal(service);
+      ledger.planned([...keysOf(set), ...deleted]);
+      channel.set(set);
+      channel.delete(deleted);
+    },
+    holdHealthChecks(changes) {
+      healthChecks.hold(changes);
+      // No rules change for them, so they are in effect with the last revision sent.
+      if (!hasUnsent()) ledger.unchanged();
+    },
+    configure: () => channel.configure(settings()),
+    startAhead(services) {
+      const { set } = planner.planAhead(services);
+      checkNodePorts(tracking.node.state(), set);
+      channel.configure(settings());
+      ledger.planned(keysOf(set));
+      channel.set(set);
+      channel.startAhead();
+    },
+    start: () => channel.start(),
+    changesPending: () => ledger.waiting(hasUnsent()),
+    hasServicePorts: () => channel.hasServicePorts(),
+    hasServices: () => planner.hasServices(),
+    noLocalEndpoints: () => planner.noLocalEndpoints(),
+    relayFigures: () => channel.relayFigures(),
+    compare: () => channel.compare(),
+    basis: {
+      planner,
+      settings,
+      revision: () => channel.revision(),
+      rules: (key) => channel.call("describe", key),
+      relayPlaces: () => channel.relayPlaces(),
+      since: ({ plannedIn, wanted }: PlannedPort) => ledger.effect(wanted.name, plannedIn, hasUnsent()),
+    },
+    stop: (stopOptions) => channel.stop(stopOptions),
+  };
+}
+
+function keysOf(ports: readonly ServicePort[]): readonly ServicePortKey[] {
+  return ports.map(({ name, protocol }) => servicePortKey(name, protocol));
+}
+
+/** Holds back the endpoint counts of health checks until the rules for them are in effect. */
+function createHeldHealthChecks(family: Family, ledger: Ledger, listener: ServedFamilyListener) {
+  const settled = new Map<ServiceKey, number>();
+  const waiting = ledger.awaiting<ServiceKey, number>({
+    settled(counts, { report }) {
+      for (const [key, count] of counts) settled.set(key, count);
+      release(report);
+    },
+  });
+  /** Passes on the counts of services that the kernel has not refused. */
+  const release = (report: SyncReport) => {
+    const refused = new Set(refusedPorts(report.problems).map(({ servicePort }) => serviceKeyOf(servicePort)));
+    const released = new Map([...settled].filter(([key]) => !refused.has(key)));
+    for (const key of released.keys()) settled.delete(key);
+    if (released.size > 0) listener.onHealthChecks(family, released);
+  };
+  const drop = (key: ServiceKey) => {
+    waiting.delete(key);
+    settled.delete(key);
+  };
+  return {
+    hold({ set, deleted }: HealthCheckChanges) {
+      deleted.forEach(drop);
+      for (const { namespace, name, localReadyEndpoints } of set) {
+        const key = serviceKey(namespace, name);
+        const count = localReadyEndpoints[family];
+        if (count === undefined) drop(key);
+        else waiting.add(key, count);
+      }
+    },
+    reported(report: SyncReport) {
+      if (report.ok && settled.size > 0) release(report);
+    },
+  };
+}
+
+/**
+ * Creates a check of planned service ports. While node ports are served on no address that other hosts reach, because the
+ * node's primary one is unknown, it reports that once, with the first such node port.
+ */
+function createNodePortCheck(
+  family: Family,
+  configuration: Configuration,
+  onProblems: ReportProblems,
+): (node: NodeState, set: readonly ServicePort[]) => void {
+  const scope = `node ports ${family}`;
+  let isReported = false;
+  return (node, set) => {
+    if (!lacksPrimaryAddress(family, configuration, node)) {
+      if (isReported) onProblems(scope, []);
+      isReported = false;
+      return;
+    }
+    const closed = isReported ? undefined : set.find(({ nodePort }) => nodePort !== 0);
+    if (closed === undefined) return;
+    isReported = true;
+    onProblems(scope, [{
+      code: "node-ports-closed",
+      subject: `Node ${configuration.nodeName} (${family})`,
+      detail:
+        `node ports, such as ${closed.nodePort} of ${closed.name}, are served on no ${family} address that other hosts reach: ` +
+        `nodePortAddresses has primary, and no primary ${family} address is known`,
+    }]);
+  };
+}

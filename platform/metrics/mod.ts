@@ -1,0 +1,289 @@
+/**
+ * Counters, gauges and histograms, exposed in Prometheus' text format 0.0.4
+ * (https://prometheus.io/docs/instrumenting/exposition_formats/), and readable as data for other exporters.
+ *
+ * A client library would cost 5 MB of memory on every node, most of it for features that Sluice does not use:
+ * summaries, process clusters, pushing.
+ *
+ * In: observations. Out: text, or readings. May touch: nothing.
+ */
+
+/** A value for each label. */
+type Labels<Label extends string> = Readonly<Record<Label, string>>;
+
+/** A value that only grows. */
+interface Counter<Label extends string> {
+  /** Adds `by`, 1 by default. Throws a RangeError if it is negative. */
+  inc(labels: Labels<Label>, by?: number): void;
+}
+
+/** A value that goes up and down. */
+interface Gauge<Label extends string> {
+  set(labels: Labels<Label>, value: number): void;
+}
+
+/** Observations counted by upper bound. */
+interface Histogram<Label extends string> {
+  observe(labels: Labels<Label>, value: number): void;
+}
+
+/** A metric in a registry. */
+type Metric = ShownMetric & {
+  /** Resets every value. */
+  reset(): void;
+};
+
+/** The value of one series of a metric. */
+interface SeriesReading<Value> {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: Value;
+}
+
+/** A metric with its current values. */
+export type MetricReading =
+  & { readonly name: string; readonly help: string }
+  & ({ readonly type: "counter" | "gauge"; readonly series: readonly SeriesReading<number>[] } | {
+    readonly type: "histogram";
+    /** The upper bounds of the buckets, ascending, without +Inf. */
+    readonly bounds: readonly number[];
+    readonly series: readonly SeriesReading<Distribution>[];
+  });
+
+/** Metrics that are exposed together, in the order of their registration. */
+export interface Registry {
+  /** Registers a metric. Throws if its name is taken. */
+  add(metric: Metric): void;
+  /** Returns all metrics in the text format. */
+  expose(): string;
+  /** Returns all metrics as data. */
+  read(): readonly MetricReading[];
+  /** Resets every value. */
+  reset(): void;
+}
+
+/** The name of a metric, its help text, and its labels. */
+interface MetricDescription<Label extends string> {
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly Label[];
+}
+
+/** Creates an empty registry. */
+export function createRegistry(): Registry {
+  const metrics = new Map<string, Metric>();
+  return {
+    add(metric) {
+      if (metrics.has(metric.name)) throw new Error(`metric ${metric.name} is registered already`);
+      metrics.set(metric.name, metric);
+    },
+    expose: () => [...metrics.values()].map(metricText).join("\n"),
+    read: () => [...metrics.values()].map(reading),
+    reset: () => metrics.forEach((metric) => metric.reset()),
+  };
+}
+
+/** Registers a counter. One without labels starts at 0, others without samples. */
+export function counter<Label extends string>(
+  registry: Registry,
+  description: MetricDescription<Label>,
+): Counter<Label> {
+  const values = valuesOf(registry, "counter", description);
+  return {
+    inc(labels, by = 1) {
+      if (!(by >= 0)) throw new RangeError(`counter ${description.name} cannot grow by ${by}`);
+      const key = labelText(description.labels, labels);
+      values.set(key, (values.get(key) ?? 0) + by);
+    },
+  };
+}
+
+/** Registers a gauge. One without labels starts at 0, others without samples. */
+export function gauge<Label extends string>(registry: Registry, description: MetricDescription<Label>): Gauge<Label> {
+  const values = valuesOf(registry, "gauge", description);
+  return {
+    set: (labels, value) => void values.set(labelText(description.labels, labels), value),
+  };
+}
+
+/** Registers a metric whose samples are stored elsewhere: `read` is called whenever the registry is exposed or read. */
+export function readWhenShown<Label extends string>(
+  registry: Registry,
+  type: "counter" | "gauge",
+  { name, help, labels }: MetricDescription<Label>,
+  read: () => Iterable<readonly [Labels<Label>, number]>,
+): void {
+  const series = () => [...read()].map(([given, value]) => [labelText(labels, given), value] as const);
+  registry.add({ name, help, type, series, reset() {} });
+}
+
+/** Registers a histogram. `buckets` are its upper bounds, ascending, without +Inf. */
+export function histogram<Label extends string>(
+  registry: Registry,
+  { name, help, labels }: MetricDescription<Label>,
+  buckets: readonly number[],
+): Histogram<Label> {
+  const bounds = [...buckets, Infinity];
+  const series = new Map<string, { readonly counts: number[]; sum: number }>();
+  registry.add({
+    ...{ name, help, type: "histogram", bounds: buckets, series: () => series },
+    reset: () => series.clear(),
+  });
+  return {
+    observe(given, value) {
+      const key = labelText(labels, given);
+      let of = series.get(key);
+      if (of === undefined) series.set(key, of = { counts: bounds.map(() => 0), sum: 0 });
+      of.counts[bounds.findIndex((bound) => value <= bound)]!++;
+      of.sum += value;
+    },
+  };
+}
+
+function valuesOf(
+  registry: Registry,
+  type: "counter" | "gauge",
+  { name, help, labels }: MetricDescription<string>,
+): Map<string, number> {
+  const values = new Map<string, number>();
+  const reset = () => {
+    values.clear();
+    if (labels.length === 0) values.set("", 0);
+  };
+  reset();
+  registry.add({ name, help, type, series: () => values, reset });
+  return values;
+}
+
+function reading(metric: Metric): MetricReading {
+  const { name, help } = metric;
+  const valued = <Value>(series: Iterable<readonly [string, Value]>): readonly SeriesReading<Value>[] =>
+    [...series].map(([labels, value]) => ({ labels: labelsInText(labels), value }));
+  return metric.type === "histogram"
+    ? { name, help, type: metric.type, bounds: metric.bounds, series: valued(metric.series()) }
+    : { name, help, type: metric.type, series: valued(metric.series()) };
+}
+
+/** The content type of the text format. */
+export const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** Observations counted by upper bound. */
+interface Distribution {
+  /** The number of observations in each bucket, not cumulative; the last one has no upper bound. */
+  readonly counts: readonly number[];
+  /** The sum of all observations. */
+  readonly sum: number;
+}
+
+/** The output of a metric; the series are keyed by the text of their labels. */
+type ShownMetric =
+  & { readonly name: string; readonly help: string }
+  & ({
+    readonly type: "counter" | "gauge";
+    readonly series: () => Iterable<readonly [labels: string, value: number]>;
+  } | {
+    readonly type: "histogram";
+    /** The upper bounds of the buckets, ascending, without +Inf. */
+    readonly bounds: readonly number[];
+    readonly series: () => Iterable<readonly [labels: string, value: Distribution]>;
+  });
+
+/** Returns the HELP, TYPE and sample lines of a metric, newlines included. */
+function metricText(metric: ShownMetric): string {
+  const { name, help, type } = metric;
+  const lines: string[] = [`# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`];
+  const add = (suffix: string, labels: string, value: number) =>
+    lines.push(`${name}${suffix}${labels === "" ? "" : `{${labels}}`} ${numberText(value)}\n`);
+  if (metric.type !== "histogram") {
+    for (const [labels, value] of metric.series()) add("", labels, value);
+    return lines.join("");
+  }
+  for (const [labels, { counts, sum }] of metric.series()) {
+    let below = 0;
+    [...metric.bounds, Infinity].forEach((bound, i) => {
+      below += counts[i]!;
+      add("_bucket", joined(`le="${numberText(bound)}"`, labels), below);
+    });
+    add("_sum", labels, sum);
+    add("_count", labels, below);
+  }
+  return lines.join("");
+}
+
+/** Returns the text of a series' labels: `name="value",…`. */
+function labelText(names: readonly string[], labels: Readonly<Record<string, string>>): string {
+  return names.map((name) => `${name}="${escapeValue(labels[name]!)}"`).join(",");
+}
+
+/** Returns the labels in a text that `labelText` has written. */
+function labelsInText(text: string): Readonly<Record<string, string>> {
+  const unescaped = (value: string) => value.replace(/\\(.)/gs, (_, char) => char === "n" ? "\n" : char);
+  return Object.fromEntries(
+    text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/gs).map(([, name, value]) => [name!, unescaped(value!)]),
+  );
+}
+
+function joined(first: string, others: string): string {
+  return others === "" ? first : `${first},${others}`;
+}
+
+function escapeHelp(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}
+
+function escapeValue(text: string): string {
+  return escapeHelp(text).replaceAll('"', '\\"');
+}
+
+function numberText(value: number): string {
+  return Math.abs(value) === Infinity ? (value > 0 ? "+Inf" : "-Inf") : String(value);
+}
+
+/** 1 ms, 2 ms, 4 ms … 16.4 s: kube-proxy's buckets for the durations of syncs and their parts. */
+export const SYNC_BUCKETS: readonly number[] = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
+
+/**
+ * kube-proxy's buckets for the network programming latency: 0, 0.25 and 0.5 s, every second up to a minute, every 5
+ * seconds up to two minutes, every 30 seconds up to five.
+ */
+export const PROGRAMMING_BUCKETS: readonly number[] = [
+  0,
+  ...steps(0.25, 0.25, 2),
+  ...steps(1, 1, 59),
+  ...steps(60, 5, 12),
+  ...steps(120, 30, 7),
+];
+
+/** Creates metrics in one registry, all with the same prefix. */
+interface MetricMaker {
+  counter<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Counter<Label>;
+  gauge<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Gauge<Label>;
+  histogram<Label extends string>(
+    name: string,
+    help: string,
+    labels: readonly Label[],
+    buckets: readonly number[],
+  ): Histogram<Label>;
+}
+
+/** Returns a maker of metrics whose names begin with `prefix`. */
+export function metricMaker(registry: Registry, prefix: string): MetricMaker {
+  return {
+    counter: (name, help, labels = []) => counter(registry, { name: prefix + name, help, labels }),
+    gauge: (name, help, labels = []) => gauge(registry, { name: prefix + name, help, labels }),
+    histogram: (name, help, labels, buckets) => histogram(registry, { name: prefix + name, help, labels }, buckets),
+  };
+}
+
+/** Registers a counter without labels that is counted elsewhere: `read` is called at every scrape. */
+export function counterReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
+  readWhenShown(registry, "counter", { name, help, labels: [] }, () => [[{}, read()]]);
+}
+
+/** Registers a gauge without labels whose value is stored elsewhere: `read` is called at every scrape. */
+export function gaugeReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
+  readWhenShown(registry, "gauge", { name, help, labels: [] }, () => [[{}, read()]]);
+}
+
+function steps(first: number, width: number, count: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => first + index * width);
+}

@@ -1,0 +1,164 @@
+/** Keeps the addresses of cached endpoints up to date with the running pods of this node. */
+import type { ClusterObject, EndpointSlice, PodRef, SliceEndpoint } from "../../core/objects/mod.ts";
+import type { LivePod, PodReport, PodWatch } from "../../cri/mod.ts";
+import { type Clock, familyOf, type Logger, sameData } from "../../platform/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+
+/** The number of endpoints that differ from the cached state. */
+export interface RevisedCounts {
+  /** Those with a new address. */
+  readonly replaced: number;
+  /** Those whose pod does not run, or has no address yet. */
+  readonly leftOut: number;
+}
+
+/** Cached slices with the current addresses of their pods. */
+export interface RevisedSlices extends RevisedCounts {
+  readonly slices: readonly EndpointSlice[];
+}
+
+/** The slices with endpoints of a node's pods. */
+export function slicesWithPodsOf(node: string, objects: readonly ClusterObject[]): readonly EndpointSlice[] {
+  return objects.filter((object): object is EndpointSlice =>
+    object.kind === "EndpointSlice" && object.endpoints.some((endpoint) => isPodOf(node, endpoint))
+  );
+}
+
+function isPodOf(node: string, { nodeName, pod }: SliceEndpoint): boolean {
+  return pod !== undefined && nodeName === node;
+}
+
+/**
+ * Sets the endpoints of a node to the addresses of its pods, and omits endpoints whose pod does not exist. Endpoints of other
+ * nodes, without a pod, or in the host network stay as they are.
+ */
+export function reviseSlices(
+  node: string,
+  slices: readonly EndpointSlice[],
+  pods: readonly LivePod[],
+): RevisedSlices {
+  const live = new Map(pods.map((pod) => [keyOf(pod, pod.isStatic), pod]));
+  let replaced = 0, leftOut = 0;
+  const revise = (endpoint: SliceEndpoint, { family }: EndpointSlice): readonly SliceEndpoint[] => {
+    if (endpoint.pod === undefined || !isPodOf(node, endpoint)) return [endpoint];
+    const pod = live.get(keyOf(endpoint.pod, false)) ?? live.get(keyOf(endpoint.pod, true));
+    // A pod in the host network has the node's address.
+    if (pod?.usesHostNetwork || pod !== undefined && pod.addresses === undefined) return [endpoint];
+    const address = pod?.addresses?.find((one) => familyOf(one) === family);
+    if (address === undefined) {
+      leftOut++;
+      return [];
+    }
+    if (address === endpoint.address) return [endpoint];
+    replaced++;
+    return [{ ...endpoint, address }];
+  };
+  const revised = slices.map((slice) => (
+    { ...slice, endpoints: slice.endpoints.flatMap((endpoint) => revise(endpoint, slice)) }
+  ));
+  return { slices: revised, replaced, leftOut };
+}
+
+/**
+ * A static pod has the UID of its mirror pod in the API, and the UID of its file in the runtime, so it is identified by name.
+ */
+function keyOf({ namespace, name, uid }: PodRef, isStatic: boolean): string {
+  return isStatic ? `${namespace}/${name}` : `${namespace}/${name}/${uid}`;
+}
+
+/** Options of `createPodFollower`. */
+export interface PodFollowerOptions {
+  readonly watch: PodWatch;
+  /** The name of this node. */
+  readonly node: string;
+  /** Receives slices whose endpoints have changed since the start, and how many endpoints differ from the cached ones. */
+  readonly onChange: (slices: readonly EndpointSlice[], counts: RevisedCounts) => void;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Keeps the addresses of cached endpoints up to date with the running pods. */
+export interface PodFollower {
+  /** Resolves when the runtime has answered or failed, or after a quarter of a second. */
+  heard(): Promise<void>;
+  /** Returns the cached objects with current addresses; from now on, changes and problems are reported. */
+  start(
+    kept: readonly ClusterObject[],
+  ): { readonly objects: readonly ClusterObject[]; readonly counts?: RevisedCounts };
+  stop(): void;
+}
+
+/** The scope of the problem of a runtime that cannot be reached. */
+const SCOPE = "container runtime";
+
+/** How long the runtime may delay the cached state: it is on the same node. */
+const PATIENCE_MS = 250;
+
+/** Creates a follower, which listens at once and changes nothing before its start. */
+export function createPodFollower(
+  { watch, node, onChange, onProblems, clock, logger }: PodFollowerOptions,
+): PodFollower {
+  const first = Promise.withResolvers<void>();
+  let pods: readonly LivePod[] | undefined;
+  let problem: string | undefined;
+  let kept: readonly EndpointSlice[] | undefined;
+  let inEffect = new Map<string, EndpointSlice>();
+  let counts: RevisedCounts | undefined;
+
+  /** Returns the slices that change. */
+  const revise = (): readonly EndpointSlice[] => {
+    onProblems(
+      SCOPE,
+      problem === undefined ? [] : [
+        { code: "runtime-unreachable", subject: watch.endpoint, detail: problem },
+      ],
+    );
+    if (kept === undefined || pods === undefined) return [];
+    const { slices, ...found } = reviseSlices(node, kept, pods);
+    if (!sameData(found, counts)) {
+      logger.info("kept endpoints of this node follow the pods of the container runtime", {
+        ...found,
+        pods: pods.length,
+      });
+    }
+    counts = found;
+    const changed = slices.filter((slice) => !sameData(slice, inEffect.get(sliceKey(slice))));
+    inEffect = new Map(slices.map((slice) => [sliceKey(slice), slice]));
+    return changed;
+  };
+
+  const unfollow = watch.follow((report: PodReport) => {
+    if ("pods" in report) pods = report.pods;
+    problem = "pods" in report ? undefined : report.problem;
+    first.resolve();
+    if (kept === undefined) return;
+    const changed = revise();
+    if (counts !== undefined) onChange(changed, counts);
+  });
+
+  return {
+    async heard() {
+      const cancel = clock.schedule(PATIENCE_MS, first.resolve);
+      await first.promise;
+      cancel();
+    },
+    start(objects) {
+      kept = slicesWithPodsOf(node, objects);
+      inEffect = new Map(kept.map((slice) => [sliceKey(slice), slice]));
+      const changed = new Map(revise().map((slice) => [sliceKey(slice), slice]));
+      const current = (object: ClusterObject) =>
+        object.kind === "EndpointSlice" ? changed.get(sliceKey(object)) ?? object : object;
+      return { objects: objects.map(current), counts };
+    },
+    stop() {
+      unfollow();
+      kept = undefined;
+      onProblems(SCOPE, []);
+    },
+  };
+}
+
+function sliceKey({ namespace, name }: EndpointSlice): string {
+  return `${namespace}/${name}`;
+}

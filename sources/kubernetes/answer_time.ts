@@ -1,0 +1,70 @@
+import type { Clock, Logger } from "../../platform/mod.ts";
+import { what } from "./api_error.ts";
+import type { ServerFailures } from "./recovery.ts";
+import type { ApiClient } from "./http.ts";
+
+/** A client that measures how long the server takes to begin its answers. */
+export interface TimedClient extends ApiClient {
+  /** Whether a request was not answered in time, and none was since. */
+  isSlow(): boolean;
+}
+
+/** The time after which an unanswered request is reported, in milliseconds. */
+const SLOW_MS = 3_000;
+const STREAM = "answers";
+
+/** Wraps a client: a slow server is a problem until it answers a request in time. */
+export function timeAnswers(
+  api: ApiClient,
+  { clock, logger, failures }: { readonly clock: Clock; readonly logger: Logger; readonly failures: ServerFailures },
+): TimedClient {
+  let isSlow = false;
+
+  const end = () => {
+    if (!isSlow) return;
+    isSlow = false;
+    failures.answered(STREAM);
+  };
+
+  return {
+    get server() {
+      return api.server;
+    },
+    isSlow: () => isSlow,
+    close: () => api.close(),
+    async send(request, onChunk, signal) {
+      const { server } = api, startedMs = clock.monotonic();
+      const cancel = clock.schedule(SLOW_MS, () => {
+        // Whatever else fails says more.
+        if (isSlow || failures.isFailing()) return;
+        isSlow = true;
+        const subject = { verb: request.verb, resource: request.resource, server };
+        const message = `${what(subject)} is not answered within ${SLOW_MS / 1000} s; waiting`;
+        logger.warn("the API server answers slowly", { server, error: message });
+        failures.failed(STREAM, { kind: "timeout", message });
+      });
+      const timed = {
+        ...request,
+        onHeaders(headers: Headers) {
+          cancel();
+          if (isSlow && clock.monotonic() - startedMs < SLOW_MS) {
+            logger.info("the API server answers in time again", { server });
+            end();
+          }
+          request.onHeaders?.(headers);
+        },
+        get readDeadlineMs() {
+          return request.readDeadlineMs;
+        },
+      };
+      try {
+        await api.send(timed, onChunk, signal);
+      } catch (error) {
+        end();
+        throw error;
+      } finally {
+        cancel();
+      }
+    },
+  };
+}

@@ -1,0 +1,138 @@
+/** Requests for single objects and short lists, besides the watched ones. */
+import { errorOfGarbage, type RequestSubject } from "./api_error.ts";
+import type { ApiClient, ApiRequest } from "./http.ts";
+import { suggestion } from "../../config/mod.ts";
+import { isObjectName } from "../../core/objects/mod.ts";
+
+const READ_DEADLINE_MS = 10_000;
+
+/** A request that reads one object or a short list. */
+export type ReadRequest =
+  & Pick<ApiRequest, "resource" | "path" | "accept" | "onHeaders">
+  & Partial<Pick<ApiRequest, "verb">>;
+
+/** Reads an object and returns its JSON. Throws an ApiError, or the signal's reason. */
+export async function readText(api: ApiClient, request: ReadRequest, signal: AbortSignal): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  await api.send({ verb: "get", ...request, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
+    text += decoder.decode(chunk, { stream: true });
+  }, signal);
+  return text;
+}
+
+/** Reads a Node and returns it as plain data. Throws an ApiError, or the signal's reason. */
+export async function readNode(api: ApiClient, name: string, signal: AbortSignal): Promise<unknown> {
+  const subject = { verb: "get", resource: "nodes" };
+  const text = await readText(api, { ...subject, path: `/api/v1/nodes/${encodeURIComponent(name)}` }, signal);
+  return parseObject(text, { ...subject, server: api.server });
+}
+
+/** Parses the JSON of an object. Throws an ApiError. */
+function parseObject(text: string, subject: RequestSubject): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw errorOfGarbage(subject, "broken", text, error);
+  }
+}
+
+/** A request that creates or patches one object. */
+export interface ObjectRequest {
+  /** As RBAC names it. */
+  readonly verb: "create" | "patch";
+  /** The resource as RBAC names it: `events`, `selfsubjectaccessreviews.authorization.k8s.io`. */
+  readonly resource: string;
+  /** The path after the server's URL: of the collection to `create`, of the object to `patch`. */
+  readonly path: string;
+  /** The object, or the patch, as plain data. */
+  readonly object: unknown;
+  /** The kind of patch: a merge patch (RFC 7386) by default, or a strategic merge patch, which merges lists by their keys. */
+  readonly patch?: "strategic";
+}
+
+const PATCH_TYPES = {
+  "": "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+} as const;
+
+/** Creates or patches an object and returns the API server's version of it. Throws an ApiError, or the signal's reason. */
+export async function sendObject(api: ApiClient, request: ObjectRequest, signal: AbortSignal): Promise<unknown> {
+  const { verb, resource, path, object, patch = "" } = request;
+  const decoder = new TextDecoder();
+  let text = "";
+  const body = verb === "create"
+    ? { method: "POST", contentType: "application/json", text: JSON.stringify(object) } as const
+    : { method: "PATCH", contentType: PATCH_TYPES[patch], text: JSON.stringify(object) } as const;
+  await api.send({ verb, resource, path, body, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
+    text += decoder.decode(chunk, { stream: true });
+  }, signal);
+  return parseObject(text, { verb, resource, server: api.server });
+}
+
+/** The metadata of listed objects. */
+export interface MetadataList {
+  readonly items: readonly { readonly metadata: { readonly name: string; readonly uid?: string } }[];
+  /** The number of objects after the last one listed. */
+  readonly remaining: number;
+}
+
+/** Requests only the metadata if the server supports it: a Node has about 10 kB. */
+const METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/** Lists the metadata of objects. Throws an ApiError, or the signal's reason. */
+async function listMetadata(
+  api: ApiClient,
+  { resource, path }: { readonly resource: string; readonly path: string },
+  signal: AbortSignal,
+): Promise<MetadataList> {
+  const text = await readText(api, { verb: "list", resource, path, accept: METADATA }, signal);
+  const { items, metadata } = JSON.parse(text) as {
+    // Kubernetes 1.36 answers null for an empty list of metadata, [] for one of whole objects.
+    readonly items?: MetadataList["items"] | null;
+    readonly metadata?: { readonly remainingItemCount?: number };
+  };
+  return { items: items ?? [], remaining: metadata?.remainingItemCount ?? 0 };
+}
+
+/** The names of a cluster's Nodes. */
+export interface NodeNames {
+  /** The first names, in the order of the API. */
+  readonly names: readonly string[];
+  /** The number of further Nodes. */
+  readonly more: number;
+}
+
+const READ_LIMIT = 500;
+const LISTED_LIMIT = 10;
+
+/** Reads the names of up to 500 Nodes. Throws an ApiError, or the signal's reason. */
+export async function listNodeNames(api: ApiClient, signal: AbortSignal): Promise<NodeNames> {
+  const path = `/api/v1/nodes?limit=${READ_LIMIT}`;
+  const { items, remaining } = await listMetadata(api, { resource: "nodes", path }, signal);
+  return { names: items.map((item) => item.metadata.name).filter(isObjectName), more: remaining };
+}
+
+/** The end of a sentence about a missing Node: the existing ones and the most similar name. */
+export function otherNodesText(nodeName: string, { names, more }: NodeNames): string {
+  if (names.length === 0) return "the cluster has no Nodes";
+  const listed = names.slice(0, LISTED_LIMIT);
+  const others = names.length - listed.length + more;
+  const rest = others > 0 ? ` and ${others} more` : "";
+  return `the cluster has ${listed.join(", ")}${rest}${suggestion(nodeName, names)}`;
+}
+
+/**
+ * Reads the UID of a Service; undefined if it does not exist. It lists, since a service proxy may not `get` Services.
+ * Throws an ApiError, or the signal's reason.
+ */
+export async function readServiceUid(
+  api: ApiClient,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const selector = new URLSearchParams({ fieldSelector: `metadata.name=${name},metadata.namespace=${namespace}` });
+  const { items } = await listMetadata(api, { resource: "services", path: `/api/v1/services?${selector}` }, signal);
+  return items[0]?.metadata.uid;
+}

@@ -1,0 +1,140 @@
+/** Serves the state of the site to the other nodes while this node leads. */
+import { type Clock, errorText, type Logger, sameData, sleep } from "../../platform/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+import type { Store } from "../../kpng/store/mod.ts";
+import type { Serving } from "../../kpng/server/mod.ts";
+import { readWireAddress, type WireAddress, wireAddressText } from "../../kpng/transport/mod.ts";
+import { decodeObject } from "../../core/objects/mod.ts";
+import { type ApiClient, readText } from "../kubernetes/mod.ts";
+import type { ServerTls } from "./certificates.ts";
+import type { Role } from "./lease.ts";
+
+/** Options of `runSiteServer`. */
+export interface SiteServerOptions {
+  readonly listen: WireAddress;
+  /** Reads the certificates for new connections of these members. */
+  readonly readTls: (members: readonly string[]) => Promise<ServerTls>;
+  /** The last known members. */
+  readonly members: readonly string[];
+  readonly store: Store;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The server of a site's leader. */
+export interface SiteServer {
+  /**
+   * Serves while this node leads. When the leader loses its Lease, every connection is closed once, so that the nodes that can
+   * read the Lease elect another one; the others return at once.
+   */
+  enter(role: Role): void;
+  /** Accepts only these nodes. When they change, every connection is closed once. */
+  admit(members: readonly string[]): void;
+  /** Runs until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** The scope of its problems. */
+const SCOPE = "site server";
+/** The wait before another attempt to listen. */
+const RETRY_MS = 5_000;
+/** How often the files of the certificates are read again. */
+const RENEW_MS = 60_000;
+
+/** Creates a server that does not listen yet. */
+export function createSiteServer(options: SiteServerOptions): SiteServer {
+  const { listen, readTls, store, onProblems, clock, logger } = options;
+  let isLeader = false;
+  let isConfirmed = false;
+  let { members } = options;
+  // Counts the times that all connections must be closed.
+  let term = 0;
+  let serving: Serving | undefined;
+  let change = Promise.withResolvers<void>();
+
+  const serve = async (signal: AbortSignal) => {
+    const ofTerm = term;
+    const { startServing } = await import("../../kpng/server/mod.ts");
+    serving = await startServing({ address: listen, ...await readTls(members), store, clock, logger });
+    onProblems(SCOPE, []);
+    const cancelRenewals = renewCertificates(serving, signal);
+    try {
+      while (isLeader && term === ofTerm && !signal.aborted) await change.promise;
+    } finally {
+      cancelRenewals();
+      await serving.close();
+      serving = undefined;
+    }
+  };
+
+  const renewCertificates = ({ renew }: Serving, signal: AbortSignal) => {
+    let cancel = () => {};
+    const schedule = () => {
+      cancel = clock.schedule(RENEW_MS, async () => {
+        try {
+          renew((await readTls(members)).tls);
+        } catch (error) {
+          logger.warn("the site's certificates cannot be used, keeping the earlier ones", { error: errorText(error) });
+        }
+        if (!signal.aborted) schedule();
+      });
+    };
+    schedule();
+    return () => cancel();
+  };
+
+  const changed = () => {
+    change.resolve();
+    change = Promise.withResolvers<void>();
+  };
+
+  return {
+    admit(next) {
+      if (sameData(next, members)) return;
+      members = next;
+      term++;
+      changed();
+    },
+    enter(role) {
+      const confirmed = role.kind === "leader" && role.isConfirmed;
+      if (isConfirmed && !confirmed) term++;
+      isLeader = role.kind === "leader";
+      isConfirmed = confirmed;
+      changed();
+    },
+    async run(signal) {
+      const onAbort = () => change.resolve();
+      signal.addEventListener("abort", onAbort, { once: true });
+      while (!signal.aborted) {
+        if (!isLeader) {
+          await change.promise;
+          continue;
+        }
+        try {
+          await serve(signal);
+        } catch (error) {
+          const detail = errorText(error);
+          onProblems(SCOPE, [{ code: "site-not-served", subject: wireAddressText(listen), detail }]);
+          await sleep(clock, RETRY_MS, signal).catch(() => {});
+        }
+      }
+    },
+  };
+}
+
+/** Parses the HOST:PORT that a leader has published. Throws an Error if it is not HOST:PORT. */
+export function readServerAddress(text: string): WireAddress & { readonly kind: "tcp" } {
+  const address = readWireAddress(text);
+  if (address?.kind === "tcp" && address.host !== "") return address;
+  throw new Error(`the address of the site's leader is ${JSON.stringify(text)}, which is not HOST:PORT`);
+}
+
+/** Returns the first address of a Node, from the API server. Throws an Error if it has none. */
+export async function addressOfNode(api: ApiClient, name: string, signal: AbortSignal): Promise<string> {
+  const text = await readText(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(name)}` }, signal);
+  const { object } = decodeObject("Node", JSON.parse(text));
+  const address = object?.kind === "Node" ? object.addresses[0] : undefined;
+  if (address !== undefined) return address;
+  throw new Error(`Node ${name} has no address for the site's other nodes (set site.advertiseAddress)`);
+}

@@ -1,0 +1,85 @@
+import type { Configuration } from "../../config/mod.ts";
+import { createLedger } from "../../core/channel/mod.ts";
+import type { ClusterObject } from "../../core/objects/mod.ts";
+import { KINDS } from "../../core/objects/cluster_object.ts";
+import { createHealthCheckPlanner } from "../../core/planning/mod.ts";
+import { createTracking, type TrackedChanges, type Tracking } from "../../core/tracking/trackers.ts";
+import { silentLogger } from "../../platform/log.ts";
+import { type ServedFamily, serveFamily } from "../../node/served_family.ts";
+import { accepted } from "../unit/config/parse.ts";
+import { createFakeClock, type FakeClock, settled } from "./clock.ts";
+import { createFakeFamilyLink, type FakeFamilyLink } from "./family_link.ts";
+
+/** A family served on the node `here`. */
+export interface ServedIPv4 {
+  readonly clock: FakeClock;
+  readonly configuration: Configuration;
+  readonly tracking: Tracking;
+  readonly link: FakeFamilyLink;
+  readonly family: ServedFamily;
+  /** The endpoint counts of health checks whose rules are in effect, oldest first. */
+  readonly reported: readonly (readonly [string, number])[];
+  /** Plans these objects, and waits until the worker has received the result. */
+  apply(...objects: ClusterObject[]): Promise<void>;
+}
+
+/** Serves IPv4 on the node `here`, by a worker that a test controls. `onPlanned` is called after each round of planning. */
+export function serveIPv4(
+  flags: readonly string[] = [],
+  onPlanned: (changes: TrackedChanges) => void = () => {},
+): ServedIPv4 {
+  const clock = createFakeClock(), link = createFakeFamilyLink();
+  const configuration = accepted(["--hostname-override", "here", "--source", "file:none", ...flags]).configuration;
+  const tracking = createTracking({
+    kinds: KINDS,
+    nodeName: "here",
+    bindAddress: "",
+    clock,
+    onChange: () => {},
+    onProblems: () => {},
+  });
+  const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
+  const reported: [string, number][] = [];
+  const family = serveFamily(
+    "IPv4",
+    tracking,
+    {
+      configuration,
+      logger: silentLogger,
+      logging: { level: "info", format: "text" },
+      clock,
+      startFamily: (_options, listener) => link.connect(listener),
+      signal: new AbortController().signal,
+    },
+    {
+      onChange: () => {},
+      onReport: () => {},
+      onHealth: () => {},
+      onHealthChecks: (_family, counts) => reported.push(...counts),
+      onProblems: () => {},
+      onBalanceLimit: () => {},
+    },
+    createLedger(clock),
+    () => true,
+  );
+  family.configure();
+  family.start();
+  link.reset();
+  return {
+    clock,
+    configuration,
+    tracking,
+    link,
+    reported,
+    family,
+    async apply(...objects: ClusterObject[]) {
+      for (const object of objects) tracking.set(object);
+      const changes = tracking.take();
+      family.apply(changes);
+      onPlanned(changes);
+      family.holdHealthChecks(planner.plan(changes));
+      await settled();
+      await clock.advanceSettled(5_000);
+    },
+  };
+}

@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import {
+  type FamilyStatusDetails,
+  isInOrder,
+  type ProxyStatus,
+  stateOfProxy,
+  stateOfSite,
+} from "../../../../answers/control/status.ts";
+import type { Family } from "../../../../core/model/mod.ts";
+import { createSourceLink } from "../../../../observe/mod.ts";
+import type { SiteStatus } from "../../../../sources/reports/mod.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+const AFTERNOON = Date.UTC(2026, 10, 22, 14, 3, 20);
+const SERVER = "https://10.0.0.1:6443";
+
+function start() {
+  const clock = createFakeClock(AFTERNOON + 60_000);
+  const link = createSourceLink(clock);
+  const status = (source = "kube"): ProxyStatus => ({
+    link: link.current(),
+    nodeAddresses: [],
+    zone: "",
+    kernel: "6.1.0",
+    version: "0.2.0",
+    node: "here",
+    mode: "nftables",
+    source,
+    atMs: clock.now(),
+    startedAtMs: AFTERNOON,
+    stamp: "",
+    healthy: true,
+    nodeEligible: true,
+    services: 0,
+    changesToPlan: 0,
+    residentBytes: 0,
+    families: [],
+    problems: [],
+  });
+  return { clock, link, status };
+}
+
+Deno.test("a proxy that serves the kept state says of when it is, and that the server is unreachable", () => {
+  const { link, status } = start();
+  link.report("services", SERVER, { type: "failed", error: "no route to host", retryInMs: 250 });
+  link.serveKept(AFTERNOON);
+  assert.deepEqual(stateOfProxy(status()), {
+    tone: "bad",
+    words: "serving the state of 14:03 UTC, API server unreachable",
+    reason: "no route to host",
+  });
+  assert.match(stateOfProxy(status("grpc://a:1")).words, /, server unreachable$/);
+  assert.equal(isInOrder(status()), false);
+});
+
+Deno.test("kept endpoints that were revised are counted, unless all pods are where they were", () => {
+  const { link, status } = start();
+  link.serveKept(AFTERNOON, { replaced: 0, leftOut: 0 });
+  assert.match(stateOfProxy(status()).words, /^serving the state of 14:03 UTC, API/);
+  link.serveKept(AFTERNOON, { replaced: 12, leftOut: 3 });
+  assert.equal(
+    stateOfProxy(status()).words,
+    "serving the state of 14:03 UTC (pods of this node: 12 endpoints with a new address, 3 left out), API server unreachable",
+  );
+  link.serveKept(undefined);
+  assert.equal(link.current().keptEndpoints, undefined);
+});
+
+Deno.test("a kept state of another day has its date", () => {
+  const { link, status } = start();
+  link.serveKept(AFTERNOON - 86_400_000);
+  assert.match(stateOfProxy(status()).words, /^serving the state of 2026-11-21 14:03 UTC, /);
+});
+
+Deno.test("while the server sends its state, the kept one is in effect, and not all is in order", () => {
+  const { link, status } = start();
+  link.serveKept(AFTERNOON);
+  link.report("services", SERVER, { type: "answered" });
+  const { tone, words } = stateOfProxy(status());
+  assert.deepEqual([tone, words], [
+    "warning",
+    "serving the state of 14:03 UTC until that of the API server is read",
+  ]);
+  assert.equal(isInOrder(status()), false);
+  link.serveKept(undefined);
+  assert.equal(stateOfProxy(status()).words, "all in sync");
+  assert.equal(isInOrder(status()), true);
+});
+
+Deno.test("a family whose rules differ at every comparison, or that is behind, is not in order, and the other one is", () => {
+  const { status } = start();
+  const sync = { revision: 1, ok: true, full: true, endedAtMs: AFTERNOON, durationMs: 1, figures: {}, problems: 0 };
+  const family = (name: Family): FamilyStatusDetails => ({
+    ...{ family: name, worker: { state: "ready" }, syncs: [sync], lastChangeMs: undefined, driftRepaired: 0 },
+    ...{ latency: undefined, healthy: true, revision: 1, servicePorts: 1, changesPending: 0, features: {} },
+    noLocalEndpoints: { internal: 0, external: 0 },
+  });
+  const families = [family("IPv4"), family("IPv6")];
+  const quiet = { ...status(), link: undefined, families };
+  assert.equal(isInOrder(quiet), true);
+  const drift = {
+    code: "rules-changed-by-others",
+    subject: "IPv6",
+    detail: "by firewalld",
+    sinceMs: 0,
+    lastMs: 0,
+    count: 1,
+  } as const;
+  const disturbed = { ...quiet, problems: [drift] };
+  assert.equal(isInOrder(disturbed), false);
+  assert.equal(stateOfProxy(disturbed).words, "IPv6: the rules differ at every comparison");
+  const overdue = { ...drift, code: "changes-overdue", detail: "it hangs", sinceMs: quiet.atMs - 7_000 } as const;
+  const behind = { ...quiet, problems: [overdue] };
+  assert.equal(isInOrder(behind), false);
+  assert.equal(stateOfProxy(behind).words, "IPv6: behind: a tool or the kernel does not answer");
+});
+
+Deno.test("a node says which part it has in its site, and why that is not in order", () => {
+  const { link, status } = start();
+  assert.equal(stateOfSite(status()), undefined);
+  const words = (part: Partial<SiteStatus>) => {
+    link.enterSite({
+      name: "north",
+      role: "follower",
+      isConfirmed: true,
+      leader: "a",
+      address: "10.0.0.1:12091",
+      from: "leader",
+      transitions: 1,
+      sinceMs: AFTERNOON,
+      ...part,
+    });
+    const { tone, words, reason } = stateOfSite(status())!;
+    return `${tone}: ${words}${reason === undefined ? "" : ` (${reason})`}`;
+  };
+  const following = "north: follower of a (grpc://10.0.0.1:12091) for 60 s";
+  assert.equal(words({}), `good: ${following}`);
+  assert.equal(words({ isConfirmed: false }), `warning: ${following} (its Lease cannot be read or renewed)`);
+  assert.equal(words({ from: "api" }), `warning: ${following} (it does not answer, so the API server is watched)`);
+  assert.equal(words({ role: "leader" }), "good: north: leader for 60 s");
+  assert.equal(
+    words({ role: "alone", isConfirmed: false }),
+    "warning: north: alone for 60 s (its Lease cannot be used)",
+  );
+});

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { loadBackend } from "../../../../backends/registry.ts";
+import type { Runner } from "../../../../backends/tools/runner.ts";
+import type { Problem } from "../../../../core/problems/mod.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { nftSettings } from "../nftables/host.ts";
+
+Deno.test("a tool that crashes is a problem until it runs again", async () => {
+  const host = createFakeNftHost(), reported: (readonly Problem[])[] = [];
+  let crashes = false;
+  const runner: Runner = {
+    ...host.runner,
+    run: (call) =>
+      crashes && call.args[0] !== "--version"
+        ? Promise.resolve({ exitCode: 139, stdout: "", stderr: "" })
+        : host.runner.run(call),
+  };
+  const backend = await loadBackend("nftables", {
+    family: "IPv4",
+    runner,
+    clock: host.clock,
+    logger: silentLogger,
+    onProblems: (scope, problems) => void (scope === "tools" && reported.push(problems)),
+  });
+  const whole = { base: undefined, settings: nftSettings(), deleted: [] };
+  await backend.sync({ ...whole, revision: 1, set: [fakeServicePort("default/web")] });
+  assert.deepEqual(reported, []);
+  crashes = true;
+  host.clock.advance(24 * 3_600_000);
+  await assert.rejects(backend.resync(), /nft list table was ended by SIGSEGV/);
+  assert.deepEqual(reported, [[{
+    code: "tool-killed",
+    subject: "nft",
+    detail: "nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV",
+  }]]);
+  crashes = false;
+  await backend.resync();
+  assert.deepEqual(reported.slice(1), [[]]);
+});

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { openKeptState } from "../../../../cli/commands/run.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { accepted } from "../../config/parse.ts";
+
+Deno.test("a proxy starts without its kept state, and says whether nobody can write it or somebody else could", async () => {
+  const folder = Deno.makeTempDirSync();
+  try {
+    Deno.mkdirSync(`${folder}/open`);
+    Deno.chmodSync(`${folder}/open`, 0o777);
+    Deno.writeTextFileSync(`${folder}/file`, "");
+    for (const [name, code] of [["open", "state-untrusted"], ["file", "state-not-kept"]]) {
+      const { configuration } = accepted(["--hostname-override", "here", "--state-directory", `${folder}/${name}`]);
+      const codes: string[] = [];
+      const state = await openKeptState(
+        configuration,
+        { clock: createFakeClock(), logger: silentLogger },
+        (_, problems) => codes.push(...problems.map((one) => one.code)),
+      );
+      assert.deepEqual([state, codes], [undefined, [code]]);
+    }
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
+  }
+});

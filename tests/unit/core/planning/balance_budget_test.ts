@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { describeMode } from "../../../../backends/registry.ts";
+import type { ProxyMode } from "../../../../core/model/mod.ts";
+import { KINDS, refOf, type Service } from "../../../../core/objects/cluster_object.ts";
+import { createFamilyPlanner } from "../../../../core/planning/family_planner.ts";
+import { fakeBalance } from "../../../fakes/balance.ts";
+import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { fakeTracking } from "../../../fakes/tracking.ts";
+
+/** A planner; each service has 300 endpoints, so that a table has 10,080 slots. */
+function planned(mode: ProxyMode = "nftables") {
+  const tracking = fakeTracking(), problems: string[] = [], events: string[] = [], seen: string[] = [];
+  for (const kind of KINDS) tracking.synced(kind);
+  const planner = createFamilyPlanner({
+    family: "IPv4",
+    nodeName: "here",
+    tracking,
+    balance: fakeBalance(describeMode(mode)),
+    onProblems: (scope, [problem]) => problems.push(`${scope}: ${problem?.code} ${problem?.detail}`),
+    onLimit: (key, problem) => events.push(`${key}: ${problem.detail}`),
+  });
+  const endpoints = Array.from({ length: 300 }, (_, i) => endpoint(`10.1.${i >> 8}.${i & 255}`));
+  return {
+    /** Sets services with so many ports. */
+    set(ports: Readonly<Record<string, number>>, fields: Partial<Service> = {}) {
+      for (const [key, count] of Object.entries(ports)) {
+        const spec = Array.from({ length: count }, (_, i) => (
+          { name: `p${i}`, protocol: "tcp", port: 80 + i, nodePort: 0 } as const
+        ));
+        if (!seen.includes(key)) seen.push(key);
+        const clusterIPs = [`10.0.0.${1 + seen.indexOf(key)}`];
+        tracking.set(service(key, { clusterIPs, ports: spec, balancing: { balance: "consistent-hash" }, ...fields }));
+        tracking.set(endpointSlice(`${key}-1`, endpoints, { ports: spec }));
+      }
+      return planner.plan(tracking.take());
+    },
+    delete(key: string) {
+      tracking.delete(refOf(service(key)));
+      return planner.plan(tracking.take());
+    },
+    algorithm: (key: string) =>
+      new Set(planner.portsOf(key).map(({ planned }) => planned?.balance?.algorithm ?? "random")),
+    limitOf: planner.limitOf,
+    takeEvents: () => events.splice(0),
+    takeProblems: () => problems.splice(0),
+  };
+}
+
+const random = new Set(["random"]), hashed = new Set(["consistent-hash"]);
+
+Deno.test("a service whose tables exceed its budget is balanced at random, until they are smaller", () => {
+  const { set, algorithm, limitOf, takeEvents, takeProblems } = planned();
+  set({ "a/large": 3, "a/small": 1 });
+  assert.deepEqual([algorithm("a/large"), algorithm("a/small")], [random, hashed]);
+  const why = "its table would have 30243 elements in IPv4; a service may have 30000; balanced at random";
+  assert.deepEqual(takeProblems(), [`balance of a/large (IPv4): balance-limited ${why}`]);
+  assert.deepEqual([takeEvents(), limitOf("a/large"), limitOf("a/small")], [[`a/large: ${why}`], why, undefined]);
+  assert.equal(set({ "a/large": 3 }).set.length, 0);
+  set({ "a/large": 2 });
+  assert.deepEqual([algorithm("a/large"), takeProblems()], [hashed, [
+    "balance of a/large (IPv4): undefined undefined",
+  ]]);
+  assert.deepEqual([takeEvents(), limitOf("a/large")], [[], undefined]);
+});
+
+Deno.test("frontends and weights count, and modes without tables in the kernel have no budget", () => {
+  const { set, algorithm } = planned();
+  set({ "a/exposed": 1 }, { externalIPs: ["192.0.2.1", "192.0.2.2"] });
+  assert.deepEqual(algorithm("a/exposed"), random);
+  const weighted = planned("iptables");
+  weighted.set({ "a/weighted": 200 }, { balancing: { weights: "zone=x: 2" } });
+  assert.deepEqual(weighted.takeProblems(), []);
+});
+
+Deno.test("the oldest services of a namespace get its budget, and others when it is free again", () => {
+  const { set, delete: remove, algorithm } = planned();
+  const keys = Array.from({ length: 13 }, (_, i) => `a/s${i}`);
+  // Twelve services of 20,162 elements fit.
+  for (const [i, key] of keys.entries()) set({ [key]: 2 }, { createdSeconds: 2_000 - i });
+  set({ "b/other": 2 });
+  assert.deepEqual(algorithm("a/s0"), random);
+  for (const key of [...keys.slice(1), "b/other"]) assert.deepEqual(algorithm(key), hashed, key);
+  const { set: changed } = remove("a/s5");
+  assert.deepEqual([algorithm("a/s0"), changed.map(({ name }) => name)], [hashed, ["a/s0:p0", "a/s0:p1"]]);
+});

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createKeeper } from "../../../../sources/kept/kept_source.ts";
+import { createFakeClock, settled } from "../../../fakes/clock.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+
+/** The time from the end of a write to the next one, after a change, if each holds the event loop for this time. */
+async function pauseAfter(busyMs: number): Promise<number> {
+  const timers = createFakeClock();
+  let heldMs = 0;
+  let hasWritten = false;
+  const keeper = createKeeper({
+    file: {
+      path: "state",
+      read: () => assert.fail("the keeper reads nothing"),
+      write() {
+        hasWritten = true;
+        return Promise.resolve();
+      },
+    },
+    origin: { node: "here", source: "kube", proxyName: "" },
+    *objects() {
+      heldMs += busyMs;
+      yield service("default/web");
+    },
+    onProblems(_scope, problems) {
+      assert.deepEqual(problems, []);
+    },
+    clock: { ...timers, monotonic: () => timers.monotonic() + heldMs },
+    logger: silentLogger,
+  });
+  keeper.start();
+  assert.deepEqual(timers.pending(), [1_000], "changes settle first");
+  timers.advance(1_000);
+  while (!hasWritten) {
+    await settled();
+    timers.advance(0);
+  }
+  await settled();
+  keeper.changed();
+  const [pause, ...others] = timers.pending();
+  assert.deepEqual(others, []);
+  return pause!;
+}
+
+Deno.test("writes take at most 1% of the time, and start ten seconds apart at least", async () => {
+  assert.equal(await pauseAfter(0), 10_000);
+  assert.equal(await pauseAfter(40), 10_000 - 40);
+  assert.equal(await pauseAfter(400), 100 * 400 - 400);
+});
