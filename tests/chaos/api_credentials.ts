@@ -1,5 +1,4 @@
 /** Tokens and certificates are rotated while Sluice runs: before they expire, or after. */
-import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { statusResponse } from "../fakes/api_server.ts";
 import { type CertificatePair, createCertificateAuthority } from "../fakes/certificates.ts";
@@ -134,7 +133,7 @@ async function rotate({ name, require, provide, isLate }: Rotation, access: Acce
   serving.change();
   if (isLate) {
     await sleep(systemClock, awayMs);
-    assert.ok(await serving.rulesUnchanged(), `${name}: the rules changed while the server refused every request`);
+    await serving.assertRulesUnchanged(`${name}: the rules changed while the server refused every request`);
     await provide(access);
   }
   // The backoff doubles with every try and has up to 50 % jitter.

@@ -1,4 +1,5 @@
 /** Reads the rules in the node's kernel in a canonical form, and compares them over time. */
+import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import type { ChaosLab } from "./lab.ts";
 import { waitFor } from "./wait.ts";
@@ -24,15 +25,18 @@ export interface KernelSnapshot {
    * @throws with the differences after `withinMs`
    */
   waitUntilRestored(withinMs: number): Promise<number>;
-  /** Whether the kernel holds the same rules now. */
-  matches(): Promise<boolean>;
+  /** Throws with the differences if the kernel does not hold the same rules now. */
+  assertUnchanged(message: string): Promise<void>;
 }
 
 /** Records the rules that the kernel holds now. */
 export async function takeSnapshot(lab: ChaosLab, mode: ProxyMode): Promise<KernelSnapshot> {
   const wanted = await kernelState(lab, mode);
   return {
-    matches: async () => await kernelState(lab, mode) === wanted,
+    async assertUnchanged(message) {
+      const found = await kernelState(lab, mode);
+      assert.ok(found === wanted, `${message}:\n${differences(found, wanted)}`);
+    },
     async waitUntilRestored(withinMs) {
       let found = "";
       const isEqual = async () => (found = await kernelState(lab, mode)) === wanted;

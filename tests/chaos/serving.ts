@@ -23,8 +23,8 @@ export interface Serving {
   inEffect(withinMs: number): Promise<number>;
   /** Like `inEffect`, but for EndpointSlices only. */
   slicesInEffect(withinMs: number): Promise<number>;
-  /** Whether the kernel's rules are the same as when everything was last in effect. */
-  rulesUnchanged(): Promise<boolean>;
+  /** Throws with the differences if the kernel's rules changed since everything was last in effect. */
+  assertRulesUnchanged(message: string): Promise<void>;
   /** Continues with another API server, which holds the initial cluster. */
   useServer(api: FakeApiServer): void;
   /** Restores the initial cluster, checks that the kernel holds the rules of the first start, and stops Sluice. */
@@ -61,7 +61,7 @@ export async function serve(lab: ChaosLab, options: Omit<SluiceOptions, "mode"> 
       return Math.max(...tookMs);
     },
     slicesInEffect: (withinMs) => marker.move(withinMs),
-    rulesUnchanged: () => before.matches(),
+    assertRulesUnchanged: (message) => before.assertUnchanged(message),
     useServer(api) {
       current = { ...lab, api };
       marker = createSyncMarker(current);

@@ -65,8 +65,12 @@ function serve({ server: { cert, key }, clientAuthority, hostname, port, to }: T
     () => statusResponse(401, "Unauthorized", "Unauthorized"),
   );
   const tls = { cert, key, ca: clientAuthority, requestCert: true, rejectUnauthorized: false };
+  // Deno counts a resumed session as authorized whatever its first handshake found.
+  const refused = new Set<string | undefined>();
   const server = createServer(tls, (near) => {
-    const far = connect({ host: hostname, port: near.authorized ? to : refusing.addr.port });
+    const { fingerprint256 } = near.getPeerCertificate();
+    if (!near.authorized) refused.add(fingerprint256);
+    const far = connect({ host: hostname, port: refused.has(fingerprint256) ? refusing.addr.port : to });
     for (const [one, other] of [[near, far], [far, near]] as const) {
       one.on("error", () => {});
       one.on("close", () => other.destroy());
