@@ -28,6 +28,8 @@ export interface ClientRule {
 export interface ConnectionsOptions {
   readonly server: Http2Server | Http2SecureServer;
   readonly isSecure: boolean;
+  /** Whether the handshake verifies the client's certificate. */
+  readonly verifiesClients: boolean;
   /** The names that a client certificate must have; any if undefined. */
   readonly clients?: ClientRule;
   readonly limits: Limits;
@@ -41,6 +43,8 @@ export interface ConnectionsOptions {
 export interface Connections {
   /** The outlet of a connection; undefined for one that was not admitted. */
   outletOf(session: ServerHttp2Session | undefined): Outlet | undefined;
+  /** Admits no TLS session that started before now. */
+  certificatesChanged(): void;
   /** Announces the end to all of them, and closes them when their calls have ended, or after `lingerMs`. */
   close(): void;
 }
@@ -63,7 +67,7 @@ interface Connection {
  * closed for the new one, so that clients that call immediately are served regardless of the number of idle connections.
  */
 export function admitConnections(options: ConnectionsOptions): Connections {
-  const { server, isSecure, clients: rule, limits, clock, closed, tally } = options;
+  const { server, isSecure, verifiesClients, clients: rule, limits, clock, closed, tally } = options;
   const sessions = new Map<ServerHttp2Session, Outlet>();
   const clients = new Map<string, Client>();
   const idle = createIdleConnections(closed);
@@ -107,6 +111,15 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     });
   };
 
+  // The fingerprints of certificates that full handshakes have verified: Deno resumes sessions without a look at the CA, even
+  // if the CA has changed since.
+  const verified = new Set<string>();
+  const isVerified = (socket: TLSSocket) => {
+    const { fingerprint256 } = socket.getPeerCertificate();
+    if (!socket.isSessionReused()) verified.add(fingerprint256);
+    return verified.has(fingerprint256);
+  };
+
   // node:http2 creates the session in its own listener of the same event, and does not expose its socket.
   const onArrival = (socket: Socket) => {
     arriving = socket;
@@ -117,6 +130,11 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     const socket = arriving!;
     const connection = connections.get(keyOf(socket));
     connection?.cancelHandshake();
+    if (verifiesClients && !isVerified(socket as TLSSocket)) {
+      closed.count("TLS session from before the certificates changed", socket.remoteAddress);
+      session.destroy();
+      return;
+    }
     if (rule !== undefined && !isPermitted(socket as TLSSocket, rule)) {
       closed.count("certificate of a client that is not let in", socket.remoteAddress);
       session.destroy();
@@ -135,6 +153,7 @@ export function admitConnections(options: ConnectionsOptions): Connections {
 
   return {
     outletOf: (session) => session && sessions.get(session),
+    certificatesChanged: () => verified.clear(),
     close() {
       // Sends GOAWAY, and waits for the session's streams.
       for (const session of sessions.keys()) session.close();

@@ -57,8 +57,8 @@ export async function serveInIsolate(options: IsolateOptions): Promise<IsolateSe
   const calls = createCalls({ state, limits, clock, logger, traffic, tally });
 
   const server = await listen(options.address, options.tls, limits, options.sharesPort);
-  const isSecure = options.tls !== undefined;
-  const connections = admitConnections({ server, isSecure, clients, limits, clock, closed, tally });
+  const isSecure = options.tls !== undefined, verifiesClients = options.tls?.ca !== undefined;
+  const connections = admitConnections({ server, isSecure, verifiesClients, clients, limits, clock, closed, tally });
   server.on("stream", (stream, headers) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
     // come after this. Without a listener, they would crash the process.
@@ -71,7 +71,10 @@ export async function serveInIsolate(options: IsolateOptions): Promise<IsolateSe
 
   return {
     address: boundAddress(options.address, server.address()),
-    renew: ({ ca, crt: cert, key }) => (server as Http2SecureServer).setSecureContext({ ca, cert, key }),
+    renew({ ca, crt: cert, key }) {
+      (server as Http2SecureServer).setSecureContext({ ca, cert, key });
+      connections.certificatesChanged();
+    },
     async close() {
       traffic.close();
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -188,6 +188,10 @@ Deno.test("serve uses changed certificates for new connections, and ignores file
     await answers(serving, ports.health, "/readyz", 200);
     const watched = (files: typeof old) => isWatched(ports.grpc, files);
     assert.deepEqual([await watched(old), await watched(renewed)], [true, false]);
+    // Keeps TLS sessions, and no connections.
+    using client = Deno.createHttpClient({ caCerts: [old.ca], cert: old.crt, key: old.key, poolMaxIdlePerHost: 0 });
+    const isAnswered = () => isAnsweredTo(client, ports.grpc);
+    assert.deepEqual([await isAnswered(), await isAnswered()], [true, true]);
 
     put({ key: renewed.key });
     while (!log.includes("keeping the earlier ones")) await sleep(systemClock, 5);
@@ -198,11 +202,21 @@ Deno.test("serve uses changed certificates for new connections, and ignores file
     // Each worker takes them over a little later.
     while (await watched(old)) await sleep(systemClock, 5);
     while (!await watched(renewed)) await sleep(systemClock, 5);
-    assert.equal(await watched(old), false);
+    assert.deepEqual([await watched(old), await isAnswered()], [false, false]);
     stop.abort();
     await serving;
   });
 });
+
+/** Whether a request to the server gets any answer. */
+async function isAnsweredTo(client: Deno.HttpClient, port: number): Promise<boolean> {
+  try {
+    await (await fetch(`https://127.0.0.1:${port}/`, { client })).body?.cancel();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Whether a watcher with these certificates receives the state. */
 async function isWatched(port: number, tls: { ca: string; crt: string; key: string }): Promise<boolean> {
