@@ -5,6 +5,7 @@ import type { Problem } from "../../../../core/problems/mod.ts";
 import type { CanaryStatus } from "../../../../features/canary/state.ts";
 import { type Canary, createCanary } from "../../../../features/canary/canary.ts";
 import { tryCanary } from "../../../../features/canary/probe.ts";
+import { sleep } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 
@@ -33,6 +34,8 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
     comparisons: 0,
     /** Whether the worker takes long to examine the kernel. */
     isSlow: false,
+    /** The time that the worker takes to list the chains of other programs. */
+    listingMs: 0,
     examinations: [] as string[],
     own: [NODE],
     inEffect: () => onEffect(),
@@ -52,13 +55,12 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
       onEffect = effect;
     },
     compare: () => void t.comparisons++,
-    examine(what) {
+    async examine(what) {
       t.examinations.push(what);
-      if (t.isSlow) return new Promise(() => {});
+      if (t.isSlow) return await new Promise(() => {});
+      if (t.listingMs > 0 && what === "everything") await sleep(clock, t.listingMs);
       const isSeen = ({ cause }: PathFinding) => what === "everything" || cause !== "foreign-chain";
-      return Promise.resolve(
-        t.findings.filter((finding) => isSeen(finding) && (what === "everything" || finding.certain)),
-      );
+      return t.findings.filter((finding) => isSeen(finding) && (what === "everything" || finding.certain));
     },
     onChange({ state, cause }) {
       if (state !== "waiting") states.push(cause === undefined ? state : `${state} ${cause}`);
@@ -123,6 +125,7 @@ interface Harness {
     findings: readonly PathFinding[];
     comparisons: number;
     isSlow: boolean;
+    listingMs: number;
     examinations: string[];
     own: string[];
   };
@@ -409,6 +412,19 @@ Deno.test("the chains of other programs are listed every few seconds, the settin
     await clock.advanceSettled(8000);
     assert.deepEqual(t.examinations, ["everything", "settings", "everything", "settings", "everything"]);
   }));
+
+Deno.test("slow listings of the chains take a twentieth of the time, and pause for 10 s at most", async () => {
+  for (const [listingMs, pauseMs] of [[300, 6000], [800, 10_000]] as const) {
+    await setUp(async ({ clock, place, t }) => {
+      t.listingMs = listingMs;
+      await place();
+      await clock.advanceSettled(pauseMs - 1000);
+      assert.equal(t.examinations.lastIndexOf("everything"), 0, `${listingMs} ms`);
+      await clock.advanceSettled(1000);
+      assert.equal(t.examinations.lastIndexOf("everything"), pauseMs / 2000, `${listingMs} ms`);
+    });
+  }
+});
 
 Deno.test("nothing runs or is reported after its end", () =>
   setUp(async ({ clock, place, stop, t, problems }) => {
