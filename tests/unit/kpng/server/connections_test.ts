@@ -33,6 +33,7 @@ function admitting(limits: { readonly connections: number; readonly connectionsP
   admitConnections({
     server: server as Http2Server,
     isSecure: false,
+    verifiesClients: false,
     limits: { ...LIMITS, ...limits },
     clock: createFakeClock(),
     closed,
