@@ -7,7 +7,7 @@ import type { InternalService, PlanChanges, PlannedPort } from "../core/planning
 import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
 import type { Clock, Family, Logger } from "../platform/mod.ts";
-import type { Registry } from "../platform/metrics/mod.ts";
+import type { MetricReading, Registry } from "../platform/metrics/mod.ts";
 
 /**
  * A feature as plain data: everything that the rest of the product needs to know about it unless it is on. A feature is a
@@ -158,16 +158,53 @@ export interface RunningFeature {
   planned?(changes: TrackedChanges): void;
   /** Receives the objects of an earlier run if they are not served: the source has answered in time. */
   earlier?(objects: readonly ClusterObject[]): void;
-  /** Called when service ports of a family have changed. */
-  changed?(family: Family, changes: PlanChanges): void;
-  /** Called after each sync. */
-  reported?(report: SyncReport): void;
+  /** Called when a round of planning, which began at this time (ms since 1970), has changed service ports of a family. */
+  changed?(family: Family, changes: PlanChanges, startedAtMs: number): void;
+  /** Called after each sync, with the trigger times (ms since 1970) of the endpoint changes that it brought into effect. */
+  reported?(report: SyncReport, triggerTimesMs: readonly number[]): void;
   /** The state of a family as the feature sees it. */
   familyStatus?(family: Family): FeatureStatus | undefined;
   /** Counts that answers show of service ports and endpoints; at most one feature has them. */
   readonly counts?: CountsOfPorts;
   /** Called after the signal's abort, unless another run follows at once; ends soon. */
   stopped?(): Promise<void>;
+}
+
+/**
+ * A feature of the whole process: it starts before the permission to read the environment is dropped, and lasts from run to
+ * run. `sluice serve` has it, too.
+ */
+export interface ProcessFeature extends Pick<Feature, "name" | "problems"> {
+  /** Descriptions of its variables, for the man page. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Loads its code and starts it; undefined if the environment does not turn it on, or after a failure, which it logs. */
+  start(process: Process): Promise<RunningProcessFeature | undefined>;
+}
+
+/** What a feature may use of the process. */
+export interface Process {
+  /** The name of this node's Node object; undefined in `sluice serve`. */
+  readonly nodeName: string | undefined;
+  /** Access to the environment may be denied after the start. */
+  readonly environment: Environment;
+  readonly reportProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A feature of the process that is on. */
+export interface RunningProcessFeature {
+  /** Receives the metrics, which began at 0 at this time (ms since 1970), instead of those of the run before. */
+  attach(metrics: MetricSource, startedAtMs: number): void;
+  /** Starts what it does in one run; undefined for nothing. */
+  startRun(node: Node): RunningFeature | undefined;
+  /** Stops it with the process; ends soon. */
+  stop(): Promise<void>;
+}
+
+/** Metrics that can be read. */
+export interface MetricSource {
+  read(): Promise<readonly MetricReading[]>;
 }
 
 /** The state of a feature, for `sluice status`, `sluice top` and the page. Plain data. */

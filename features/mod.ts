@@ -7,5 +7,14 @@
  * In: options, and the proxy as a `Node`. Out: problems, metrics, Events, lines of the status. May touch: what each folder
  * names.
  */
-export type { FeatureStatus, Node, NodeApi, NodeFamily, NodeHealth, PacketFlow, RunningFeature } from "./contract.ts";
-export { FEATURE_FIELDS, FEATURES, featuresOn } from "./registry.ts";
+export type {
+  FeatureStatus,
+  Node,
+  NodeApi,
+  NodeFamily,
+  NodeHealth,
+  PacketFlow,
+  RunningFeature,
+  RunningProcessFeature,
+} from "./contract.ts";
+export { FEATURE_FIELDS, FEATURES, featuresOn, PROCESS_FEATURES, startProcessFeatures } from "./registry.ts";

@@ -3,10 +3,20 @@ import type { FamilySettings } from "../core/model/mod.ts";
 import type { OptionsOf } from "../platform/schema/mod.ts";
 import { registerProblems } from "../core/problems/mod.ts";
 import { canary } from "./canary/feature.ts";
-import type { Environment, Feature, Node, RunningFeature, SettingReports } from "./contract.ts";
+import type {
+  Environment,
+  Feature,
+  Node,
+  Process,
+  ProcessFeature,
+  RunningFeature,
+  RunningProcessFeature,
+  SettingReports,
+} from "./contract.ts";
 import { failover } from "./failover/feature.ts";
 import { nodeCondition } from "./node_condition/feature.ts";
 import { systemd } from "./systemd/feature.ts";
+import { telemetry } from "./telemetry/feature.ts";
 import { traffic } from "./traffic/feature.ts";
 
 const REGISTERED = [traffic, failover, canary, nodeCondition, systemd] as const;
@@ -42,4 +52,17 @@ export function featuresOn(
 /** The fields of all features in the configuration file, in their order. */
 export const FEATURE_FIELDS = Object.assign({}, ...FEATURES.map(({ fields }) => fields)) as FeatureFields;
 
-for (const { problems } of FEATURES) registerProblems(problems);
+/** All features of the process. */
+export const PROCESS_FEATURES: readonly ProcessFeature[] = [telemetry];
+
+/** Starts the features of the process; returns those that are on, by name. */
+export async function startProcessFeatures(process: Process): Promise<ReadonlyMap<string, RunningProcessFeature>> {
+  const running = new Map<string, RunningProcessFeature>();
+  for (const { name, start } of PROCESS_FEATURES) {
+    const started = await start(process);
+    if (started !== undefined) running.set(name, started);
+  }
+  return running;
+}
+
+for (const { problems } of [...FEATURES, ...PROCESS_FEATURES]) registerProblems(problems);

@@ -14,7 +14,6 @@ import {
   type ProxyHealth,
   type StatusRecorder,
 } from "../observe/mod.ts";
-import type { SyncTraces } from "../observe/telemetry/mod.ts";
 import { createTopic, FAMILIES, type Family, type Logger, type Topic } from "../platform/mod.ts";
 import type { RunningFeatures } from "./features.ts";
 import type { ServedFamily, ServedFamilyListener } from "./served_family.ts";
@@ -31,8 +30,6 @@ export interface FamilyObservers {
   readonly nodeEvents: NodeEvents | undefined;
   readonly driftWatch: DriftWatch;
   readonly features: Pick<RunningFeatures, "changed" | "reported">;
-  /** Undefined if no traces are exported. */
-  readonly traces: SyncTraces | undefined;
   readonly logger: Logger;
   /** Called when this host can serve neither family, with the reason of each. */
   readonly onNoneSupported: (reasons: string) => void;
@@ -55,16 +52,15 @@ export function observeFamilies(
   { planned, reported, health: healthChanged }: FamilyTopics,
   observers: FamilyObservers,
 ): void {
-  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, logger } = observers;
-  const { onNoneSupported, traces } = observers;
+  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, logger, onNoneSupported } =
+    observers;
   const noteSupport = watchSupport(logger, onNoneSupported);
 
   planned.subscribe((family, changes, options, startedAtMs) => {
     health.queuedUpdate(family);
     metrics.queued(family);
     feed.planned(family, changes, options);
-    traces?.planned(family, changes.set.length + changes.deleted.length, startedAtMs);
-    features.changed(family, changes);
+    features.changed(family, changes, startedAtMs);
   });
   reported.subscribe((report, triggerTimesMs) => {
     if (report.ok) health.updated(report.family);
@@ -72,11 +68,10 @@ export function observeFamilies(
     metrics.observe(report, triggerTimesMs);
     recorder.report(report, triggerTimesMs);
     feed.reported(report);
-    traces?.reported(report, triggerTimesMs);
     problems.report(`sync ${report.family}`, problemsOfSync(report), { isLogged: true });
     nodeEvents?.report(report);
     driftWatch.report(report);
-    features.reported(report);
+    features.reported(report, triggerTimesMs);
   });
   healthChanged.subscribe((family, state) => {
     health.workerHealth(family, state);

@@ -1,5 +1,11 @@
 /** The features of a proxy that its configuration turns on. */
-import { featuresOn, type FeatureStatus, type Node, type RunningFeature } from "../features/mod.ts";
+import {
+  featuresOn,
+  type FeatureStatus,
+  type Node,
+  type RunningFeature,
+  type RunningProcessFeature,
+} from "../features/mod.ts";
 import type { Configuration } from "../config/mod.ts";
 import type { Registry } from "../platform/metrics/mod.ts";
 import type { CountsOfPorts, SyncReport } from "../core/model/mod.ts";
@@ -10,13 +16,18 @@ import type { Family } from "../platform/mod.ts";
 
 /** The features that are on. */
 export interface RunningFeatures {
-  /** Starts the features of a configuration. Call it once. */
-  start(node: Node, configuration: Configuration, registry: Registry): Promise<void>;
+  /** Starts the features of a configuration, and what those of the process, by name, do in a run. Call it once. */
+  start(
+    node: Node,
+    configuration: Configuration,
+    registry: Registry,
+    ofProcess?: ReadonlyMap<string, RunningProcessFeature>,
+  ): Promise<void>;
   planned(changes: TrackedChanges): void;
   /** Receives the objects of an earlier run that are not served; undefined if no feature uses them. */
   earlier(): ((objects: readonly ClusterObject[]) => void) | undefined;
-  changed(family: Family, changes: PlanChanges): void;
-  reported(report: SyncReport): void;
+  changed(family: Family, changes: PlanChanges, startedAtMs: number): void;
+  reported(report: SyncReport, triggerTimesMs: readonly number[]): void;
   updateMetrics(): Promise<void>;
   /** The counts that answers show; undefined if no feature has any. */
   counts(): CountsOfPorts | undefined;
@@ -29,13 +40,16 @@ export interface RunningFeatures {
 export function createFeatures(): RunningFeatures {
   const running = new Map<string, RunningFeature>();
   return {
-    async start(node, configuration, registry) {
+    async start(node, configuration, registry, ofProcess) {
+      const add = (name: string, started: RunningFeature | undefined) => {
+        if (started === undefined) return;
+        started.addMetrics?.(registry);
+        running.set(name, started);
+      };
+      for (const [name, feature] of ofProcess ?? []) add(name, feature.startRun(node));
       for (const feature of featuresOn(configuration, configuration.modeDescription, node.environment)) {
         const { start } = await feature.load();
-        const started = await start(node, configuration);
-        if (started === undefined) continue;
-        started.addMetrics?.(registry);
-        running.set(feature.name, started);
+        add(feature.name, await start(node, configuration));
       }
     },
     planned: (changes) => running.forEach((feature) => feature.planned?.(changes)),
@@ -43,12 +57,12 @@ export function createFeatures(): RunningFeatures {
       const receivers = [...running.values()].filter((feature) => feature.earlier !== undefined);
       return receivers.length === 0 ? undefined : (objects) => receivers.forEach((one) => one.earlier?.(objects));
     },
-    changed: (family, changes) => running.forEach((feature) => feature.changed?.(family, changes)),
+    changed: (...change) => running.forEach((feature) => feature.changed?.(...change)),
     async updateMetrics() {
       await Promise.all(running.values().map((feature) => feature.updateMetrics?.()));
     },
     counts: () => running.values().find(({ counts }) => counts !== undefined)?.counts,
-    reported: (report) => running.forEach((feature) => feature.reported?.(report)),
+    reported: (...report) => running.forEach((feature) => feature.reported?.(...report)),
     familyStatus: (family) =>
       Object.fromEntries(
         running.entries().flatMap(([name, feature]) => {

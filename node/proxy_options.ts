@@ -3,7 +3,7 @@ import { type Configuration, type GivenFlags, ipvsSettings, type LoggingFormat, 
 import type { FamilyOptions, KernelSetting, RestDelays, StartFamily } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
 import type { ProcessProblems } from "../core/problems/mod.ts";
-import type { Telemetry } from "../observe/telemetry/mod.ts";
+import type { RunningProcessFeature } from "../features/mod.ts";
 import type { Clock, Level, Logger, RunProgram } from "../platform/mod.ts";
 import type { KeptState } from "../sources/mod.ts";
 
@@ -29,8 +29,8 @@ export interface ProxyOptions {
   readonly kept?: KeptState;
   /** Problems of the process, which last from run to run. */
   readonly processProblems?: Pick<ProcessProblems, "attach">;
-  /** Exports metrics and traces; undefined if the environment names no collector. */
-  readonly telemetry?: Telemetry;
+  /** The features of the process, by name. */
+  readonly processFeatures?: ReadonlyMap<string, RunningProcessFeature>;
   /** Called once the proxy can answer queries; the answers are loaded with the first one. */
   readonly onAnswers?: (answers: () => Promise<ControlAnswers>) => void;
   /** Ends the run. */

@@ -155,14 +155,13 @@ async function serve(options: ProxyOptions): Promise<number> {
     readServers: () => source.servers?.() ?? [],
   });
   requestEnded.subscribe(metrics.apiRequest);
-  options.telemetry?.attach(metrics, startedAtMs);
-  const traces = options.telemetry?.traceSyncs(mode, ledgers);
+  options.processFeatures?.forEach((feature) => feature.attach(metrics, startedAtMs));
   const neighbours = () => findNeighbours(configuration, clock);
   const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, clock, logger });
   const onNoneSupported = (reasons: string) =>
     ending.abort(new Error(`this host can serve neither IP family (${reasons})`));
   observeFamilies(familyTopics, {
-    ...{ health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, traces, logger },
+    ...{ health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, logger },
     onNoneSupported,
   });
 
@@ -184,7 +183,7 @@ async function serve(options: ProxyOptions): Promise<number> {
       headline: async () => (await import("./running_status.ts")).headlineOf(running),
       recordEvent: (reason: string, subject: string, message: string) => nodeEvents?.normal(reason, subject, message),
     };
-    await features.start(featureNode, configuration, metrics.registry);
+    await features.start(featureNode, configuration, metrics.registry, options.processFeatures);
 
     // From changes to plans.
     const nodeWatch = createNodeWatch({

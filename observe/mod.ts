@@ -40,4 +40,3 @@ export {
   type StatusRecorder,
   type SyncSummary,
 } from "./status.ts";
-export { shownUrl, type Signal, type TelemetryChoice, telemetryChoice } from "./telemetry_choice.ts";

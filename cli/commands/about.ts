@@ -1,4 +1,5 @@
 import type { CommandSpec } from "../../config/mod.ts";
+import { PROCESS_FEATURES } from "../../features/mod.ts";
 import type { Shell } from "../manual/mod.ts";
 import { type Command, jsonText, outputFlags, outputOf } from "./command.ts";
 
@@ -79,10 +80,6 @@ export async function manualText(commands: readonly CommandSpec[]): Promise<stri
       "/run/sluice/control.sock": "control socket of the running proxy, used by explain, get, render, diff and top",
       [RECORD]: "record of the installed files, used by uninstall",
     },
-    environment: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: "run and serve send metrics, and run a trace of each sync, to this OpenTelemetry " +
-        "collector; the other variables of OpenTelemetry's exporters apply (docs/operate.md)",
-      OTEL_SDK_DISABLED: "true: nothing is sent",
-    },
+    environment: Object.assign({}, ...PROCESS_FEATURES.map(({ environment }) => environment)),
   });
 }

@@ -14,10 +14,11 @@ import {
 } from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
+import { startProcessFeatures } from "../../features/mod.ts";
 import { abortedBy, type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
-import { type Command, createProcessLogger, type Invocation, openTelemetry, usageError } from "./command.ts";
+import { type Command, createProcessLogger, type Invocation, usageError } from "./command.ts";
 import { dropEnvPermission, droppedPermissions, dropRunPermission, keptEnvironment } from "./privileges.ts";
 
 const ONLY_OWN = option(
@@ -68,22 +69,24 @@ export const runCommand: Command = {
     dropRunPermission();
     const env = keptEnvironment();
     const { nodeName } = configuration;
-    const ofNode = { "service.name": "sluice", "service.instance.id": nodeName, "k8s.node.name": nodeName };
-    const telemetry = isServing ? await openTelemetry(["metrics", "traces"], ofNode, invocation, report) : undefined;
+    const environment = (name: string) => Deno.env.get(name);
+    const processFeatures = isServing
+      ? await startProcessFeatures({ nodeName, environment, reportProblems: report, clock, logger })
+      : undefined;
     dropEnvPermission(plugin);
     logger.debug("dropped permissions of the main isolate", { ...droppedPermissions() });
     const { runProxy } = await import("../../node/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
     const withRelays = relaysOnDemand(startFamily);
-    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, kept, processProblems, telemetry };
-    const fixed = { ...ofProcess, onAnswers, signal };
+    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, kept, processProblems };
+    const fixed = { ...ofProcess, processFeatures, onAnswers, signal };
     try {
       return await runWithReloads(invocation, report, async (reloadable) => {
         const startFamily = await withRelays(usesAnyRelay(reloadable.configuration));
         return await runProxy({ ...reloadable, ...fixed, startFamily });
       });
     } finally {
-      await telemetry?.stop();
+      for (const feature of processFeatures?.values() ?? []) await feature.stop();
     }
   },
 };

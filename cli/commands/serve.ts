@@ -1,7 +1,8 @@
 /** `sluice serve`, and its flags, which `sluice check --serve` checks. */
 import { type ClusterStore, DETAIL_FLAGS, openClusterStore } from "./cluster_store.ts";
-import { type Command, type Invocation, openTelemetry } from "./command.ts";
+import type { Command, Invocation } from "./command.ts";
 import { type Flag, isServer, option, parseBindAddress, text } from "../../config/mod.ts";
+import { startProcessFeatures } from "../../features/mod.ts";
 import type { ServingOptions } from "../../kpng/server/mod.ts";
 import type { TlsPaths, WireAddress } from "../../kpng/transport/mod.ts";
 
@@ -126,9 +127,11 @@ export const serveCommand: Command = {
     });
     const { startServing } = await import("../../kpng/server/mod.ts");
     const { store } = cluster;
-    const instance = { "service.name": "sluice-serve", "service.instance.id": Deno.hostname() };
-    const telemetry = await openTelemetry(["metrics"], instance, invocation, cluster.problems.report);
-    telemetry?.attach(metrics, clock.now());
+    const features = await startProcessFeatures({
+      ...{ nodeName: undefined, reportProblems: cluster.problems.report, clock, logger },
+      environment: (name) => Deno.env.get(name),
+    });
+    features.forEach((feature) => feature.attach(metrics, clock.now()));
     const workers = await servingWorkersOf(givenWorkers, invocation);
     const serving = await startServing({
       address: addresses.listen,
@@ -146,7 +149,7 @@ export const serveCommand: Command = {
       return 0;
     } finally {
       await serving.close();
-      await telemetry?.stop();
+      for (const feature of features.values()) await feature.stop();
       logger.info("stopped serving");
     }
   },

@@ -255,12 +255,6 @@ const PROBLEMS = {
     title: "a server cannot listen on its address",
     fix: "stop the program that holds the port, or set another healthzBindAddress or metricsBindAddress",
   },
-  "telemetry-not-exported": {
-    severity: "warning",
-    about: "server",
-    title: "metrics or traces do not reach the OpenTelemetry collector",
-    fix: "check OTEL_EXPORTER_OTLP_ENDPOINT, the collector and the network to it; Sluice keeps trying",
-  },
   "state-not-kept": {
     severity: "warning",
     about: "file",

@@ -6,7 +6,7 @@ import { serveControlSocket } from "../../answers/control/mod.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
 import type { ProcessProblems } from "../../core/problems/mod.ts";
 import type { CallName, Family, FamilyDelta, SyncReport, TrafficReading, WorkerCalls } from "../../core/model/mod.ts";
-import type { Telemetry } from "../../observe/telemetry/mod.ts";
+import type { ProxyOptions } from "../../node/proxy_options.ts";
 import { runProxy } from "../../node/run.ts";
 import { freePort } from "./sockets.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
@@ -36,12 +36,12 @@ export interface WholeProxyOptions {
   readonly logger?: Logger;
   readonly controlSocket?: Deno.Listener;
   readonly processProblems?: ProcessProblems;
-  readonly telemetry?: Telemetry;
+  readonly processFeatures?: ProxyOptions["processFeatures"];
 }
 
 /** Runs `test` with a proxy and stops the proxy afterwards. */
 export async function withWholeProxy(
-  { args, logger = silentLogger, controlSocket: listener, processProblems, telemetry }: WholeProxyOptions,
+  { args, logger = silentLogger, controlSocket: listener, processProblems, processFeatures }: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = freePort();
@@ -64,7 +64,7 @@ export async function withWholeProxy(
     clock: systemClock,
     startFamily,
     processProblems,
-    telemetry,
+    processFeatures,
     onAnswers(answers) {
       if (listener) serveControlSocket({ listener, answers, clock: systemClock, logger, signal: end.signal });
     },

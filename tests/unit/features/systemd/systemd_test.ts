@@ -61,7 +61,7 @@ async function createHarness(
     taken: () => sent.splice(0).map(({ notification: { ready, status } }) => ready ? `READY ${status}` : status),
     senders: () => sent.splice(0).map(({ family }) => family),
     async report() {
-      reported!({} as SyncReport);
+      reported!({} as SyncReport, []);
       await promisesSettled();
     },
   });

@@ -1,11 +1,11 @@
-import { createLedgers } from "../../../../core/channel/mod.ts";
 import assert from "node:assert/strict";
-import type { Problem } from "../../../../core/problems/mod.ts";
-import { telemetryChoice } from "../../../../observe/mod.ts";
+import type { Problem, ReportProblems } from "../../../../core/problems/mod.ts";
 import { createRegistry, metricMaker } from "../../../../platform/metrics/mod.ts";
-import { startTelemetry, type Telemetry } from "../../../../observe/telemetry/mod.ts";
+import { telemetryChoice } from "../../../../features/telemetry/choice.ts";
+import { start, type Telemetry } from "../../../../features/telemetry/start.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { featureNode } from "../../../fakes/feature_node.ts";
 import { type FakeCollector, startFakeCollector } from "../../../fakes/otlp_collector.ts";
 import { withManifests, withWholeProxy } from "../../../fakes/whole_proxy.ts";
 
@@ -21,14 +21,10 @@ async function withTelemetry(
   const collector = startFakeCollector();
   const scopes = new Map<string, readonly Problem[]>();
   const given: Readonly<Record<string, string>> = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env };
-  const telemetry = startTelemetry({
-    choice: telemetryChoice((name) => given[name]),
-    attributes: { "service.name": "sluice", "k8s.node.name": "node-1" },
-    env: (name) => given[name],
-    clock: systemClock,
-    logger: silentLogger,
-    onProblems: (scope, problems) => scopes.set(scope, problems),
-  });
+  const environment = (name: string) => given[name];
+  const process = { nodeName: "node-1", environment, logger: silentLogger };
+  const reportProblems: ReportProblems = (scope, problems) => void scopes.set(scope, problems);
+  const telemetry = start({ ...process, reportProblems, clock: systemClock }, telemetryChoice(environment));
   try {
     await test(telemetry, collector, scopes);
   } finally {
@@ -37,7 +33,7 @@ async function withTelemetry(
   }
 }
 
-const ledgers = createLedgers(systemClock);
+const node = featureNode({ tracking: {} as never, clock: systemClock });
 
 const SERVICE = `{ apiVersion: v1, kind: Service, metadata: { name: web, namespace: shop },
   spec: { clusterIP: 10.96.0.10, ports: [{ name: http, port: 80 }] } }`;
@@ -45,7 +41,7 @@ const SERVICE = `{ apiVersion: v1, kind: Service, metadata: { name: web, namespa
 Deno.test("a proxy exports its metrics and a trace of each sync", async () => {
   await withTelemetry({}, async (telemetry, { received }) => {
     await withManifests(SERVICE, async ({ args }) => {
-      await withWholeProxy({ args, telemetry }, async () => {
+      await withWholeProxy({ args, processFeatures: new Map([["telemetry", telemetry]]) }, async () => {
         const spans = () => received.filter(({ path }) => path === "/v1/traces").flatMap(({ names }) => names);
         for (let tries = 0; tries < 400 && !spans().includes("sync/channel"); tries++) {
           await telemetry.flush();
@@ -68,10 +64,10 @@ Deno.test("a collector that refuses is a problem of each signal until it accepts
     const registry = createRegistry();
     metricMaker(registry, "").counter("n_total", "N").inc({});
     telemetry.attach({ read: () => Promise.resolve(registry.read()) }, 0);
-    const traces = telemetry.traceSyncs("nftables", ledgers);
+    const traces = telemetry.startRun(node);
     const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
     const exportBoth = async () => {
-      traces?.reported({ ...sync, problems: [], figures: {} }, []);
+      traces?.reported?.({ ...sync, problems: [], figures: {} }, []);
       await telemetry.flush();
       return Object.fromEntries([...scopes].map(([scope, problems]) => [scope, problems.map(({ detail }) => detail)]));
     };
@@ -93,12 +89,12 @@ Deno.test("only the signals that the environment asks for are exported", async (
   await withTelemetry(only, async (telemetry, { received }) => {
     telemetry.attach({ read: () => Promise.reject(new Error("not to be read")) }, 0);
     const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
-    telemetry.traceSyncs("nftables", ledgers)?.reported({ ...sync, problems: [], figures: {} }, []);
+    telemetry.startRun(node)?.reported?.({ ...sync, problems: [], figures: {} }, []);
     await telemetry.flush();
     assert.deepEqual(received, []);
   });
   await withTelemetry({ OTEL_TRACES_EXPORTER: "none" }, (telemetry) => {
-    assert.equal(telemetry.traceSyncs("nftables", ledgers), undefined);
+    assert.equal(telemetry.startRun(node), undefined);
     return Promise.resolve();
   });
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { shownUrl, telemetryChoice } from "../../../observe/mod.ts";
+import { shownUrl, telemetryChoice } from "../../../../features/telemetry/choice.ts";
 
 function choose(env: Readonly<Record<string, string>>) {
   const { endpoints, warnings } = telemetryChoice((name) => env[name]);

@@ -1,8 +1,9 @@
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { MetricReading } from "../../platform/metrics/mod.ts";
-import { type Clock, errorText, type Logger, sleep, VERSION } from "../../platform/mod.ts";
-import { shownUrl, type Signal, type TelemetryChoice } from "../mod.ts";
-import { createSyncTraces, type SyncTraces, type SyncTracesOptions } from "./sync_traces.ts";
+import { errorText, type Logger, sleep, VERSION } from "../../platform/mod.ts";
+import type { MetricSource, Process, RunningProcessFeature } from "../contract.ts";
+import { shownUrl, type Signal, type TelemetryChoice } from "./choice.ts";
+import { createSyncTraces } from "./sync_traces.ts";
 import { diag, DiagLogLevel, ValueType } from "@opentelemetry/api";
 import { type ExportResult, ExportResultCode, millisToHrTime } from "@opentelemetry/core";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
@@ -32,33 +33,10 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 
-/** Metrics that can be read. */
-interface MetricSource {
-  read(): Promise<readonly MetricReading[]>;
-}
-
 /** The export of metrics and traces. */
-export interface Telemetry {
-  /** Exports these metrics from now on, which began at 0 at this time (milliseconds since 1970), and no others. */
-  attach(metrics: MetricSource, startedAtMs: number): void;
-  /** Creates traces of the syncs in a mode; undefined if no traces are exported. */
-  traceSyncs(mode: string, ledgers: SyncTracesOptions["ledgers"]): SyncTraces | undefined;
+export interface Telemetry extends RunningProcessFeature {
   /** Exports everything now. Resolves when that is done or has failed. */
   flush(): Promise<void>;
-  /** Flushes for two seconds at most, and stops. */
-  stop(): Promise<void>;
-}
-
-/** Options of `startTelemetry`. */
-interface TelemetryOptions {
-  readonly choice: TelemetryChoice;
-  /** Attributes of this process, which those in the environment override. */
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly env: (name: string) => string | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Receives a problem while the collector does not take a signal. */
-  readonly onProblems: ReportProblems;
 }
 
 /** The name and version that metrics and spans come from. */
@@ -67,17 +45,17 @@ const SCOPE = { name: "sluice", version: VERSION } as const;
 const STOP_MS = 2_000;
 
 /**
- * Starts the SDK. Reads the environment, to which access may be denied afterwards. Data that a collector does not accept is
+ * Starts the SDK, which reads the environment of the process. Data that a collector does not accept is a problem, and is
  * dropped: the next export of metrics has the same counts; at most 2,048 spans are queued, or `OTEL_BSP_MAX_QUEUE_SIZE`.
  */
-export function startTelemetry(options: TelemetryOptions): Telemetry {
-  const { choice: { endpoints }, attributes, env, clock, logger, onProblems } = options;
+export function start(process: Process, { endpoints }: TelemetryChoice): Telemetry {
+  const { environment: env, reportProblems: onProblems, clock, logger } = process;
   let isStarting = true;
   // A failed export is a problem, which is logged once; further messages of the SDK repeat it.
   const tell = (message: string) => isStarting ? logger.warn(message) : logger.debug(message);
   const ignore = () => {};
   diag.setLogger({ error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
-  const resource = resourceOf(attributes);
+  const resource = resourceOf(process);
   const numberOf = (name: string) => positiveNumber(env(name), name, logger);
   const metricsUrl = endpoints.get("metrics"), tracesUrl = endpoints.get("traces");
   let source: { readonly metrics: MetricSource; readonly startedAtMs: number } | undefined;
@@ -126,8 +104,7 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
     attach(metrics, startedAtMs) {
       source = { metrics, startedAtMs };
     },
-    traceSyncs: (mode, ledgers) =>
-      tracers && createSyncTraces({ tracer: tracers.getTracer(SCOPE.name, VERSION), mode, ledgers, clock }),
+    startRun: (node) => tracers && createSyncTraces(tracers.getTracer(SCOPE.name, VERSION), node),
     flush,
     async stop() {
       const waited = new AbortController();
@@ -138,9 +115,16 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
   };
 }
 
-function resourceOf(attributes: Readonly<Record<string, string>>): Resource {
+/** The attributes of this process, which those in the environment override. */
+function resourceOf({ nodeName }: Process): Resource {
   const detectors = [resourceAttributesEnvDetector, serviceNameEnvDetector];
-  const own = resourceFromAttributes({ ...attributes, "service.version": VERSION });
+  const own = resourceFromAttributes({
+    "service.name": nodeName === undefined ? "sluice-serve" : "sluice",
+    "service.version": VERSION,
+    "service.instance.id": nodeName ?? Deno.hostname(),
+    "host.name": Deno.hostname(),
+    ...(nodeName !== undefined && { "k8s.node.name": nodeName }),
+  });
   return defaultResource().merge(own).merge(detectResources({ detectors }));
 }
 

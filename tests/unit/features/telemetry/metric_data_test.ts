@@ -1,7 +1,7 @@
 import { AggregationTemporality, DataPointType } from "@opentelemetry/sdk-metrics";
 import assert from "node:assert/strict";
 import { createRegistry, metricMaker } from "../../../../platform/metrics/mod.ts";
-import { metricData } from "../../../../observe/telemetry/telemetry.ts";
+import { metricData } from "../../../../features/telemetry/start.ts";
 
 const TIMES = { startTime: [1, 500_000_000], endTime: [62, 0] };
 

@@ -8,35 +8,12 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import { millisToHrTime } from "@opentelemetry/core";
-import type { Awaited, Ledgers } from "../../core/channel/mod.ts";
+import type { Awaited } from "../../core/channel/mod.ts";
 import type { Family, SyncReport } from "../../core/model/mod.ts";
-import type { Clock } from "../../platform/mod.ts";
+import type { Node, RunningFeature } from "../contract.ts";
 
-/**
- * Exports a trace for each sync, with the spans
- *
- *   sync         from the planning of its first change to its effect in the kernel
- *     plan       from the first to the last round of planning
- *     channel    from the first planned change until all were sent to the family's worker
- *     apply      in the worker: the kernel's tools
- *       conntrack    the removal of stale connections
- */
-export interface SyncTraces {
-  /** Changes of this number of service ports were planned in a round that began at this time (ms since 1970). */
-  planned(family: Family, changes: number, startedAtMs: number): void;
-  /** A sync has ended; see `ServedFamilyListener.onReport` for `triggerTimesMs`. */
-  reported(report: SyncReport, triggerTimesMs: readonly number[]): void;
-}
-
-/** Options of `createSyncTraces`. */
-export interface SyncTracesOptions {
-  readonly tracer: Tracer;
-  /** The proxy mode. */
-  readonly mode: string;
-  /** Say when changes are in effect. */
-  readonly ledgers: Ledgers;
-  readonly clock: Clock;
-}
+/** The planned changes and the reports of a run. */
+type SyncTraces = Required<Pick<RunningFeature, "changed" | "reported">>;
 
 /** Planned changes; times in milliseconds since 1970. */
 interface Planned {
@@ -52,8 +29,19 @@ interface Sent extends Planned {
   readonly sentMs: number;
 }
 
-/** Creates the traces of a proxy's syncs. What waits for a report takes a fixed amount of memory. */
-export function createSyncTraces({ tracer, mode, ledgers, clock }: SyncTracesOptions): SyncTraces {
+/**
+ * Exports a trace for each sync of a run. What waits for a report takes a fixed amount of memory. The spans:
+ *
+ *   sync         from the planning of its first change to its effect in the kernel
+ *     plan       from the first to the last round of planning
+ *     channel    from the first planned change until all were sent to the family's worker
+ *     apply      in the worker: the kernel's tools
+ *       conntrack    the removal of stale connections
+ */
+export function createSyncTraces(
+  tracer: Tracer,
+  { mode, ledgers, clock }: Pick<Node, "mode" | "ledgers" | "clock">,
+): SyncTraces {
   /** The changes that the sync about to be reported has brought into effect. */
   const settled = new Map<Family, Sent>();
   const waitingIn = (family: Family) =>
@@ -68,7 +56,8 @@ export function createSyncTraces({ tracer, mode, ledgers, clock }: SyncTracesOpt
     IPv6: waitingIn("IPv6"),
   };
   return {
-    planned(family, changes, startedAtMs) {
+    changed(family, { set, deleted }, startedAtMs) {
+      const changes = set.length + deleted.length;
       const round = { firstMs: startedAtMs, lastMs: clock.now(), changes, rounds: 1 };
       const earlier = waiting[family].unsent("changes");
       waiting[family].add("changes", earlier ? together(earlier, round) : round);
@@ -78,7 +67,7 @@ export function createSyncTraces({ tracer, mode, ledgers, clock }: SyncTracesOpt
       settled.delete(report.family);
       writeSpans(tracer, report, sent, {
         ...attributesOf(report),
-        "sluice.mode": mode,
+        "sluice.mode": mode.name,
         "sluice.changes": sent?.changes ?? 0,
         ...(triggerTimesMs.length > 0
           ? { "sluice.programming_latency_ms": report.endedAtMs - triggerTimesMs.reduce((a, b) => Math.min(a, b)) }

@@ -2,10 +2,13 @@ import { SpanStatusCode } from "@opentelemetry/api";
 import { hrTimeToMilliseconds } from "@opentelemetry/core";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import assert from "node:assert/strict";
-import type { SyncReport } from "../../../../core/model/mod.ts";
+import { MODE_DESCRIPTIONS } from "../../../../backends/mod.ts";
+import type { Family, SyncReport } from "../../../../core/model/mod.ts";
 import { createLedgers } from "../../../../core/channel/mod.ts";
-import { createSyncTraces } from "../../../../observe/telemetry/sync_traces.ts";
+import { createSyncTraces } from "../../../../features/telemetry/sync_traces.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
+
+const mode = MODE_DESCRIPTIONS.find(({ name }) => name === "nftables")!;
 
 function setUp() {
   const exporter = new InMemorySpanExporter();
@@ -13,7 +16,13 @@ function setUp() {
   const clock = createFakeClock();
   const startMs = clock.now();
   const ledgers = createLedgers(clock);
-  const traces = createSyncTraces({ tracer: provider.getTracer("test"), mode: "nftables", ledgers, clock });
+  const traces = createSyncTraces(provider.getTracer("test"), { mode, ledgers, clock });
+  const planned = (family: Family, changes: number, startedAtMs: number) =>
+    traces.changed(
+      family,
+      { set: [], deleted: Array(changes).fill("shop/web:http"), replaced: new Map() },
+      startedAtMs,
+    );
   const reported = (report: SyncReport, triggerTimesMs: readonly number[]) => {
     ledgers[report.family].reported(report);
     traces.reported(report, triggerTimesMs);
@@ -33,15 +42,15 @@ function setUp() {
     );
     return { texts, sync: all.find(({ name }) => name === "sync"), all };
   };
-  return { traces, ledgers, reported, clock, report, spans, startMs };
+  return { planned, ledgers, reported, clock, report, spans, startMs };
 }
 
 Deno.test("the trace of a sync goes from the first planned change to its effect", () => {
-  const { traces, ledgers, reported, clock, report, spans, startMs } = setUp();
+  const { planned, ledgers, reported, clock, report, spans, startMs } = setUp();
   clock.advance(5);
-  traces.planned("IPv4", 3, startMs);
+  planned("IPv4", 3, startMs);
   clock.advance(10);
-  traces.planned("IPv4", 2, startMs + 12);
+  planned("IPv4", 2, startMs + 12);
   clock.advance(85);
   ledgers.IPv4.sent(4, 4);
   clock.advance(50);
@@ -96,8 +105,8 @@ Deno.test("a failed sync has the error and the codes of its problems, one that l
 });
 
 Deno.test("changes belong to the sync of the revision that they were sent with, and to their family", () => {
-  const { traces, ledgers, reported, report, spans } = setUp();
-  traces.planned("IPv4", 1, 0);
+  const { planned, ledgers, reported, report, spans } = setUp();
+  planned("IPv4", 1, 0);
   reported(report({ revision: 1 }), []);
   ledgers.IPv4.sent(2, 2);
   reported(report({ revision: 1 }), []);
@@ -105,7 +114,7 @@ Deno.test("changes belong to the sync of the revision that they were sent with, 
   const changes = () => spans().all.flatMap(({ attributes: { "sluice.changes": n } }) => n === undefined ? [] : [n]);
   assert.deepEqual(changes(), [0, 0, 0]);
   // A worker that died reports nothing; its successor reports a later revision with the changes of both.
-  traces.planned("IPv4", 2, 0);
+  planned("IPv4", 2, 0);
   ledgers.IPv4.sent(3, 3);
   reported(report({ revision: 3 }), []);
   reported(report({ revision: 3 }), []);
