@@ -124,8 +124,24 @@ export function frontendsOfService(service: ListedService): readonly string[] {
   return service.nodePort === 0 ? at : [...at, `*:${service.nodePort}`];
 }
 
+/** The state of a service port. */
+interface ServiceState {
+  readonly tone: "good" | "warning" | "waiting" | "bad";
+  /** Its problems, one sentence each; none if the tone is good. */
+  readonly notes: readonly string[];
+}
+
+/** Returns the state of a service port: broken, waiting for its last change, or in effect with or without problems. */
+export function stateOfService(service: ListedService): ServiceState {
+  const { served, effect, problems } = service;
+  const notes = [...problems, ...stoppedTraffic(service)];
+  if (!served || effect?.state === "refused") return { tone: "bad", notes };
+  if (effect?.state === "waiting") return { tone: "waiting", notes };
+  return { tone: notes.length > 0 ? "warning" : "good", notes };
+}
+
 /** The traffic of a service port that is stopped, and why, one sentence each. */
-export function stoppedTraffic(service: ListedService): readonly string[] {
+function stoppedTraffic(service: ListedService): readonly string[] {
   if (!service.served) return ["Not served: another service has its cluster IP."];
   if (service.effect?.state === "refused") {
     return [`Not in effect: the kernel refuses its rules: ${service.effect.refusal}`];

@@ -15,7 +15,7 @@ export {
   type ListedService,
   SERVICE_ORDERS,
   type ServicePage,
-  stoppedTraffic,
+  stateOfService,
 } from "./listing.ts";
 export { explain } from "./explain.ts";
 export { balanceText, sharesText } from "./balance.ts";

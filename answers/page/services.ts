@@ -7,7 +7,7 @@ import {
   frontendsOfService,
   type ServicePage,
   sharesText,
-  stoppedTraffic,
+  stateOfService,
 } from "../mod.ts";
 import { type Html, html, literally } from "./html.ts";
 import { type CountedTraffic, hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
@@ -90,21 +90,11 @@ function nothingText({ search, namespace, attention }: View): string {
   return search === "" ? `No ${kind}${where}.` : `No ${kind} with “${search}” in its name${where}.`;
 }
 
-/** The urgency of a service port, and its problems, one sentence each. */
-function stateOf(service: BrowsedService): { readonly tone: string; readonly notes: readonly string[] } {
-  const { effect, served, problems } = service;
-  const notes = [...problems, ...stoppedTraffic(service)];
-  if (!served || effect?.state === "refused") return { tone: "bad", notes };
-  if (effect?.state === "waiting") {
-    return { tone: "waiting", notes: ["Not in effect yet: its last change waits.", ...notes] };
-  }
-  return { tone: notes.length > 0 ? "warning" : "good", notes };
-}
-
 function serviceRow(service: BrowsedService, view: View): Html {
   const { name, family, type, protocol, usedEndpoints, endpoints, traffic } = service;
   const slash = name.indexOf("/");
-  const { tone, notes } = stateOf(service);
+  const { tone, notes: problems } = stateOfService(service);
+  const notes = [...(tone === "waiting" ? ["Not in effect yet: its last change waits."] : []), ...problems];
   return html`
     <details class="service ${tone}" data-key="${name} ${protocol} ${family}">
       <summary>

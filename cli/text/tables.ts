@@ -6,11 +6,11 @@ import {
   type ListedEndpoint,
   type ListedService,
   sharesText,
-  stoppedTraffic,
+  stateOfService,
 } from "../../answers/mod.ts";
 import { type CountedTraffic, hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
 import { printable, rateText } from "../../platform/mod.ts";
-import type { Line, Piece, Style } from "./lines.ts";
+import type { Line, Piece } from "./lines.ts";
 
 /** Service ports as a table for a terminal. */
 export function servicesTable(services: readonly ListedService[]): string {
@@ -107,14 +107,8 @@ const WIDEST_NAME = 56, NARROWEST_NAME = 12;
 /** The room for the state on a narrow terminal. */
 const LEAST_STATE = 9;
 
-/** The headings of `serviceRows`, in their columns. */
-const HEADINGS = {
-  name: "SERVICE",
-  family: "FAMILY",
-  endpoints: "ENDPOINTS",
-  rates: ["CONN/S", "BYTES/S"],
-  state: "STATE",
-};
+/** The headings of `serviceRows` before the state, in their columns. */
+const HEADINGS = { name: "SERVICE", family: "FAMILY", endpoints: "ENDPOINTS", rates: ["CONN/S", "BYTES/S"] };
 /** The width of a rate with its heading. */
 const RATE_WIDTH = 7;
 
@@ -132,23 +126,13 @@ export function serviceRows(services: readonly BrowsedService[], columns: number
     }`;
   const room = Math.max(NARROWEST_NAME, columns - 2 - afterName(HEADINGS).length - LEAST_STATE);
   const name = Math.min(WIDEST_NAME, room, Math.max(...names.map(({ length }) => length)));
-  const row = (cells: typeof HEADINGS, style: Style | undefined, rest: readonly Piece[]): Line => {
-    const text = `  ${cell(cells.name, name)}${afterName(cells)}`;
-    return [style === undefined ? text : [style, text], ...rest];
-  };
+  const textOf = (cells: typeof HEADINGS) => `  ${cell(cells.name, name)}${afterName(cells)}`;
   return [
-    row(HEADINGS, "soft", [["soft", HEADINGS.state]]),
-    ...services.map((service) => {
-      const { style, state } = stateOf(service);
-      const cells = {
-        name: service.name,
-        family: service.family,
-        endpoints: endpointsText(service),
-        rates: ratesOf(service),
-        state,
-      };
-      return row(cells, undefined, [[style, state]]);
-    }),
+    [["soft", textOf(HEADINGS)], ["soft", "STATE"]],
+    ...services.map((service): Line => [
+      textOf({ ...service, endpoints: endpointsText(service), rates: ratesOf(service) }),
+      stateOf(service),
+    ]),
   ];
 }
 
@@ -166,11 +150,8 @@ function cell(text: string, width: number): string {
   return text.length <= width ? text.padEnd(width) : `${text.slice(0, width - 1)}…`;
 }
 
-/** The problem of a service port, or that it is in effect. */
-function stateOf(service: BrowsedService): { readonly style: Style; readonly state: string } {
-  const { served, effect, problems } = service;
-  const [note] = [...problems, ...stoppedTraffic(service)];
-  if (!served || effect?.state === "refused") return { style: "bad", state: note ?? "not served" };
-  if (effect?.state === "waiting") return { style: "warning", state: "not in effect yet" };
-  return note === undefined ? { style: "good", state: "in effect" } : { style: "warning", state: note };
+/** The problem of a service port, or whether it is in effect. */
+function stateOf(service: BrowsedService): Piece {
+  const { tone, notes: [note] } = stateOfService(service);
+  return tone === "waiting" ? ["warning", "not in effect yet"] : [tone, note ?? "in effect"];
 }
