@@ -1,5 +1,5 @@
 /** The status of a running proxy; loaded when it is first needed. */
-import { type FamilyStatusDetails, type ProxyStatus, stateOfProxy } from "../answers/control/mod.ts";
+import { type FamilyStatusDetails, type ProxyStatus, sentenceOf, viewOf } from "../answers/control/mod.ts";
 import { type Configuration, isServer, sourceText } from "../config/mod.ts";
 import type { CountsOfPorts } from "../core/model/mod.ts";
 import { INTERNAL_SERVICE } from "../core/planning/mod.ts";
@@ -28,8 +28,7 @@ export interface RunningProxy {
 
 /** Returns the state of a running proxy in words. */
 export function headlineOf(proxy: RunningProxy): string {
-  const { words, reason } = stateOfProxy(statusOf(proxy));
-  return reason === undefined ? words : `${words} (${reason})`;
+  return sentenceOf(viewOf(statusOf(proxy)).state);
 }
 
 /** Returns the status of a running proxy. */

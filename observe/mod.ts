@@ -39,4 +39,5 @@ export {
   sizeOfSync,
   type StatusRecorder,
   type SyncSummary,
+  syncText,
 } from "./status.ts";

@@ -2,7 +2,7 @@ import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import { FAMILIES } from "../platform/mod.ts";
+import { durationText, FAMILIES, plural } from "../platform/mod.ts";
 
 /** The summary of one sync. */
 export type SyncSummary =
@@ -123,6 +123,12 @@ export function sizeOfSync({ figures }: Pick<SyncReport, "figures">): SyncSize {
     total: written.reduce((sum, { count }) => sum + count, 0),
     parts: written.map(({ count, name }) => `${count} ${name}`),
   };
+}
+
+/** The duration and size of a sync: `12 ms, 3 changes`. */
+export function syncText(sync: SyncSummary): string {
+  const { total } = sizeOfSync(sync);
+  return `${durationText(sync.durationMs)}, ${total === 0 ? "nothing to write" : plural(total, "change")}`;
 }
 
 /** The problems of a sync. Its worker has already logged them. */

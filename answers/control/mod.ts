@@ -11,15 +11,13 @@ export { type Asker, connectToProxy, NoProxyError } from "./client.ts";
 export {
   eventText,
   type FamilyStatusDetails,
-  isInOrder,
+  type FamilyView,
   NotReadyError,
   type ProxyStatus,
-  stateOfFamily,
-  stateOfLink,
-  stateOfProxy,
-  stateOfSite,
+  sentenceOf,
   type StateWords,
-  summaryOf,
+  type StatusView,
+  viewOf,
 } from "./status.ts";
 export type { ControlAnswers } from "./server.ts";
 

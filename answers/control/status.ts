@@ -3,7 +3,7 @@ import type { Family, ProxyMode } from "../../core/model/mod.ts";
 import type { NoLocalEndpoints } from "../../core/planning/mod.ts";
 import { type CurrentProblem, type ProblemCode, problemKind } from "../../core/problems/mod.ts";
 import type { FeatureStatus } from "../../features/mod.ts";
-import type { FamilyRecord, FeedEvent, SourceLink } from "../../observe/mod.ts";
+import type { FamilyRecord, FeedEvent, SourceLink, SyncSummary } from "../../observe/mod.ts";
 import { durationText, plural, timeOfDay } from "../../platform/mod.ts";
 
 /** The status of a running proxy, for the page and the terminal. Plain data. */
@@ -111,7 +111,7 @@ export function stateOfFamily(
 }
 
 /** The state of the link to the API server or relay; undefined if the source is a file. */
-export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
+function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
   if (link === undefined) return undefined;
   const since = lasting(atMs - link.sinceMs);
   const { server, lastReceivedMs, lastError, retryAtMs } = link;
@@ -131,7 +131,7 @@ export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">):
 }
 
 /** This node's role in its site; undefined without a site. */
-export function stateOfSite({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
+function stateOfSite({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
   if (link?.site === undefined) return undefined;
   const { name, role, isConfirmed, leader, address, from, sinceMs } = link.site;
   const since = `for ${lasting(atMs - sinceMs)}`;
@@ -151,20 +151,9 @@ export function stateOfSite({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">):
   return { tone: "warning", words: `${name}: no leader is known ${since}`, reason: undefined };
 }
 
-/**
- * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, the link to the source works,
- * and the state is not a cached one.
- */
-export function isInOrder(status: ProxyStatus): boolean {
-  if (status.link?.keptMs !== undefined) return false;
-  const hasSynced = ({ worker, syncs }: FamilyStatusDetails) =>
-    worker.state === "resting" || worker.state === "unfit" && worker.unsupported || syncs.length > 0;
-  return status.families.every(hasSynced) && status.link?.state !== "connecting" && stateOfProxy(status).tone !== "bad";
-}
-
 /** The state of the proxy: the state of its worst family, or of its link to the source. */
-export function stateOfProxy(status: ProxyStatus): StateWords {
-  const families = status.families.map((family) => ({ name: family.family, ...stateOfFamily(family, status) }));
+function stateOfProxy(status: ProxyStatus, views: readonly FamilyView[]): StateWords {
+  const families = views.map(({ family, state }) => ({ name: family, ...state }));
   const isFailing = families.some(({ tone }) => tone === "bad");
   // One sentence where no family can be served, instead of one per family.
   if (families.length > 0 && families.every(({ tone, words }) => tone === "bad" && words === "cannot be served")) {
@@ -249,29 +238,60 @@ function effectText({ effect, tookMs }: Pick<FeedEvent, "effect" | "tookMs">): s
   }
 }
 
-/** The state of a proxy in words, for readers that may be of another version. */
-interface StatusSummary {
-  /** Whether everything is in effect. */
+/** A status with its words, for every place that shows one. */
+export interface StatusView extends Omit<ProxyStatus, "link" | "families"> {
+  /**
+   * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, the link to the source
+   * works, and the state is not a cached one.
+   */
   readonly inOrder: boolean;
   readonly state: StateWords;
   /** The link to the API server or relay; undefined if the source is a file. */
   readonly link: StateWords | undefined;
+  /** The role in the site; undefined without a site. */
+  readonly site: StateWords | undefined;
   /**
    * The beginning of the state, in milliseconds since 1970: of the oldest error, or of the proxy if everything is in
    * effect; undefined if unknown.
    */
   readonly sinceMs: number | undefined;
+  /** The number of changes that are not in effect. */
+  readonly waiting: number;
+  /** The time since the start: `2 h 5 min`. */
+  readonly uptime: string;
+  readonly families: readonly FamilyView[];
 }
 
-/** Sums up a status. */
-export function summaryOf(status: ProxyStatus): StatusSummary {
-  const inOrder = isInOrder(status);
+/** The status of one family with its words. */
+export interface FamilyView extends FamilyStatusDetails {
+  readonly state: StateWords;
+  /** The last sync that has succeeded; undefined before it. */
+  readonly lastSync: SyncSummary | undefined;
+}
+
+/** Puts a status into words. */
+export function viewOf(status: ProxyStatus): StatusView {
+  const { link, changesToPlan, atMs, startedAtMs } = status;
+  const families = status.families.map((one): FamilyView => ({
+    ...one,
+    state: stateOfFamily(one, status),
+    lastSync: one.syncs.find(({ ok }) => ok),
+  }));
+  const state = stateOfProxy(status, families);
+  const inOrder = state.tone !== "bad" && families.every(hasSynced) && link?.state !== "connecting" &&
+    link?.keptMs === undefined;
   return {
-    inOrder,
-    state: stateOfProxy(status),
-    link: stateOfLink(status),
-    sinceMs: inOrder ? status.startedAtMs : beginningOfTrouble(status),
+    ...status,
+    ...{ inOrder, state, link: stateOfLink(status), site: stateOfSite(status), families },
+    sinceMs: inOrder ? startedAtMs : beginningOfTrouble(status),
+    waiting: families.reduce((sum, { changesPending }) => sum + changesPending, changesToPlan),
+    uptime: durationText(Math.max(1000, atMs - startedAtMs)),
   };
+}
+
+/** Whether a family has synced, or needs no sync. */
+function hasSynced({ worker, syncs }: FamilyRecord): boolean {
+  return worker.state === "resting" || worker.state === "unfit" && worker.unsupported || syncs.length > 0;
 }
 
 function beginningOfTrouble({ link, problems }: ProxyStatus): number | undefined {
@@ -280,4 +300,9 @@ function beginningOfTrouble({ link, problems }: ProxyStatus): number | undefined
     ...(link === undefined || link.state === "connected" ? [] : [link.sinceMs]),
   ];
   return beginnings.length === 0 ? undefined : Math.min(...beginnings);
+}
+
+/** Puts a state and its reason into one sentence. */
+export function sentenceOf({ words, reason }: Pick<StateWords, "words" | "reason">): string {
+  return reason === undefined ? words : `${words} (${reason})`;
 }

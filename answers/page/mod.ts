@@ -12,13 +12,12 @@
 import {
   type ControlAnswers,
   eventText,
-  type FamilyStatusDetails,
+  type FamilyView,
   NotReadyError,
   type ProxyStatus,
-  stateOfFamily,
-  stateOfLink,
-  stateOfProxy,
   type StateWords,
+  type StatusView,
+  viewOf,
 } from "../control/mod.ts";
 import { pageDocument, type Parts } from "./document.ts";
 import { explanationPart } from "./explanation.ts";
@@ -28,14 +27,7 @@ import { addressOf, namespaceOptions, PAGE_SIZE, readView, servicesPart, type Vi
 import { STYLE } from "./style.ts";
 import { syncChart } from "./sync_chart.ts";
 import { type CurrentProblem, type ProblemCode, problemKind, type Severity } from "../../core/problems/mod.ts";
-import {
-  type Feed,
-  type FeedEvent,
-  type Latency,
-  sizeOfSync,
-  type StatusPage,
-  type SyncSummary,
-} from "../../observe/mod.ts";
+import { type Feed, type FeedEvent, type Latency, type StatusPage, syncText } from "../../observe/mod.ts";
 import { countText, DOCUMENTATION, durationText, megabytesText, plural, timeOfDay } from "../../platform/mod.ts";
 
 /** The answers that the page is rendered from. */
@@ -60,11 +52,12 @@ export async function createStatusPage(answers: PageAnswers): Promise<StatusPage
   };
   /** The parts of the page; those about services only if there may be news. */
   const render = async (status: ProxyStatus, view: View, isNews: boolean): Promise<Partial<Parts>> => {
+    const shown = viewOf(status);
     const ofServices = isNews ? { ...await browsed(view), explanation: await explanationPart(view, answers) } : {};
     return {
-      summary: summaryPart(status, broken),
+      summary: summaryPart(shown, broken),
       problems: problemsPart(status),
-      families: familiesPart(status),
+      families: familiesPart(shown),
       events: eventsPart(await answers.events(0)),
       ...ofServices,
     };
@@ -138,19 +131,20 @@ function eventRow(event: FeedEvent): Html {
 }
 
 /** The verdict in a sentence, the link to the source, and the proxy's counts. `broken` is unknown before the first sync. */
-function summaryPart(status: ProxyStatus, broken: number | undefined): Html {
-  const { tone, words, reason } = stateOfProxy(status);
-  const waiting = status.changesToPlan + status.families.reduce((sum, { changesPending }) => sum + changesPending, 0);
+function summaryPart(
+  { state: { tone, words, reason }, link, services, waiting, residentBytes, startedAtMs }: StatusView,
+  broken: number | undefined,
+): Html {
   return html`
     <div class="verdict ${tone}"
       role="status"><span class="dot"></span><p><strong>${words}</strong>${reason !== undefined && html`
         <span class="reason">${reason}</span>
       `}${broken !== undefined && broken > 0 && brokenText(broken)}</p></div>
-    ${linkPart(stateOfLink(status))}
-    <dl class="figures">${figure("Services", countText(status.services))}${figure(
+    ${linkPart(link)}
+    <dl class="figures">${figure("Services", countText(services))}${figure(
       "Changes waiting",
       countText(waiting),
-    )}${figure("Memory", megabytesText(status.residentBytes))}${figure("Started", moment(status.startedAtMs))}</dl>
+    )}${figure("Memory", megabytesText(residentBytes))}${figure("Started", moment(startedAtMs))}</dl>
   `;
 }
 
@@ -184,14 +178,14 @@ function linkPart(link: StateWords | undefined): Html | undefined {
 }
 
 /** A card for each family: its state, its last syncs, and the latency of changes. */
-function familiesPart(status: ProxyStatus): Html {
-  return html`${status.families.map((details) => familyCard(details, status))}`;
+function familiesPart({ families }: StatusView): Html {
+  return html`${families.map(familyCard)}`;
 }
 
-function familyCard(details: FamilyStatusDetails, status: ProxyStatus): Html {
+function familyCard(view: FamilyView): Html {
   const { family, revision, servicePorts, changesPending, syncs, latency, noLocalEndpoints, driftRepaired, features } =
-    details;
-  const { tone, words, reason } = stateOfFamily(details, status);
+    view;
+  const { state: { tone, words, reason }, lastSync } = view;
   const local = noLocalEndpoints.internal + noLocalEndpoints.external;
   const row = (name: string, value: HtmlOrText) =>
     html`
@@ -205,7 +199,7 @@ function familyCard(details: FamilyStatusDetails, status: ProxyStatus): Html {
 ${reason !== undefined && html`<p class="reason">${reason}</p>`}
 ${syncs.length > 0 && syncChart(syncs)}
 <dl class="rows">
-${row("Last sync", lastSync(syncs.find(({ ok }) => ok)))}
+${row("Last sync", lastSync ? html`${moment(lastSync.endedAtMs)}, ${syncText(lastSync)}` : "none has succeeded yet")}
 ${
     row(
       "Service ports",
@@ -222,14 +216,6 @@ ${latencyTable(latency)}
 }
 
 type HtmlOrText = Html | string;
-
-function lastSync(sync: SyncSummary | undefined): Html {
-  if (sync === undefined) return html`none has succeeded yet`;
-  const { total } = sizeOfSync(sync);
-  return html`${moment(sync.endedAtMs)}, ${durationText(sync.durationMs)}, ${
-    total === 0 ? "nothing to write" : plural(total, "change")
-  }`;
-}
 
 function latencyTable(latency: Latency | undefined): Html | undefined {
   if (latency === undefined) return undefined;

@@ -1,5 +1,4 @@
 /** The second half of `sluice install`: checks the node, starts the service and waits until it works. */
-import type { StateWords } from "../../answers/control/mod.ts";
 import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { type Finding, findingsText, problemFinding, worstOf } from "../../core/problems/mod.ts";
@@ -120,8 +119,8 @@ async function awaitService(invocation: Invocation, service: Service, socket: st
   });
   progress.end();
   if (crash !== undefined) return crash;
-  const { isInOrder } = await import("../../answers/control/mod.ts");
-  if (typeof report === "string" || !isInOrder(report.status)) {
+  const { viewOf } = await import("../../answers/control/mod.ts");
+  if (typeof report === "string" || !viewOf(report.status).inOrder) {
     return `after ${durationText(clock.monotonic() - startMs)}, ${await waitingFor(report)}`;
   }
   for (; !(await service.state()).isActive; await sleep(clock, POLL_MS, signal)) {
@@ -181,15 +180,11 @@ export function createProgress(
 /** The first thing that is not in effect; `found` is a report, or why no proxy answered. */
 export async function waitingFor(found: Report | string): Promise<string> {
   if (typeof found === "string") return found;
-  const { stateOfFamily, stateOfLink, stateOfProxy } = await import("../../answers/control/mod.ts");
-  const { status } = found;
-  const link = status.link?.state === "connected" ? undefined : stateOfLink(status);
-  if (link !== undefined) return sentence({ ...link, words: `API server or relay: ${link.words}` });
-  const state = stateOfProxy(status);
-  const family = status.families.find(({ family }) => state.words.startsWith(`${family}: `));
-  return sentence({ ...state, reason: family === undefined ? state.reason : stateOfFamily(family, status).reason });
-}
-
-function sentence({ words, reason }: Pick<StateWords, "words" | "reason">): string {
-  return reason === undefined ? words : `${words} (${reason})`;
+  const { sentenceOf, viewOf } = await import("../../answers/control/mod.ts");
+  const { state, link, families } = viewOf(found.status);
+  if (link !== undefined && found.status.link?.state !== "connected") {
+    return sentenceOf({ ...link, words: `API server or relay: ${link.words}` });
+  }
+  const { reason } = families.find(({ family }) => state.words.startsWith(`${family}: `))?.state ?? state;
+  return sentenceOf({ ...state, reason });
 }

@@ -48,14 +48,16 @@ export const statusCommand: Command = {
       writeToStderr(`sluice: ${report}\n${await whyNotRunning(invocation)}`);
       return NOT_RUNNING;
     }
-    const { summaryOf } = await import("../../answers/control/mod.ts");
-    const summary = summaryOf(report.status);
+    const { viewOf } = await import("../../answers/control/mod.ts");
+    const { inOrder, state, link, sinceMs } = viewOf(report.status);
+    // For readers that may be of another version.
+    const summary = { inOrder, state, link, sinceMs };
     if (outputOf(invocation, OUTPUT) === "json") print(jsonText({ summary, ...report }));
     else {
       const { layoutOfOutput, statusLines } = await import("../text/mod.ts");
       print(statusLines(report.status, report.broken, layoutOfOutput()).map((line) => `${line}\n`).join(""));
     }
-    return summary.inOrder ? 0 : 1;
+    return inOrder ? 0 : 1;
   },
 };
 
@@ -107,14 +109,14 @@ export async function awaitOrder(
   path: string,
   { waitMs, onAttempt }: AwaitOptions,
 ): Promise<Report | string> {
-  const { connectToProxy, isInOrder, NoProxyError } = await import("../../answers/control/mod.ts");
+  const { connectToProxy, NoProxyError, viewOf } = await import("../../answers/control/mod.ts");
   const { clock, signal } = asker;
   const endMs = clock.monotonic() + waitMs;
   for (;;) {
     let found: Report | string;
     try {
       found = await readReport(await connectToProxy(path, asker), MOST_BROKEN);
-      if (isInOrder(found.status)) return found;
+      if (viewOf(found.status).inOrder) return found;
     } catch (error) {
       if (!(error instanceof NoProxyError) && waitMs === 0) throw error;
       found = errorText(error);

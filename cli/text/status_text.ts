@@ -1,12 +1,5 @@
 /** The answers of `sluice status` and `sluice cluster status`: one screen, or one line for each node. */
-import {
-  type FamilyStatusDetails,
-  type ProxyStatus,
-  stateOfFamily,
-  stateOfLink,
-  stateOfProxy,
-  stateOfSite,
-} from "../../answers/control/mod.ts";
+import { type FamilyView, type ProxyStatus, viewOf } from "../../answers/control/mod.ts";
 import type { ServicePage } from "../../answers/mod.ts";
 import type { NodeReport } from "../cluster/mod.ts";
 import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
@@ -20,18 +13,15 @@ export function statusLines(
   broken: ServicePage | undefined,
   layout: Pick<Layout, "columns" | "colour">,
 ): readonly string[] {
-  const { node, nodeAddresses, zone, kernel, version, mode, source, atMs, startedAtMs } = status;
-  const link = stateOfLink(status);
-  const site = stateOfSite(status);
+  const { node, nodeAddresses, zone, kernel, version, mode, source, state, link, site, uptime, families, atMs } =
+    viewOf(status);
   const lines: Line[] = [
-    statePieces(stateOfProxy(status)),
+    statePieces(state),
     ["source    ", ...(link === undefined ? [source] : statePieces(link))],
     ...(site === undefined ? [] : [["site      ", ...statePieces(site)]]),
     ["node      ", ["bold", node], `  ${[...nodeAddresses, ...(zone === "" ? [] : [`zone ${zone}`])].join("  ")}`],
-    [`proxy     Sluice ${version}, ${mode} mode, up ${
-      durationText(Math.max(1000, atMs - startedAtMs))
-    }, kernel ${kernel}`],
-    ...status.families.map((family) => familyLine(family, status)),
+    [`proxy     Sluice ${version}, ${mode} mode, up ${uptime}, kernel ${kernel}`],
+    ...families.map((family) => familyLine(family, atMs)),
     ...driftLines(status),
     ...brokenLines(status, broken, layout),
     ...problemLines(status),
@@ -39,17 +29,18 @@ export function statusLines(
   return lines.map((line) => textOf(line, layout));
 }
 
-function familyLine(details: FamilyStatusDetails, status: ProxyStatus): Line {
-  const { family, servicePorts, changesPending, syncs, lastChangeMs, features } = details;
-  const succeeded = syncs.find(({ ok }) => ok);
+function familyLine(
+  { family, state, servicePorts, changesPending, lastSync, lastChangeMs, features }: FamilyView,
+  atMs: number,
+): Line {
   const facts = [
     plural(servicePorts, "service port"),
     ...(changesPending > 0 ? [`${countText(changesPending)} waiting`] : []),
-    succeeded === undefined ? "never synced" : `last sync ${ago(status.atMs, succeeded.endedAtMs)}`,
+    lastSync === undefined ? "never synced" : `last sync ${ago(atMs, lastSync.endedAtMs)}`,
     ...Object.values(features).map(({ words }) => words),
-    ...(lastChangeMs === undefined ? [] : [`last change ${ago(status.atMs, lastChangeMs)}`]),
+    ...(lastChangeMs === undefined ? [] : [`last change ${ago(atMs, lastChangeMs)}`]),
   ];
-  return [`${family}      `, ...statePieces(stateOfFamily(details, status)), ["soft", `  ${facts.join(", ")}`]];
+  return [`${family}      `, ...statePieces(state), ["soft", `  ${facts.join(", ")}`]];
 }
 
 function driftLines({ families }: ProxyStatus): Line[] {

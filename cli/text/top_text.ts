@@ -1,14 +1,8 @@
 /** The status of a running proxy as lines for a terminal: the status page in text. */
-import {
-  type FamilyStatusDetails,
-  type ProxyStatus,
-  stateOfFamily,
-  stateOfLink,
-  stateOfProxy,
-} from "../../answers/control/mod.ts";
+import { type FamilyView, type ProxyStatus, viewOf } from "../../answers/control/mod.ts";
 import { type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "../../answers/mod.ts";
 import { problemKind } from "../../core/problems/mod.ts";
-import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
+import { type SyncSummary, syncText } from "../../observe/mod.ts";
 import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
 import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
@@ -79,48 +73,39 @@ function hintLine({ isTyping, search }: TopView): Line {
 }
 
 function headLines(status: ProxyStatus, trouble: string | undefined): readonly Line[] {
-  const { version, node, mode, source, atMs, startedAtMs, services, changesToPlan, residentBytes } = status;
-  const waiting = status.families.reduce((sum, { changesPending }) => sum + changesPending, changesToPlan);
-  const uptime = durationText(Math.max(1000, atMs - startedAtMs));
+  const view = viewOf(status);
+  const { version, node, mode, source, state, link, services, waiting, residentBytes, uptime, atMs } = view;
   return [
     [["bold", node], `  Sluice ${version}, ${mode} mode, from ${source}`],
-    trouble === undefined ? statePieces(stateOfProxy(status)) : [dot("bad"), ["bad", trouble]],
-    ...linkLines(status),
+    trouble === undefined ? statePieces(state) : [dot("bad"), ["bad", trouble]],
+    ...(link === undefined ? [] : [["source   ", ...statePieces(link)]]),
     [
       `services ${countText(services)}  changes waiting ${countText(waiting)}  memory ${megabytesText(residentBytes)}` +
       `  up ${uptime}`,
     ],
-    ...status.families.flatMap((family) => [[], ...familyLines(family, status)]),
+    ...view.families.flatMap((family) => [[], ...familyLines(family, atMs)]),
   ];
 }
 
-function linkLines(status: ProxyStatus): Line[] {
-  const state = stateOfLink(status);
-  if (state === undefined) return [];
-  return [["source   ", ...statePieces(state)]];
-}
-
-function familyLines(details: FamilyStatusDetails, status: ProxyStatus): Line[] {
-  const { family, servicePorts, changesPending, syncs, latency } = details;
-  const last = syncs.find(({ ok }) => ok);
+function familyLines(
+  { family, state, servicePorts, changesPending, syncs, latency, lastSync }: FamilyView,
+  atMs: number,
+): Line[] {
   const facts = [
     plural(servicePorts, "service port"),
     ...(changesPending > 0 ? [`${countText(changesPending)} waiting`] : []),
     ...(latency === undefined ? [] : [`p50 ${durationText(latency.p50Ms)}`, `p99 ${durationText(latency.p99Ms)}`]),
   ];
   return [
-    [["bold", family], "  ", ...statePieces(stateOfFamily(details, status)), ["soft", `  ${facts.join("  ")}`]],
+    [["bold", family], "  ", ...statePieces(state), ["soft", `  ${facts.join("  ")}`]],
     [
       "  syncs ",
       ...sparkline(syncs),
-      last === undefined ? "  none has succeeded yet" : `  last ${ago(status.atMs, last.endedAtMs)}, ${lastText(last)}`,
+      lastSync === undefined
+        ? "  none has succeeded yet"
+        : `  last ${ago(atMs, lastSync.endedAtMs)}, ${syncText(lastSync)}`,
     ],
   ];
-}
-
-function lastText(last: SyncSummary): string {
-  const { total } = sizeOfSync(last);
-  return `${durationText(last.durationMs)}, ${total === 0 ? "nothing to write" : plural(total, "change")}`;
 }
 
 const BARS = "▁▂▃▄▅▆▇█";

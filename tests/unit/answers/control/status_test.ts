@@ -1,11 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  type FamilyStatusDetails,
-  isInOrder,
-  type ProxyStatus,
-  stateOfProxy,
-  stateOfSite,
-} from "../../../../answers/control/status.ts";
+import { type FamilyStatusDetails, type ProxyStatus, viewOf } from "../../../../answers/control/status.ts";
 import type { Family } from "../../../../core/model/mod.ts";
 import { createSourceLink } from "../../../../observe/mod.ts";
 import type { SiteStatus } from "../../../../sources/reports/mod.ts";
@@ -44,22 +38,22 @@ Deno.test("a proxy that serves the kept state says of when it is, and that the s
   const { link, status } = start();
   link.report("services", SERVER, { type: "failed", error: "no route to host", retryInMs: 250 });
   link.serveKept(AFTERNOON);
-  assert.deepEqual(stateOfProxy(status()), {
+  assert.deepEqual(viewOf(status()).state, {
     tone: "bad",
     words: "serving the state of 14:03 UTC, API server unreachable",
     reason: "no route to host",
   });
-  assert.match(stateOfProxy(status("grpc://a:1")).words, /, server unreachable$/);
-  assert.equal(isInOrder(status()), false);
+  assert.match(viewOf(status("grpc://a:1")).state.words, /, server unreachable$/);
+  assert.equal(viewOf(status()).inOrder, false);
 });
 
 Deno.test("kept endpoints that were revised are counted, unless all pods are where they were", () => {
   const { link, status } = start();
   link.serveKept(AFTERNOON, { replaced: 0, leftOut: 0 });
-  assert.match(stateOfProxy(status()).words, /^serving the state of 14:03 UTC, API/);
+  assert.match(viewOf(status()).state.words, /^serving the state of 14:03 UTC, API/);
   link.serveKept(AFTERNOON, { replaced: 12, leftOut: 3 });
   assert.equal(
-    stateOfProxy(status()).words,
+    viewOf(status()).state.words,
     "serving the state of 14:03 UTC (pods of this node: 12 endpoints with a new address, 3 left out), API server unreachable",
   );
   link.serveKept(undefined);
@@ -69,22 +63,22 @@ Deno.test("kept endpoints that were revised are counted, unless all pods are whe
 Deno.test("a kept state of another day has its date", () => {
   const { link, status } = start();
   link.serveKept(AFTERNOON - 86_400_000);
-  assert.match(stateOfProxy(status()).words, /^serving the state of 2026-11-21 14:03 UTC, /);
+  assert.match(viewOf(status()).state.words, /^serving the state of 2026-11-21 14:03 UTC, /);
 });
 
 Deno.test("while the server sends its state, the kept one is in effect, and not all is in order", () => {
   const { link, status } = start();
   link.serveKept(AFTERNOON);
   link.report("services", SERVER, { type: "answered" });
-  const { tone, words } = stateOfProxy(status());
+  const { tone, words } = viewOf(status()).state;
   assert.deepEqual([tone, words], [
     "warning",
     "serving the state of 14:03 UTC until that of the API server is read",
   ]);
-  assert.equal(isInOrder(status()), false);
+  assert.equal(viewOf(status()).inOrder, false);
   link.serveKept(undefined);
-  assert.equal(stateOfProxy(status()).words, "all in sync");
-  assert.equal(isInOrder(status()), true);
+  assert.equal(viewOf(status()).state.words, "all in sync");
+  assert.equal(viewOf(status()).inOrder, true);
 });
 
 Deno.test("a family whose rules differ at every comparison, or that is behind, is not in order, and the other one is", () => {
@@ -97,7 +91,7 @@ Deno.test("a family whose rules differ at every comparison, or that is behind, i
   });
   const families = [family("IPv4"), family("IPv6")];
   const quiet = { ...status(), link: undefined, families };
-  assert.equal(isInOrder(quiet), true);
+  assert.equal(viewOf(quiet).inOrder, true);
   const drift = {
     code: "rules-changed-by-others",
     subject: "IPv6",
@@ -107,17 +101,17 @@ Deno.test("a family whose rules differ at every comparison, or that is behind, i
     count: 1,
   } as const;
   const disturbed = { ...quiet, problems: [drift] };
-  assert.equal(isInOrder(disturbed), false);
-  assert.equal(stateOfProxy(disturbed).words, "IPv6: the rules differ at every comparison");
+  assert.equal(viewOf(disturbed).inOrder, false);
+  assert.equal(viewOf(disturbed).state.words, "IPv6: the rules differ at every comparison");
   const overdue = { ...drift, code: "changes-overdue", detail: "it hangs", sinceMs: quiet.atMs - 7_000 } as const;
   const behind = { ...quiet, problems: [overdue] };
-  assert.equal(isInOrder(behind), false);
-  assert.equal(stateOfProxy(behind).words, "IPv6: behind: a tool or the kernel does not answer");
+  assert.equal(viewOf(behind).inOrder, false);
+  assert.equal(viewOf(behind).state.words, "IPv6: behind: a tool or the kernel does not answer");
 });
 
 Deno.test("a node says which part it has in its site, and why that is not in order", () => {
   const { link, status } = start();
-  assert.equal(stateOfSite(status()), undefined);
+  assert.equal(viewOf(status()).site, undefined);
   const words = (part: Partial<SiteStatus>) => {
     link.enterSite({
       name: "north",
@@ -130,7 +124,7 @@ Deno.test("a node says which part it has in its site, and why that is not in ord
       sinceMs: AFTERNOON,
       ...part,
     });
-    const { tone, words, reason } = stateOfSite(status())!;
+    const { tone, words, reason } = viewOf(status()).site!;
     return `${tone}: ${words}${reason === undefined ? "" : ` (${reason})`}`;
   };
   const following = "north: follower of a (grpc://10.0.0.1:12091) for 60 s";

@@ -6,7 +6,7 @@ import {
   NotReadyError,
   type ProxyStatus,
   stateOfFamily,
-  stateOfProxy,
+  viewOf,
 } from "../../../../answers/control/status.ts";
 import { createStatusPage, type PageAnswers } from "../../../../answers/page/mod.ts";
 import { createLedgers } from "../../../../core/channel/mod.ts";
@@ -91,7 +91,7 @@ Deno.test("a resting family has no services, which is not a problem", async () =
     families: [family({ syncs: [sync] }), resting],
   };
   assert.equal(stateOfFamily(resting, status).words, "no services");
-  assert.deepEqual(stateOfProxy(status), { tone: "good", words: "all in sync", reason: undefined });
+  assert.deepEqual(viewOf(status).state, { tone: "good", words: "all in sync", reason: undefined });
   const { body } = await (await pageOf(status)).page(request());
   assert.match(body, /no services/);
 });
