@@ -43,6 +43,9 @@ export interface MetricsServerOptions extends ServerOptions {
   readonly statusPage: () => Promise<StatusPage>;
 }
 
+/** The first line of the metrics server's answer at any other path; a list of its paths follows. */
+export const KNOWN_PATHS = "not found; known paths:";
+
 /**
  * Starts the metrics server: `/metrics`, `/metrics/slis`, `/proxyMode` (the mode and nothing else), `/configz` (the
  * configuration under kube-proxy's key), `/healthz` (`ok` while the process runs), `/flagz`, `/statusz`, and, for
@@ -86,7 +89,7 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
     ...startedAtMs !== undefined && { "/statusz": statuszHandler({ clock, startedAtMs, paths }) },
   };
   const known = Object.keys(routes).map((path) => `  ${path}\n`).join("");
-  return startServer("metrics", route(routes, `not found; known paths:\n${known}`), options);
+  return startServer("metrics", route(routes, `${KNOWN_PATHS}\n${known}`), options);
 }
 
 /** The component that Sluice replaces: clients look for the pages under its name. */

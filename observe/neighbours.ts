@@ -2,8 +2,9 @@
 import { type Configuration, HEALTHZ_PORT, METRICS_PORT } from "../config/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
-import { close, SERVER } from "../platform/http/mod.ts";
+import { close } from "../platform/http/mod.ts";
 import { type Clock, errorText, isLoopback, joinHostPort, type Logger, splitHostPort } from "../platform/mod.ts";
+import { KNOWN_PATHS } from "./metrics_server.ts";
 
 /**
  * A service proxy that answers on this node: Sluice; kube-proxy or a program that contains it, such as k3s; or a
@@ -87,13 +88,18 @@ type Judge = (answer: Answer) => Neighbour["kind"] | undefined;
 
 async function probe(place: string, path: string, judge: Judge, using: Using): Promise<Neighbour | undefined> {
   const answer = await get(place, path, using);
-  if (answer === undefined) return undefined;
-  const kind = new RegExp(`^server: ${SERVER}\r?$`, "im").test(answer.head) ? "Sluice" : judge(answer);
-  return kind && { kind, answersOn: place + path };
+  const kind = answer && judge(answer);
+  return kind && { kind: await isSluice(place, using) ? "Sluice" : kind, answersOn: place + path };
+}
+
+/** Whether the proxy at this place is Sluice: kube-proxy has no `/readyz`, and lists no paths. */
+async function isSluice(place: string, using: Using): Promise<boolean> {
+  const answer = await get(place, "/readyz", using);
+  return answer !== undefined && (judgeHealth(answer) !== undefined || answer.body.startsWith(KNOWN_PATHS));
 }
 
 function judgeMode({ head, body }: Answer): Neighbour["kind"] | undefined {
-  const isMode = /^(iptables|ipvs|nftables)$/.test(body.trim());
+  const isMode = /^(iptables|ipvs|nftables|userspace)$/.test(body.trim());
   return isMode && /^HTTP\/1\.1 200 /.test(head) ? "kube-proxy" : undefined;
 }
 

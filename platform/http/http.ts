@@ -49,9 +49,6 @@ export interface HttpAnswer {
 /** Handles a request. */
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 
-/** Server header; distinguishes Sluice from kube-proxy, which listens on the same ports. */
-export const SERVER = "Sluice";
-
 const TEXT = "text/plain; charset=utf-8";
 const REASONS: Readonly<Record<HttpAnswer["status"], string>> = {
   200: "OK",
@@ -162,7 +159,6 @@ function encode(answer: HttpAnswer, withBody: boolean, date: Date): Uint8Array {
   const encoder = new TextEncoder();
   const body = encoder.encode(answer.body);
   const fields = {
-    Server: SERVER,
     "Content-Type": answer.contentType,
     "X-Content-Type-Options": "nosniff",
     ...answer.fields,

@@ -15,7 +15,6 @@ export {
   type HttpHandler,
   type HttpRequest,
   localOnly,
-  SERVER,
   textAnswer,
 } from "./http.ts";
 export {

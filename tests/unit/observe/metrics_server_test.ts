@@ -1,43 +1,7 @@
 import assert from "node:assert/strict";
-import { createSliMetrics } from "../../../observe/common_metrics.ts";
-import { type MetricsServerOptions, startMetricsServer, type StatusPage } from "../../../observe/metrics_server.ts";
-import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
+import { STATUS_PAGE, withMetricsServer as withServer } from "../../fakes/metrics_server.ts";
 import { ask, send } from "./http_client.ts";
-
-const shown = (body: string) => ({ status: 200, contentType: "text/html", body } as const);
-const PAGE: StatusPage = {
-  page: () => Promise.resolve(shown("the page")),
-  live: () => Promise.resolve(shown("the news")),
-};
-
-async function withServer(
-  test: (address: string) => Promise<void>,
-  statusPage = () => Promise.resolve(PAGE),
-  options: Partial<MetricsServerOptions> = {},
-): Promise<void> {
-  const stop = new AbortController();
-  const server = await startMetricsServer({
-    bindAddress: "127.0.0.1:0",
-    bindAddressHardFail: true,
-    mode: "nftables",
-    metrics: { expose: () => Promise.resolve("a 1\n"), contentType: "text/plain; version=0.0.4; charset=utf-8" },
-    slis: createSliMetrics(),
-    flags: { cleanup: "false", "proxy-mode": "nftables" },
-    startedAtMs: Date.UTC(2025, 10, 1, 9, 8, 7),
-    configuration: () => ({ mode: "nftables", bindAddress: "::" }),
-    statusPage,
-    clock: createFakeClock(),
-    logger: silentLogger,
-    signal: stop.signal,
-    ...options,
-  });
-  try {
-    await test(server.address()!);
-  } finally {
-    stop.abort();
-  }
-}
 
 Deno.test("each path answers as kube-proxy's does", () =>
   withServer(async (address) => {
@@ -52,6 +16,7 @@ Deno.test("each path answers as kube-proxy's does", () =>
       const answer = await ask(address, path);
       assert.deepEqual([answer.status, answer.headers.get("Content-Type"), answer.body], [200, contentType, body]);
       assert.equal(answer.headers.get("X-Content-Type-Options"), "nosniff");
+      assert.equal(answer.headers.get("Server"), null);
     }
   }));
 
@@ -69,7 +34,7 @@ Deno.test("other paths are not found, and the answer lists the available ones", 
 
 Deno.test("the status page is loaded on the first request, and again after a failure", async () => {
   let loads = 0;
-  const load = () => ++loads === 1 ? Promise.reject(new Error("odd")) : Promise.resolve(PAGE);
+  const load = () => ++loads === 1 ? Promise.reject(new Error("odd")) : Promise.resolve(STATUS_PAGE);
   await withServer(async (address) => {
     await ask(address, "/metrics");
     assert.equal(loads, 0);

@@ -1,6 +1,7 @@
 /** Other service proxies on a node, detected by the responses at their ports. */
 import assert from "node:assert/strict";
 import { withHealthzServer } from "../../fakes/healthz_server.ts";
+import { withMetricsServer } from "../../fakes/metrics_server.ts";
 import { findNeighbours, type Neighbour } from "../../../observe/neighbours.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
@@ -48,11 +49,23 @@ for (
     }));
 }
 
-Deno.test("a Sluice is distinguished from kube-proxy despite compatible answers", () =>
-  withHealthzServer(async (address) => {
-    const found = await foundAt(Number(address.split(":")[1]));
-    assert.deepEqual(found.map(({ kind }) => kind), ["Sluice", "Sluice"]);
-  }));
+for (
+  const [what, path, withServer] of [
+    ["health server", "/healthz", withHealthzServer],
+    ["metrics server", "/proxyMode", withMetricsServer],
+    [
+      "metrics server in userspace mode",
+      "/proxyMode",
+      (test: (address: string) => Promise<void>) => withMetricsServer(test, undefined, { mode: "userspace" }),
+    ],
+  ] as const
+) {
+  Deno.test(`a Sluice's ${what} is distinguished from kube-proxy's despite compatible answers`, () =>
+    withServer(async (address) => {
+      const found = await foundAt(Number(address.split(":")[1]));
+      assert.deepEqual(found, [{ kind: "Sluice", answersOn: address + path }]);
+    }));
+}
 
 Deno.test("a closed port and one that never answers indicate no neighbour", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
