@@ -1,6 +1,8 @@
 import { alternative, type CommandSpec, type Flag, takesNoValue, usageLine } from "./command_spec.ts";
-import { formatDuration } from "../platform/schema/mod.ts";
+import { fieldAt, formatDuration } from "../platform/schema/mod.ts";
+import { type Configuration, settingsOf } from "./configuration.ts";
 import { FLAGS } from "./flag_table.ts";
+import { FIELDS } from "./kube_proxy_configuration.ts";
 import { nearest } from "./nearest.ts";
 import { parseScalar } from "./scalar.ts";
 
@@ -151,10 +153,19 @@ function parseSwitches(given: readonly string[]): { readonly value: unknown } | 
   return { value: switches };
 }
 
-/** The given or default value of every flag of `run`, in alphabetical order, as Go's pflag formats it; for `/flagz`. */
-export function flagTexts(given: GivenFlags): Readonly<Record<string, string>> {
-  const names = FLAGS.toSorted((a, b) => a.name < b.name ? -1 : 1);
-  return Object.fromEntries(names.map((flag) => [flag.name, textOf(flag, given.get(flag.name) ?? flag.field.initial)]));
+/**
+ * The value of every flag of `run`, in alphabetical order, as Go's pflag formats it; for `/flagz`. As in kube-proxy, a flag
+ * that sets a field shows the value in effect; with `--config`, all flags show their given or default values.
+ */
+export function flagTexts(given: GivenFlags, configuration: Configuration): Readonly<Record<string, string>> {
+  const settings = settingsOf(configuration);
+  const valueOf = ({ name, field, setting }: Flag): unknown =>
+    setting === undefined || given.has("config")
+      ? given.get(name) ?? field.initial
+      : fieldAt(FIELDS, setting(configuration.mode)).get(settings);
+  const texts = FLAGS.map((flag) => [flag.name, textOf(flag, valueOf(flag))] as const);
+  const others = ["help", "version"].map((name) => [name, "false"] as const);
+  return Object.fromEntries([...texts, ...others].toSorted(([a], [b]) => a < b ? -1 : 1));
 }
 
 function textOf({ field }: Flag, value: unknown): string {

@@ -110,17 +110,35 @@ export function deepFreeze<T>(value: T): T {
 }
 
 /**
- * The configuration as a KubeProxyConfiguration v1alpha1 with every field, as written by `--write-config-to` and shown by
- * `/configz`. Values that the file format cannot express (a disabled address) are empty.
+ * The configuration as a KubeProxyConfiguration v1alpha1, as written by `--write-config-to`: every field that kube-proxy
+ * writes, and Sluice's own. Values that the file format cannot express (a disabled address) are empty.
  */
 export function documentOf(configuration: Configuration): Readonly<Record<string, unknown>> {
-  const values = {
+  return { kind: KIND, apiVersion: API_VERSION, ...section(FIELDS, settingsOf(configuration)) };
+}
+
+/**
+ * The document that `/configz` shows: as kube-proxy's, it has the settings in effect, so the sections of other modes have
+ * neither periods nor `masqueradeAll`.
+ */
+export function documentInEffect(configuration: Configuration): Readonly<Record<string, unknown>> {
+  const { modeDescription: { settings } } = configuration;
+  const sections = MODE_DESCRIPTIONS.map(({ settings: { section } }) => section).map((name) => {
+    const periods = name === settings.section ? {} : { syncPeriodMs: 0, minSyncPeriodMs: 0 };
+    const masqueradeAll = name === settings.masqueradeSection && configuration.masqueradeAll;
+    return [name, { ...configuration[name], ...periods, ...name !== "ipvs" && { masqueradeAll } }] as const;
+  });
+  return documentOf({ ...configuration, ...Object.fromEntries(sections) });
+}
+
+/** The values of the fields of a KubeProxyConfiguration. */
+export function settingsOf(configuration: Configuration): object {
+  return {
     ...configuration,
     clusterCIDR: FAMILIES.flatMap((family) => configuration.clusterCIDR[family] ?? []).join(","),
     healthzBindAddress: configuration.healthzBindAddress ?? "",
     metricsBindAddress: configuration.metricsBindAddress ?? "",
   };
-  return { apiVersion: API_VERSION, kind: KIND, ...section(FIELDS, values) };
 }
 
 /** Formats the configuration as a KubeProxyConfiguration in YAML. */
@@ -146,8 +164,24 @@ function section(fields: Fields, values: object): Record<string, unknown> {
   return Object.fromEntries(entries);
 }
 
+/** A value as kube-proxy writes it: nothing if undefined. */
 function written(field: Field, value: unknown): unknown {
-  if (field.kind === "section") return section(field.fields, value as object);
-  if (field.kind === "sections") return (value as object[]).map((item) => section(field.fields, item));
-  return field.kind === "duration" ? formatDuration(value as number) : value;
+  switch (field.kind) {
+    case "section":
+      return section(field.fields, value as object);
+    case "sections":
+      return (value as object[]).length === 0
+        ? undefined
+        : (value as object[]).map((item) => section(field.fields, item));
+    case "switches":
+      return Object.keys(value as object).length === 0 ? undefined : value;
+    case "texts":
+      return (value as string[]).length === 0 ? null : value;
+    case "boolean":
+      return value === false && field.isOmittedIfFalse ? undefined : value;
+    case "duration":
+      return formatDuration(value as number);
+    default:
+      return value;
+  }
 }

@@ -2,7 +2,7 @@ import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
 import { FEATURES } from "../features/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
-import { boolean, durationOrZero, type Field, fieldAt, integer, text } from "../platform/schema/mod.ts";
+import { boolean, durationOrZero, type Field, fieldAt, integer, quantity, text } from "../platform/schema/mod.ts";
 import { type Flag, type FlagGroup, option } from "./command_spec.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
 import { MAX_MSG_SIZE, RUNTIME_ENDPOINT, SERVICE_PROXY_NAME, STATE_DELAY, STATE_DIRECTORY } from "./source.ts";
@@ -371,13 +371,13 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "log-backtrace-at",
         "log-dir",
         "log-file",
-        "log-json-info-buffer-size",
-        "log-text-info-buffer-size",
         "machine-id-file",
         "stderrthreshold",
         "vmodule",
       ]
         .map((name) => withoutEffect(name, text())),
+      withoutEffect("log-json-info-buffer-size", quantity()),
+      withoutEffect("log-text-info-buffer-size", quantity()),
       withoutEffect("log-file-max-size", integer()),
       ...[
         "add-dir-header",

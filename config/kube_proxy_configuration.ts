@@ -1,5 +1,6 @@
 import {
   boolean,
+  booleanIfTrue,
   defaultsOf,
   duration,
   durationOrNanoseconds,
@@ -53,8 +54,8 @@ export const FIELDS = {
     verbosity: integer(),
     vmodule: sections({ filePattern: text(), verbosity: integer() }),
     options: section({
-      text: section({ splitStream: boolean(), infoBufferSize: quantity() }),
-      json: section({ splitStream: boolean(), infoBufferSize: quantity() }),
+      text: section({ splitStream: booleanIfTrue(), infoBufferSize: quantity() }),
+      json: section({ splitStream: booleanIfTrue(), infoBufferSize: quantity() }),
     }),
   }),
   hostnameOverride: text(),
@@ -148,7 +149,7 @@ export const FIELDS = {
   }),
   configSyncPeriod: duration(15 * MINUTE),
   portRange: text(),
-  windowsRunAsService: boolean(),
+  windowsRunAsService: booleanIfTrue(),
 } as const;
 
 /** The settings of a KubeProxyConfiguration with defaults, not yet validated. */

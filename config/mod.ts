@@ -37,7 +37,13 @@ export {
   RUN,
   usageLine,
 } from "./command_spec.ts";
-export { type Configuration, documentOf, type LoggingFormat, writeDocument } from "./configuration.ts";
+export {
+  type Configuration,
+  documentInEffect,
+  documentOf,
+  type LoggingFormat,
+  writeDocument,
+} from "./configuration.ts";
 export { boolean, duration, fieldAt, formatDuration, text, wholeTexts } from "../platform/schema/mod.ts";
 export {
   familySettings,

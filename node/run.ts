@@ -172,7 +172,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   const { answers, statusPage } = lazyAnswers(running);
   const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
   try {
-    await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
+    const asked = { flags: options.flags ?? new Map(), loggingFormat: options.logging.format };
+    await startOperatorServers({ ...observed, ...asked, clock, logger, signal });
     options.processProblems?.attach(reportProblems);
 
     // The features that are on.

@@ -1,4 +1,11 @@
-import { type Configuration, documentOf, flagTexts, type GivenFlags, isFeatureEnabled } from "../config/mod.ts";
+import {
+  type Configuration,
+  documentInEffect,
+  flagTexts,
+  type GivenFlags,
+  isFeatureEnabled,
+  type LoggingFormat,
+} from "../config/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { ConnectionLimits } from "../platform/http/mod.ts";
 import { type Clock, errorText, type Logger } from "../platform/mod.ts";
@@ -16,6 +23,7 @@ interface OperatorServersOptions {
   readonly problems: Pick<ProblemBoard, "report">;
   /** The flags from the command line. */
   readonly flags: GivenFlags;
+  readonly loggingFormat: LoggingFormat;
   /** The start time of the proxy, in milliseconds since 1970. */
   readonly startedAtMs: number;
   /** Loads the status page; called at the first request for it. */
@@ -31,8 +39,9 @@ interface OperatorServersOptions {
  * listen.
  */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
-  const { configuration, health, metrics, problems, flags, startedAtMs, statusPage, limits, clock, logger, signal } =
-    options;
+  const { health, metrics, problems, flags, loggingFormat: format, startedAtMs, statusPage, limits } = options;
+  const { clock, logger, signal } = options;
+  const configuration = { ...options.configuration, logging: { ...options.configuration.logging, format } };
   const { bindAddressHardFail, featureGates, mode, healthzBindAddress, metricsBindAddress } = configuration;
   const shared = { bindAddressHardFail, limits, clock, logger, signal };
   await Promise.all([
@@ -50,9 +59,9 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
       mode,
       metrics,
       slis: createSliMetrics(),
-      flags: isFeatureEnabled("ComponentFlagz", featureGates) ? flagTexts(flags) : undefined,
+      flags: isFeatureEnabled("ComponentFlagz", featureGates) ? flagTexts(flags, configuration) : undefined,
       startedAtMs: isFeatureEnabled("ComponentStatusz", featureGates) ? startedAtMs : undefined,
-      configuration: () => documentOf(configuration),
+      configuration: () => documentInEffect(configuration),
       statusPage,
     }),
   ]);

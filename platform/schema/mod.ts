@@ -18,6 +18,8 @@ interface TextField {
 interface BooleanField {
   readonly kind: "boolean";
   readonly initial: boolean;
+  /** Whether it is written only if it is true. */
+  readonly isOmittedIfFalse?: true;
 }
 
 /** A 32-bit integer. With `zeroStays`, 0 is a value; otherwise it means the default. */
@@ -113,6 +115,8 @@ export type PathOf<F extends Fields> = {
 export const text = (initial = ""): TextField => ({ kind: "text", initial });
 /** A boolean field. */
 export const boolean = (initial = false): BooleanField => ({ kind: "boolean", initial });
+/** A boolean field that is written only if it is true. */
+export const booleanIfTrue = (): BooleanField => ({ ...boolean(), isOmittedIfFalse: true });
 /** An integer for which 0 means the default. */
 export const integer = (initial = 0): IntegerField => ({ kind: "integer", initial, zeroStays: false });
 /** An integer for which 0 is a value. */

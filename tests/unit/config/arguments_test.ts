@@ -10,8 +10,9 @@ Deno.test("every flag is formatted with its value or default as in pflag", () =>
     "--masquerade-all",
   ]);
   assert(line.kind === "start");
-  const texts = flagTexts(line.flags);
-  assert.deepEqual(Object.keys(texts), FLAG_GROUPS.flatMap(({ flags }) => flags.map(({ name }) => name)).sort());
+  const texts = flagTexts(line.flags, line.configuration);
+  const names = FLAG_GROUPS.flatMap(({ flags }) => flags.map(({ name }) => name));
+  assert.deepEqual(Object.keys(texts), [...names, "help", "version"].sort());
   const some = ["feature-gates", "nodeport-addresses", "iptables-sync-period", "masquerade-all", "conntrack-min"];
   assert.deepEqual(some.map((name) => texts[name]), [
     "A=false,B=true",

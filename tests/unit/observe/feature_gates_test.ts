@@ -37,7 +37,12 @@ Deno.test("external IPs are served unless AllowServiceExternalIPs is off", async
 
 Deno.test("/flagz and /statusz are served unless their gates are off", async () => {
   await withGates("", async (proxy) => {
-    assert.match(await text(proxy, "flagz"), /^\nkube-proxy flagz\n[^]*\nproxy-mode: nftables\n/);
+    // The format of the log is the one in use: no flag asks for it.
+    assert.match(
+      await text(proxy, "flagz"),
+      /^\nkube-proxy flagz\n[^]*\nlogging-format: text\n[^]*\nproxy-mode: nftables\n/,
+    );
+    assert.match(await text(proxy, "configz"), /"logging":\{"format":"text",/);
     assert.match(await text(proxy, "statusz"), /^\nkube-proxy statusz\n/);
   });
   await withGates("ComponentFlagz=false,ComponentStatusz=false", async (proxy) => {
