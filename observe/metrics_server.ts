@@ -1,10 +1,11 @@
 import type { ProxyMode } from "../core/model/mod.ts";
 import {
-  acceptedTypes,
+  acceptedType,
   type HttpAnswer,
   type HttpHandler,
   type HttpRequest,
   localOnly,
+  type MediaType,
   route,
   type Routes,
   type RunningServer,
@@ -60,6 +61,10 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
       page = undefined;
       throw error;
     });
+  const exposition = (body: string): HttpAnswer => {
+    const fields = { "Process-Start-Time-Unix": String(Math.floor(performance.timeOrigin / 1000)) };
+    return { status: 200, contentType: metrics.contentType, fields, body };
+  };
   const ofPage = (part: keyof StatusPage) =>
     localOnly(bindAddress, async (request) => await (await load())[part](request));
   const kubeProxyRoutes: Routes = {
@@ -69,13 +74,14 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
       body: JSON.stringify({ "kubeproxy.config.k8s.io": configuration() }),
     }),
     ...flags && { "/flagz": flagzHandler(() => flags) },
-    "/healthz": () => {
+    "/healthz": ({ query }: HttpRequest) => {
       slis.pinged();
-      return textAnswer(200, "ok");
+      return textAnswer(200, new URLSearchParams(query).has("verbose") ? "[+]ping ok\nhealthz check passed\n" : "ok");
     },
-    "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.expose() }),
-    "/metrics/slis": async ({ method }: HttpRequest) => {
-      if (method !== "DELETE") return { status: 200, contentType: metrics.contentType, body: await slis.expose() };
+    "/healthz/ping": () => textAnswer(200, "ok"),
+    "/metrics": async () => exposition(await metrics.expose()),
+    "/metrics/slis": ({ method }: HttpRequest) => {
+      if (method !== "DELETE") return exposition(slis.expose());
       slis.reset();
       return textAnswer(200, "metrics reset\n");
     },
@@ -164,39 +170,45 @@ function pageHandler(page: Page): HttpHandler {
   const name = page.kind.toLowerCase();
   const title = `\n${COMPONENT} ${name}\nWarning: This endpoint is not meant to be machine parseable, ` +
     "has no formatting compatibility guarantees and is for debugging purposes only.\n";
-  const structured = VERSIONS.flatMap((version) =>
-    ["application/json", "application/yaml"].map((type) => ({
-      type,
-      parameters: { g: GROUP, v: version, as: page.kind },
-    }))
+  const structured = VERSIONS.flatMap((v) =>
+    ["application/json", "application/yaml"].map((type) => ({ type, parameters: { g: GROUP, v, as: page.kind } }))
   );
+  const text = { type: "text/plain", parameters: { g: undefined, v: undefined, as: undefined } };
   return ({ accept }) => {
-    for (
-      const { type, parameters } of acceptedTypes(accept, [{ type: "text/plain", parameters: {} }, ...structured])
-    ) {
-      const { v: version } = parameters;
-      if (version === undefined) return textAnswer(200, title + page.text());
-      return objectAnswer(page, type, version, name);
-    }
-    const offered = [
-      "text/plain",
-      ...structured.map(({ type, parameters: { v } }) => `${type};g=${GROUP};v=${v};as=${page.kind}`),
-    ];
-    return textAnswer(406, `only the following media types are accepted: ${offered.join(", ")}\n`);
+    const accepted = acceptedType(accept, [text, ...structured]);
+    if (accepted === undefined) return notAcceptable([text.type, ...structured.map(fullType)]);
+    const { type, parameters: { v: version } } = accepted;
+    return version === undefined
+      ? textAnswer(200, title + page.text())
+      : objectAnswer(page, type, version, fullType(accepted));
   };
 }
 
-async function objectAnswer(page: Page, type: string, version: string, name: string): Promise<HttpAnswer> {
+function fullType({ type, parameters }: MediaType): string {
+  return [type, ...Object.entries(parameters).map(([name, value]) => `${name}=${value}`)].join(";");
+}
+
+function notAcceptable(offered: readonly string[]): HttpAnswer {
+  const message = `only the following media types are accepted: ${offered.join(", ")}`;
+  const failure = { status: "Failure", message, reason: "NotAcceptable", code: 406 };
+  const body = JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, ...failure }, undefined, 2);
+  return { status: 406, contentType: "application/json", body };
+}
+
+async function objectAnswer(page: Page, type: string, version: string, contentType: string): Promise<HttpAnswer> {
   const object = {
     kind: page.kind,
     apiVersion: `${GROUP}/${version}`,
     metadata: { name: COMPONENT },
     ...page.fields(),
   };
-  const body = type === "application/json" ? JSON.stringify(object) : (await loadYaml()).stringify(object);
-  if (version !== DEPRECATED_VERSION) return { status: 200, contentType: type, body };
+  const body = type === "application/json"
+    ? `${JSON.stringify(object)}\n`
+    : (await loadYaml()).stringify(object, { version: "1.1", sortMapEntries: true });
+  if (version !== DEPRECATED_VERSION) return { status: 200, contentType, body };
+  const name = page.kind.toLowerCase();
   const warning = `299 - "This version of the ${name} endpoint is deprecated. Please use a newer version."`;
-  return { status: 200, contentType: type, fields: { Warning: warning }, body };
+  return { status: 200, contentType, fields: { Warning: warning }, body };
 }
 
 function uptimeText(seconds: number): string {

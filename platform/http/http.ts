@@ -228,22 +228,20 @@ function isLocalName(host: string): boolean {
   return address !== undefined && isLoopback(address);
 }
 
-/** A representation that a handler offers: its media type and the parameters that a request must include. */
+/** A representation that a handler offers: its media type, and parameters of a request, undefined for those it must not have. */
 export interface MediaType {
   readonly type: string;
-  readonly parameters: Readonly<Record<string, string>>;
+  readonly parameters: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Returns the offered media types that an Accept header (RFC 9110, 12.5.1) allows, preferred first; without the header, the
- * first one offered. The header must include all parameters of an offered type. Other parameters are ignored, except
- * `charset`, which must be UTF-8.
+ * Returns the offered media type that an Accept header (RFC 9110, 12.5.1) prefers; without the header, the first one. The
+ * parameters of an offered type must be the header's. Others are ignored, as in Kubernetes.
  */
-export function acceptedTypes(accept: string, offered: readonly MediaType[]): readonly MediaType[] {
-  if (accept.trim() === "") return offered.slice(0, 1);
-  const ranges = accept.split(",").map(readRange).filter(({ quality }) => quality > 0);
-  const byQuality = ranges.toSorted((a, b) => b.quality - a.quality);
-  return byQuality.flatMap((range) => offered.filter((type) => isAllowed(type, range)));
+export function acceptedType<Type extends MediaType>(accept: string, offered: readonly Type[]): Type | undefined {
+  if (accept.trim() === "") return offered[0];
+  const byQuality = accept.split(",").map(readRange).toSorted((a, b) => b.quality - a.quality);
+  return byQuality.map((range) => offered.find((type) => isAllowed(type, range))).find((type) => type !== undefined);
 }
 
 interface MediaRange {
@@ -262,12 +260,7 @@ function readRange(text: string): MediaRange {
   return { type: type.toLowerCase(), parameters, quality: Number.isFinite(quality) ? quality : 0 };
 }
 
-function isAllowed(
-  { type, parameters: required }: MediaType,
-  { type: accepted, parameters: given }: MediaRange,
-): boolean {
+function isAllowed({ type, parameters }: MediaType, { type: accepted, parameters: given }: MediaRange): boolean {
   const matches = accepted === type || accepted === "*/*" || accepted === type.replace(/\/.*/, "/*");
-  const charset = given.get("charset")?.toLowerCase() ?? "utf-8";
-  return matches && charset === "utf-8" &&
-    Object.entries(required).every(([name, value]) => given.get(name) === value);
+  return matches && Object.entries(parameters).every(([name, value]) => given.get(name) === value);
 }

@@ -9,12 +9,13 @@
  */
 export { close, type ConnectionLimits, createConnectionLimits } from "./connection_limits.ts";
 export {
-  acceptedTypes,
+  acceptedType,
   answerConnection,
   type HttpAnswer,
   type HttpHandler,
   type HttpRequest,
   localOnly,
+  type MediaType,
   textAnswer,
 } from "./http.ts";
 export {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { systemClock } from "../../../platform/clock.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { STATUS_PAGE, withMetricsServer as withServer } from "../../fakes/metrics_server.ts";
 import { ask, send } from "./http_client.ts";
@@ -10,13 +11,19 @@ Deno.test("each path answers as kube-proxy's does", () =>
         ["/metrics", "text/plain; version=0.0.4; charset=utf-8", "a 1\n"],
         ["/proxyMode", "text/plain; charset=utf-8", "nftables"],
         ["/healthz", "text/plain; charset=utf-8", "ok"],
+        ["/healthz?verbose", "text/plain; charset=utf-8", "[+]ping ok\nhealthz check passed\n"],
+        ["/healthz/ping", "text/plain; charset=utf-8", "ok"],
         ["/configz", "application/json", '{"kubeproxy.config.k8s.io":{"mode":"nftables","bindAddress":"::"}}'],
       ] as const
     ) {
-      const answer = await ask(address, path);
-      assert.deepEqual([answer.status, answer.headers.get("Content-Type"), answer.body], [200, contentType, body]);
-      assert.equal(answer.headers.get("X-Content-Type-Options"), "nosniff");
-      assert.equal(answer.headers.get("Server"), null);
+      for (const method of ["GET", "POST"]) {
+        const answer = await ask(address, path, method);
+        assert.deepEqual([answer.status, answer.headers.get("Content-Type"), answer.body], [200, contentType, body]);
+        assert.equal(answer.headers.get("X-Content-Type-Options"), "nosniff");
+        assert.equal(answer.headers.get("Server"), null);
+        const isScrape = path.startsWith("/metrics");
+        assert.equal(/^\d+$/.test(answer.headers.get("Process-Start-Time-Unix") ?? ""), isScrape, path);
+      }
     }
   }));
 
@@ -27,7 +34,7 @@ Deno.test("other paths are not found, and the answer lists the available ones", 
       assert.equal(status, 404);
       assert.match(
         body,
-        /\/configz\n.*\/flagz\n.*\/healthz\n.*\/metrics\n.*\/metrics\/slis\n.*\/proxyMode\n.*\/statusz\n/,
+        /\/configz\n.*\/flagz\n.*\/healthz\n.*\/healthz\/ping\n.*\/metrics\n.*\/metrics\/slis\n.*\/proxyMode\n.*\/statusz\n/,
       );
     }
   }));
@@ -103,21 +110,32 @@ Deno.test("/flagz and /statusz answer with text that starts like kube-proxy's", 
 
 const json = (version: string, kind: string) => `application/json;v=${version};g=config.k8s.io;as=${kind}`;
 
-Deno.test("/flagz and /statusz answer in the requested format", () =>
+Deno.test("/flagz and /statusz choose a format as kube-proxy does", () =>
   withServer(
     async (address) => {
+      const text = "text/plain; charset=utf-8", statusz = json("v1beta1", "Statusz");
+      const answered = "application/json;g=config.k8s.io;v=v1beta1;as=Statusz";
       const table: readonly [string, string, number, string][] = [
-        ["/flagz", json("v1beta1", "Flagz"), 200, "application/json"],
-        ["/flagz", json("v1beta1", "Statusz"), 406, "text/plain; charset=utf-8"],
-        ["/flagz", "application/json", 406, "text/plain; charset=utf-8"],
-        ["/flagz", "application/json;v=v1beta1;g=config.k8s.io", 406, "text/plain; charset=utf-8"],
-        ["/flagz", "application/xml", 406, "text/plain; charset=utf-8"],
-        ["/flagz", "*/*", 200, "text/plain; charset=utf-8"],
-        ["/flagz", "text/plain;charset=latin1", 406, "text/plain; charset=utf-8"],
-        ["/flagz", `${json("foo", "Flagz")},*/*`, 200, "text/plain; charset=utf-8"],
-        ["/statusz", json("v1beta1", "Statusz"), 200, "application/json"],
-        ["/statusz", `text/plain;q=0.5, ${json("v1beta1", "Statusz")}`, 200, "application/json"],
-        ["/statusz", json("v1beta1", "Statusz").replace("json", "yaml"), 200, "application/yaml"],
+        ["/flagz", json("v1beta1", "Flagz"), 200, answered.replace("Statusz", "Flagz")],
+        ["/flagz", json("v1beta1", "Statusz"), 406, "application/json"],
+        ["/flagz", "application/json", 406, "application/json"],
+        ["/flagz", "application/*", 406, "application/json"],
+        ["/flagz", "application/json;v=v1beta1;g=config.k8s.io", 406, "application/json"],
+        ["/flagz", "application/xml", 406, "application/json"],
+        ["/flagz", "garbage", 406, "application/json"],
+        ["/flagz", "*/*", 200, text],
+        ["/flagz", "text/*", 200, text],
+        ["/flagz", "text/plain;charset=latin1", 200, text],
+        ["/flagz", "text/plain;q=0", 200, text],
+        ["/flagz", "text/plain;v=v1beta1", 406, "application/json"],
+        ["/flagz", `${json("foo", "Flagz")},*/*`, 200, text],
+        ["/statusz", statusz, 200, answered],
+        ["/statusz", `text/plain;q=0.5, ${statusz}`, 200, answered],
+        ["/statusz", `${statusz};q=0.5, text/plain`, 200, text],
+        ["/statusz", `${statusz};foo=bar`, 200, answered],
+        ["/statusz", statusz.replace("application/json", "*/*"), 200, answered],
+        ["/statusz", statusz.replace("json", "*"), 200, answered],
+        ["/statusz", statusz.replace("json", "yaml"), 200, answered.replace("json", "yaml")],
       ];
       for (const [path, accept, status, contentType] of table) {
         const answer = await ask(address, path, "GET", accept);
@@ -128,6 +146,26 @@ Deno.test("/flagz and /statusz answer in the requested format", () =>
         );
         assert.equal(answer.headers.get("Warning"), null);
       }
+    },
+    undefined,
+    { clock: systemClock },
+  ));
+
+Deno.test("/flagz and /statusz answer in the requested format", () =>
+  withServer(
+    async (address) => {
+      const refused = JSON.parse((await ask(address, "/flagz", "GET", "application/json")).body);
+      assert.match(refused.message, /^only the following media types are accepted: text\/plain, application\/json;g=/);
+      assert.deepEqual({ ...refused, message: "" }, {
+        ...{ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: "" },
+        ...{ reason: "NotAcceptable", code: 406 },
+      });
+      const yaml = await ask(address, "/flagz", "GET", json("v1beta1", "Flagz").replace("json", "yaml"));
+      assert.equal(
+        yaml.body,
+        'apiVersion: config.k8s.io/v1beta1\nflags:\n  cleanup: "false"\n  proxy-mode: nftables\nkind: Flagz\n' +
+          "metadata:\n  name: kube-proxy\n",
+      );
       const flagz = await ask(address, "/flagz", "GET", json("v1beta1", "Flagz"));
       assert.deepEqual(JSON.parse(flagz.body), {
         kind: "Flagz",
