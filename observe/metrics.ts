@@ -133,7 +133,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);
   const updatePacketCounts = mode.metrics.countsPackets ? packetMetrics(registry, readPacketCounts) : undefined;
-  const updateRelayFigures = readRelayFigures && relayMetrics(registry, readRelayFigures);
+  const updateRelayFigures = readRelayFigures && relayMetrics(registry, mode, readRelayFigures);
   const update = () => Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), options.update?.(), readCpuTime()]);
 
   return {
@@ -366,15 +366,29 @@ const COUNTERS = {
  * Registers the metrics of the relays; returns a function that updates them. Counters keep growing when a restarted relay
  * counts from 0 again, and keep their values while none answers.
  */
-function relayMetrics(registry: Registry, read: () => Promise<FamilyRelayFigures>): () => Promise<void> {
+function relayMetrics(
+  registry: Registry,
+  mode: ModeDescription,
+  read: () => Promise<FamilyRelayFigures>,
+): () => Promise<void> {
   const own = metricMaker(registry, "sluice_relay_");
-  const labels = ["ip_family"] as const;
   const gauges = Object.entries(GAUGES).map(([figure, [name, help]]) => (
-    { figure, gauge: own.gauge(name, help, labels) }
+    { figure, gauge: own.gauge(name, help, FAMILY) }
   ));
   const counters = Object.entries(COUNTERS).map(([figure, [name, help]]) => (
-    { figure, counter: own.counter(name, help, labels) }
+    { figure, counter: own.counter(name, help, FAMILY) }
   ));
+  if (mode.metrics.countsListeners) {
+    const kube = metricMaker(registry, "kubeproxy_nftables_localhost_nodeport_");
+    const listeners = kube.gauge("listeners", "Open listeners for node ports at localhost", FAMILY);
+    const failures = kube.counter(
+      "listener_creation_failures_total",
+      "Failures to listen on a node port at localhost",
+      FAMILY,
+    );
+    gauges.push({ figure: "listeners", gauge: listeners });
+    counters.push({ figure: "listenersFailed", counter: failures });
+  }
   const last = new Map<string, Readonly<Record<string, number>>>();
   return async () => {
     for (const [ip_family, figures] of Object.entries(await read())) {

@@ -73,6 +73,8 @@ export interface RelayFigures {
   readonly datagramsDropped: number;
   /** Gauge: open listeners, TCP and UDP. */
   readonly listeners: number;
+  /** Failures to open a listener, each try. */
+  readonly listenersFailed: number;
 }
 
 /** The bounds of a relay: sizes, and times in milliseconds. `defaultRelayLimits` returns them for a limit of files. */

@@ -21,6 +21,7 @@ export function createCounters(): Counters {
     datagramsToClients: 0,
     datagramsDropped: 0,
     listeners: 0,
+    listenersFailed: 0,
   };
 }
 

@@ -85,6 +85,7 @@ export function createListeners(options: ListenersOptions): Listeners {
         options.counters.listeners++;
       } catch (error) {
         served.problem = whyClosed(place, error);
+        options.counters.listenersFailed++;
       }
     }
     served.missing = missingOf(served, served.missing);
@@ -100,6 +101,7 @@ export function createListeners(options: ListenersOptions): Listeners {
       } catch (error) {
         served.open.delete(name);
         options.counters.listeners--;
+        options.counters.listenersFailed++;
         served.missing = [...served.missing, place];
         served.problem = whyClosed(place, error);
         incomplete.add(served);

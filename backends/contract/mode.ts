@@ -109,6 +109,8 @@ interface ModeMetrics {
   readonly splitsDurations: boolean;
   /** Whether its rules count packets (`Backend.packetCounts`). */
   readonly countsPackets: boolean;
+  /** Whether kube-proxy has metrics of this mode's listeners for node ports at localhost (KEP-6032). */
+  readonly countsListeners?: true;
   /** The traffic that it can count (`Backend.readTraffic`); false if it can count none. */
   readonly countsTraffic: false | TrafficCoverage;
 }

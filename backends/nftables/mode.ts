@@ -46,7 +46,7 @@ export const DESCRIPTION: ModeDescription = {
   }],
   modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
   figures: FIGURES,
-  metrics: { splitsDurations: true, countsPackets: false, countsTraffic: WHOLE_TRAFFIC },
+  metrics: { splitsDurations: true, countsPackets: false, countsListeners: true, countsTraffic: WHOLE_TRAFFIC },
   settings: {
     section: "nftables",
     masqueradeSection: "nftables",

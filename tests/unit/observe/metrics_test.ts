@@ -457,3 +457,17 @@ Deno.test("the relays' figures are shown by family, and counters survive a resta
   const { metrics: plain } = setUp();
   assert.doesNotMatch(await plain.expose(), /sluice_relay/);
 });
+
+Deno.test("nftables mode has kube-proxy's metrics of the listeners for node ports at localhost, other modes do not", async () => {
+  const read = () => Promise.resolve({ IPv4: { listeners: 2, listenersFailed: 1 }, IPv6: { listeners: 0 } });
+  const ofMode = (mode: ProxyMode, readRelayFigures?: typeof read) =>
+    setUp(mode, undefined, readRelayFigures).samplesOf("kubeproxy_nftables_localhost_nodeport_");
+  assert.deepEqual(await ofMode("nftables", read), [
+    'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total{ip_family="IPv4"} 1',
+    'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total{ip_family="IPv6"} 0',
+    'kubeproxy_nftables_localhost_nodeport_listeners{ip_family="IPv4"} 2',
+    'kubeproxy_nftables_localhost_nodeport_listeners{ip_family="IPv6"} 0',
+  ]);
+  assert.deepEqual(await ofMode("nftables"), []);
+  assert.deepEqual(await ofMode("ipvs", read), []);
+});

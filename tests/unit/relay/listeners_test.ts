@@ -59,7 +59,7 @@ Deno.test("a deleted service port drains, and gets its port back if it returns m
 });
 
 Deno.test("a listener that cannot be opened is a problem of its service port, until a later attempt succeeds", async () => {
-  const { listeners, refused, set } = startLab();
+  const { counters, listeners, refused, set } = startLab();
   await set(fakeServicePort("default/fine"));
   refused.error = "EMFILE";
   await set(fakeServicePort("default/web"));
@@ -68,10 +68,12 @@ Deno.test("a listener that cannot be opened is a problem of its service port, un
     message: "cannot listen on 0.0.0.0:0: too many open files (raise LimitNOFILE)",
   }]);
   assert.deepEqual([...listeners.ports.keys()], [servicePortKey("default/fine", "tcp")]);
+  await listeners.openMissing();
   refused.error = undefined;
   await listeners.openMissing();
   assert.deepEqual(listeners.problems(), []);
   assert.deepEqual(listeners.ports.get(KEY), { cluster: 40_002 });
+  assert.deepEqual([counters.listeners, counters.listenersFailed], [2, 2]);
 });
 
 Deno.test("SCTP is a problem in a mode that redirects", async () => {

@@ -53,7 +53,7 @@ Deno.test("a connection and a datagram reach an endpoint and are answered", asyn
   assert.deepEqual(relay.figures(), {
     ...{ connectionsOpen: 0, connectionsAccepted: 1, connectionsRefused: 0, connectionsFailed: 0, failovers: 0 },
     ...{ bytesToEndpoints: 5, bytesToClients: 5, udpFlows: 0, udpFlowsCreated: 1, udpFlowsEvicted: 0 },
-    ...{ datagramsToEndpoints: 1, datagramsToClients: 1, datagramsDropped: 0, listeners: 0 },
+    ...{ datagramsToEndpoints: 1, datagramsToClients: 1, datagramsDropped: 0, listeners: 0, listenersFailed: 0 },
   });
 });
 
