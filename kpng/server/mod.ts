@@ -20,15 +20,7 @@ import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
 import type { ClientRule } from "./connections.ts";
-import {
-  type ClosureReason,
-  createTallyMemory,
-  figuresOf,
-  openTally,
-  type ServingFigures,
-  type Tally,
-  watchersOf,
-} from "./metrics.ts";
+import { createTallyMemory, figuresOf, openTally, type ServingFigures } from "./metrics.ts";
 import { type IsolateServer, serveInIsolate } from "./isolate.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { serveWithWorkers, type SpawnServing } from "./serving_workers.ts";
@@ -61,12 +53,6 @@ export interface ServingOptions {
 
 /** A running server. */
 export interface Serving extends IsolateServer {
-  /** The number of watchers. */
-  watchers(): number;
-  /** The number of connections, including those without a handshake. */
-  connections(): number;
-  /** The number of connections closed by the server for that reason. */
-  closed(reason: ClosureReason): number;
   /** The counts of sent and refused messages since the start. */
   figures(): ServingFigures;
 }
@@ -91,16 +77,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
       lag: { onLag },
     });
   logAddress(server.address, tls, logger);
-  return { ...server, ...readings(tally) };
-}
-
-function readings(tally: Tally): Omit<Serving, keyof IsolateServer> {
-  return {
-    watchers: () => watchersOf(tally),
-    connections: () => tally.total("connections"),
-    closed: (reason) => tally.total(`closed: ${reason}`),
-    figures: () => figuresOf(tally),
-  };
+  return { ...server, figures: () => figuresOf(tally) };
 }
 
 function logAddress(bound: WireAddress, tls: TlsFiles | undefined, logger: Logger): void {

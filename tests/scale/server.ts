@@ -52,12 +52,13 @@ await answerLines(async (line) => {
     return { endedMs: Date.now() };
   }
   const { user, system } = process.cpuUsage();
+  const { watchers } = serving.figures();
   return {
     port: (serving.address as typeof address).port,
     emptyRss,
     rss: Deno.memoryUsage().rss,
     cpuMs: (user + system) / 1000,
-    watchers: serving.watchers(),
+    watchers: watchers.global + watchers.local,
     revision: store.revision(),
   };
 });

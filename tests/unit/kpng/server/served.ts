@@ -3,6 +3,7 @@ import { type ClusterObject, KINDS } from "../../../../core/objects/cluster_obje
 import type { Position, StoreAnswers, Subscription } from "../../../../kpng/server/answers.ts";
 import { lazyChunks } from "../../../../kpng/server/snapshots.ts";
 import type { Limits } from "../../../../kpng/server/limits.ts";
+import type { ClosureReason } from "../../../../kpng/server/metrics.ts";
 import { type Serving, type ServingOptions, startServing } from "../../../../kpng/server/mod.ts";
 import { createStore, type Store } from "../../../../kpng/store/store.ts";
 import { RESET } from "../../../../kpng/views/operations.ts";
@@ -18,10 +19,18 @@ import { freePort } from "../../../fakes/sockets.ts";
 /** All tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. */
 const WORKERS = Number(Deno.env.get("SERVE_WORKERS") ?? 0);
 
+/** A server with some of its figures. */
+export interface CountedServing extends Serving {
+  watchers(): number;
+  connections(): number;
+  /** The connections that the server has closed for that reason. */
+  closed(reason: ClosureReason): number;
+}
+
 /** A store and its server on loopback. */
 export interface Served {
   readonly store: Store;
-  readonly serving: Serving;
+  readonly serving: CountedServing;
   readonly port: number;
 }
 
@@ -70,7 +79,13 @@ export async function withServer(
   });
   try {
     assert.ok(serving.address.kind === "tcp");
-    await test({ store, serving, port: serving.address.port });
+    const counted: CountedServing = {
+      ...serving,
+      watchers: () => serving.figures().watchers.global + serving.figures().watchers.local,
+      connections: () => serving.figures().connections,
+      closed: (reason) => serving.figures().closed.get(reason)!,
+    };
+    await test({ store, serving: counted, port: serving.address.port });
   } finally {
     let isClosed = false;
     const closing = serving.close().finally(() => isClosed = true);
