@@ -136,8 +136,8 @@ function endpointItem(
 
 /** The traffic of this node that uses an endpoint. Both may be false for endpoints that only a Sluice receives. */
 interface Scopes {
-  internal: boolean;
-  external: boolean;
+  readonly internal: boolean;
+  readonly external: boolean;
 }
 
 /** An endpoint that a node receives. */
@@ -205,22 +205,16 @@ function usedEndpoints(
         ]
         : [];
       for (const one of endpoints) {
-        const scopes = { internal: internal.has(one.target), external: external.has(one.target) };
-        if (isUsed(one) || witnesses.includes(one)) add(used, one.endpoint, scopes);
+        if (!isUsed(one) && !witnesses.includes(one)) continue;
+        const before = used.get(one.endpoint);
+        used.set(one.endpoint, {
+          internal: internal.has(one.target) || before?.internal === true,
+          external: external.has(one.target) || before?.external === true,
+        });
       }
     }
   }
   return used;
-}
-
-function add(used: Map<SliceEndpoint, Scopes>, endpoint: SliceEndpoint, { internal, external }: Scopes): void {
-  const before = used.get(endpoint);
-  if (before === undefined) {
-    used.set(endpoint, { internal, external });
-    return;
-  }
-  before.internal ||= internal;
-  before.external ||= external;
 }
 
 /** The first matching endpoint, as a witness; undefined if a used endpoint matches or none does. */

@@ -1,5 +1,5 @@
 import { sha256 } from "@noble/hashes/sha2.js";
-import { OP_ITEM, type OpItemMessage } from "../messages/mod.ts";
+import { OP_ITEM } from "../messages/mod.ts";
 import type { ClusterScoped, ServiceState, StoreDifference, StoreState } from "../store/mod.ts";
 
 /** An entry of a set: the wire's `Value`, encoded. */
@@ -20,7 +20,7 @@ export function wireItem(
   content: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array<ArrayBuffer> = content,
 ): WireItem {
-  return { set, path, content, operation: encode({ set: { ref: { set, path }, bytes } }) };
+  return { set, path, content, operation: OP_ITEM.encode({ set: { ref: { set, path }, bytes } }) };
 }
 
 /** The items that one kind of watcher receives. The items of a service depend only on its state. */
@@ -57,12 +57,12 @@ export function* difference(
 ): Generator<Uint8Array<ArrayBuffer>, void> {
   const gone: Uint8Array<ArrayBuffer>[] = [];
   for (const one of scoped) {
-    yield* ofOne(scopedItem(one.before, viewBefore), scopedItem(one.after, view), gone);
+    yield* ofOne(one.before && viewBefore.scoped(one.before), one.after && view.scoped(one.after), gone);
   }
   for (const { before, after } of services) {
     // A service's item does not depend on its endpoints.
     if (before?.service === after?.service) continue;
-    yield* ofOne(serviceItem(before, viewBefore), serviceItem(after, view), gone);
+    yield* ofOne(before && viewBefore.service(before), after && view.service(after), gone);
   }
   for (const { before, after } of services) {
     // Common items may only be omitted if both states have the same view.
@@ -94,14 +94,6 @@ function* ofMany(
   for (const item of earlier.values()) if (!later.has(item.path)) gone.push(deleteOperation(item));
 }
 
-function serviceItem(state: ServiceState | undefined, view: View): WireItem | undefined {
-  return state === undefined ? undefined : view.service(state);
-}
-
-function scopedItem(object: ClusterScoped | undefined, view: View): WireItem | undefined {
-  return object === undefined ? undefined : view.scoped(object);
-}
-
 /** Whether two items with the same path are the same: hashes in paths are not relied upon. */
 function sameContent(before: WireItem | undefined, after: WireItem): boolean {
   if (before === undefined || before === after) return before === after;
@@ -110,11 +102,7 @@ function sameContent(before: WireItem | undefined, after: WireItem): boolean {
 }
 
 function deleteOperation({ set, path }: WireItem): Uint8Array<ArrayBuffer> {
-  return encode({ delete: { set, path } });
-}
-
-function encode(operation: OpItemMessage): Uint8Array<ArrayBuffer> {
-  return OP_ITEM.encode(operation);
+  return OP_ITEM.encode({ delete: { set, path } });
 }
 
 /** Parts of the SHA-256 of some content. */
@@ -130,6 +118,6 @@ const TEXT_BYTES = 12;
 /** Hashes bytes: equal bytes have equal hashes in every process. */
 export function contentHash(bytes: Uint8Array): ContentHash {
   const digest = sha256(bytes);
-  const text = btoa(String.fromCharCode(...digest.subarray(0, TEXT_BYTES))).replaceAll("+", "-").replaceAll("/", "_");
-  return { value: new DataView(digest.buffer, digest.byteOffset).getBigUint64(0), text };
+  const value = new DataView(digest.buffer, digest.byteOffset).getBigUint64(0);
+  return { value, text: digest.subarray(0, TEXT_BYTES).toBase64({ alphabet: "base64url" }) };
 }
