@@ -181,8 +181,6 @@ export type EndpointInfoMessage = TypeOf<typeof ENDPOINT_INFO>;
 export type NodeMessage = TypeOf<typeof NODE>;
 export type ServiceCIDRMessage = TypeOf<typeof SERVICE_CIDR>;
 export type IPSetMessage = TypeOf<typeof IP_SET>;
-export type OpItemMessage = TypeOf<typeof OP_ITEM>;
-export type WatchRequestMessage = TypeOf<typeof WATCH_REQUEST>;
 
 /** The gRPC methods, by the scope of their answers. */
 export const METHODS = { global: "/globalv1.Sets/Watch", local: "/localv1.Sets/Watch" } as const;

@@ -3,14 +3,7 @@
  *
  * In: objects or messages. Out: messages or objects. May touch: nothing.
  */
-export {
-  createDocumentedState,
-  type DescribedOperation,
-  describeOperation,
-  type DocumentedService,
-  type DocumentedState,
-  type StateDocument,
-} from "./describe.ts";
+export { createDocumentedState, type DescribedOperation, describeOperation } from "./describe.ts";
 export {
   annotateAffinity,
   eachEndpoint,
@@ -39,7 +32,6 @@ export {
   NODE_INFO,
   type NodeMessage,
   OP_ITEM,
-  type OpItemMessage,
   PROBE_METHOD,
   PROTOCOLS,
   SERVICE,
@@ -50,5 +42,4 @@ export {
   SETS,
   splitLocalPath,
   WATCH_REQUEST,
-  type WatchRequestMessage,
 } from "./messages.ts";
