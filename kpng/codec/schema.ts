@@ -163,12 +163,7 @@ export const bytes = (number: number): Field<Uint8Array<ArrayBuffer>> => single(
 
 /** A nested message. An empty one differs from an absent one. */
 export function nested<T>(number: number, of: Message<T>): Field<T> {
-  return {
-    number,
-    shape: { kind: "message", message: of },
-    write: (writer, value) => writeOne(writer, number, messageType(of), value),
-    read: (reader, wireType) => readOne(reader, wireType, number, messageType(of)),
-  };
+  return single(number, { kind: "message", message: of }, messageType(of));
 }
 
 /** A `repeated string`. */
