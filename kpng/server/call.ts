@@ -55,7 +55,7 @@ export function readCallHeaders(headers: Readonly<Record<string, unknown>>): Cal
 export interface Call {
   /** Aborted at the end of the call, with its reason. */
   readonly signal: AbortSignal;
-  /** Starts to read requests; called once. */
+  /** Starts to read requests; called once. `decode` throws WireError for an invalid one. */
   open<T>(decode: (message: Uint8Array<ArrayBuffer>) => T): RequestStream<T>;
 }
 
@@ -86,8 +86,9 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export async function carryOut(
   stream: ServerHttp2Stream,
   serve: (call: Call) => Promise<void>,
-  { limits, clock, outlet, timeoutMs, abort, onStall }: CarryOutOptions,
+  options: CarryOutOptions,
 ): Promise<unknown> {
+  const { limits, clock, timeoutMs, abort } = options;
   const { signal } = abort;
   const cancelDeadline = timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS
     ? () => {}
@@ -101,7 +102,7 @@ export async function carryOut(
       hasEnded = true;
       if (!stream.closed && !stream.destroyed) stream.sendTrailers(trailersOf(signal));
     });
-    await serve({ signal, open: (decode) => openStream(stream, { decode, limits, clock, outlet, onStall, abort }) });
+    await serve({ signal, open: (decode) => openStream(stream, decode, options) });
     return undefined;
   } catch (error) {
     if (!signal.aborted) abort.abort(error);
@@ -156,26 +157,15 @@ export interface RequestStream<T> {
   write(bytes: Uint8Array): Promise<void>;
 }
 
-/** Options of `openStream`. */
-interface StreamOptions<T> {
-  /** Throws WireError for an invalid request. */
-  readonly decode: (message: Uint8Array<ArrayBuffer>) => T;
-  readonly limits: Limits;
-  readonly clock: Clock;
-  /** The outlet of the stream's connection. */
-  readonly outlet: Outlet;
-  /** Called if the client does not read for too long. */
-  readonly onStall: () => void;
-  /** Aborts everything that waits on the stream. */
-  readonly abort: AbortController;
-}
-
 /**
  * Reads requests from, and writes answers to, one HTTP/2 stream. Ends the call if the client sends too many requests or an
  * invalid one, or does not read for too long.
  */
-function openStream<T>(stream: ServerHttp2Stream, options: StreamOptions<T>): RequestStream<T> {
-  const { decode, limits, clock, outlet, onStall, abort } = options;
+function openStream<T>(
+  stream: ServerHttp2Stream,
+  decode: (message: Uint8Array<ArrayBuffer>) => T,
+  { limits, clock, outlet, onStall, abort }: CarryOutOptions,
+): RequestStream<T> {
   const { signal } = abort;
   const frames = createFrameReader(limits.requestBytes);
   const requests: T[] = [];
