@@ -16,7 +16,7 @@ import {
 } from "./metrics.ts";
 import type { Outlet } from "./outlet.ts";
 import { createChangeWaiters, createSemaphore, type Revisions, waitAmong } from "./waiting.ts";
-import { counted, openWatch, scopeOf, serveWatcher } from "./watcher.ts";
+import { openWatch, scopeOf, serveWatcher } from "./watcher.ts";
 import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { AddressInfo, ListenOptions, Server } from "node:net";
 
@@ -132,7 +132,7 @@ function createCalls({ state, limits, clock, logger, traffic, tally }: CallsOpti
     const own = traffic.join(scope);
     watchers.add(abort);
     const serve = (call: Call) => {
-      const watcher = counted(openWatch(call, scope), own);
+      const watcher = openWatch(call, scope, own);
       return serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed, traffic: own });
     };
     const error = await carryOut(stream, serve, { limits, clock, outlet, timeoutMs, abort, onStall: own.stalled });

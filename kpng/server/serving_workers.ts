@@ -179,15 +179,7 @@ function startServingWorker(row: number, shared: Shared): ServingWorker {
       });
       cancelRestart = clock.schedule(waitMs, launch);
     };
-    const start: ServingStart = {
-      type: "start",
-      address,
-      tls: shared.tlsNow(),
-      clients,
-      limits,
-      memory,
-      row,
-    };
+    const start: ServingStart = { type: "start", address, tls: shared.tlsNow(), clients, limits, memory, row };
     const handle = spawn(start, { onMessage, onFailure });
     worker = handle;
     if (store.ready()) handle?.post({ type: "revision", revision: store.revision() });

@@ -95,8 +95,8 @@ const ENDPOINTS_PER_BLOCK = 400;
 
 /** A snapshot of this state. What nodes have in common is encoded once. */
 export function createLocalSnapshot(state: StoreState, views: LocalViews): LocalSnapshot {
-  const nobody = views.of({ name: "", zone: "" });
-  const services = sharedChunks(difference({ ...everythingOf(state), scoped: [] }, withoutEndpoints(nobody)));
+  const view: View = { ...views.of({ name: "", zone: "" }), endpoints: () => [] };
+  const services = sharedChunks(difference({ ...everythingOf(state), scoped: [] }, view));
   const zones = new Map<string, ReturnType<typeof createBlocks>>();
 
   return {
@@ -188,10 +188,6 @@ function createBlocks(services: readonly ServiceState[], views: LocalViews, zone
 
 function framesOfEndpoints(state: ServiceState, view: View): Uint8Array<ArrayBuffer> {
   return framesOf(view.endpoints(state, undefined).map(({ operation }) => operation));
-}
-
-function withoutEndpoints(view: View): View {
-  return { ...view, endpoints: () => [] };
 }
 
 function joined(pieces: Iterable<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> {

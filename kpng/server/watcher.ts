@@ -134,8 +134,12 @@ export function scopeOf(path: string): Subscription["scope"] | undefined {
   return path === METHODS.global ? "global" : path === METHODS.local ? "local" : undefined;
 }
 
-/** The stream of a `Watch` call. The first request determines the subscription. */
-export function openWatch(call: Call, scope: Subscription["scope"]): WatcherStream {
+/** The stream of a `Watch` call. The first request determines the subscription. Bytes count when they were accepted. */
+export function openWatch(
+  call: Call,
+  scope: Subscription["scope"],
+  { wrote }: Pick<WatcherTraffic, "wrote">,
+): WatcherStream {
   const { next, write } = call.open((message): Subscription => {
     const { nodeName = "", extended = false, onlyNode } = WATCH_REQUEST.decode(message);
     return { scope, nodeName, extended, onlyNode: extended ? onlyNode : undefined };
@@ -151,16 +155,8 @@ export function openWatch(call: Call, scope: Subscription["scope"]): WatcherStre
       subscribed ??= request;
       return request && subscribed;
     },
-    write,
-  };
-}
-
-/** A stream whose bytes are counted when they were accepted. */
-export function counted(stream: WatcherStream, { wrote }: Pick<WatcherTraffic, "wrote">): WatcherStream {
-  return {
-    nextRequest: stream.nextRequest,
     async write(bytes) {
-      await stream.write(bytes);
+      await write(bytes);
       wrote(bytes.length);
     },
   };
