@@ -1,4 +1,4 @@
-/** Plain data in memory: equality, compact copies, bounded reads. */
+/** Plain data in memory: equality, compact copies, joined bytes, bounded reads. */
 
 const EMPTY: readonly never[] = Object.freeze([]);
 
@@ -33,6 +33,18 @@ export function sameData(a: unknown, b: unknown): boolean {
   for (const key in left) if (!sameData(left[key], right[key])) return false;
   for (const key in right) if (!(key in left) && right[key] !== undefined) return false;
   return true;
+}
+
+/** Joins pieces of bytes. */
+export function joinBytes(pieces: Iterable<Uint8Array>): Uint8Array<ArrayBuffer> {
+  const all = [...pieces];
+  const bytes = new Uint8Array(all.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of all) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }
 
 /** Reads up to `most` bytes, or until the end. */

@@ -14,7 +14,7 @@
  *   tcp_probe.ts       tries a TCP connection
  *   yaml.ts            loads package yaml on first use
  *   yaml_package.ts    the parts of package yaml in use
- *   data.ts            equality, compact copies and bounded reads of plain data
+ *   data.ts            equality and compact copies of plain data, joined and bounded bytes
  *
  * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files, addresses
  * that are probed.
@@ -37,7 +37,7 @@ export {
   splitHostPort,
 } from "./address.ts";
 export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
-export { compact, joinFlat, readUpTo, sameData } from "./data.ts";
+export { compact, joinBytes, joinFlat, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";
 export { machineCores, networkNamespace, type ProgramResult, type RunProgram, searchPath } from "./host.ts";
 export {

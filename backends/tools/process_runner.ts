@@ -1,4 +1,4 @@
-import type { Clock } from "../../platform/mod.ts";
+import { type Clock, joinBytes } from "../../platform/mod.ts";
 import {
   type Conversation,
   type Runner,
@@ -237,7 +237,7 @@ export function boundedText(limitBytes: number): BoundedText {
   let tailBytes = 0;
   let leftOutBytes = 0;
   const trimTail = () => {
-    const all = joined(tail, tailBytes);
+    const all = joinBytes(tail);
     leftOutBytes += all.length - half;
     tail = [all.slice(all.length - half)];
     tailBytes = half;
@@ -255,23 +255,11 @@ export function boundedText(limitBytes: number): BoundedText {
     },
     toString() {
       if (tailBytes > half) trimTail();
-      if (leftOutBytes === 0) {
-        return new TextDecoder().decode(joined([...head, ...tail], headBytes + tailBytes));
-      }
-      const text = (parts: Uint8Array[], size: number) => new TextDecoder().decode(joined(parts, size));
-      return `${text(head, headBytes)}\n… ${leftOutBytes} bytes left out …\n${text(tail, tailBytes)}`;
+      const text = (parts: Uint8Array[]) => new TextDecoder().decode(joinBytes(parts));
+      if (leftOutBytes === 0) return text([...head, ...tail]);
+      return `${text(head)}\n… ${leftOutBytes} bytes left out …\n${text(tail)}`;
     },
   };
-}
-
-function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 /** The pending request. */

@@ -1,4 +1,5 @@
 import type { NodeContext } from "../../core/planning/mod.ts";
+import { joinBytes } from "../../platform/mod.ts";
 import type { ServiceState, StoreState } from "../store/mod.ts";
 import { framesOf, sharedFramesOf } from "../transport/mod.ts";
 import { difference, everythingOf, type LocalViews, type View } from "../views/mod.ts";
@@ -119,7 +120,7 @@ function* endpointsFor(
     const block = blocks.at(i);
     if (block === undefined) break;
     const differing = block.differing.get(name);
-    yield differing === undefined ? block.frames : joined(piecesOf(block, differing, view));
+    yield differing === undefined ? block.frames : joinBytes(piecesOf(block, differing, view));
   }
   for (const state of blocks.ofEachNode()) yield framesOfEndpoints(state, view);
 }
@@ -170,7 +171,7 @@ function createBlocks(services: readonly ServiceState[], views: LocalViews, zone
       end += pieces.at(-1)!.length;
       ends.push(end);
     }
-    return states.length === 0 ? undefined : { states, frames: joined(pieces), ends, differing };
+    return states.length === 0 ? undefined : { states, frames: joinBytes(pieces), ends, differing };
   };
 
   return {
@@ -188,15 +189,4 @@ function createBlocks(services: readonly ServiceState[], views: LocalViews, zone
 
 function framesOfEndpoints(state: ServiceState, view: View): Uint8Array<ArrayBuffer> {
   return framesOf(view.endpoints(state, undefined).map(({ operation }) => operation));
-}
-
-function joined(pieces: Iterable<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> {
-  const all = [...pieces];
-  const bytes = new Uint8Array(all.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of all) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
 }

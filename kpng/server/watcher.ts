@@ -1,4 +1,4 @@
-import { type Clock, startTurn } from "../../platform/mod.ts";
+import { type Clock, joinBytes, startTurn } from "../../platform/mod.ts";
 import { METHODS, WATCH_REQUEST } from "../messages/mod.ts";
 import { framesOf, STATUS, StatusError } from "../transport/mod.ts";
 import { RESET, SYNC } from "../views/mod.ts";
@@ -75,7 +75,7 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
         traffic?.upToDate(position.revision);
         await changed(position.revision, signal);
       }
-      await stream.write(endOfRound(last));
+      await stream.write(joinBytes([last ?? EMPTY, END_OF_ROUND]));
       traffic?.roundEnded();
       traffic?.upToDate(position.revision);
     }
@@ -119,14 +119,6 @@ async function writeParts(
     lapse.stop();
   }
   return last;
-}
-
-function endOfRound(last: Uint8Array | undefined): Uint8Array {
-  if (last === undefined || last.length === 0) return END_OF_ROUND;
-  const bytes = new Uint8Array(last.length + END_OF_ROUND.length);
-  bytes.set(last);
-  bytes.set(END_OF_ROUND, last.length);
-  return bytes;
 }
 
 /** The scope of a watch's path; undefined for another method. */

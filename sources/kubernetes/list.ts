@@ -1,3 +1,4 @@
+import { joinBytes } from "../../platform/mod.ts";
 import { errorOfBrokenJson, errorOfGarbage, errorOfStatus, type RequestSubject, statusOf } from "./api_error.ts";
 import type { ApiClient } from "./http.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";
@@ -159,7 +160,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
           break;
         }
         const part = chunk.subarray(valueFrom, end);
-        const whole = carried.length === 0 ? part : joined([...carried, part]);
+        const whole = carried.length === 0 ? part : joinBytes([...carried, part]);
         carried = [];
         finishValue(whole);
         at = end;
@@ -241,14 +242,4 @@ function isValue(expect: Expect): boolean {
 
 function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
