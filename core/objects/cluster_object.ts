@@ -37,6 +37,11 @@ export function refOf(object: ClusterObject): ObjectRef {
   return { kind: object.kind, namespace: "namespace" in object ? object.namespace : "", name: object.name };
 }
 
+/** Formats a reference: `Service default/web`, `Node worker-1`. */
+export function refText({ kind, namespace, name }: ObjectRef): string {
+  return namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+}
+
 /** A Service. */
 export interface Service {
   readonly kind: "Service";

@@ -33,6 +33,7 @@ export {
   type PodLabels,
   type PodRef,
   refOf,
+  refText,
   type Service,
   type ServiceCIDR,
   type ServicePortSpec,

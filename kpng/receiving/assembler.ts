@@ -2,8 +2,8 @@ import {
   type ClusterObject,
   type Decoded,
   KINDS,
-  type ObjectRef,
   refOf,
+  refText,
   type Service,
   type SourceSink,
 } from "../../core/objects/mod.ts";
@@ -251,12 +251,8 @@ function use<T extends ClusterObject>(
   { ref, object, problems }: Decoded,
   known: (key: string) => T | undefined,
 ): T | undefined {
-  problemsOf.set(path, ref === undefined ? path : nameOf(ref), problems);
+  problemsOf.set(path, ref === undefined ? path : refText(ref), problems);
   const before = ref === undefined ? undefined : known(serviceKey(ref.namespace, ref.name));
   if (object !== undefined && before !== undefined && sameData(object, before)) return before;
   return object as T | undefined;
-}
-
-function nameOf({ kind, namespace, name }: ObjectRef): string {
-  return namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
 }

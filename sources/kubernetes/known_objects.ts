@@ -1,5 +1,5 @@
 import { joinFlat } from "../../platform/mod.ts";
-import type { Decode, Kind, SourceSink } from "../../core/objects/mod.ts";
+import { type Decode, type Kind, refText, type SourceSink } from "../../core/objects/mod.ts";
 import { createObjectProblems } from "../../core/problems/mod.ts";
 
 /** The objects of one kind reported to a sink; keeps only their keys and versions. */
@@ -51,7 +51,7 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
       // Only equality counts: after a restore from a backup, versions start again from an older one.
       if (meta.resourceVersion !== "" && versions.get(key) === meta.resourceVersion) return problemsOf.confirm(key);
       const { object, problems } = decode(kind, raw);
-      problemsOf.set(key, nameOf(kind, meta), problems);
+      problemsOf.set(key, refText({ kind, ...meta }), problems);
       if (object === undefined) return forget(key);
       versions.set(key, meta.resourceVersion);
       sink.set(object);
@@ -78,10 +78,6 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
 
 function keyOf(meta: ObjectMeta): string {
   return joinFlat("/", meta.namespace, meta.name);
-}
-
-function nameOf(kind: Kind, meta: ObjectMeta): string {
-  return meta.namespace ? `${kind} ${meta.namespace}/${meta.name}` : `${kind} ${meta.name}`;
 }
 
 function member(value: unknown, name: string): unknown {

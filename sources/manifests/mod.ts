@@ -11,8 +11,8 @@ import {
   type Decode,
   decodeObject,
   KINDS,
-  type ObjectRef,
   refOf,
+  refText,
   type Source,
   type SourceSink,
 } from "../../core/objects/mod.ts";
@@ -134,7 +134,7 @@ function createEmitter(sink: SourceSink): Emitter {
       const places = new Map<string, PlacedObject>();
       const duplicates: Problem[] = [];
       for (const placed of objects) {
-        const key = keyOf(refOf(placed.object));
+        const key = refText(refOf(placed.object));
         const first = places.get(key);
         if (first === undefined) {
           places.set(key, placed);
@@ -159,8 +159,4 @@ function createEmitter(sink: SourceSink): Emitter {
       reported = now;
     },
   };
-}
-
-function keyOf(ref: ObjectRef): string {
-  return ref.namespace === "" ? `${ref.kind} ${ref.name}` : `${ref.kind} ${ref.namespace}/${ref.name}`;
 }
