@@ -6,12 +6,10 @@ import { isObjectName } from "../../core/objects/mod.ts";
 
 const READ_DEADLINE_MS = 10_000;
 
-/** A request that reads one object or a short list. */
-export type ReadRequest =
-  & Pick<ApiRequest, "resource" | "path" | "accept" | "onHeaders">
-  & Partial<Pick<ApiRequest, "verb">>;
+/** A request for one object or a short list, to `get` unless it has another verb. */
+export type ReadRequest = Omit<ApiRequest, "verb" | "readDeadlineMs"> & Partial<Pick<ApiRequest, "verb">>;
 
-/** Reads an object and returns its JSON. Throws an ApiError, or the signal's reason. */
+/** Returns the JSON of the answer to a request. Throws an ApiError, or the signal's reason. */
 export async function readText(api: ApiClient, request: ReadRequest, signal: AbortSignal): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
@@ -60,14 +58,11 @@ const PATCH_TYPES = {
 /** Creates or patches an object and returns the API server's version of it. Throws an ApiError, or the signal's reason. */
 export async function sendObject(api: ApiClient, request: ObjectRequest, signal: AbortSignal): Promise<unknown> {
   const { verb, resource, path, object, patch = "" } = request;
-  const decoder = new TextDecoder();
-  let text = "";
-  const body = verb === "create"
-    ? { method: "POST", contentType: "application/json", text: JSON.stringify(object) } as const
-    : { method: "PATCH", contentType: PATCH_TYPES[patch], text: JSON.stringify(object) } as const;
-  await api.send({ verb, resource, path, body, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
-    text += decoder.decode(chunk, { stream: true });
-  }, signal);
+  const how = verb === "create"
+    ? { method: "POST", contentType: "application/json" } as const
+    : { method: "PATCH", contentType: PATCH_TYPES[patch] } as const;
+  const body = { ...how, text: JSON.stringify(object) };
+  const text = await readText(api, { verb, resource, path, body }, signal);
   return parseObject(text, { verb, resource, server: api.server });
 }
 
