@@ -116,15 +116,24 @@ export async function loadCredentials(options: ConnectionOptions, logger: Logger
   };
 }
 
-async function accessOf(options: ConnectionOptions): Promise<Access> {
-  const master = options.master ? serverUrl(options.master, "--master") : undefined;
-  if (options.kubeconfig) return await readKubeconfig(options.kubeconfig, master);
-  if (master === undefined) {
-    return readInCluster(options.env ?? ((name) => Deno.env.get(name)), options.serviceAccountFolder);
-  }
-  const nothing = { ca: undefined, certificate: undefined, key: undefined, token: undefined, plugin: undefined };
-  return { server: master, ...nothing, serverName: undefined, proxyUrl: undefined, headers: [], warnings: [] };
+async function accessOf({ kubeconfig, master, env, serviceAccountFolder }: ConnectionOptions): Promise<Access> {
+  if (kubeconfig) return await readKubeconfig(kubeconfig, master);
+  if (master) return { ...NOTHING, server: serverUrl(master, "--master") };
+  return readInCluster(env ?? ((name) => Deno.env.get(name)), serviceAccountFolder);
 }
+
+/** Access without credentials. */
+const NOTHING: Omit<Access, "server"> = {
+  ca: undefined,
+  serverName: undefined,
+  certificate: undefined,
+  key: undefined,
+  token: undefined,
+  proxyUrl: undefined,
+  headers: [],
+  plugin: undefined,
+  warnings: [],
+};
 
 function startPlugin(plugin: CredentialPlugin, runProgram: RunProgram, clock: Clock): RunningPlugin {
   return plugin.kind === "exec" ? execPlugin(plugin.exec, runProgram, clock) : authProvider(plugin);
@@ -253,18 +262,8 @@ function readInCluster(
         `${missing.length === 1 ? "is" : "are"} missing`,
     );
   }
-  return {
-    server: `https://${joinHostPort(host, Number(port))}`,
-    ca: { file: ca },
-    token: { file: token },
-    certificate: undefined,
-    key: undefined,
-    serverName: undefined,
-    proxyUrl: undefined,
-    headers: [],
-    plugin: undefined,
-    warnings: [],
-  };
+  const server = `https://${joinHostPort(host, Number(port))}`;
+  return { ...NOTHING, server, ca: { file: ca }, token: { file: token } };
 }
 
 function isReadable(file: string): boolean {

@@ -5,10 +5,11 @@ import { type Access, createMaterialReader, type Material, serverUrl } from "./a
 import { type CredentialPlugin, execExtension, readExecSection } from "./exec_plugin.ts";
 
 /**
- * Reads the API server and credentials of the current context from a kubeconfig file (YAML or JSON); `master` overrides the
- * server. Rejects with an Error that names the file, and the line of a syntax error.
+ * Reads the API server and credentials of the current context from a kubeconfig file (YAML or JSON); the URL in `url` overrides
+ * the server's. Rejects with an Error that names the file, and the line of a syntax error.
  */
-export async function readKubeconfig(path: string, master?: string): Promise<Access> {
+export async function readKubeconfig(path: string, url?: string): Promise<Access> {
+  const master = url ? serverUrl(url, "--master") : undefined;
   const text = readText(path);
   const config = parseJson(text) ?? await parseYaml(path, text);
   const contextName = scalar(config["current-context"]);
@@ -43,11 +44,11 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
   if ((certificate === undefined) !== (key === undefined)) {
     throw new Error(`${userAt} has a client ${key ? "key" : "certificate"} but no ${key ? "certificate" : "key"}`);
   }
-  const url = master ?? serverUrl(server ?? "", clusterAt);
+  const usedUrl = master ?? serverUrl(server ?? "", clusterAt);
   const ca = material(cluster, "certificate-authority", resolve, clusterAt);
   const proxyUrl = scalar(cluster["proxy-url"]);
   // As in client-go, an overridden server has a name of its own.
-  const tlsServerName = master === undefined && url.startsWith("https:")
+  const tlsServerName = master === undefined && usedUrl.startsWith("https:")
     ? scalar(cluster["tls-server-name"])
     : undefined;
   const serverName = proxyUrl === undefined ? tlsServerName : undefined;
@@ -57,13 +58,13 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
     const exec = user.exec ??
       (isRawObject(provider) && isRawObject(provider.config) ? provider.config.exec : undefined);
     if (isRawObject(exec)) {
-      const about = () => ({ server: url, ca, serverName, proxyUrl, config: execExtension(cluster.extensions) });
+      const about = () => ({ server: usedUrl, ca, serverName, proxyUrl, config: execExtension(cluster.extensions) });
       return { kind: "exec", exec: readExecSection(path, userName ?? "", exec, about) };
     }
     return provider === undefined ? undefined : { kind: "auth-provider", path, text };
   };
   return {
-    server: url,
+    server: usedUrl,
     ca,
     certificate,
     key,
@@ -93,10 +94,7 @@ export interface ApiServer {
 
 /** Reads the API server of a kubeconfig's current context; `master` overrides its URL. Rejects as `readKubeconfig` does. */
 export async function readApiServer(kubeconfig: string, master: string | undefined): Promise<ApiServer> {
-  const { server, ca, serverName } = await readKubeconfig(
-    kubeconfig,
-    master ? serverUrl(master, "--master") : undefined,
-  );
+  const { server, ca, serverName } = await readKubeconfig(kubeconfig, master);
   return { server, ca: ca && createMaterialReader(ca).read(), serverName };
 }
 
@@ -106,7 +104,7 @@ export async function pluginOf(
   master: string | undefined,
 ): Promise<CredentialPlugin | undefined> {
   try {
-    return (await readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined)).plugin;
+    return (await readKubeconfig(kubeconfig, master)).plugin;
   } catch {
     return undefined;
   }

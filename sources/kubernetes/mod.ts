@@ -41,7 +41,6 @@ export { resourcesOf } from "./resource.ts";
 /** Options of `connectToApi`. */
 interface ApiConnectionOptions extends ConnectionOptions {
   readonly logger: Logger;
-  readonly clock?: Clock;
   /** The maximum time until the server starts its answer, including the connection, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
   /** Called for every request sent. */
