@@ -73,8 +73,7 @@ export async function hashOfContent({ content }: InstalledFile): Promise<string>
 }
 
 async function hashOfBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
 }
 
 /** Writes a file atomically, so that a running program is not modified. */

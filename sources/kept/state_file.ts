@@ -66,8 +66,7 @@ async function decodeSlot(bytes: Uint8Array): Promise<Slot> {
 
 /** Returns the SHA-256 of bytes, in hexadecimal. */
 async function sha256Of(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
 }
 
 /** Random access to an open file. */

@@ -293,6 +293,6 @@ function bytesOf(text: string): Der {
 }
 
 function pem(label: string, der: Uint8Array): string {
-  const lines = btoa(String.fromCharCode(...der)).match(/.{1,64}/g)!;
+  const lines = der.toBase64().match(/.{1,64}/g)!;
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
