@@ -162,14 +162,8 @@ async function serveKept(
 }
 
 /** Options of `createKeeper`. */
-interface KeeperOptions {
-  readonly file: StateFile;
-  readonly origin: StateOrigin;
-  /** The objects to keep. */
-  readonly objects: () => Iterable<ClusterObject>;
+interface KeeperOptions extends Pick<KeptSourceOptions, "file" | "origin" | "objects" | "clock" | "logger"> {
   readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Writes the state to the file after changes. */
@@ -258,12 +252,8 @@ export function createKeeper({ file, origin, objects, onProblems, clock, logger 
 const SCOPE = "state file";
 
 /** Options of `createStandIn`. */
-interface StandInOptions {
+interface StandInOptions extends Pick<KeptSourceOptions, "kinds" | "objects"> {
   readonly sink: SourceSink;
-  /** The kinds that the source reports. */
-  readonly kinds: readonly Kind[];
-  /** The objects that the sink has. */
-  readonly objects: () => Iterable<ClusterObject>;
   /** Called when the source has added, changed or deleted an object. */
   readonly onChange: () => void;
   /** Called once: the source has synced every kind. */

@@ -6,8 +6,8 @@
  *   payload.ts      objects as compressed lines, validated
  *   pods.ts         keeps the addresses of cached endpoints up to date with the pods of this node
  *
- * In: a source, the objects of the trackers, and the pods of this node. Out: objects, to a `SourceSink`. May touch: the state file, through a handle
- * that is opened before the write permission is dropped.
+ * In: a source, the objects of the trackers, and the pods of this node. Out: objects, to a `SourceSink`. May touch: the state
+ * file, through a handle that is opened before the write permission is dropped.
  */
 export { openStateDirectory, type StateFile, UntrustedStateError } from "./state_file.ts";
 export { createKeptSource, type KeptSourceOptions } from "./kept_source.ts";
