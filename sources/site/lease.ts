@@ -10,7 +10,7 @@ export interface Leader {
   readonly address: string;
   /** The certificate of its server (PEM) that it has made itself; empty if its certificate is from the site's CA. */
   readonly certificate: string;
-  /** The signature of this by the key of the node's certificate (`proveLeader`); empty if there is none. */
+  /** The signature of this by the key of the node's certificate (`prove`); empty if there is none. */
   readonly proof: string;
 }
 
@@ -71,7 +71,6 @@ export interface LeaseClientOptions {
 /** The annotations with the address, the certificate and the proof of the leader. */
 const ADDRESS = "sluice.dev/site-address";
 const CERTIFICATE = "sluice.dev/site-certificate";
-
 const PROOF = "sluice.dev/site-proof";
 
 const RESOURCE = "leases.coordination.k8s.io";
@@ -207,19 +206,15 @@ async function withDeadline<T>(
   signal: AbortSignal,
   act: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const ending = new AbortController();
-  const onAbort = () => ending.abort(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
+  const deadline = new AbortController();
   const late = new ApiError("timeout", `the request for ${what} was not answered within ${ms / 1000} s`);
-  const cancel = clock.schedule(ms, () => ending.abort(late));
+  const cancel = clock.schedule(ms, () => deadline.abort(late));
   try {
-    return await act(ending.signal);
+    return await act(AbortSignal.any([signal, deadline.signal]));
   } catch (error) {
     signal.throwIfAborted();
-    throw ending.signal.aborted ? late : error;
+    throw deadline.signal.aborted ? late : error;
   } finally {
     cancel();
-    signal.removeEventListener("abort", onAbort);
   }
 }
