@@ -3,7 +3,7 @@
  * requests: a follower sends none until its leader is lost.
  */
 import { type Clock, createBackoff, errorText, type Logger, sameData } from "../../platform/mod.ts";
-import type { Problem, ReportProblems } from "../../core/problems/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
 import { ApiError, type ApiErrorKind } from "../kubernetes/mod.ts";
 import { createElector, type ElectionStep } from "./elector.ts";
 import type { Leader, LeaseClient, LeaseRecord, Role } from "./lease.ts";
@@ -154,9 +154,9 @@ export function createElection(options: ElectionOptions): Election {
   };
   const pauseFully = (untilMs: number, signal: AbortSignal) => pauseWhile(() => true, untilMs, signal);
 
-  const noteSuccess = (record: LeaseRecord, problems: readonly Problem[] = []) => {
+  const noteSuccess = (record: LeaseRecord) => {
     transitions = record.transitions;
-    options.onProblems(SCOPE, problems);
+    options.onProblems(SCOPE, []);
     isWarned = false;
     retries.reset();
     rereads.reset();

@@ -212,8 +212,6 @@ export function createFeed(options: FeedOptions): Feed {
 
 /** The sink of one of several sources that report the same objects. */
 interface SharedSink extends SourceSink {
-  /** Whether another source has taken over, so that objects of this one are ignored. */
-  isReplaced(): boolean;
   /** Ends the source: its objects are ignored from now on, and its problems end. */
   end(): void;
 }
@@ -232,11 +230,9 @@ function createHandOver(sink: SourceSink): () => SharedSink {
     const untouched = new Set<Kind>(KINDS);
     const scopes = new Set<string>();
 
-    const isReplaced = () => state === "ended" || state === "heard" && owner !== self;
-
     /** Whether the source's objects are accepted. The first call for a kind starts a reset of the kind. */
     const enters = (kind: Kind): boolean => {
-      if (isReplaced()) return false;
+      if (state === "ended" || state === "heard" && owner !== self) return false;
       owner = self;
       state = "heard";
       if (untouched.delete(kind)) sink.reset(kind);
@@ -261,7 +257,6 @@ function createHandOver(sink: SourceSink): () => SharedSink {
         scopes.add(scope);
         sink.problems(scope, problems, options);
       },
-      isReplaced,
       end() {
         state = "ended";
         for (const scope of scopes) sink.problems(scope, []);

@@ -9,7 +9,7 @@ import { type ApiClient, readText } from "../kubernetes/mod.ts";
 import type { ServerTls } from "./certificates.ts";
 import type { Role } from "./lease.ts";
 
-/** Options of `runSiteServer`. */
+/** Options of `createSiteServer`. */
 export interface SiteServerOptions {
   readonly listen: WireAddress;
   /** Reads the certificates for new connections of these members. */
