@@ -140,12 +140,10 @@ async function watchServer(
     extended: true,
     onlyNode: scope === "global" && !inFull ? nodeName : undefined,
   });
-  const given = new AbortController();
-  const onAbort = () => given.abort(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
+  const unanswered = new AbortController();
   const stopWaiting = limitMs === undefined
     ? () => {}
-    : clock.schedule(limitMs, () => given.abort(new Error(`no answer within ${limitMs / 1000} s`)));
+    : clock.schedule(limitMs, () => unanswered.abort(new Error(`no answer within ${limitMs / 1000} s`)));
   let isAnswered = false;
   const onMessage = (message: Uint8Array<ArrayBuffer>): boolean => {
     if (!isAnswered) receiver.restart();
@@ -165,13 +163,12 @@ async function watchServer(
       maxMessageBytes,
       clock,
       liveness,
-      signal: given.signal,
+      signal: AbortSignal.any([signal, unanswered.signal]),
     });
   } catch (error) {
     return error;
   } finally {
     stopWaiting();
-    signal.removeEventListener("abort", onAbort);
   }
 }
 

@@ -233,7 +233,9 @@ export async function requestToken(
 /** Returns a kubeconfig for an API server and a token. */
 export async function kubeconfigText({ server, ca, serverName }: ApiServer, token: string): Promise<string> {
   const { stringify } = await loadYaml();
-  const certificates = ca === undefined ? {} : { "certificate-authority-data": base64(ca) };
+  const certificates = ca === undefined
+    ? {}
+    : { "certificate-authority-data": new TextEncoder().encode(ca).toBase64() };
   const named = serverName === undefined ? {} : { "tls-server-name": serverName };
   return stringify({
     apiVersion: "v1",
@@ -243,8 +245,4 @@ export async function kubeconfigText({ server, ca, serverName }: ApiServer, toke
     contexts: [{ name: NAME, context: { cluster: NAME, user: NAME } }],
     "current-context": NAME,
   }, { lineWidth: 0 });
-}
-
-function base64(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }

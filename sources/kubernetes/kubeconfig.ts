@@ -177,7 +177,7 @@ function basicAuthentication(user: RawObject): [string, string][] {
   const name = scalar(user.username);
   if (!name) return [];
   const bytes = new TextEncoder().encode(`${name}:${scalar(user.password) ?? ""}`);
-  return [["authorization", `Basic ${btoa(String.fromCharCode(...bytes))}`]];
+  return [["authorization", `Basic ${bytes.toBase64()}`]];
 }
 
 /** The headers of https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation */

@@ -10,6 +10,7 @@ import {
   quote,
   type RawObject,
   rawObject,
+  refText,
   type SourceSink,
 } from "../../core/objects/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
@@ -202,14 +203,10 @@ export async function readFile(
     for (const { line, message: detail } of content.problems) {
       problems.push({ code: "object-invalid", subject: at(line), detail });
     }
-    for (const found of content.objects) objects.push(place(found, at));
+    for (const { object, line } of content.objects) objects.push({ object, where: () => at(line()) });
   }
   if (errors.length > 0) return { file: undefined, problems: errors, ignored: [] };
   return { file: { objects, documents }, problems, ignored };
-}
-
-function place(found: FoundObject, at: (line: number) => string): PlacedObject {
-  return { object: found.object, where: () => at(found.line()) };
 }
 
 function consequence(before: ManifestFile | undefined): string {
@@ -259,7 +256,7 @@ export function readObjects(text: string, decode: Decode = decodeObject): Docume
       return;
     }
     const { ref, object, problems } = decode(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
-    const subject = ref === undefined ? "" : `${kind} ${ref.namespace === "" ? "" : `${ref.namespace}/`}${ref.name}: `;
+    const subject = ref === undefined ? "" : `${refText(ref)}: `;
     for (const problem of problems) found.problems.push({ line: line(), message: `${subject}${problem}` });
     if (object !== undefined) found.objects.push({ object, line });
   };
@@ -269,15 +266,13 @@ export function readObjects(text: string, decode: Decode = decodeObject): Docume
     if (isList(raw)) {
       raw.items.forEach((item, index) => {
         const itemLine = () => lineOfItem(text, index);
-        if (isRawObject(item)) addObject(listItem(raw, item), itemLine);
-        else {found.problems.push({
-            line: itemLine(),
-            message: `item ${index + 1} is ${quote(item)}, not an object; ignored`,
-          });}
+        if (isRawObject(item)) return addObject(listItem(raw, item), itemLine);
+        found.problems.push({
+          line: itemLine(),
+          message: `item ${index + 1} is ${quote(item)}, not an object; ignored`,
+        });
       });
-    } else {
-      addObject(raw, () => line);
-    }
+    } else addObject(raw, () => line);
   }
   return found;
 }

@@ -61,21 +61,20 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
   return {
     async run(sink, signal) {
       const changes = watchChanges({ clock, logger, signal, openWatch, quietMs, pollMs });
-      const emitter = createEmitter(sink);
+      const emit = createEmitter(sink);
       const files = createFiles({ sink, logger, readText, decode, startTurn: () => startTurn(clock) });
-      const pathProblem = createPathProblem(path, sink);
       let synced = false;
 
       let touched: ReadonlySet<string> = new Set();
       while (!signal.aborted) {
-        const found = await findOrReport(path, (error) => pathProblem.report(error, synced));
+        const found = await findOrReport(path, (error) => reportPath(path, sink, error, synced));
         if (found !== undefined) {
           await changes.watch(found.folder);
           await files.update(found.files, touched);
         }
         if (signal.aborted) break;
         if (synced || (found?.exists && files.areReadable())) {
-          emitter.emit(files.objects());
+          emit(files.objects());
           if (!synced) { for (const kind of KINDS) sink.synced(kind); }
           synced = true;
         }
@@ -103,60 +102,46 @@ async function findOrReport(path: string, report: (error: unknown) => void): Pro
 }
 
 /** Reports the problem of the path itself; an undefined error ends it. */
-function createPathProblem(path: string, sink: SourceSink) {
-  return {
-    report(error: unknown, synced: boolean) {
-      const detail = error === undefined
-        ? undefined
-        : error instanceof Deno.errors.NotFound
-        ? `no such file or folder${synced ? "; its objects are removed" : ""}`
-        : `cannot be accessed: ${errorText(error)}; retrying; the last state stays in effect`;
-      sink.problems(
-        `path ${path}`,
-        detail === undefined ? [] : [{ code: "file-unreadable", subject: path, detail }],
-      );
-    },
-  };
+function reportPath(path: string, sink: SourceSink, error: unknown, synced: boolean): void {
+  const detail = error instanceof Deno.errors.NotFound
+    ? `no such file or folder${synced ? "; its objects are removed" : ""}`
+    : `cannot be accessed: ${errorText(error)}; retrying; the last state stays in effect`;
+  sink.problems(`path ${path}`, error === undefined ? [] : [{ code: "file-unreadable", subject: path, detail }]);
 }
 
-/** Reports the objects of all files to a sink, as differences to the last report. */
-interface Emitter {
-  /** Reports these objects as the complete state; of duplicates, the first counts. */
-  emit(objects: Iterable<PlacedObject>): void;
-}
-
-/** An emitter that has reported nothing. */
-function createEmitter(sink: SourceSink): Emitter {
+/**
+ * Returns a function that reports the objects of all files to a sink as the complete state, as differences to the last
+ * report. Of duplicates, the first counts.
+ */
+function createEmitter(sink: SourceSink): (objects: Iterable<PlacedObject>) => void {
   let reported = new Map<string, ClusterObject>();
 
-  return {
-    emit(objects) {
-      const places = new Map<string, PlacedObject>();
-      const duplicates: Problem[] = [];
-      for (const placed of objects) {
-        const key = refText(refOf(placed.object));
-        const first = places.get(key);
-        if (first === undefined) {
-          places.set(key, placed);
-          continue;
-        }
-        duplicates.push({
-          code: "object-duplicated",
-          subject: placed.where(),
-          detail: `${key} is also defined at ${first.where()}; this duplicate is ignored`,
-        });
+  return (objects) => {
+    const places = new Map<string, PlacedObject>();
+    const duplicates: Problem[] = [];
+    for (const placed of objects) {
+      const key = refText(refOf(placed.object));
+      const first = places.get(key);
+      if (first === undefined) {
+        places.set(key, placed);
+        continue;
       }
-      sink.problems("manifests: duplicates", duplicates);
+      duplicates.push({
+        code: "object-duplicated",
+        subject: placed.where(),
+        detail: `${key} is also defined at ${first.where()}; this duplicate is ignored`,
+      });
+    }
+    sink.problems("manifests: duplicates", duplicates);
 
-      const now = new Map<string, ClusterObject>();
-      for (const [key, object] of reported) if (!places.has(key)) sink.delete(refOf(object));
-      for (const [key, { object }] of places) {
-        const before = reported.get(key);
-        const same = before !== undefined && sameData(before, object);
-        if (!same) sink.set(object);
-        now.set(key, same ? before : object);
-      }
-      reported = now;
-    },
+    const now = new Map<string, ClusterObject>();
+    for (const [key, object] of reported) if (!places.has(key)) sink.delete(refOf(object));
+    for (const [key, { object }] of places) {
+      const before = reported.get(key);
+      const same = before !== undefined && sameData(before, object);
+      if (!same) sink.set(object);
+      now.set(key, same ? before : object);
+    }
+    reported = now;
   };
 }
