@@ -95,10 +95,13 @@ export async function putFile(
   }
 }
 
-/** Removes a file, and its folder if that is one of `folders` and is now empty. */
-export async function removeFile(root: string, path: string, folders: readonly string[]): Promise<void> {
+/** Folders used only by an installation. */
+export const FOLDERS = ["/etc/sluice", "/var/lib/sluice"];
+
+/** Removes a file, and its folder if only an installation uses that and it is now empty. */
+export async function removeFile(root: string, path: string): Promise<void> {
   await Deno.remove(root + path);
-  if (!folders.includes(dirname(path))) return;
+  if (!FOLDERS.includes(dirname(path))) return;
   try {
     await Deno.remove(root + dirname(path));
   } catch {

@@ -1,6 +1,6 @@
 /** Installs and removes Sluice's files on a node, keeping edited ones. */
 import { readBuild } from "../../platform/mod.ts";
-import { hashOf, hashOfContent, type InstalledFile, putFile, removeFile, type Replacement } from "./files.ts";
+import { FOLDERS, hashOf, hashOfContent, type InstalledFile, putFile, removeFile, type Replacement } from "./files.ts";
 
 /** The action of install on a file. */
 type Decision =
@@ -75,9 +75,6 @@ function dateOf(ms: number): string {
   return new Date(ms).toISOString().replace(/:|\.\d+/g, "");
 }
 
-/** Folders used only by an installation. */
-const FOLDERS = ["/etc/sluice", "/var/lib/sluice"];
-
 /** The state directory of the unit: a later installation may be for another cluster. */
 const STATE = "/var/lib/sluice/state";
 
@@ -93,13 +90,13 @@ export async function uninstall({ root, dryRun, all }: InstallationOptions & { r
     if (found === undefined) continue;
     const goes = decideRemoval({ found, recorded }, all);
     steps.push({ path, decision: goes ? "remove" : "keep" });
-    if (goes && !dryRun) await removeFile(root, path, FOLDERS);
+    if (goes && !dryRun) await removeFile(root, path);
   }
   if (await hashOf(root + STATE) !== undefined) {
     steps.push({ path: STATE, decision: "remove" });
-    if (!dryRun) await removeFile(root, STATE, FOLDERS);
+    if (!dryRun) await removeFile(root, STATE);
   }
-  if (!dryRun) await removeFile(root, RECORD, FOLDERS);
+  if (!dryRun) await removeFile(root, RECORD);
   return steps;
 }
 

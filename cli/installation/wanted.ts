@@ -3,7 +3,7 @@ import { fieldAt, FIELDS, FLAGS, formatDuration, type GivenFlags, type Installed
 import { sameData } from "../../platform/mod.ts";
 import { CONFIGURATION, installedWords, type Parts, serviceFile, type ServiceManager, textOf } from "./files.ts";
 import { createTwoFilesPatch } from "diff";
-import { parseDocument } from "yaml";
+import { parseDocument, type YAMLMap } from "yaml";
 
 /** Flags of `run` that apply to one run only and are not installed. */
 const ONE_RUN_FLAGS = ["config", "strict-config", "write-config-to", "init-only", "cleanup", "only-own"];
@@ -38,7 +38,7 @@ export function wantedInstallation({ root, manager, flags, template, initial }: 
   const applied = template === undefined ? flags : besideFile(flags);
   const configuration = withFlags(template ?? installed ?? initial, applied);
   const before = installedWords(root);
-  const words = merged(before ?? [], flagsBesideFile(flags, ONE_RUN_FLAGS));
+  const words = merged(before ?? [], flagsBesideFile(flags));
   const service = manager && serviceFile(manager, words);
   const changesWords = service !== undefined && before !== undefined && before.join("\n") !== words.join("\n");
   const changesFile = installed !== undefined && installed !== configuration;
@@ -104,7 +104,7 @@ export function withFlags(text: string, given: GivenFlags): string {
     const value = isDuration ? formatDuration(given.get(name) as number) : given.get(name);
     const keys = path.split(".");
     const held = document.getIn(keys);
-    const plain = typeof held === "object" && held !== null && "toJSON" in held ? (held as YamlNode).toJSON() : held;
+    const plain = typeof held === "object" && held !== null && "toJSON" in held ? (held as YAMLMap).toJSON() : held;
     if (sameData(plain, value)) continue;
     document.setIn(keys, value);
     isChanged = true;
@@ -112,12 +112,8 @@ export function withFlags(text: string, given: GivenFlags): string {
   return isChanged ? document.toString({ lineWidth: 0, flowCollectionPadding: false }) : text;
 }
 
-interface YamlNode {
-  toJSON(): unknown;
-}
-
-/** Returns the given flags that have no configuration field, except those in `without`, as command-line words. */
-export function flagsBesideFile(given: GivenFlags, without: readonly string[]): readonly string[] {
-  return FLAGS.filter(({ name, setting }) => setting === undefined && given.has(name) && !without.includes(name))
+/** Returns the given flags that have no configuration field, except those for one run, as command-line words. */
+export function flagsBesideFile(given: GivenFlags): readonly string[] {
+  return FLAGS.filter(({ name, setting }) => setting === undefined && given.has(name) && !ONE_RUN_FLAGS.includes(name))
     .map(({ name }) => `--${name}=${given.get(name)}`);
 }

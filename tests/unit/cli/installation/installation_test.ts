@@ -247,7 +247,7 @@ Deno.test("flags without a configuration field are written to the unit, quoted f
     files: { f: configuration },
   });
   assert(line.kind === "start");
-  const words = flagsBesideFile(line.flags, ["config"]);
+  const words = flagsBesideFile(line.flags);
   assert.deepEqual(words, ["--source=file:/a b/100%", "--control-socket="]);
   assert.match(
     unitWith(unit, words),
