@@ -56,8 +56,7 @@ export async function findingsOf(
 ): Promise<readonly Finding[]> {
   const { examineNode } = await import("../../backends/preflight/mod.ts");
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
-  const { conntrackSettings } = await import("../../config/mod.ts");
-  const { ipvsSettings } = await import("../../config/mod.ts");
+  const { conntrackSettings, ipvsSettings } = await import("../../config/mod.ts");
   const { MODES } = await import("../../backends/mod.ts");
   const { mode, source } = configuration;
   const wanted = conntrackSettings(configuration.conntrack, machineCores());

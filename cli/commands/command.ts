@@ -102,8 +102,6 @@ export function jsonText(data: unknown, indent = 2): string {
   return `${JSON.stringify(data, null, indent).replace(/(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/gu, escaped)}\n`;
 }
 
-/** Sluice as a plugin of kubectl: the executable under the name `kubectl-sluice`. */
-
 /** The name under which kubectl finds a plugin on the PATH and starts it (`kubectl sluice`). */
 const PLUGIN = "kubectl-sluice";
 

@@ -3,7 +3,7 @@ import { manualText } from "./about.ts";
 import type { Command, Invocation } from "./command.ts";
 import type { InstallationRecord, Step, Wanted } from "../installation/mod.ts";
 import { boolean, type CommandSpec, option, text } from "../../config/mod.ts";
-import { writeToStderr } from "../../platform/mod.ts";
+import { readBuild, runsFromSource, shippedText, writeToStderr } from "../../platform/mod.ts";
 
 /** Flag of install and uninstall: an alternative root folder. */
 const ROOT_FLAG = option("root", text(), "Root folder to use instead of /, for example of a mounted image.");
@@ -51,7 +51,6 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
     startsPrograms: true,
     async start(invocation) {
       const { flags, print, clock } = invocation;
-      const { runsFromSource } = await import("../../platform/mod.ts");
       if (runsFromSource()) {
         throw new Error("cannot install when running from source (build the executable with ./compile.sh first)");
       }
@@ -94,7 +93,6 @@ function refuse(difference: string): 1 {
 async function upgradeText(before: InstallationRecord | undefined, steps: readonly Step[]): Promise<string> {
   const { PROGRAM } = await import("../installation/mod.ts");
   if (steps.find(({ path }) => path === PROGRAM)?.decision !== "replace") return "";
-  const { readBuild } = await import("../../platform/mod.ts");
   const text = ({ version, commit }: { readonly version: string; readonly commit?: string }) =>
     commit === undefined ? version : `${version} (commit ${commit.slice(0, 12)})`;
   return `Upgrade from Sluice ${before === undefined ? "of unknown version" : text(before)} to ${text(readBuild())}\n`;
@@ -144,7 +142,6 @@ function stepsText(steps: readonly Step[], root: string, dryRun: boolean): strin
 async function wantedOf({ flags }: Invocation, root: string): Promise<Wanted> {
   const { resolve } = await import("node:path");
   const { CONFIGURATION, serviceManagerIn, wantedInstallation } = await import("../installation/mod.ts");
-  const { shippedText } = await import("../../platform/mod.ts");
   const given = new Map(flags);
   for (const name of PATH_FLAGS) {
     const path = flags.get(name) as string | undefined;

@@ -1,7 +1,7 @@
 import { duration, option, text } from "../../config/mod.ts";
 import type { IdentityObject, Token } from "../../sources/identity/mod.ts";
 import type { ApiClient } from "../../sources/kubernetes/mod.ts";
-import { errorText, isLoopback, writeToStderr } from "../../platform/mod.ts";
+import { errorText, isLoopback, shippedText, writeToStderr } from "../../platform/mod.ts";
 import { type Command, type Invocation, usageError } from "./command.ts";
 import { DRY_RUN_FLAG } from "./install.ts";
 
@@ -76,7 +76,6 @@ async function createIdentity(
   const { configuration: { master, nodeCondition, site }, flags, signal, clock } = invocation;
   const { connectToApi, readApiServer } = await import("../../sources/kubernetes/mod.ts");
   const identity = await import("../../sources/identity/mod.ts");
-  const { shippedText } = await import("../../platform/mod.ts");
   const path = flags.get(OUTPUT.name) as string | undefined ?? "sluice.kubeconfig";
   await refuseForeignFile(path);
   const server = await readApiServer(kubeconfig, master);
@@ -143,7 +142,6 @@ async function objectsOfSite(
   }
   const wrong = members.find((name) => !NODE_NAME.test(name));
   if (wrong !== undefined) throw new Error(`--site-members: ${JSON.stringify(wrong)} is not the name of a Node`);
-  const { shippedText } = await import("../../platform/mod.ts");
   const identity = { name: site.name, leaseNamespace: site.leaseNamespace, members };
   return await siteObjects(shippedText("sites.yaml"), namespace, identity);
 }

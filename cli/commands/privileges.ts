@@ -67,15 +67,8 @@ export function dropEnvPermission(plugin: CredentialPlugin | undefined): void {
   Deno.permissions.revokeSync({ name: "env" });
 }
 
-/** State of the permissions that a run drops; `prompt` and `denied` both mean dropped. */
-interface DroppedPermissions {
-  readonly run: Deno.PermissionState;
-  readonly write: Deno.PermissionState;
-  readonly env: Deno.PermissionState;
-}
-
-/** Returns the state of the permissions that a run drops. */
-export function droppedPermissions(): DroppedPermissions {
-  const state = (name: keyof DroppedPermissions) => Deno.permissions.querySync({ name }).state;
+/** Returns the state of the permissions that a run drops; `prompt` and `denied` both mean dropped. */
+export function droppedPermissions(): Readonly<Record<string, Deno.PermissionState>> {
+  const state = (name: "run" | "write" | "env") => Deno.permissions.querySync({ name }).state;
   return { run: state("run"), write: state("write"), env: state("env") };
 }

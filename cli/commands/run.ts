@@ -74,7 +74,7 @@ export const runCommand: Command = {
       ? await startProcessFeatures({ nodeName, environment, reportProblems: report, clock, logger })
       : undefined;
     dropEnvPermission(plugin);
-    logger.debug("dropped permissions of the main isolate", { ...droppedPermissions() });
+    logger.debug("dropped permissions of the main isolate", droppedPermissions());
     const { runProxy } = await import("../../node/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
     const withRelays = relaysOnDemand(startFamily);
