@@ -1,12 +1,12 @@
 /**
- * Userspace mode: the rules of iptables mode, except that the relay in this process chooses the endpoint. Its code, the
- * backend of iptables mode with the relay's ports, is in code.ts.
+ * Userspace mode: the rules of iptables mode, except that the relay in this process chooses the endpoint. Its code is the
+ * backend of iptables mode with the relay's ports, loaded when it is first needed.
  *
  * In: deltas of one family, with the ports of its relay. Out: rules in the kernel. May run: the tools of iptables mode.
  */
 import type { TrafficCoverage } from "../../core/model/mod.ts";
-import type { ModeDescription } from "../contract/mod.ts";
-import { IPTABLES_MODE } from "../iptables/mod.ts";
+import type { BackendOptions, ModeDescription } from "../contract/mod.ts";
+import { IPTABLES_MODE, loadIptables } from "../iptables/mod.ts";
 
 const { description: IPTABLES } = IPTABLES_MODE;
 
@@ -28,5 +28,17 @@ const DESCRIPTION: ModeDescription = {
 /** The registry entry of userspace mode. */
 export const USERSPACE_MODE = {
   description: DESCRIPTION,
-  load: async () => await (await import("./code.ts")).userspaceCode(),
+  async load() {
+    const { createIptablesBackend, IPTABLES_CODE: { examine } } = await loadIptables();
+    const { USERSPACE_LAYOUTS } = await import("../xtables/mod.ts");
+    // The nat rules lead to the relay, which counts connections to endpoints.
+    const variant = { layouts: USERSPACE_LAYOUTS, routesLoopback: false, countingTables: ["filter"] as const };
+    return {
+      create: (options: BackendOptions) => createIptablesBackend(options, variant),
+      examine,
+      layout: USERSPACE_LAYOUTS.IPv4,
+      /** Does nothing: iptables mode takes over the chains of this mode and removes them. */
+      removeTraces: () => Promise.resolve(),
+    };
+  },
 };

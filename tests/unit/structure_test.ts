@@ -285,7 +285,6 @@ const LOADED_LATE: readonly string[] = [
   "sources/manifests/",
   "sources/state/",
   "kpng/store/",
-  "backends/userspace/code.ts",
   "relay/",
   "workers/relays.ts",
 ];

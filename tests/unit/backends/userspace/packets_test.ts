@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import type { Family, FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
-import { userspaceCode } from "../../../../backends/userspace/code.ts";
+import { USERSPACE_MODE } from "../../../../backends/userspace/mod.ts";
 import { MASQUERADED, outcomeShares, type PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, createHost, podSettings } from "../iptables/host.ts";
@@ -19,7 +19,7 @@ const web = (changes: Partial<ServicePort> = {}) =>
 const SIX: Partial<ServicePort> = { clusterIP: "fd00:96::10", clusterEndpoints: ["[fd00:244:1::1]:8080"] };
 
 async function start(ports: readonly ServicePort[], changes: Partial<FamilySettings> = AT_NODE, family?: Family) {
-  const { create } = await userspaceCode();
+  const { create } = await USERSPACE_MODE.load();
   const host = createHost();
   const served = await backendUnderTest(host, family, create);
   const settings = podSettings({ mode: "userspace", ...changes });
@@ -110,7 +110,7 @@ Deno.test("a service port without a relay port, such as one of SCTP, goes to its
 });
 
 Deno.test("the mode of iptables takes over all rules, and back", async () => {
-  const { create } = await userspaceCode();
+  const { create } = await USERSPACE_MODE.load();
   const relayed = await start([web({ nodePort: 30080 })]);
   const dump = relayed.runner.dump();
   const plain = await backendUnderTest(relayed);
