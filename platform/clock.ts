@@ -40,6 +40,13 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
+/** Waits until `work` settles, at most `longestMs`; rejects as `work` does within that time. */
+export async function waitAtMost(clock: Clock, longestMs: number, work: Promise<unknown>): Promise<void> {
+  const waited = Promise.withResolvers<void>();
+  const cancel = clock.schedule(longestMs, waited.resolve);
+  await Promise.race([work, waited.promise]).finally(cancel);
+}
+
 /** Maximum time that a synchronous stretch of long work holds the event loop. */
 const TURN_MS = 20;
 

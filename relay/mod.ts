@@ -17,7 +17,7 @@
  * In: deltas, connections, datagrams. Out: ports, problems, metrics. May touch: the network.
  */
 import { type FamilyDelta, type Protocol, type ServicePortKey, servicePortKey } from "../core/model/mod.ts";
-import { limitRepeats, sleep } from "../platform/mod.ts";
+import { limitRepeats, waitAtMost } from "../platform/mod.ts";
 import { createAffinityTable, createChooser, createFailedDials } from "./target.ts";
 import { createConnections } from "./connections.ts";
 import type { Relay, RelayOptions, RelayUpdate } from "./contract.ts";
@@ -104,10 +104,7 @@ export function createRelay(options: RelayOptions): Relay {
       await last;
       listeners.closeAll();
       files.stop();
-      const isOver = new AbortController();
-      const timeout = sleep(clock, limits.stopMs, isOver.signal).catch(() => {});
-      await Promise.race([connections.drained(), timeout]);
-      isOver.abort();
+      await waitAtMost(clock, limits.stopMs, connections.drained());
       connections.resetAll();
       flows.closeAll();
       logger.flush();

@@ -9,7 +9,7 @@ import {
   type SyncFigures,
   type SyncProblem,
 } from "../../core/model/mod.ts";
-import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
+import { type Clock, errorText, joinHostPort, type Logger, splitHostPort, waitAtMost } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
 import { deleteUdpFlows, deleteUnansweredAttempts, listUdpFlows, type UdpFlow } from "./conntrack_tool.ts";
 
@@ -160,10 +160,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
     clean: () => removeStaleFlows(notes, family, runner),
     async tryClean(logger, clock) {
       running ??= cleanAll(logger);
-      const waited = Promise.withResolvers<void>();
-      const cancel = clock.schedule(LONGEST_WAIT_MS, waited.resolve);
-      await Promise.race([running, waited.promise]);
-      cancel();
+      await waitAtMost(clock, LONGEST_WAIT_MS, running);
       const done = result ?? { deleted: 0, problem: undefined };
       result = undefined;
       return done;

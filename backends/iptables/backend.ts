@@ -6,6 +6,7 @@ import {
   servicePortKey,
   type SyncFigures,
 } from "../../core/model/mod.ts";
+import { waitAtMost } from "../../platform/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -263,10 +264,7 @@ function createTcpLiberal(options: BackendOptions): TcpLiberal {
     async read() {
       isPending = true;
       isLate = hasLateChange = false;
-      const waited = Promise.withResolvers<void>();
-      const cancel = clock.schedule(LONGEST_WAIT_MS, waited.resolve);
-      await Promise.race([readNow(), waited.promise]);
-      cancel();
+      await waitAtMost(clock, LONGEST_WAIT_MS, readNow());
       isLate = isPending;
     },
     isPending: () => isPending,

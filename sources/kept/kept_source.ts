@@ -9,7 +9,7 @@ import {
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createResetTracker, serviceKey } from "../../core/tracking/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
-import { abortedBy, type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import { abortedBy, type Clock, errorText, type Logger, sleep, waitAtMost } from "../../platform/mod.ts";
 import { packObjects, unpackObjects } from "./payload.ts";
 import { createPodFollower, type PodFollower, type PodFollowerOptions, type RevisedCounts } from "./pods.ts";
 import type { StateFile, StateOrigin } from "./state_file.ts";
@@ -240,10 +240,7 @@ export function createKeeper({ file, origin, objects, onProblems, clock, logger 
         await writing;
         if (isLeft && isChanged) await write();
       };
-      const late = Promise.withResolvers<void>();
-      const cancelLate = clock.schedule(LAST_WRITE_MS, late.resolve);
-      await Promise.race([finish(), late.promise]);
-      cancelLate();
+      await waitAtMost(clock, LAST_WRITE_MS, finish());
     },
   };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { startTurn } from "../../../platform/clock.ts";
+import { startTurn, waitAtMost } from "../../../platform/clock.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 
 Deno.test("long work yields after 20 ms, not before", async () => {
@@ -16,4 +16,14 @@ Deno.test("long work yields after 20 ms, not before", async () => {
   clock.advance(0);
   await next;
   await yieldTurn();
+});
+
+Deno.test("waitAtMost ends with the work, or when its time has passed, and leaves no timer", async () => {
+  const clock = createFakeClock();
+  await waitAtMost(clock, 1000, Promise.resolve());
+  await assert.rejects(waitAtMost(clock, 1000, Promise.reject(new Error("failed"))), /failed/);
+  assert.deepEqual(clock.pending(), []);
+  const late = waitAtMost(clock, 1000, new Promise(() => {}));
+  clock.advance(1000);
+  await late;
 });
