@@ -116,14 +116,10 @@ export async function findSysctls(runner: Runner, pattern: string): Promise<Read
   return printedValues(await runner.run({ tool: "sysctl", args, timeoutMs: TIMEOUT_MS }));
 }
 
-/** The timeout for reading a sysctl, in milliseconds. */
-const READ_TIMEOUT_MS = 10_000;
-
 /** Reads a sysctl; undefined if the kernel does not have it, or if it cannot be read in time, which is reported. */
 export async function readSysctl(options: SysctlOptions, name: string): Promise<string | undefined> {
   try {
-    const call = { tool: "sysctl", args: [name], timeoutMs: READ_TIMEOUT_MS };
-    const value = printedValues(await options.runner.run(call)).get(name);
+    const value = (await readSysctls(options.runner, [name])).get(name);
     reportSetting(options, name);
     return value;
   } catch (error) {
