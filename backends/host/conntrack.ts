@@ -28,8 +28,6 @@ import { deleteUdpFlows, deleteUnansweredAttempts, listUdpFlows, type UdpFlow } 
  * be another program's at another address.
  */
 interface ConntrackCleaner {
-  /** Notes that a service port is about to change from `previous` to `next`; undefined if there is none. */
-  note(previous: ServicePort | undefined, next: ServicePort | undefined): void;
   /** Notes a delta that is about to be applied to the known service ports. */
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
   /**
@@ -38,16 +36,12 @@ interface ConntrackCleaner {
    */
   noteEarlier(frontends: ReadonlySet<UdpFrontend>, known: KnownServicePorts): void;
   /**
-   * Removes the entries that the noted changes have made stale; to be called when the rules are in effect. Does
-   * nothing, and starts no tool, if nothing was noted. Throws if conntrack fails, and keeps the notes.
-   * @returns the number of removed entries
+   * Removes the entries that the noted changes have made stale; to be called when the rules are in effect. Does nothing, and
+   * starts no tool, if nothing was noted. If conntrack fails, keeps the notes, logs the failure and returns it as a problem. A
+   * cleanup that takes more than a second continues during the following syncs; the first call after its end returns its
+   * result.
    */
-  clean(): Promise<number>;
-  /**
-   * Does the same without delaying syncs: logs a failure and returns it as a problem. A cleanup that takes more than a second
-   * continues during the following syncs; the first call after its end returns its result.
-   */
-  tryClean(logger: Logger, clock: Clock): Promise<CleaningResult>;
+  clean(logger: Logger, clock: Clock): Promise<CleaningResult>;
 }
 
 /** The number of entries that a cleanup removed, and the problem if it failed. */
@@ -98,7 +92,7 @@ export async function cleanAfterSync(
   const problems = rules.problems();
   const startedMs = clock.monotonic();
   cleaner.noteEarlier(rules.takeEarlierUdpFrontends(), known);
-  const { deleted, problem } = await cleaner.tryClean(logger, clock);
+  const { deleted, problem } = await cleaner.clean(logger, clock);
   if (problem) problems.push(problem);
   return { problems, figures: { conntrack_deleted: deleted, conntrack_ms: clock.monotonic() - startedMs } };
 }
@@ -127,7 +121,6 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
   };
 
   return {
-    note: (previous, next) => noteChange(notes, previous, next),
     noteDelta(known, delta) {
       const set = new Map<ServicePortKey, ServicePort>();
       for (const port of delta.set) {
@@ -157,8 +150,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       }
       notes.isNoted = true;
     },
-    clean: () => removeStaleFlows(notes, family, runner),
-    async tryClean(logger, clock) {
+    async clean(logger, clock) {
       running ??= cleanAll(logger);
       await waitAtMost(clock, LONGEST_WAIT_MS, running);
       const done = result ?? { deleted: 0, problem: undefined };
@@ -174,7 +166,7 @@ interface Notes {
   readonly changed: Map<ServicePortKey, ServedFlows>;
   /** The frontends that no service port has any more. */
   readonly gone: Set<UdpFrontend>;
-  /** Whether a change was noted since the last cleanup of `tryClean` began. */
+  /** Whether a change was noted since the last cleanup began. */
   isNoted: boolean;
 }
 

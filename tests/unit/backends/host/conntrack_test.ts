@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { type ServicePort, servicePortKey } from "../../../../core/model/mod.ts";
 import { createConntrackCleaner } from "../../../../backends/host/conntrack.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -7,6 +8,23 @@ import { fakeServicePort } from "../../../fakes/service_port.ts";
 
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 const DNS = fakeServicePort("default/dns", { protocol: "udp", port: 53 });
+
+/** Notes that a service port is about to change; undefined if there is none. */
+function note(
+  cleaner: ReturnType<typeof createConntrackCleaner>,
+  previous: ServicePort | undefined,
+  next: ServicePort | undefined,
+): void {
+  const deleted = next === undefined ? [servicePortKey(previous!.name, previous!.protocol)] : [];
+  const known = { servicePort: () => previous, servicePorts: () => [] };
+  cleaner.noteDelta(known, {
+    base: 1,
+    revision: 2,
+    settings: undefined,
+    set: next === undefined ? [] : [next],
+    deleted,
+  });
+}
 
 /** A runner whose runs wait until the test ends them. */
 function heldRunner() {
@@ -46,11 +64,12 @@ function cleanerThatFailsFirst(answeredBy: readonly string[]) {
     cleaner,
     /** Starts a cleanup that fails after these changes, and then another one; returns the endpoints whose flows it deletes. */
     async deletedAfter(changes: () => void): Promise<readonly string[]> {
-      const first = cleaner.clean();
+      const clock = createFakeClock();
+      const first = cleaner.clean(silentLogger, clock);
       changes();
       failing.reject(new Error("conntrack was killed"));
-      await assert.rejects(first);
-      await cleaner.clean();
+      assert.match((await first).problem!.message, /conntrack was killed/);
+      await cleaner.clean(silentLogger, clock);
       return deleted;
     },
   };
@@ -60,36 +79,36 @@ const withPods = (...pods: readonly string[]) => ({ ...DNS, clusterEndpoints: po
 
 Deno.test("a change between a noted one and the cleanup counts, although it makes no flow stale", async () => {
   const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2", "10.1.0.3"]);
-  cleaner.note(withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
-  cleaner.note(withPods("10.1.0.2"), withPods("10.1.0.2", "10.1.0.3"));
+  note(cleaner, withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
+  note(cleaner, withPods("10.1.0.2"), withPods("10.1.0.2", "10.1.0.3"));
   assert.deepEqual(await deletedAfter(() => {}), ["10.1.0.1"]);
 });
 
 Deno.test("a service that stays without endpoints starts no conntrack", async () => {
   const { runner, runs } = heldRunner();
   const cleaner = createConntrackCleaner("IPv4", runner);
-  cleaner.note(withPods(), { ...withPods(), affinitySeconds: 60 });
-  assert.equal(await cleaner.clean(), 0);
+  note(cleaner, withPods(), { ...withPods(), affinitySeconds: 60 });
+  assert.deepEqual(await cleaner.clean(silentLogger, createFakeClock()), { deleted: 0, problem: undefined });
   assert.equal(runs.length, 0);
 });
 
 Deno.test("the flows of a deleted service are deleted after a cleanup that failed", async () => {
   const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1"]);
-  cleaner.note(withPods("10.1.0.1"), undefined);
+  note(cleaner, withPods("10.1.0.1"), undefined);
   assert.deepEqual(await deletedAfter(() => {}), ["10.1.0.1"]);
 });
 
 Deno.test("flows to a service that takes over a frontend while a cleanup fails are kept", async () => {
   const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2"]);
-  cleaner.note(withPods("10.1.0.1"), undefined);
+  note(cleaner, withPods("10.1.0.1"), undefined);
   const heir = { ...withPods("10.1.0.2"), name: "default/heir" };
-  assert.deepEqual(await deletedAfter(() => cleaner.note(undefined, heir)), ["10.1.0.1"]);
+  assert.deepEqual(await deletedAfter(() => note(cleaner, undefined, heir)), ["10.1.0.1"]);
 });
 
 Deno.test("a service that is deleted while a cleanup of its flows fails loses all of them", async () => {
   const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2"]);
-  cleaner.note(withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
-  const deleted = await deletedAfter(() => cleaner.note(withPods("10.1.0.2"), undefined));
+  note(cleaner, withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
+  const deleted = await deletedAfter(() => note(cleaner, withPods("10.1.0.2"), undefined));
   assert.deepEqual(deleted, ["10.1.0.1", "10.1.0.2"]);
 });
 
@@ -97,16 +116,16 @@ Deno.test("a hanging conntrack delays a sync by one second, and its result is re
   const { runner, runs } = heldRunner();
   const clock = createFakeClock();
   const cleaner = createConntrackCleaner("IPv4", runner);
-  cleaner.note(undefined, DNS);
-  const first = cleaner.tryClean(silentLogger, clock);
+  note(cleaner, undefined, DNS);
+  const first = cleaner.clean(silentLogger, clock);
   await clock.advanceSettled(1000);
   assert.deepEqual(await first, { deleted: 0, problem: undefined });
   // The next sync does not start another run in parallel.
-  const second = cleaner.tryClean(silentLogger, clock);
+  const second = cleaner.clean(silentLogger, clock);
   runs[0]!.reject(new Error("conntrack did not end within 60 s and was killed"));
   assert.match((await second).problem!.message, /cannot remove stale UDP flows.*was killed/);
   assert.equal(runs.length, 1);
-  const third = cleaner.tryClean(silentLogger, clock);
+  const third = cleaner.clean(silentLogger, clock);
   runs[1]!.resolve(DONE);
   assert.deepEqual(await third, { deleted: 0, problem: undefined });
   assert.deepEqual(clock.pending(), []);
@@ -116,9 +135,9 @@ Deno.test("changes noted while entries are being removed are processed right aft
   const { runner, runs } = heldRunner();
   const clock = createFakeClock();
   const cleaner = createConntrackCleaner("IPv4", runner);
-  cleaner.note(undefined, DNS);
-  const cleaning = cleaner.tryClean(silentLogger, clock);
-  cleaner.note(DNS, undefined);
+  note(cleaner, undefined, DNS);
+  const cleaning = cleaner.clean(silentLogger, clock);
+  note(cleaner, DNS, undefined);
   runs[0]!.resolve(DONE);
   await settled();
   assert.equal(runs.length, 2);
