@@ -6,17 +6,15 @@ export type FeatureStage = "ALPHA" | "BETA" | "" | "DEPRECATED";
 /** A feature gate of Kubernetes 1.37. */
 export interface FeatureGate {
   readonly stage: FeatureStage;
-  /** Its default in Sluice. */
-  readonly initial: boolean;
-  /** Whether it cannot be changed. */
+  /** Whether it cannot be turned off. */
   readonly locked: boolean;
 }
 
-const gate = (stage: FeatureStage, locked = stage === ""): FeatureGate => ({ stage, initial: true, locked });
+const gate = (stage: FeatureStage, locked = stage === ""): FeatureGate => ({ stage, locked });
 
 /**
  * The gates that pkg/proxy and cmd/kube-proxy of Kubernetes 1.37 check on Linux, except those without a meaning in Sluice
- * (NFTablesNetlink: how kube-proxy talks to the kernel).
+ * (NFTablesNetlink: how kube-proxy talks to the kernel). All are on by default.
  */
 export const FEATURE_GATES = {
   /** Whether Service.spec.externalIPs is served (KEP-5707). */
@@ -46,11 +44,11 @@ type Switches = Readonly<Record<string, boolean>>;
 /** The two names that set all gates of a stage, except gates that are set individually. */
 const ALL_OF_STAGE: Readonly<Record<string, FeatureStage>> = { AllAlpha: "ALPHA", AllBeta: "BETA" };
 
-/** Whether a feature is enabled: its own setting, else the setting of its stage, else its default. */
+/** Whether a feature is enabled: its own setting, else the setting of its stage, else yes. */
 export function isFeatureEnabled(name: FeatureName, set: Switches): boolean {
-  const { stage, initial } = FEATURE_GATES[name];
+  const { stage } = FEATURE_GATES[name];
   const ofStage = Object.keys(ALL_OF_STAGE).find((all) => ALL_OF_STAGE[all] === stage);
-  return set[name] ?? (ofStage === undefined ? undefined : set[ofStage]) ?? initial;
+  return set[name] ?? (ofStage === undefined ? undefined : set[ofStage]) ?? true;
 }
 
 /** The result of checking the configured gates. */
@@ -71,8 +69,8 @@ export function checkFeatureGates(set: Switches): GateFindings {
       : undefined;
     if (known === undefined) {
       unknown.push(name);
-    } else if (known.locked && value !== known.initial) {
-      refused.push(`sets ${name} to ${value}: Kubernetes 1.37 locks it to ${known.initial}; remove it`);
+    } else if (known.locked && !value) {
+      refused.push(`sets ${name} to false: Kubernetes 1.37 locks it to true; remove it`);
     } else if (known.stage === "DEPRECATED") {
       warnings.push(`sets the deprecated gate ${name}, which a later release will remove`);
     }
