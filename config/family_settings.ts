@@ -3,7 +3,7 @@ import { isFeatureEnabled } from "./feature_gates.ts";
 import { featuresOn } from "../features/mod.ts";
 import type { RelaySettings } from "../core/channel/mod.ts";
 import type { FamilySettings, IpvsSettings, LocalTraffic, PortRange } from "../core/model/mod.ts";
-import { FAMILIES, type Family, familyOf, isLoopback, prefixContains } from "../platform/mod.ts";
+import { FAMILIES, type Family, familyOf, hostPrefix, isLoopback, prefixContains } from "../platform/mod.ts";
 import type { NodeState, ServiceRanges } from "../core/tracking/mod.ts";
 
 /** The settings of a family, from the configuration, the node's state and the cluster's service ranges. */
@@ -169,8 +169,11 @@ export function usesAnyRelay(configuration: Configuration): boolean {
 /** Whether a family needs a relay. */
 export function usesRelay(family: Family, configuration: Configuration): boolean {
   const { relay } = configuration.modeDescription;
-  if (relay !== "localhost-node-ports") return relay === "services";
-  // The node's primary address, which is not known yet, is no loopback address.
+  return relay === "localhost-node-ports" ? mayServeLocalhost(family, configuration) : relay === "services";
+}
+
+/** Whether loopback addresses will serve node ports: the node's primary address, not known yet, is no loopback address. */
+export function mayServeLocalhost(family: Family, configuration: Configuration): boolean {
   const node = { nodeIPs: { IPv4: "0.0.0.0", IPv6: "::" } };
   return servesLocalhost(family, configuration, nodePortPrefixes(family, configuration, node));
 }
@@ -197,7 +200,7 @@ function prefixesOfKeyword(
   switch (keyword) {
     case "primary":
       return FAMILIES.filter((family) => !isLoopback(nodeIPs[family]))
-        .map((family) => `${nodeIPs[family]}/${family === "IPv4" ? 32 : 128}`);
+        .map((family) => hostPrefix(nodeIPs[family]));
     case "localhost":
       return ["127.0.0.0/8", "::1/128"];
     case "all":

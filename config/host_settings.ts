@@ -1,7 +1,7 @@
 import type { Configuration } from "./configuration.ts";
 import type { KernelSetting } from "../core/channel/mod.ts";
 import { featuresOn } from "../features/mod.ts";
-import { nodePortPrefixes, servesLocalhost } from "./family_settings.ts";
+import { mayServeLocalhost } from "./family_settings.ts";
 
 /** kube-proxy's upper limit for a computed `nf_conntrack_max`. */
 const CONNTRACK_MAX_CAP = 1_048_576;
@@ -40,10 +40,7 @@ export function conntrackSettings(conntrack: Configuration["conntrack"], cores: 
  * kube-proxy's init container): in iptables mode, routing of loopback addresses if they serve node ports.
  */
 export function initSettings(configuration: Configuration): readonly KernelSetting[] {
-  // The node's primary address is not known yet. Any address that is not a loopback address gives the same answer.
-  const node = { nodeIPs: { IPv4: "0.0.0.0", IPv6: "::" } };
-  const isServed = servesLocalhost("IPv4", configuration, nodePortPrefixes("IPv4", configuration, node));
-  return isServed && configuration.modeDescription.relay === "none"
+  return configuration.modeDescription.relay === "none" && mayServeLocalhost("IPv4", configuration)
     ? [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]
     : [];
 }

@@ -1,5 +1,5 @@
 import { boolean, type Flag, option, text } from "../../config/mod.ts";
-import { canonicalAddress, FAMILIES, familyOf, prefixContains, searchPath } from "../../platform/mod.ts";
+import { canonicalAddress, FAMILIES, familyOf, hostPrefix, prefixContains, searchPath } from "../../platform/mod.ts";
 import type { ServiceFinder } from "../flows/mod.ts";
 import { answersOf, type Command, type Invocation, outputFlags, outputOf, usageError } from "./command.ts";
 
@@ -62,7 +62,7 @@ function isAddressOrPrefix(text: string): boolean {
 }
 
 function filterOf(search: string, from: string | undefined): Filter {
-  const prefix = from === undefined || from.includes("/") ? from : `${from}/${familyOf(from) === "IPv4" ? 32 : 128}`;
+  const prefix = from === undefined || from.includes("/") ? from : hostPrefix(from);
   return (service, client) =>
     (search === "" || service?.includes(search) === true) &&
     (prefix === undefined || familyOf(prefix) === familyOf(client) && prefixContains(prefix, client));
