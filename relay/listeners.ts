@@ -11,13 +11,8 @@ import { type Clock, errorText, type Family, familyOf, joinHostPort } from "../p
 import type { RelayLimits, RelayListeners, RelayPlacement } from "./contract.ts";
 import type { Counters } from "./figures.ts";
 import { isOutOfFiles } from "./file_watch.ts";
+import type { Listener } from "./network.ts";
 import type { EndpointList, Target } from "./target.ts";
-
-/** An open listener. */
-export interface Listener {
-  readonly port: number;
-  close(): void;
-}
 
 /** Inputs of `createListeners`. */
 export interface ListenersOptions {

@@ -31,12 +31,10 @@ export {
   type Relay,
   type RelayFigures,
   type RelayLimits,
-  type RelayListeners,
   type RelayOptions,
   type RelayPlacement,
-  type RelayUpdate,
 } from "./contract.ts";
-export type { DatagramSocket, RelayNetwork, TcpListening } from "./network.ts";
+export type { RelayNetwork } from "./network.ts";
 
 /** Creates a relay without listeners. */
 export function createRelay(options: RelayOptions): Relay {

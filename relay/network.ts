@@ -2,10 +2,10 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { splitHostPort } from "../platform/mod.ts";
 
-/** An open TCP listener. */
-export interface TcpListening {
+/** An open listener. */
+export interface Listener {
   readonly port: number;
-  /** Accepts no further connection; accepted ones stay. */
+  /** Accepts no further connection; accepted ones stay. UDP flows end. */
   close(): void;
 }
 
@@ -21,7 +21,7 @@ export interface DatagramSocket {
 /** The system calls of the relay. */
 export interface RelayNetwork {
   /** Listens at an address; port 0 picks a free one. Rejects with the system's error. Connections arrive paused. */
-  listenTcp(address: string, port: number, onConnection: (client: Socket) => void): Promise<TcpListening>;
+  listenTcp(address: string, port: number, onConnection: (client: Socket) => void): Promise<Listener>;
   /** Starts to connect to an endpoint (`address:port`); the socket emits `connect` or `error`. */
   connectTcp(endpoint: string): Socket;
   /** Binds a UDP socket; port 0 picks a free one. Throws the system's error. */

@@ -3,7 +3,7 @@ import { type Clock, type Family, type Logger, sleep, splitHostPort } from "../p
 import type { RelayLimits } from "./contract.ts";
 import type { CountBytes, Counters, RelayTraffic } from "./figures.ts";
 import type { FileWatch } from "./file_watch.ts";
-import type { DatagramSocket, RelayNetwork } from "./network.ts";
+import type { DatagramSocket, Listener, RelayNetwork } from "./network.ts";
 import { type Chooser, endpointsOf, type Target } from "./target.ts";
 
 /** Inputs of `createUdpFlows`. */
@@ -23,7 +23,7 @@ export interface UdpFlowsOptions {
 /** The UDP listeners and their flows. */
 export interface UdpFlows {
   /** Listens for datagrams for the target. Throws the system's error. */
-  listen(address: string, port: number, target: Target): { readonly port: number; close(): void };
+  listen(address: string, port: number, target: Target): Listener;
   closeAll(): void;
 }
 
@@ -243,8 +243,6 @@ function clientOf({ hostname, port }: Deno.NetAddr): string {
 function isSame(one: Deno.NetAddr, other: Deno.NetAddr): boolean {
   return one.port === other.port && one.hostname === other.hostname;
 }
-
-/** Buffers for datagrams of any size, of which only the used pages take memory. */
 
 /** The largest payload of a UDP datagram fits. */
 const SLOT_BYTES = 65_536;
