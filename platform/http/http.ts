@@ -11,6 +11,7 @@ import {
   type Family,
   familyOf,
   isLoopback,
+  joinBytes,
   joinHostPort,
   type Logger,
   splitHostPort,
@@ -168,11 +169,7 @@ function encode(answer: HttpAnswer, withBody: boolean, date: Date): Uint8Array {
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
   const head = encoder.encode(`HTTP/1.1 ${answer.status} ${REASONS[answer.status]}\r\n${lines.join("")}\r\n`);
-  if (!withBody) return head;
-  const whole = new Uint8Array(head.length + body.length);
-  whole.set(head);
-  whole.set(body, head.length);
-  return whole;
+  return withBody ? joinBytes([head, body]) : head;
 }
 
 async function writeAll(connection: Connection, bytes: Uint8Array): Promise<void> {
