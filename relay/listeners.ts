@@ -8,19 +8,16 @@ import {
   type SyncProblem,
 } from "../core/model/mod.ts";
 import { type Clock, errorText, type Family, familyOf, joinHostPort } from "../platform/mod.ts";
-import type { RelayLimits, RelayListeners, RelayPlacement } from "./contract.ts";
+import type { RelayLimits, RelayListeners, RelayOptions, RelayPlacement } from "./contract.ts";
 import type { Counters } from "./figures.ts";
 import { isOutOfFiles } from "./file_watch.ts";
 import type { Listener } from "./network.ts";
 import type { EndpointList, Target } from "./target.ts";
 
 /** Inputs of `createListeners`. */
-export interface ListenersOptions {
-  readonly family: Family;
-  readonly placement: RelayPlacement;
+export interface ListenersOptions extends Pick<RelayOptions, "family" | "placement" | "clock"> {
   readonly limits: Pick<RelayLimits, "drainMs">;
   readonly counters: Counters;
-  readonly clock: Clock;
   /** Listens for the target, by the protocol of its service port. Rejects with the system's error. */
   readonly listen: (place: Place, target: Target) => Promise<Listener>;
 }

@@ -1,22 +1,14 @@
 /** UDP: one flow for each client address and port at a listener, with a socket of its own towards the endpoint. */
-import { type Clock, type Family, type Logger, sleep, splitHostPort } from "../platform/mod.ts";
-import type { RelayLimits } from "./contract.ts";
-import type { CountBytes, Counters, RelayTraffic } from "./figures.ts";
+import { type Clock, type Family, sleep, splitHostPort } from "../platform/mod.ts";
+import type { ConnectionsOptions } from "./connections.ts";
+import type { CountBytes } from "./figures.ts";
 import type { FileWatch } from "./file_watch.ts";
-import type { DatagramSocket, Listener, RelayNetwork } from "./network.ts";
-import { type Chooser, endpointsOf, type Target } from "./target.ts";
+import type { DatagramSocket, Listener } from "./network.ts";
+import { endpointsOf, type Target } from "./target.ts";
 
 /** Inputs of `createUdpFlows`. */
-export interface UdpFlowsOptions {
+export interface UdpFlowsOptions extends Omit<ConnectionsOptions, "failed" | "files"> {
   readonly family: Family;
-  readonly network: RelayNetwork;
-  readonly chooser: Chooser;
-  readonly limits: RelayLimits;
-  readonly counters: Counters;
-  readonly traffic: Pick<RelayTraffic, "begin">;
-  readonly clock: Clock;
-  /** Limits repetitions. */
-  readonly logger: Logger;
   readonly files: Pick<FileWatch, "note">;
 }
 
