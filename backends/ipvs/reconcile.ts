@@ -1,10 +1,11 @@
-import type { ComparisonCause, Family, SyncProblem } from "../../core/model/mod.ts";
-import type { Clock, Logger } from "../../platform/mod.ts";
+import type { Family } from "../../core/model/mod.ts";
+import type { Logger } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import {
   createAccumulator,
   createReconciler as createCommonReconciler,
   createRefusals,
+  type Reconciler as Common,
   type Refusals,
   type Target,
 } from "../reconcile/mod.ts";
@@ -14,9 +15,8 @@ import type { Desired } from "./desired.ts";
 import type { AddressChange, DummyInterface } from "./dummy_interface.ts";
 import { createPending } from "./ledger.ts";
 import { IPVS_LAYOUT, type Rules } from "./rules.ts";
-import { createServerSync } from "./server_sync.ts";
+import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
 import { type Entry, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
-import type { VirtualServers } from "./virtual_servers.ts";
 
 /** Counts of one reconciliation, for metrics (see SyncResult). */
 interface ReconcileFigures {
@@ -26,17 +26,11 @@ interface ReconcileFigures {
   readonly drifted: number;
 }
 
-/** Brings virtual servers, sets, addresses and rules to the desired state. */
-export interface Reconciler {
-  /** Writes the differences. Throws if the kernel could not be brought to the desired state. */
-  run(): Promise<void>;
-  /**
-   * Compares the kernel with the desired state, retries what it refused, and repairs the differences. Between two
-   * listings only addresses and rules are compared. Throws as `run` does.
-   */
-  compareAndRun(cause?: ComparisonCause): Promise<void>;
-  /** Everything that the kernel refuses. */
-  problems(): SyncProblem[];
+/**
+ * Brings virtual servers, sets, addresses and rules to the desired state. Between two listings, a comparison reads only
+ * addresses and rules.
+ */
+export interface Reconciler extends Pick<Common<true, string>, "run" | "compareAndRun" | "problems"> {
   /** The time until a run is needed even if nothing changes; undefined if none is. */
   againAfterMs(): number | undefined;
   /** The counts since the last call. */
@@ -46,16 +40,12 @@ export interface Reconciler {
 }
 
 /** The parts that a reconciler works with. */
-interface ReconcilerOptions {
+interface ReconcilerOptions extends Omit<ServerSyncOptions, "refusals"> {
   readonly family: Family;
-  readonly desired: Desired;
-  readonly servers: VirtualServers;
   readonly sets: Sets;
   readonly dummy: DummyInterface;
   readonly rules: Rules;
   readonly chains: ChainReconciler;
-  readonly excludePrefixes: readonly string[];
-  readonly clock: Clock;
   readonly logger: Logger;
 }
 

@@ -39,7 +39,7 @@ interface ServerSync {
 }
 
 /** The parts that a synchronizer of virtual servers works with. */
-interface ServerSyncOptions {
+export interface ServerSyncOptions {
   readonly desired: Desired;
   readonly servers: VirtualServers;
   /** Virtual servers in these prefixes that are not wanted belong to other programs. */

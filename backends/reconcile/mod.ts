@@ -9,6 +9,7 @@ export {
   createAccumulator,
   createReconciler,
   type Outcome,
+  type Reconciler,
   type Round,
   type Target,
 } from "./reconciler.ts";

@@ -59,7 +59,7 @@ export interface Round {
 }
 
 /** Brings the kernel to the desired state. */
-interface Reconciler<Realized, Owner> {
+export interface Reconciler<Realized, Owner> {
   /** Writes dirty objects, after reading the kernel if its state is unknown. Throws as `Target.write` and `list` do. */
   run(): Promise<void>;
   /**

@@ -1,35 +1,27 @@
-import type { ComparisonCause, ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
-import type { Logger } from "../../platform/mod.ts";
+import type { ServicePortKey } from "../../core/model/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import {
   createAccumulator,
   createReconciler as createCommonReconciler,
   createRefusals,
+  type Reconciler as Common,
   type Target,
 } from "../reconcile/mod.ts";
-import { type AroundRestore, type ReconcileFigures, restoreAll, type RestoreContext, restoreInputs } from "./apply.ts";
-import { type ChainsByTable, type Jump, type Layout, type Table, TABLES, type WantedChains } from "./chains.ts";
+import { type ReconcileFigures, restoreAll, type RestoreContext, restoreInputs } from "./apply.ts";
+import { type ChainsByTable, type Jump, type Layout, type Table, TABLES } from "./chains.ts";
 import { createSpellings, type HeldChain, type KernelState, readKernel } from "./shadow.ts";
-import type { Flavour, IptablesTools } from "./tools.ts";
+import type { Flavour } from "./tools.ts";
+
+type CommonReconciler = Common<KernelState, ServicePortKey>;
 
 /** Brings the chains of a layout to the desired ruleset. */
-export interface Reconciler {
+export interface Reconciler extends Pick<CommonReconciler, "run" | "compareAndRun" | "problems" | "problemOf"> {
   /** Marks chains that may differ from the kernel's. */
   touch(chains: ChainsByTable): void;
   /** Ends the refusals of service ports that are about to change. */
   forgetRefused(keys: Iterable<ServicePortKey>): void;
   /** Whether the kernel has no chain of any service, kube-proxy's included. Throws if it cannot be read. */
   isBlank(): Promise<boolean>;
-  /** Writes the marked chains that differ. Throws if the kernel could not be brought to the ruleset. */
-  run(): Promise<void>;
-  /**
-   * Compares the kernel with the ruleset, retries refused changes, and repairs the differences. Throws as `run` does.
-   */
-  compareAndRun(cause?: ComparisonCause): Promise<void>;
-  /** The service ports that the kernel refuses. */
-  problems(): SyncProblem[];
-  /** The reason why the kernel refuses a service port; undefined if it does not. */
-  problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** The number of rules in the kernel, by table. */
   rules(): Readonly<Record<Table, number>>;
   /** The counts since the last call; `drifted` counts chains and jumps changed by other programs. */
@@ -42,14 +34,8 @@ export interface Reconciler {
 const SEARCH_LIMIT = 100;
 
 /** Inputs of `createReconciler`. */
-interface ReconcilerOptions {
-  readonly layout: Layout;
-  readonly ruleset: WantedChains;
-  readonly tools: IptablesTools;
+interface ReconcilerOptions extends Pick<RestoreContext, "layout" | "ruleset" | "tools" | "logger" | "aroundRestore"> {
   readonly flavour: Flavour;
-  readonly logger: Logger;
-  /** Runs each restore; they just run by default. */
-  readonly aroundRestore?: AroundRestore;
 }
 
 /** A reconciler that has not read the kernel yet. */
