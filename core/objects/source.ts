@@ -37,9 +37,12 @@ export interface Source {
 /** A request that creates or patches an object of the API. */
 export interface ApiWrite {
   readonly verb: "create" | "patch";
+  /** The resource as RBAC names it: `events`, `selfsubjectaccessreviews.authorization.k8s.io`. */
   readonly resource: string;
+  /** The path after the server's URL: of the collection to `create`, of the object to `patch`. */
   readonly path: string;
+  /** The object, or the patch, as plain data. */
   readonly object: unknown;
-  /** The kind of patch: a merge patch (RFC 7386) by default, or Kubernetes' strategic merge patch. */
+  /** The kind of patch: a merge patch (RFC 7386) by default, or a strategic merge patch, which merges lists by their keys. */
   readonly patch?: "strategic";
 }

@@ -261,17 +261,13 @@ export function createRotation(count: number): Rotation {
 }
 
 /** Options of `call`. */
-interface CallOptions {
+interface CallOptions extends Pick<GrpcSourceOptions, "tls" | "maxMessageBytes" | "clock"> {
   readonly address: WireAddress;
-  readonly tls: TlsFiles | undefined;
   /** `/package.Service/Method`. */
   readonly method: string;
   /** Sent when the call starts, and again whenever `onMessage` returns true. */
   readonly request: Uint8Array;
   readonly onMessage: (message: Uint8Array<ArrayBuffer>) => boolean;
-  /** The longest accepted message; DEFAULT_MESSAGE_BYTES by default. */
-  readonly maxMessageBytes?: number;
-  readonly clock: Clock;
   /** When to probe a silent server, and when to give up. */
   readonly liveness: LivenessLimits;
   readonly signal: AbortSignal;

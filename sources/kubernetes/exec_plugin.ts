@@ -2,7 +2,7 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { type Clock, type RunProgram, unlessAborted } from "../../platform/mod.ts";
-import { createMaterialReader, type Material } from "./access.ts";
+import { type Access, createMaterialReader } from "./access.ts";
 
 /** The source of a kubeconfig user's credentials: a program, or an auth-provider supported by client-node. */
 export type CredentialPlugin =
@@ -49,11 +49,7 @@ interface ExecSection {
 }
 
 /** The cluster's data for a plugin that requests it (`provideClusterInfo`). */
-export interface ExecCluster {
-  readonly server: string;
-  readonly ca: Material | undefined;
-  readonly serverName: string | undefined;
-  readonly proxyUrl: string | undefined;
+export interface ExecCluster extends Pick<Access, "server" | "ca" | "serverName" | "proxyUrl"> {
   /** The cluster's extension for plugins, of any shape. */
   readonly config: unknown;
 }

@@ -22,12 +22,12 @@
  */
 import type { Decode, Kind, LabelKeys, Source } from "../../core/objects/mod.ts";
 import { type Clock, createBackoff, type Logger, sleep, systemClock } from "../../platform/mod.ts";
-import type { ApiRequestOutcome, LinkEvent, ReportLink } from "../reports/mod.ts";
+import type { LinkEvent, ReportLink } from "../reports/mod.ts";
 import { timeAnswers } from "./answer_time.ts";
 import { ApiError, type ApiErrorKind } from "./api_error.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { createRecovery, createServerFailures, type ServerFailures } from "./recovery.ts";
-import { type ApiClient, createApiClient } from "./http.ts";
+import { type ApiClient, type ApiClientOptions, createApiClient } from "./http.ts";
 import { createKnownObjects } from "./known_objects.ts";
 import { runReflector } from "./reflector.ts";
 import { resourcesOf, streamOf } from "./resource.ts";
@@ -39,13 +39,9 @@ export type { CredentialPlugin } from "./exec_plugin.ts";
 export { resourcesOf } from "./resource.ts";
 
 /** Options of `connectToApi`. */
-interface ApiConnectionOptions extends ConnectionOptions {
-  readonly logger: Logger;
-  /** The maximum time until the server starts its answer, including the connection, in milliseconds; 30 s by default. */
-  readonly responseDeadlineMs?: number;
-  /** Called for every request sent. */
-  readonly onRequest?: (outcome: ApiRequestOutcome) => void;
-}
+type ApiConnectionOptions =
+  & ConnectionOptions
+  & Pick<ApiClientOptions, "logger" | "responseDeadlineMs" | "onRequest">;
 
 /** Options of `createKubernetesSource`. */
 interface KubernetesSourceOptions {

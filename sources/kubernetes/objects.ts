@@ -2,7 +2,7 @@
 import { errorOfGarbage, type RequestSubject } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
 import { suggestion } from "../../config/mod.ts";
-import { isObjectName } from "../../core/objects/mod.ts";
+import { type ApiWrite, isObjectName } from "../../core/objects/mod.ts";
 
 const READ_DEADLINE_MS = 10_000;
 
@@ -36,27 +36,13 @@ function parseObject(text: string, subject: RequestSubject): unknown {
   }
 }
 
-/** A request that creates or patches one object. */
-export interface ObjectRequest {
-  /** As RBAC names it. */
-  readonly verb: "create" | "patch";
-  /** The resource as RBAC names it: `events`, `selfsubjectaccessreviews.authorization.k8s.io`. */
-  readonly resource: string;
-  /** The path after the server's URL: of the collection to `create`, of the object to `patch`. */
-  readonly path: string;
-  /** The object, or the patch, as plain data. */
-  readonly object: unknown;
-  /** The kind of patch: a merge patch (RFC 7386) by default, or a strategic merge patch, which merges lists by their keys. */
-  readonly patch?: "strategic";
-}
-
 const PATCH_TYPES = {
   "": "application/merge-patch+json",
   strategic: "application/strategic-merge-patch+json",
 } as const;
 
 /** Creates or patches an object and returns the API server's version of it. Throws an ApiError, or the signal's reason. */
-export async function sendObject(api: ApiClient, request: ObjectRequest, signal: AbortSignal): Promise<unknown> {
+export async function sendObject(api: ApiClient, request: ApiWrite, signal: AbortSignal): Promise<unknown> {
   const { verb, resource, path, object, patch = "" } = request;
   const how = verb === "create"
     ? { method: "POST", contentType: "application/json" } as const
