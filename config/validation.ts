@@ -7,9 +7,9 @@ import {
   KUBERNETES_VERSION,
 } from "../platform/mod.ts";
 import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
-import { BALANCE_HASHES, currentAlgorithmName, type ProxyMode } from "../core/model/mod.ts";
+import { BALANCE_HASHES, currentAlgorithmName } from "../core/model/mod.ts";
 import { FEATURES } from "../features/mod.ts";
-import { LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
+import { type Configuration, LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
 import { formatDuration } from "../platform/schema/mod.ts";
 import { checkFeatureGates, isFeatureEnabled } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
@@ -29,14 +29,10 @@ export interface Problem {
 }
 
 /** The values that validation computes: their form or default depends on several fields. */
-export interface Decisions {
-  readonly mode: ProxyMode;
-  readonly modeDescription: ModeDescription;
-  readonly detectLocalMode: LocalMode;
+export interface Decisions extends Pick<Configuration, "mode" | "modeDescription" | "detectLocalMode" | "clusterCIDR"> {
   readonly bindAddress: string;
   readonly healthzBindAddress: string;
   readonly metricsBindAddress: string;
-  readonly clusterCIDR: Readonly<Partial<Record<Family, string>>>;
   readonly nodePortAddresses: readonly string[];
   /** With the current name of the algorithm. */
   readonly balance: Settings["balance"];

@@ -1,18 +1,13 @@
-import type { Protocol, ServicePortName } from "../../core/model/mod.ts";
+import type { ServicePortName } from "../../core/model/mod.ts";
 import { countText, durationText, joinHostPort, timeOfDay } from "../../platform/mod.ts";
 import type { Flow } from "./flow.ts";
 import { type DropReason, dropReason, placeOf, shownSteps, stepText, type Trace } from "./trace.ts";
 
 /** A connection to a service that was dropped or rejected. */
-interface Drop extends DropReason {
+interface Drop extends DropReason, Pick<Flow, "atMs" | "protocol" | "client" | "frontend"> {
   readonly event: "drop";
-  /** In milliseconds since 1970. */
-  readonly atMs: number;
   /** Undefined if no service has this destination. */
   readonly service: ServicePortName | undefined;
-  readonly protocol: Protocol;
-  readonly client: string;
-  readonly frontend: string;
 }
 
 /** A connection in one line. */

@@ -144,11 +144,7 @@ function readLocalEndpoint(
   }, reading);
 }
 
-interface EndpointContext {
-  readonly ready: boolean;
-  readonly nodeName: string;
-  readonly zone: string;
-  readonly zoneHints: readonly string[] | undefined;
+interface EndpointContext extends Pick<SliceEndpoint, "ready" | "nodeName" | "zone" | "zoneHints"> {
   readonly podName: string;
 }
 

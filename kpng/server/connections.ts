@@ -201,13 +201,10 @@ function createIdleConnections(closed: ClosedConnections) {
 const NOTHING = new Uint8Array();
 
 /** Options of `guardConnection`. */
-interface GuardOptions {
+interface GuardOptions extends Pick<ConnectionsOptions, "limits" | "clock" | "closed"> {
   readonly session: ServerHttp2Session;
   /** The socket that the session reads. */
   readonly socket: Socket;
-  readonly limits: Limits;
-  readonly clock: Clock;
-  readonly closed: ClosedConnections;
   /** The budget of the isolate. */
   readonly budget: SendBudget;
   /** Called when the connection has its first stream, and when it has none again. */

@@ -30,6 +30,7 @@ export interface IsolateOptions {
   readonly sharesPort: boolean;
   readonly state: ServedState;
   readonly limits: Limits;
+  /** Counts the connections and calls of all isolates, which the limits apply to. */
   readonly tally: Tally;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -92,14 +93,8 @@ function boundAddress(asked: WireAddress, bound: unknown): WireAddress {
 }
 
 /** Options of `createCalls`. */
-interface CallsOptions {
-  readonly state: ServedState;
-  readonly limits: Limits;
-  readonly clock: Clock;
-  readonly logger: Logger;
+interface CallsOptions extends Pick<IsolateOptions, "state" | "limits" | "clock" | "logger" | "tally"> {
   readonly traffic: Traffic;
-  /** Counts the calls of all isolates, which the limits apply to. */
-  readonly tally: Tally;
 }
 
 /** The calls of a server. */

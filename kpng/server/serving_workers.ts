@@ -3,10 +3,8 @@ import { type Clock, createBackoff, type Logger, startTurn } from "../../platfor
 import type { Store } from "../store/mod.ts";
 import type { TlsFiles } from "../transport/mod.ts";
 import { type Answer, createAnswers, type StoreAnswers } from "./answers.ts";
-import type { ClientRule } from "./connections.ts";
-import { freeAddress, type IsolateServer, type TcpAddress } from "./isolate.ts";
-import type { Limits } from "./limits.ts";
-import { clearGauges, createLag, type Lag, type TallyMemory } from "./metrics.ts";
+import { freeAddress, type IsolateServer } from "./isolate.ts";
+import { clearGauges, createLag, type Lag } from "./metrics.ts";
 import type { Chunks } from "./snapshots.ts";
 import type { FromServingWorker, SentAnswer, SentPart, ServingStart, ToServingWorker } from "./serving_worker.ts";
 
@@ -27,13 +25,8 @@ export interface ServingWorkerHandle {
 export type SpawnServing = (start: ServingStart, listener: ServingWorkerListener) => ServingWorkerHandle | undefined;
 
 /** Options of `serveWithWorkers`. */
-export interface WorkersOptions {
-  readonly address: TcpAddress;
-  readonly tls: TlsFiles | undefined;
-  readonly clients: ClientRule | undefined;
+export interface WorkersOptions extends Omit<ServingStart, "type" | "row"> {
   readonly store: Store;
-  readonly limits: Limits;
-  readonly memory: TallyMemory;
   readonly count: number;
   readonly spawn: SpawnServing;
   readonly clock: Clock;
@@ -42,8 +35,7 @@ export interface WorkersOptions {
 }
 
 /** The shared state of the workers. */
-interface Shared extends Omit<WorkersOptions, "address" | "onLag"> {
-  readonly address: TcpAddress;
+interface Shared extends Omit<WorkersOptions, "onLag"> {
   readonly answers: StoreAnswers;
   readonly idOf: SharedParts;
   readonly lag: Lag;

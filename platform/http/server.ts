@@ -77,19 +77,13 @@ function portOf(listener: Deno.Listener): number {
 }
 
 /** Options of `startServer`. */
-export interface ServerOptions {
+export interface ServerOptions extends Pick<ListenOptions, "clock" | "logger" | "limits" | "open"> {
   /** `address:port`; undefined disables the server. */
   readonly bindAddress: string | undefined;
   /** Whether failing to open the port is fatal (kube-proxy's bindAddressHardFail). */
   readonly bindAddressHardFail: boolean;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Stops the server at once. */
   readonly signal: AbortSignal;
-  /** Limits shared with other listeners; own limits by default. */
-  readonly limits?: ConnectionLimits;
-  /** Deno.listen by default. */
-  readonly open?: OpenPort;
   /** Takes the error of each failed try to listen, and undefined once the server listens. */
   readonly onTry?: (error: unknown) => void;
 }
