@@ -67,8 +67,6 @@ export interface DispatchTree {
   path(place: string): readonly string[];
   /** Returns the depth of a chain in digits, 0 for the entry chain; undefined if it is not in this tree. */
   depthOf(chain: string): number | undefined;
-  /** Returns the number of entries. */
-  size(): number;
 }
 
 /** The chain names and the places of a tree. */
@@ -152,7 +150,6 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
       return chains;
     },
     depthOf: (chain) => placeOfChain.get(chain)?.length,
-    size: () => countOf(root),
   };
 }
 

@@ -1,10 +1,11 @@
-import type { ComparisonCause, FamilySettings, ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
+import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import {
   createAccumulator,
   createReconciler as createCommonReconciler,
   createRefusals,
+  type Reconciler as Common,
   type Target,
 } from "../reconcile/mod.ts";
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
@@ -16,28 +17,20 @@ import { chainText, compare, type Comparison, type Shadow } from "./shadow.ts";
 import { declarationText, type Dialect } from "./table.ts";
 import { chainsInTable, type NftTools } from "./tools.ts";
 
-/** Brings the kernel's table to the desired state. */
-export interface Reconciler {
+type CommonReconciler = Common<Shadow, ServicePortKey>;
+
+/**
+ * Brings the kernel's table to the desired state. Between two listings, a comparison reads only the names of the chains, which
+ * detects a table that was flushed or deleted.
+ */
+export interface Reconciler
+  extends Pick<CommonReconciler, "run" | "compareAndRun" | "invalidate" | "problems" | "problemOf"> {
   /** Marks service ports whose parts of the table may differ from the kernel's, and ends their refusals. */
   touch(keys: ReadonlySet<ServicePortKey>): void;
   /** Whether the table is missing or has no chain. Throws if the kernel cannot be read. */
   isBlank(): Promise<boolean>;
-  /** Writes the marked parts that differ. Throws if the kernel could not be brought to the desired state. */
-  run(): Promise<void>;
-  /**
-   * Compares the kernel with the desired state, retries refused changes, and repairs the differences. Between two
-   * listings only the names of the chains are compared, which detects a table that was flushed or deleted. Throws as
-   * `run` does.
-   */
-  compareAndRun(cause?: ComparisonCause): Promise<void>;
   /** Whether the kernel has all chains that it is known to have. Throws if it cannot be read. */
   hasAllChains(): Promise<boolean>;
-  /** Forgets the realized state, after a cleanup. */
-  invalidate(): void;
-  /** The service ports that the kernel refuses. */
-  problems(): SyncProblem[];
-  /** The reason why the kernel refuses a service port; undefined if it does not. */
-  problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** The figures since the last call; `drifted` counts changes by other programs. */
   takeFigures(): ReconcileFigures & { readonly drifted: number };
   /** The UDP frontends that the table served when it was first read; empty from the second call on. */
