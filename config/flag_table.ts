@@ -19,13 +19,12 @@ function setting(name: string, path: Setting, description: string, options: Part
 
 /** A flag of kube-proxy without an effect here, of its logging library for example. */
 function withoutEffect(name: string, field: FlagField): Flag {
-  return {
-    name,
-    field,
-    description: COMPATIBILITY,
-    besideConfig: true,
-    effective: false,
-  };
+  return { name, field, description: COMPATIBILITY, besideConfig: true, effective: false };
+}
+
+/** The same for one that sets a field of the configuration file. */
+function settingWithoutEffect(name: string, path: SettingPath): Flag {
+  return setting(name, path, COMPATIBILITY, INEFFECTIVE);
 }
 
 function flagField(field: Field): FlagField {
@@ -330,38 +329,18 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
   {
     title: "Accepted for compatibility, without effect",
     flags: [
-      setting(
-        "kube-api-burst",
-        "clientConnection.burst",
-        COMPATIBILITY,
-        INEFFECTIVE,
-      ),
-      setting(
-        "kube-api-content-type",
-        "clientConnection.contentType",
-        COMPATIBILITY,
-        INEFFECTIVE,
-      ),
-      setting("kube-api-qps", "clientConnection.qps", COMPATIBILITY, INEFFECTIVE),
-      setting(
-        "config-sync-period",
-        "configSyncPeriod",
-        COMPATIBILITY,
-        INEFFECTIVE,
-      ),
+      settingWithoutEffect("kube-api-burst", "clientConnection.burst"),
+      settingWithoutEffect("kube-api-content-type", "clientConnection.contentType"),
+      settingWithoutEffect("kube-api-qps", "clientConnection.qps"),
+      settingWithoutEffect("config-sync-period", "configSyncPeriod"),
       setting(
         "site-discovery-address",
         "site.discoveryAddress",
         "Has no effect: the nodes of a site find their leader by its Lease.",
         INEFFECTIVE,
       ),
-      setting("profiling", "enableProfiling", COMPATIBILITY, INEFFECTIVE),
-      setting(
-        "show-hidden-metrics-for-version",
-        "showHiddenMetricsForVersion",
-        COMPATIBILITY,
-        INEFFECTIVE,
-      ),
+      settingWithoutEffect("profiling", "enableProfiling"),
+      settingWithoutEffect("show-hidden-metrics-for-version", "showHiddenMetricsForVersion"),
       setting("log-flush-frequency", "logging.flushFrequency", COMPATIBILITY, {
         ...BESIDE_CONFIG,
         ...INEFFECTIVE,
