@@ -18,7 +18,7 @@ import type { ClusterObject, DetailFilters, Source, SourceSink } from "../../cor
 import type { ReportLink, SiteStatus } from "../reports/mod.ts";
 import { createStore } from "../../kpng/store/mod.ts";
 import type { WireAddress } from "../../kpng/transport/mod.ts";
-import { createGrpcSource } from "../grpc/mod.ts";
+import { createGrpcSource, type GrpcSourceOptions } from "../grpc/mod.ts";
 import type { StateFile } from "../kept/mod.ts";
 import type { ApiClient } from "../kubernetes/mod.ts";
 import type { SiteCertificates } from "./certificates.ts";
@@ -37,10 +37,9 @@ export {
 export { readMembers, readSiteMembers } from "./lease.ts";
 
 /** Options of `createSiteSource`. */
-interface SiteSourceOptions {
+interface SiteSourceOptions extends Pick<GrpcSourceOptions, "nodeName" | "onLink" | "clock" | "logger" | "random"> {
   /** The name of the site. */
   readonly site: string;
-  readonly nodeName: string;
   readonly api: ApiClient;
   /** Opens the API server as a source of every kind, for all nodes. */
   readonly openApi: (onLink: ReportLink) => Source;
@@ -59,13 +58,8 @@ interface SiteSourceOptions {
   /** Stores the leader across restarts. */
   readonly memoryFile: StateFile | undefined;
   readonly maxMessageBytes: number;
-  readonly onLink?: ReportLink;
   /** Receives every change of this node's role in the site. */
   readonly onSite?: (status: SiteStatus) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** A number from 0 up to 1; Math.random by default. */
-  readonly random?: () => number;
 }
 
 /** The source of a node in a site. */
