@@ -1,10 +1,8 @@
 /**
  * Sends the plan of one family to its worker, in deltas by revision, no faster than the kernel can take them.
  *
- *   family_channel.ts     the channel: deltas, revisions, one at a time
- *   portion.ts            cuts many changes into portions, small ones first
- *   outgoing_state.ts     the planned state, and its difference from the last one sent
- *   pacing.ts             limits on the frequency and the time share of syncs
+ *   family_channel.ts     the channel: one delta at a time, and limits on the frequency and the time share of syncs
+ *   outgoing_state.ts     the planned state, and its difference from the last one sent, cut into portions
  *   family_link.ts        the interface to a family's worker
  *   idle_worker.ts        stops the worker of a family without service ports
  *   ledger.ts             the state of planned changes: sent, in effect or refused

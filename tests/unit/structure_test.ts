@@ -385,6 +385,20 @@ Deno.test("core and workers know no feature", () => {
   assert.deepEqual(featureWords(withWord), ["core/a.ts"]);
 });
 
+/** The files that a mod.ts lists and that do not exist. */
+function missingFiles(tree: Tree): string[] {
+  return [...tree].filter(([path]) => path.endsWith("/mod.ts")).flatMap(([path, text]) => {
+    const files = [...text.matchAll(/^ \* {3}(\w+\.ts) /gm)].map(([, name]) => path.replace(/mod\.ts$/, name!));
+    return files.filter((file) => !tree.has(file));
+  });
+}
+
+Deno.test("the files that a mod.ts lists exist", () => {
+  assert.deepEqual(missingFiles(product), []);
+  const stale = new Map([["a/mod.ts", "/**\n *   b.ts  the rest\n *   c.ts  moved away\n */"], ["a/b.ts", ""]]);
+  assert.deepEqual(missingFiles(stale), ["a/c.ts"]);
+});
+
 Deno.test("packages come through the import map", () => {
   const { imports } = JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT)));
   assert.deepEqual(unmappedPackages(readTree(ALL), Object.keys(imports)), []);
