@@ -20,8 +20,9 @@ import { repeatingRunner } from "../tools/mod.ts";
 import {
   type AroundRestore,
   BASE,
+  type ChainReconciler,
+  createChainReconciler,
   createIptablesTools,
-  createReconciler,
   examineHost,
   type Flavour,
   IPTABLES_LAYOUTS,
@@ -29,7 +30,6 @@ import {
   type Layout,
   noteRouting,
   packetsOf,
-  type Reconciler,
   removeIptablesTraces,
   routeLoopback,
   type Table,
@@ -71,7 +71,7 @@ export function createIptablesBackend(
   let routesLoopback = false;
   // Whether this process has made the kernel route them.
   let isRoutingOurs = false;
-  let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler; readonly flavour: Flavour } | undefined;
+  let parts: { readonly ruleset: Ruleset; readonly reconciler: ChainReconciler; readonly flavour: Flavour } | undefined;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
     const { ruleset, flavour } = ready();
@@ -110,7 +110,7 @@ export function createIptablesBackend(
       const { flavour } = host;
       const aroundRestore: AroundRestore = (chains, restore) =>
         traffic.current()?.aroundRestore(chains, restore) ?? restore();
-      const reconciler = createReconciler({ layout, ruleset, tools, flavour, logger, aroundRestore });
+      const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, logger, aroundRestore });
       parts = { ruleset, reconciler, flavour };
     },
     async sync(delta) {
@@ -160,7 +160,7 @@ export function createIptablesBackend(
   };
 }
 
-function takeSyncFigures(reconciler: Reconciler): SyncFigures<IptablesFigure> {
+function takeSyncFigures(reconciler: ChainReconciler): SyncFigures<IptablesFigure> {
   const figures = reconciler.takeFigures(), rules = reconciler.rules();
   return {
     iptables_rules_nat: rules.nat,

@@ -12,8 +12,8 @@ import {
 import { cleanAfterSync, createConntrackCleaner, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
 import { ifInstalled, isLackOfFeature, repeatingRunner, type Runner, ToolMissingError } from "../tools/mod.ts";
 import {
+  createChainReconciler,
   createIptablesTools,
-  createReconciler as createChainReconciler,
   examineHost as examineIptables,
   type Host,
   type IptablesTools,
@@ -23,7 +23,7 @@ import {
 import { type Contribution, createDesired, type Desired } from "./desired.ts";
 import { createDummyInterface } from "./dummy_interface.ts";
 import type { IpvsFigure } from "./mode.ts";
-import { createReconciler, type Reconciler } from "./reconcile.ts";
+import { createIpvsReconciler, type IpvsReconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUT } from "./rules.ts";
 import { createSets, type Entry, entryOf, type ListedSets, NODE_PORT_SETS, type Sets } from "./sets.ts";
 import {
@@ -55,20 +55,20 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
   const iptables = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
   const desired = createDesired(family, ipvs.scheduler);
-  let reconciler: Reconciler | undefined;
+  let reconciler: IpvsReconciler | undefined;
   let chains: Chains | undefined;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
     return createTrafficReader({ desired, servers, clock });
   }, logger);
 
-  function ready(): Reconciler {
+  function ready(): IpvsReconciler {
     if (!reconciler) throw new Error("the IPVS backend cannot sync before its setup has succeeded");
     return reconciler;
   }
 
   /** Cleans up connections after a sync; a failure is a problem of the result. */
-  async function finish(reconciler: Reconciler): Promise<SyncResult<IpvsFigure>> {
+  async function finish(reconciler: IpvsReconciler): Promise<SyncResult<IpvsFigure>> {
     const { problems, figures } = await cleanAfterSync(conntrack, reconciler, desired, options);
     return {
       problems,
@@ -88,7 +88,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       const rules = createRules({ family, randomFully });
       chains = createChainReconciler({ layout: IPVS_LAYOUT, ruleset: rules, tools: iptables, flavour, logger });
       const { excludePrefixes } = ipvs, kernel = { servers, sets, dummy, rules, chains };
-      reconciler = createReconciler({ family, desired, ...kernel, excludePrefixes, clock, logger });
+      reconciler = createIpvsReconciler({ family, desired, ...kernel, excludePrefixes, clock, logger });
       logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
     },
     configure: () => configureHost(ipvs, servers, options),
@@ -120,7 +120,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
 }
 
 /** The counts of a sync, without its conntrack cleanup. */
-function takeFigures(desired: Desired, reconciler: Reconciler, chains: Chains) {
+function takeFigures(desired: Desired, reconciler: IpvsReconciler, chains: Chains) {
   const figures = reconciler.takeFigures(), chainFigures = chains.takeFigures(), rules = chains.rules();
   return {
     virtual_servers: desired.servers.size(),

@@ -3,14 +3,14 @@ import type { Logger } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import {
   createAccumulator,
-  createReconciler as createCommonReconciler,
+  createReconciler,
   createRefusals,
-  type Reconciler as Common,
+  type Reconciler,
   type Refusals,
   type Target,
 } from "../reconcile/mod.ts";
 import { isHostFailure } from "../tools/mod.ts";
-import type { Reconciler as ChainReconciler } from "../xtables/mod.ts";
+import type { ChainReconciler } from "../xtables/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { AddressChange, DummyInterface } from "./dummy_interface.ts";
 import { createPending } from "./ledger.ts";
@@ -30,7 +30,7 @@ interface ReconcileFigures {
  * Brings virtual servers, sets, addresses and rules to the desired state. Between two listings, a comparison reads only
  * addresses and rules.
  */
-export interface Reconciler extends Pick<Common<true, string>, "run" | "compareAndRun" | "problems"> {
+export interface IpvsReconciler extends Pick<Reconciler<true, string>, "run" | "compareAndRun" | "problems"> {
   /** The time until a run is needed even if nothing changes; undefined if none is. */
   againAfterMs(): number | undefined;
   /** The counts since the last call. */
@@ -50,7 +50,7 @@ interface ReconcilerOptions extends Omit<ServerSyncOptions, "refusals"> {
 }
 
 /** Creates a reconciler that has not read the kernel yet. */
-export function createReconciler(options: ReconcilerOptions): Reconciler {
+export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler {
   const { family, desired, rules, chains, clock } = options;
   const refusals = createRefusals<string>(options.logger);
   const servers = createServerSync({ ...options, refusals });
@@ -105,7 +105,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     // A refused change is still a difference in a ledger.
     retry() {},
   };
-  const reconciler = createCommonReconciler({ target, refusals, clock });
+  const reconciler = createReconciler({ target, refusals, clock });
   return {
     run: reconciler.run,
     compareAndRun: reconciler.compareAndRun,

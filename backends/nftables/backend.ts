@@ -23,7 +23,7 @@ import { ATTEMPTS, attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import { createGoneEndpoints } from "./gone.ts";
 import type { NftablesFigure } from "./mode.ts";
-import { createReconciler } from "./reconcile.ts";
+import { createTableReconciler } from "./reconcile.ts";
 import { sharedRules } from "./shared_chains.ts";
 import { declareSets, type Dialect, DIALECTS, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
 import { createNftSession, createNftTools, NFT_FAILURES } from "./tools.ts";
@@ -35,7 +35,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const conntrack = createConntrackCleaner(family, runner);
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
-  const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
+  const reconciler = createTableReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
 
   const gone = createGoneEndpoints(tools, desired, DIALECTS[family]);
 

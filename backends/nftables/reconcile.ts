@@ -1,13 +1,7 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
-import {
-  createAccumulator,
-  createReconciler as createCommonReconciler,
-  createRefusals,
-  type Reconciler as Common,
-  type Target,
-} from "../reconcile/mod.ts";
+import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
@@ -17,13 +11,13 @@ import { chainText, compare, type Comparison, type Shadow } from "./shadow.ts";
 import { declarationText, type Dialect } from "./table.ts";
 import { chainsInTable, type NftTools } from "./tools.ts";
 
-type CommonReconciler = Common<Shadow, ServicePortKey>;
+type CommonReconciler = Reconciler<Shadow, ServicePortKey>;
 
 /**
  * Brings the kernel's table to the desired state. Between two listings, a comparison reads only the names of the chains, which
  * detects a table that was flushed or deleted.
  */
-export interface Reconciler
+export interface TableReconciler
   extends Pick<CommonReconciler, "run" | "compareAndRun" | "invalidate" | "problems" | "problemOf"> {
   /** Marks service ports whose parts of the table may differ from the kernel's, and ends their refusals. */
   touch(keys: ReadonlySet<ServicePortKey>): void;
@@ -37,7 +31,7 @@ export interface Reconciler
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/** Inputs of `createReconciler`. */
+/** Inputs of `createTableReconciler`. */
 interface ReconcilerOptions {
   readonly desired: Desired;
   readonly tools: NftTools;
@@ -50,7 +44,7 @@ interface ReconcilerOptions {
 const SEARCH_LIMIT = 200;
 
 /** A reconciler that has not read the kernel yet. */
-export function createReconciler(options: ReconcilerOptions): Reconciler {
+export function createTableReconciler(options: ReconcilerOptions): TableReconciler {
   const { clock, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(noFigures);
@@ -58,7 +52,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const invalidate = () => reconciler.invalidate();
   const earlierClients = createEarlierClients(options.tools);
   const target = createTarget({ ...options, earlierClients, refusals, figures, dirty, invalidate });
-  const reconciler = createCommonReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock });
+  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock });
   return {
     async hasAllChains() {
       const shadow = reconciler.realized();
@@ -81,7 +75,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
 function createTarget(
   context: TransactionContext,
-): Target<Shadow, ServicePortKey> & Pick<Reconciler, "takeEarlierUdpFrontends"> {
+): Target<Shadow, ServicePortKey> & Pick<TableReconciler, "takeEarlierUdpFrontends"> {
   const { desired, tools, dialect, refusals, dirty } = context;
   const spellings = createSpellings(dialect);
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());

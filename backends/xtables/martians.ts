@@ -3,7 +3,7 @@ import type { BackendOptions } from "../contract/mod.ts";
 import { readSysctl, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
 import { BASE, jump, type Layout, NO_LAYOUT } from "./chains.ts";
 import { comment, LOOPBACK } from "./matches.ts";
-import { createReconciler } from "./reconcile.ts";
+import { createChainReconciler } from "./reconcile.ts";
 import { createIptablesTools } from "./tools.ts";
 
 /**
@@ -91,7 +91,7 @@ export async function stillRoutesLoopback(options: BackendOptions, isOurs: boole
 async function dropMartians({ runner, logger }: BackendOptions): Promise<void> {
   const tools = createIptablesTools("IPv4", runner);
   const layout = withMartians(NO_LAYOUT), filter = new Set(layout.baseChains.filter), nat = new Set<string>();
-  const reconciler = createReconciler({
+  const reconciler = createChainReconciler({
     layout,
     ruleset: {
       render: () => ({ rules: MARTIAN_RULES, jumps: 0, ownerOf: () => undefined }),

@@ -42,5 +42,5 @@ export { removeIptablesTraces, removeMartians, removeTracesOfOtherVariant } from
 export { examineHost, type Host } from "./host.ts";
 export { noteRouting, routeLoopback, writeHostSettings } from "./martians.ts";
 export { comment, destinationPort, localMatch, LOOPBACK, oneOf, shareOf } from "./matches.ts";
-export { createReconciler, type Reconciler } from "./reconcile.ts";
+export { type ChainReconciler, createChainReconciler } from "./reconcile.ts";
 export { createIptablesTools, type Flavour, type IptablesTools, packetsOf } from "./tools.ts";

@@ -1,21 +1,15 @@
 import type { ServicePortKey } from "../../core/model/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
-import {
-  createAccumulator,
-  createReconciler as createCommonReconciler,
-  createRefusals,
-  type Reconciler as Common,
-  type Target,
-} from "../reconcile/mod.ts";
+import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
 import { type ReconcileFigures, restoreAll, type RestoreContext, restoreInputs } from "./apply.ts";
 import { type ChainsByTable, type Jump, type Layout, type Table, TABLES } from "./chains.ts";
 import { createSpellings, type HeldChain, type KernelState, readKernel } from "./shadow.ts";
 import type { Flavour } from "./tools.ts";
 
-type CommonReconciler = Common<KernelState, ServicePortKey>;
+type CommonReconciler = Reconciler<KernelState, ServicePortKey>;
 
 /** Brings the chains of a layout to the desired ruleset. */
-export interface Reconciler extends Pick<CommonReconciler, "run" | "compareAndRun" | "problems" | "problemOf"> {
+export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compareAndRun" | "problems" | "problemOf"> {
   /** Marks chains that may differ from the kernel's. */
   touch(chains: ChainsByTable): void;
   /** Ends the refusals of service ports that are about to change. */
@@ -33,13 +27,13 @@ export interface Reconciler extends Pick<CommonReconciler, "run" | "compareAndRu
 /** The maximum number of restores that one run may spend on the search for refused changes. */
 const SEARCH_LIMIT = 100;
 
-/** Inputs of `createReconciler`. */
+/** Inputs of `createChainReconciler`. */
 interface ReconcilerOptions extends Pick<RestoreContext, "layout" | "ruleset" | "tools" | "logger" | "aroundRestore"> {
   readonly flavour: Flavour;
 }
 
 /** A reconciler that has not read the kernel yet. */
-export function createReconciler({ flavour, ...options }: ReconcilerOptions): Reconciler {
+export function createChainReconciler({ flavour, ...options }: ReconcilerOptions): ChainReconciler {
   const { layout, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(noFigures);
@@ -49,7 +43,7 @@ export function createReconciler({ flavour, ...options }: ReconcilerOptions): Re
   };
   const context: RestoreContext = { ...options, spellings: createSpellings(), refusals, figures, dirty, touch };
   const target = createTarget(context, flavour);
-  const reconciler = createCommonReconciler({ target, refusals, searchLimit: SEARCH_LIMIT });
+  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT });
   return {
     touch,
     forgetRefused: refusals.forget,
@@ -80,7 +74,7 @@ interface DriftedChain {
 function createTarget(
   context: RestoreContext,
   flavour: Flavour,
-): Target<KernelState, ServicePortKey> & Pick<Reconciler, "takeEarlierUdpFrontends"> {
+): Target<KernelState, ServicePortKey> & Pick<ChainReconciler, "takeEarlierUdpFrontends"> {
   const { layout, ruleset, tools, spellings, dirty, touch } = context;
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;

@@ -1,5 +1,5 @@
 import { IPTABLES_LAYOUTS } from "../../backends/xtables/base_chains.ts";
-import { createReconciler, type Reconciler } from "../../backends/xtables/reconcile.ts";
+import { type ChainReconciler, createChainReconciler } from "../../backends/xtables/reconcile.ts";
 import { createIptablesTools } from "../../backends/xtables/tools.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
 import { createCountingRunner } from "./counting_runner.ts";
@@ -11,7 +11,7 @@ import type { Stage } from "./stage.ts";
  * Renders touched chains and writes the difference from the (initially empty) kernel for iptables-restore. A change is the
  * chains that one service port touches.
  */
-export const iptablesDifferenceStage: Stage<Reconciler> = {
+export const iptablesDifferenceStage: Stage<ChainReconciler> = {
   name: "iptables: difference",
   prepare(size) {
     const ruleset = emptyRuleset();
@@ -19,7 +19,7 @@ export const iptablesDifferenceStage: Stage<Reconciler> = {
     const tools = createIptablesTools("IPv4", createCountingRunner());
     return {
       async fill() {
-        const reconciler = createReconciler({
+        const reconciler = createChainReconciler({
           layout: IPTABLES_LAYOUTS.IPv4,
           ruleset,
           tools,

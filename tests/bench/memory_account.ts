@@ -3,7 +3,7 @@
  * `deno task bench:memory`, or `deno task bench:memory 5000` for another number of services than 10,000.
  */
 import { IPTABLES_LAYOUTS } from "../../backends/xtables/base_chains.ts";
-import { createReconciler } from "../../backends/xtables/reconcile.ts";
+import { createChainReconciler } from "../../backends/xtables/reconcile.ts";
 import { createIptablesTools } from "../../backends/xtables/tools.ts";
 import { createFamilyChannel } from "../../core/channel/family_channel.ts";
 import type { FamilyDelta } from "../../core/model/mod.ts";
@@ -86,7 +86,7 @@ const chains = ruleset.apply(await sent.promise);
 held.push(ruleset);
 await account("worker: service ports and dispatch");
 
-const reconciler = createReconciler({
+const reconciler = createChainReconciler({
   layout: IPTABLES_LAYOUTS.IPv4,
   ruleset,
   tools: createIptablesTools("IPv4", createCountingRunner()),

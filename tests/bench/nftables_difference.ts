@@ -1,5 +1,5 @@
 import { createDesired, type Desired } from "../../backends/nftables/desired.ts";
-import { createReconciler, type Reconciler } from "../../backends/nftables/reconcile.ts";
+import { createTableReconciler, type TableReconciler } from "../../backends/nftables/reconcile.ts";
 import { DIALECTS } from "../../backends/nftables/table.ts";
 import { createNftTools } from "../../backends/nftables/tools.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -12,7 +12,7 @@ import type { Stage } from "./stage.ts";
 /** The desired table and its reconciler. */
 interface Synced {
   readonly desired: Desired;
-  readonly reconciler: Reconciler;
+  readonly reconciler: TableReconciler;
 }
 
 /**
@@ -27,7 +27,7 @@ export const nftablesDifferenceStage: Stage<Synced> = {
     return {
       async fill() {
         const desired = createDesired();
-        const reconciler = createReconciler({
+        const reconciler = createTableReconciler({
           desired,
           tools,
           dialect: DIALECTS.IPv4,
