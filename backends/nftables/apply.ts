@@ -1,7 +1,7 @@
 /** Applies the transactions of one write in batches, and bisects those that the kernel refuses. */
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import { errorText, type Logger } from "../../platform/mod.ts";
-import { type Accumulator, findRefused, type Outcome, type Refusals, type Round } from "../reconcile/mod.ts";
+import { type Accumulator, findRefused, type Outcome, type Refusals, type RunState } from "../reconcile/mod.ts";
 import { isHostFailure, isOutcomeUnknown } from "../tools/mod.ts";
 import { type Contribution, contributionOf, type Desired, NOTHING } from "./desired.ts";
 import type { EarlierClients } from "./earlier_clients.ts";
@@ -39,7 +39,7 @@ export interface TransactionContext {
 interface Transactions extends TransactionContext {
   readonly shadow: Shadow;
   readonly settings: FamilySettings;
-  readonly round: Round;
+  readonly run: RunState;
 }
 
 /** Thrown if a transaction fails and no service port is at fault. */
@@ -52,7 +52,7 @@ const MANY = 5_000;
 
 /** Writes the parts of all dirty service ports. */
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
-  const { shadow, dirty, round } = transactions;
+  const { shadow, dirty, run } = transactions;
   const plan = (changes: readonly Change[], stage: Stage) => planTransaction({ ...transactions, changes, stage });
   const replaces = shadow.sets === "different";
   const isFirst = !replaces && !shadow.chains.has(LAST_BASE_CHAIN);
@@ -78,7 +78,7 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
     }
     const failure = await written;
     if (failure === undefined) continue;
-    if (!round.isFresh) return uncertain(transactions, failure);
+    if (!run.isFresh) return uncertain(transactions, failure);
     if (replaces) await transactWhole(transactions, plan([], "all"));
     await isolate(transactions, changes, failure);
   }
@@ -110,7 +110,7 @@ function uncertain({ logger }: Transactions, failure: string): Outcome {
 async function transactWhole(transactions: Transactions, planned: PlannedTransaction): Promise<Outcome> {
   const failure = await transact(transactions, planned);
   if (failure === undefined) return "written";
-  if (!transactions.round.isFresh) return uncertain(transactions, failure);
+  if (!transactions.run.isFresh) return uncertain(transactions, failure);
   throw new TransactionError(failure);
 }
 
@@ -156,7 +156,7 @@ async function isolate(transactions: Transactions, changes: readonly Change[], f
   const attempt = (some: readonly Change[]) =>
     transact(transactions, planTransaction({ ...transactions, changes: some, stage: "ports" }));
   const culpritOf = (some: readonly Change[]) => some.length === 1 ? some[0] : undefined;
-  const budget = transactions.round.searchBudget;
+  const budget = transactions.run.searchBudget;
   for (let rest = changes, message: string | undefined = failure; message !== undefined;) {
     const found = await findRefused(rest, message, { attempt, culpritOf, budget });
     if (found === "all written") return;

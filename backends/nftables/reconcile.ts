@@ -99,7 +99,7 @@ function createTarget(
       for (const name of chains.keys()) if (!there.has(name)) return undefined;
       return 0;
     },
-    write: (shadow, round) => writeDirty({ ...context, shadow, round, settings: settingsOf(desired) }),
+    write: (shadow, run) => writeDirty({ ...context, shadow, run, settings: settingsOf(desired) }),
     retry(keys) {
       for (const key of keys) dirty.add(key);
     },

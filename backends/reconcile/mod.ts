@@ -10,7 +10,7 @@ export {
   createReconciler,
   type Outcome,
   type Reconciler,
-  type Round,
+  type RunState,
   type Target,
 } from "./reconciler.ts";
 export { createRefusals, findRefused, type Refusals } from "./refusals.ts";

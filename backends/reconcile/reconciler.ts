@@ -23,7 +23,7 @@ export interface Target<Realized, Owner> {
    * refuses to the refusals, and writes the others. Throws if the kernel could not be brought to the desired state;
    * objects that are not in effect then stay dirty.
    */
-  write(realized: Realized, round: Round): Promise<Outcome>;
+  write(realized: Realized, run: RunState): Promise<Outcome>;
   /** Marks the objects of these owners as dirty: the kernel may accept them now. */
   retry(owners: readonly Owner[]): void;
   /**
@@ -48,8 +48,8 @@ interface Listing<Realized> {
  */
 export type Outcome = "written" | "incomplete" | "uncertain";
 
-/** Circumstances of a write. */
-export interface Round {
+/** The state of the run that a write is part of. */
+export interface RunState {
   /** Whether the kernel was read in this run: then a refusal is caused by the input. */
   readonly isFresh: boolean;
   /** Whether the write is part of a comparison. */

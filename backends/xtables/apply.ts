@@ -1,7 +1,7 @@
 /** Runs the restores of one write, two at a time if they may overlap, and bisects refused restores. */
 import type { ServicePortKey } from "../../core/model/mod.ts";
 import type { Logger } from "../../platform/mod.ts";
-import { type Accumulator, findRefused, type Outcome, type Refusals, type Round } from "../reconcile/mod.ts";
+import { type Accumulator, findRefused, type Outcome, type Refusals, type RunState } from "../reconcile/mod.ts";
 import { isHostFailure } from "../tools/mod.ts";
 import {
   type ChainsByTable,
@@ -54,7 +54,7 @@ export interface RestoreContext {
 /** The restores of one write, with the kernel that they change. */
 interface Restores extends RestoreContext {
   readonly kernel: KernelState;
-  readonly round: Round;
+  readonly run: RunState;
 }
 
 /** Thrown if a restore fails and no service is at fault. */
@@ -82,7 +82,7 @@ export async function restoreAll(restores: Restores, inputs: Iterable<RestoreInp
     if (outcome.failure === undefined && outcome.error === undefined) return "written";
     await second?.outcome;
     if (outcome.failure === undefined) throw outcome.error;
-    if (!restores.round.isFresh) {
+    if (!restores.run.isFresh) {
       restores.logger.warn("iptables-restore refused an input, comparing with the kernel", { error: outcome.failure });
       return "uncertain";
     }
@@ -122,7 +122,7 @@ async function restore(restores: Restores, input: RestoreInput): Promise<string 
 }
 
 async function restoreNow(restores: Restores, input: RestoreInput): Promise<string | undefined> {
-  const { kernel, figures, spellings, tools, layout, round } = restores;
+  const { kernel, figures, spellings, tools, layout, run } = restores;
   figures.value.restores++;
   // If the tool is killed or fails, parts of its input may be in effect.
   for (const update of input.updates) kernel.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
@@ -134,7 +134,7 @@ async function restoreNow(restores: Restores, input: RestoreInput): Promise<stri
     // A chain cannot be deleted while another chain refers to it, so the difference in the other chain was not just spelling.
     if (input.updates.some(({ action }) => action === "delete")) spellings.forget();
     // A chain that is missing in a kernel that has just been read: another program deletes chains, or a run wrote nothing.
-    const isHost = isHostFailure(failure) || (failure.kind === "absent" && round.isFresh);
+    const isHost = isHostFailure(failure) || (failure.kind === "absent" && run.isFresh);
     if (isHost) throw new RestoreError(failure.text);
     return failure.text;
   }
@@ -189,7 +189,7 @@ async function findCulprit(
   const found = await findRefused(input.updates, failure, {
     attempt,
     culpritOf: (updates, message) => ownerOf(updates === input.updates ? input : { updates, jumps: [] }, message),
-    budget: restores.round.searchBudget,
+    budget: restores.run.searchBudget,
   });
   if (found === undefined) throw new RestoreError(withFailedLines(input, failure));
   return found === "all written" ? undefined : found.culprit;

@@ -93,12 +93,12 @@ function createTarget(
       const moved = before?.jumps === undefined ? 0 : missing.length + surplus.length;
       return { realized: kernel, drifted: drift.length + moved };
     },
-    async write(kernel, round) {
+    async write(kernel, run) {
       // A jump must not be inserted twice.
       kernel.jumps ??= (await readKernel(tools, layout)).jumps;
       const { missing: missingJumps, surplus: surplusJumps } = jumpsToMove(kernel, layout);
       const inputs = restoreInputs({ ruleset, kernel, dirty, missingJumps, surplusJumps, flavour });
-      return await restoreAll({ ...context, kernel, round }, inputs);
+      return await restoreAll({ ...context, kernel, run }, inputs);
     },
     retry(keys) {
       for (const key of keys) touch(ruleset.exclude(key, false));

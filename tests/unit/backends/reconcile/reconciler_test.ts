@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { createReconciler, type Outcome, type Round, type Target } from "../../../../backends/reconcile/reconciler.ts";
+import {
+  createReconciler,
+  type Outcome,
+  type RunState,
+  type Target,
+} from "../../../../backends/reconcile/reconciler.ts";
 import { createRefusals } from "../../../../backends/reconcile/refusals.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -7,7 +12,7 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 /** A kernel whose state is a counter of its listings, and a record of the calls of its target. */
 function setUp(changes: Partial<Target<number, string>> = {}, listingMs = 0) {
   const calls: string[] = [];
-  const rounds: Round[] = [];
+  const writes: RunState[] = [];
   const clock = createFakeClock();
   let listings = 0;
   let drifted = 0;
@@ -17,9 +22,9 @@ function setUp(changes: Partial<Target<number, string>> = {}, listingMs = 0) {
       clock.advance(listingMs);
       return Promise.resolve({ realized: ++listings, drifted });
     },
-    write(realized, round) {
+    write(realized, run) {
       calls.push(`write ${realized}`);
-      rounds.push({ ...round });
+      writes.push({ ...run });
       return Promise.resolve<Outcome>("written");
     },
     retry: (owners) => void calls.push(`retry ${owners.join()}`),
@@ -28,7 +33,7 @@ function setUp(changes: Partial<Target<number, string>> = {}, listingMs = 0) {
   const refusals = createRefusals<string>(silentLogger);
   const reconciler = createReconciler({ target, refusals, searchLimit: 3, clock });
   const takeCalls = () => calls.splice(0);
-  return { reconciler, refusals, calls, rounds, clock, takeCalls, setDrifted: (count: number) => drifted = count };
+  return { reconciler, refusals, calls, writes, clock, takeCalls, setDrifted: (count: number) => drifted = count };
 }
 
 /** Outcomes that a write returns one after the other. */
@@ -61,7 +66,7 @@ Deno.test("an invalidated state is read again, and its differences are no drift"
 });
 
 Deno.test("a comparison retries what was refused, reads the kernel, counts drift, and writes", async () => {
-  const { reconciler, refusals, rounds, takeCalls, setDrifted } = setUp();
+  const { reconciler, refusals, writes, takeCalls, setDrifted } = setUp();
   await reconciler.run();
   takeCalls();
   refusals.add("web", { what: "rules of web", effect: "left out", servicePort: "web", failure: "no" });
@@ -71,7 +76,7 @@ Deno.test("a comparison retries what was refused, reads the kernel, counts drift
   assert.deepEqual(takeCalls(), ["retry web", "list after 1", "write 2"]);
   assert.deepEqual(reconciler.problems(), []);
   assert.deepEqual([reconciler.takeDrifted(), reconciler.takeDrifted()], [2, 0]);
-  assert.deepEqual(rounds.map(({ isFresh, isComparison }) => [isFresh, isComparison]), [[true, false], [false, true]]);
+  assert.deepEqual(writes.map(({ isFresh, isComparison }) => [isFresh, isComparison]), [[true, false], [false, true]]);
 });
 
 Deno.test("after a slow listing, comparisons only glance at the kernel until the listing is 1 % of the elapsed time", async () => {
@@ -108,11 +113,11 @@ Deno.test("because of a fault the kernel is listed until that is 10 % of the ela
 });
 
 Deno.test("after an uncertain write the kernel is compared, and the next write is fresh", async () => {
-  const rounds: boolean[] = [];
+  const writes: boolean[] = [];
   const next = outcomes("written", "uncertain", "written");
   const { reconciler, clock, takeCalls } = setUp({
     write(_, { isFresh }) {
-      rounds.push(isFresh);
+      writes.push(isFresh);
       return next();
     },
   });
@@ -120,7 +125,7 @@ Deno.test("after an uncertain write the kernel is compared, and the next write i
   clock.advance(HOUR_MS);
   await reconciler.run();
   assert.deepEqual(takeCalls(), ["list after undefined", "list after 1"]);
-  assert.deepEqual(rounds, [true, false, true]);
+  assert.deepEqual(writes, [true, false, true]);
 });
 
 Deno.test("an incomplete write is repeated without reading the kernel, on one search budget", async () => {
