@@ -6,7 +6,7 @@ import { isHostFailure, isOutcomeUnknown } from "../tools/mod.ts";
 import { type Contribution, contributionOf, type Desired, NOTHING } from "./desired.ts";
 import type { EarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
-import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
+import { buildTransaction, type BuiltTransaction, type Change, type Stage } from "./build.ts";
 import { type Applied, chainId, type Shadow } from "./shadow.ts";
 import type { Dialect } from "./table.ts";
 import type { NftTools } from "./tools.ts";
@@ -47,17 +47,17 @@ class TransactionError extends Error {
   override readonly name = "TransactionError";
 }
 
-/** Above this number of dirty service ports there are several transactions, each planned while nft works on another. */
+/** Above this number of dirty service ports there are several transactions, each built while nft works on another. */
 const MANY = 5_000;
 
 /** Writes the parts of all dirty service ports. */
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   const { shadow, dirty, run } = transactions;
-  const plan = (changes: readonly Change[], stage: Stage) => planTransaction({ ...transactions, changes, stage });
+  const build = (changes: readonly Change[], stage: Stage) => buildTransaction({ ...transactions, changes, stage });
   const replaces = shadow.sets === "different";
   const isFirst = !replaces && !shadow.chains.has(LAST_BASE_CHAIN);
   if (isFirst || shadow.sets === "missing") {
-    if (await transactWhole(transactions, plan([], "frame")) === "uncertain") return "uncertain";
+    if (await transactWhole(transactions, build([], "frame")) === "uncertain") return "uncertain";
   }
   // No packet reaches the table yet, or the changes follow the head of a state.
   const manyAreNew = isFirst || dirty.size > MANY;
@@ -67,22 +67,22 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
     if (!replaces) await keepClients(transactions, changes);
     let written: Promise<string | undefined>;
     if (!replaces && manyAreNew) {
-      // The next batch is planned while nft, which has read all of this one, is busy with it.
+      // The next batch is built while nft, which has read all of this one, is busy with it.
       const taken = Promise.withResolvers<void>();
-      written = transact(transactions, plan(changes, "ports"), taken.resolve);
+      written = transact(transactions, build(changes, "ports"), taken.resolve);
       await Promise.race([taken.promise, written]);
       next = all.next();
     } else {
       next = all.next();
-      written = transact(transactions, plan(changes, replaces ? "all" : next.done ? "last" : "ports"));
+      written = transact(transactions, build(changes, replaces ? "all" : next.done ? "last" : "ports"));
     }
     const failure = await written;
     if (failure === undefined) continue;
     if (!run.isFresh) return uncertain(transactions, failure);
-    if (replaces) await transactWhole(transactions, plan([], "all"));
+    if (replaces) await transactWhole(transactions, build([], "all"));
     await isolate(transactions, changes, failure);
   }
-  return await transactWhole(transactions, plan([], "last"));
+  return await transactWhole(transactions, build([], "last"));
 }
 
 /** Fills the sets of clients that changes create, before rules use them, with those that an earlier proxy remembers. */
@@ -107,8 +107,8 @@ function uncertain({ logger }: Transactions, failure: string): Outcome {
 }
 
 /** Applies a transaction that does not belong to a single service port. */
-async function transactWhole(transactions: Transactions, planned: PlannedTransaction): Promise<Outcome> {
-  const failure = await transact(transactions, planned);
+async function transactWhole(transactions: Transactions, built: BuiltTransaction): Promise<Outcome> {
+  const failure = await transact(transactions, built);
   if (failure === undefined) return "written";
   if (!transactions.run.isFresh) return uncertain(transactions, failure);
   throw new TransactionError(failure);
@@ -120,7 +120,7 @@ async function transactWhole(transactions: Transactions, planned: PlannedTransac
  */
 async function transact(
   { tools, dirty, figures: { value: figures }, invalidate }: Transactions,
-  { transaction, changes, isEmpty, commit }: PlannedTransaction,
+  { transaction, changes, isEmpty, commit }: BuiltTransaction,
   onInputTaken?: () => void,
 ): Promise<string | undefined> {
   if (!isEmpty) {
@@ -154,7 +154,7 @@ function countElements(elements: ReadonlyMap<unknown, readonly string[]>): numbe
 /** Adds the changes that the kernel refuses to the refusals, and writes the rest. */
 async function isolate(transactions: Transactions, changes: readonly Change[], failure: string): Promise<void> {
   const attempt = (some: readonly Change[]) =>
-    transact(transactions, planTransaction({ ...transactions, changes: some, stage: "ports" }));
+    transact(transactions, buildTransaction({ ...transactions, changes: some, stage: "ports" }));
   const culpritOf = (some: readonly Change[]) => some.length === 1 ? some[0] : undefined;
   const budget = transactions.run.searchBudget;
   for (let rest = changes, message: string | undefined = failure; message !== undefined;) {
@@ -204,9 +204,9 @@ function* changeBatches(work: ChangeWork): Generator<Change[]> {
   const limit = kernel.sets === "different" ? Infinity : ELEMENTS_PER_TRANSACTION;
   const lists = new Set<string>();
   let batch: Change[] = [], elements = 0;
-  for (const goes of [false, true]) {
+  for (const isDeleted of [false, true]) {
     for (const key of dirty) {
-      if ((desired.servicePort(key) === undefined) !== goes) continue;
+      if ((desired.servicePort(key) === undefined) !== isDeleted) continue;
       const change = changeOf(key, work);
       batch.push(change);
       elements += Math.max(change.before.elements.length, change.after.elements.length);

@@ -2,7 +2,7 @@ import type { ServicePort } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { CLIENT_SET } from "./affinity.ts";
-import type { Change } from "./plan.ts";
+import type { Change } from "./build.ts";
 import type { Shadow } from "./shadow.ts";
 import { KUBE_PROXY_TABLE, type SetDeclaration, TABLE } from "./table.ts";
 import type { NftTools } from "./tools.ts";

@@ -25,7 +25,7 @@ export interface Change {
  */
 export type Stage = "frame" | "ports" | "last" | "all";
 
-/** The input of a plan. */
+/** The input of `buildTransaction`. */
 interface TransactionInput {
   readonly changes: readonly Change[];
   readonly shadow: Shadow;
@@ -35,7 +35,7 @@ interface TransactionInput {
 }
 
 /** A transaction, and its effect on the shadow. */
-export interface PlannedTransaction {
+export interface BuiltTransaction {
   readonly transaction: Transaction;
   readonly changes: readonly Change[];
   /** Whether the transaction changes nothing. */
@@ -44,7 +44,7 @@ export interface PlannedTransaction {
   commit(): void;
 }
 
-/** A partially planned transaction. */
+/** A transaction that is being built. */
 interface Draft extends TransactionInput {
   /** Whether the transaction creates the frame of the table. */
   readonly creates: boolean;
@@ -65,8 +65,8 @@ interface Draft extends TransactionInput {
   readonly texts: Map<string, string>;
 }
 
-/** Plans a transaction on the table that the shadow describes. */
-export function planTransaction(input: TransactionInput): PlannedTransaction {
+/** Builds a transaction on the table that the shadow describes. */
+export function buildTransaction(input: TransactionInput): BuiltTransaction {
   const { changes, shadow, settings, dialect, stage } = input;
   const draft: Draft = {
     ...input,
@@ -82,11 +82,11 @@ export function planTransaction(input: TransactionInput): PlannedTransaction {
     uses: new Map(),
     texts: new Map(),
   };
-  const ownChains = planParts(draft);
-  planFixedChains(draft);
-  planNewSharedParts(draft);
+  const ownChains = addParts(draft);
+  addFixedChains(draft);
+  addNewSharedParts(draft);
   draft.chains.push(...ownChains);
-  const gone = draft.finishes ? planDeletions(draft) : [];
+  const gone = draft.finishes ? addDeletions(draft) : [];
 
   const newSets = new Map<string, SetDeclaration>(
     [...allSets(settings, dialect)].filter(([name]) =>
@@ -111,8 +111,8 @@ function put(into: Map<SetName, string[]>, set: SetName, text: string): void {
   else into.set(set, [text]);
 }
 
-/** Plans the parts of single service ports; returns their chains, which come after those that they refer to. */
-function planParts(draft: Draft): readonly ChainWrite[] {
+/** Adds the parts of single service ports, except their chains, which it returns: the chains that these refer to come first. */
+function addParts(draft: Draft): readonly ChainWrite[] {
   const { uses, shadow } = draft;
   const ownChains: ChainWrite[] = [];
   const use = (contribution: Contribution, by: number) => {
@@ -133,8 +133,8 @@ function planParts(draft: Draft): readonly ChainWrite[] {
   return ownChains;
 }
 
-/** Plans the fixed chains, and updates of shared chains. */
-function planFixedChains(draft: Draft): void {
+/** Adds the fixed chains, and updates of shared chains. */
+function addFixedChains(draft: Draft): void {
   const { settings, dialect, shadow, creates, finishes } = draft;
   for (const { name, hook, rules } of baseChains(settings, dialect)) {
     if (finishes || (creates && hook === undefined)) writeChain(draft, name, hook, rules);
@@ -159,8 +159,8 @@ function writeChain(
   texts.set(name, text);
 }
 
-/** Plans the shared chains and elements that do not exist yet. */
-function planNewSharedParts(draft: Draft): void {
+/** Adds the shared chains and elements that do not exist yet. */
+function addNewSharedParts(draft: Draft): void {
   const { uses, shadow, settings, dialect } = draft;
   for (const id of uses.keys()) {
     const part = shadow.shared.get(id);
@@ -176,8 +176,8 @@ function planNewSharedParts(draft: Draft): void {
   }
 }
 
-/** Plans the deletion of strays and of unused shared parts; returns the keys of the latter. */
-function planDeletions(draft: Draft): readonly string[] {
+/** Adds the deletion of strays and of unused shared parts; returns the keys of these shared parts. */
+function addDeletions(draft: Draft): readonly string[] {
   const { shadow, deletedElements, deletedChains, deletedSets } = draft;
   const gone = [...new Set([...shadow.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
   for (const id of gone) {
