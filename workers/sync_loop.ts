@@ -29,8 +29,8 @@ export interface SyncLoop {
   stop(): Promise<void>;
 }
 
-/** The number of consecutive setups that must find that this host cannot serve the family before that is reported. */
-const REFUSALS_BELIEVED = 3;
+/** After this number of setups in a row that found the host unable to serve the family, that is reported. */
+const UNSUPPORTED_AFTER = 3;
 
 /** The longest wait for a retry while changes are not in effect. */
 const LONGEST_WAIT_OF_CHANGES_MS = 5_000;
@@ -43,9 +43,9 @@ const OVERDUE_MS: Readonly<Record<Scope | "check", number>> = {
   state: 30_000,
 };
 
-/** The interval of checks that the entry rules are in the kernel, and the largest share of time that they take. */
-const LOOK_MS = 4_000;
-const LOOKING_SHARE = 0.02;
+/** The interval of checks that the entry rules are in the kernel, and the maximum share of time that they take. */
+const ENTRY_CHECK_MS = 4_000;
+const ENTRY_CHECK_SHARE = 0.02;
 
 /** The state that is applied in the kernel, or is about to be. */
 interface Held {
@@ -73,7 +73,7 @@ interface Loop extends SyncLoopOptions {
   /** The sync that the backend requested although nothing changed. */
   readonly followUp: DueTimer;
   /** The check of the entry rules. */
-  readonly look: DueTimer;
+  readonly entryCheck: DueTimer;
   /** Whether the entry rules are expected in the kernel: unless the last check missed them, and nothing was repaired since. */
   hadEntryRules: boolean;
   isSetUp: boolean;
@@ -90,7 +90,7 @@ interface Loop extends SyncLoopOptions {
   /** Whether changes are not in effect: their sync failed, and none has succeeded since. */
   isBehind: boolean;
   retries: number;
-  refusals: number;
+  unsupportedSetups: number;
   running: Promise<void> | undefined;
   isStopped: boolean;
 }
@@ -106,7 +106,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     retry: createDueTimer(clock, wake),
     resync: createDueTimer(clock, wake),
     followUp: createDueTimer(clock, wake),
-    look: createDueTimer(clock, wake),
+    entryCheck: createDueTimer(clock, wake),
     hadEntryRules: true,
     isSetUp: false,
     held: undefined,
@@ -116,7 +116,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     failure: undefined,
     isBehind: false,
     retries: 0,
-    refusals: 0,
+    unsupportedSetups: 0,
     running: undefined,
     isStopped: false,
   };
@@ -137,7 +137,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     async stop() {
       loop.isStopped = true;
       await loop.running;
-      for (const timer of [loop.retry, loop.resync, loop.followUp, loop.look]) timer.clear();
+      for (const timer of [loop.retry, loop.resync, loop.followUp, loop.entryCheck]) timer.clear();
     },
   };
 }
@@ -169,7 +169,7 @@ function nextStep(loop: Loop): (() => Promise<void>) | undefined {
   if (loop.failure) return undefined;
   if (loop.resync.isDue()) return () => compare(loop, revision);
   if (loop.followUp.isDue()) return () => syncNothing(loop, revision);
-  if (loop.look.isDue()) return () => look(loop);
+  if (loop.entryCheck.isDue()) return () => checkEntryRules(loop);
   return undefined;
 }
 
@@ -180,11 +180,11 @@ async function setUp(loop: Loop): Promise<void> {
   } catch (error) {
     if (loop.isStopped) return;
     const reason = errorText(error);
-    loop.refusals = error instanceof UnsupportedHostError ? loop.refusals + 1 : 0;
+    loop.unsupportedSetups = error instanceof UnsupportedHostError ? loop.unsupportedSetups + 1 : 0;
     loop.problems.log([{ code: "setup-failed", servicePort: undefined, message: reason }], "setup", retryLater(loop));
     // A package manager may be replacing a missing tool, and a refusal may be due to a lack of memory.
-    if (loop.refusals === 0 || loop.refusals >= REFUSALS_BELIEVED) {
-      loop.emit({ type: "setup-failed", reason, unsupported: loop.refusals > 0 });
+    if (loop.unsupportedSetups === 0 || loop.unsupportedSetups >= UNSUPPORTED_AFTER) {
+      loop.emit({ type: "setup-failed", reason, unsupported: loop.unsupportedSetups > 0 });
     }
     return;
   }
@@ -292,8 +292,8 @@ async function reportingDelay<T>(loop: Loop, step: Scope | "check", work: () => 
  * Checks that the entry rules are in the kernel. If they were and are not, another program has removed them, and the next
  * comparison is due; so it is if the check fails, because only a comparison's failure is reported and retried.
  */
-async function look(loop: Loop): Promise<void> {
-  loop.look.clear();
+async function checkEntryRules(loop: Loop): Promise<void> {
+  loop.entryCheck.clear();
   const startedAtMs = loop.clock.monotonic();
   const check = async () => await loop.backend.hasEntryRules?.();
   const isThere = await reportingDelay(loop, "check", check).catch(() => undefined);
@@ -302,17 +302,17 @@ async function look(loop: Loop): Promise<void> {
     loop.resync.schedule(0);
   }
   loop.hadEntryRules = isThere ?? loop.hadEntryRules;
-  lookAgain(loop, loop.clock.monotonic() - startedAtMs);
+  scheduleEntryCheck(loop, loop.clock.monotonic() - startedAtMs);
 }
 
-function lookAgain(loop: Loop, tookMs: number): void {
-  if (loop.backend.hasEntryRules) loop.look.schedule(Math.max(LOOK_MS, tookMs / LOOKING_SHARE));
+function scheduleEntryCheck(loop: Loop, tookMs: number): void {
+  if (loop.backend.hasEntryRules) loop.entryCheck.schedule(Math.max(ENTRY_CHECK_MS, tookMs / ENTRY_CHECK_SHARE));
 }
 
 /** Schedules what follows a sync: a retry, the next comparison, a sync that the backend requested. */
 function scheduleAfter(loop: Loop, full: boolean, { problems, againAfterMs }: SyncResult): void {
   if (full && !loop.failure && loop.held) loop.resync.schedule(loop.held.syncPeriodMs);
-  if (!loop.look.isRunning()) lookAgain(loop, 0);
+  if (!loop.entryCheck.isRunning()) scheduleEntryCheck(loop, 0);
   if (problems.length === 0) settle(loop);
   else if (!loop.retry.isRunning()) loop.problems.log(problems, "sync", retryLater(loop));
   else if (loop.isBehind) loop.retry.hasten(LONGEST_WAIT_OF_CHANGES_MS);
@@ -343,7 +343,7 @@ async function cleanUp(loop: Loop): Promise<void> {
   loop.failure = undefined;
   loop.isBehind = false;
   if (loop.isSetUp) loop.retry.clear();
-  for (const timer of [loop.resync, loop.followUp, loop.look]) timer.clear();
+  for (const timer of [loop.resync, loop.followUp, loop.entryCheck]) timer.clear();
   let problem: string | undefined;
   try {
     await loop.backend.cleanup();
