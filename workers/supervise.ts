@@ -169,7 +169,7 @@ function createLifecycle(options: SuperviseOptions, events: LifecycleListener): 
       if (worker === undefined || isLeaving || stopping || !worker.beginRest()) return false;
       state.isResting = state.isLeaving = true;
       finishWork(state);
-      requestStop(state, true, stopGraceMs, () => left(state));
+      requestStop(state, true, stopGraceMs, () => idleWorkerStopped(state));
       reportHealth(state, { state: "resting" });
       return true;
     },
@@ -185,11 +185,11 @@ function createLifecycle(options: SuperviseOptions, events: LifecycleListener): 
       const { promise } = state.stopping = Promise.withResolvers<void>();
       state.keepsWorker = keepWorker;
       if (state.isLeaving) return promise;
-      if (state.worker === undefined) ended(state);
+      if (state.worker === undefined) finishStop(state);
       else {
         requestStop(state, keepWorker, keepWorker ? keepGraceMs : stopGraceMs, () => {
           logger.warn("worker did not stop in time; terminating it");
-          ended(state);
+          finishStop(state);
         });
       }
       return promise;
@@ -218,8 +218,8 @@ function launch(state: LifecycleState): void {
       finishWork(state);
       state.worker = undefined;
       state.cancelTimer?.();
-      if (state.isLeaving) left(state);
-      else if (state.stopping) ended(state);
+      if (state.isLeaving) idleWorkerStopped(state);
+      else if (state.stopping) finishStop(state);
       else restartLater(state, reason);
     },
   });
@@ -243,25 +243,25 @@ function terminate(state: LifecycleState): void {
 }
 
 function stopped(state: LifecycleState): void {
-  if (state.isLeaving) return left(state);
+  if (state.isLeaving) return idleWorkerStopped(state);
   if (state.keepsWorker) {
     state.worker?.unwatch();
     state.worker?.release();
     state.worker = undefined;
   }
-  ended(state);
+  finishStop(state);
 }
 
-/** Called when the worker of an idle family, or of a family that was idle until now, has stopped. */
-function left(state: LifecycleState): void {
+/** Called when a worker that was stopped because its family was idle has ended. The family may have services again. */
+function idleWorkerStopped(state: LifecycleState): void {
   state.isLeaving = false;
   terminate(state);
-  if (state.stopping) ended(state);
+  if (state.stopping) finishStop(state);
   else if (state.isResting) state.logger.info("worker ended: the family has no services");
   else launch(state);
 }
 
-function ended(state: LifecycleState): void {
+function finishStop(state: LifecycleState): void {
   finishWork(state);
   terminate(state);
   state.events.onGone("the worker was stopped");
