@@ -36,7 +36,7 @@ export interface RunningFeatures {
   stopped(): Promise<void>;
 }
 
-/** Has no features until its start. */
+/** Creates the features of a run; none is on before `start`. */
 export function createFeatures(): RunningFeatures {
   const running = new Map<string, RunningFeature>();
   return {

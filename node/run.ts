@@ -64,7 +64,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   const { signal } = ending;
   const startedAtMs = clock.now();
 
-  // What is known of the run.
+  // The state of the run.
   const ledgers = createLedgers(clock);
   const feed = createChangeFeed(clock, ledgers);
   const problems = createProblemBoard(clock, logger, feed.problemChanged);
@@ -140,7 +140,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     onBalanceLimit,
   }, ledgers);
 
-  // What observes them.
+  // The observers of the families.
   const metrics = createMetrics({
     mode: modeDescription,
     now: () => clock.now(),

@@ -18,7 +18,7 @@
  *   relays.ts           adds relays to the families' workers
  *   relay_worker.ts     keeps a family's relay worker running; its messages
  *   relay.ts            the entry point of the relay worker
- *   serve.ts            the entry point of such a worker
+ *   serve.ts            the entry point of a worker of `sluice serve`
  *   start_plugin.ts     starts the worker that runs a credential plugin; its messages
  *   plugin.ts           the entry point of the plugin worker
  *   runtime.ts          the entry point of the runtime worker

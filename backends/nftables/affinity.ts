@@ -87,8 +87,8 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
 
 /**
  * A rule per endpoint for its clients, then one for new clients that picks it with the right probability and remembers them.
- * `update` ends a rule if the set is full. Without the last rules, which remember nobody, new clients would then get no
- * endpoint until others expire.
+ * `update` ends a rule if the set is full. The last rules pick an endpoint without remembering the client: without
+ * them, new clients would get no endpoint until others expire.
  */
 function choice(port: ServicePort, name: ListName, dialect: Dialect): string[] {
   const { ip } = dialect, endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
@@ -112,8 +112,8 @@ interface Pick {
 }
 
 /**
- * The rules for new clients, in turn. A number is drawn again for each rule, so that the last one matches what the others
- * leave; by a hash, a client keeps its number, so that each rule matches its own ones.
+ * The rules for new clients, in order. With `random` and `turn`, each rule draws a new number, and the last rule matches every
+ * client that no other did. With a hash, a client has the same number in every rule, so each rule matches its own numbers.
  */
 function picks(port: ServicePort, name: ListName, { ip }: Dialect): Pick[] {
   const endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;

@@ -59,7 +59,7 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   if (isFirst || shadow.sets === "missing") {
     if (await transactWhole(transactions, build([], "frame")) === "uncertain") return "uncertain";
   }
-  // No packet reaches the table yet, or the changes follow the head of a state.
+  // Either no packet reaches the table yet, or there are many changes, as after the first batch of a snapshot.
   const manyAreNew = isFirst || dirty.size > MANY;
   const all = changeBatches({ ...transactions, kernel: shadow });
   for (let next = all.next(); !next.done;) {

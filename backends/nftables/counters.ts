@@ -2,9 +2,8 @@
  * Counters in the kernel: the traffic, if traffic metrics are on, and connection attempts, by which the main isolate detects
  * endpoints that do not answer.
  *
- * Rules add an element with a counter to a set for each
- * pair of frontend and endpoint, and for each frontend whose packets fail. Elements expire with the traffic, so that
- * the sets hold the active pairs only. A pair is counted under its hash (see pair_hash.ts); `count-pairs` has the pair
+ * Rules add an element with a counter to a set for each pair of frontend and endpoint, and for each frontend whose packets
+ * fail. Elements expire when the traffic ends, so that the sets hold the active pairs only. A pair is counted under its hash (see pair_hash.ts); `count-pairs` has the pair
  * itself, unless the frontend is at a cluster IP, whose pairs are planned.
  *
  * A connection is counted in nat chains, which see its first packet only: right before the sources are translated, or, if
@@ -12,9 +11,9 @@
  * received from another host. The original destination and the source of replies are those of the connection, so that
  * packets of both directions count for the same pair.
  *
- * Every SYN packet to an endpoint is counted as an attempt, and every SYN-ACK packet that comes back as an answer. The rules
- * of new packets are in chains of their own then, behind one match, so that an established packet is compared with two rules,
- * no matter how many there are for new ones.
+ * Every SYN packet to an endpoint is counted as an attempt, and every SYN-ACK packet that comes back as an answer. With
+ * attempts counted, the rules for new packets are in separate chains behind one match, so that a packet of an established
+ * connection passes two rules, however many there are for new ones.
  */
 import type { AttemptCounts, Attempts, FamilySettings, Protocol } from "../../core/model/mod.ts";
 import { joinHostPort } from "../../platform/mod.ts";

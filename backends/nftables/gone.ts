@@ -1,8 +1,8 @@
 /**
- * Endpoints that are gone, whose established connections are reset at their next packet. The table has a set of them, with a
- * timeout, and chains that look packets up in it while it has elements: without any, packets pass no further rule.
+ * Resets established connections to deleted endpoints at their next packet. These endpoints are in a set of the table, with a
+ * timeout. The chains that look packets up in it exist only while it has elements.
  *
- * The set and the chains are written besides the reconciled state, which they outlive: a new proxy takes them over.
+ * The reconciler declares the set, but leaves its elements and the chains alone; a restarted proxy takes them over.
  */
 import type { FamilyDelta, FamilySettings } from "../../core/model/mod.ts";
 import type { Desired } from "./desired.ts";

@@ -2,7 +2,7 @@
  * The number that stands for a pair of frontend and endpoint in the sets of counters: the kernel's jhash of it, as nft's
  * expression `jhash` computes it. nft prints a set of numbers at half the cost of one with five fields.
  *
- * Two pairs with the same number would share a counter: of 30,000 active pairs, that happens to two on one node in ten.
+ * Two pairs with the same number would share a counter: with 30,000 active pairs, the probability of that is one in ten.
  */
 import type { Protocol } from "../../core/model/mod.ts";
 import { addressBytes, splitHostPort } from "../../platform/mod.ts";

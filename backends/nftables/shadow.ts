@@ -25,11 +25,11 @@ export interface Applied {
 /** A part of the table that service ports share. It is deleted with the last service port that uses it. */
 interface SharedPart {
   uses: number;
-  /** The elements of a list of sources, if they are not those that it had. */
+  /** The elements of a list of sources, if another program has changed them. */
   damage?: readonly string[];
 }
 
-/** The kernel's table, as far as known. Parts that no service port needs are strays. */
+/** The realized state: what is known of the table in the kernel. Parts that no service port needs are strays. */
 export interface Shadow {
   /** Whether the sets exist with their current declarations. If some are declared differently, the table must be replaced. */
   sets: "complete" | "missing" | "different";
@@ -71,7 +71,7 @@ export interface Comparison {
   readonly incomplete: ReadonlySet<ServicePortKey>;
 }
 
-/** A shadow without content. */
+/** An empty shadow. */
 function emptyShadow(sets: Shadow["sets"], missingSets: Iterable<string>): Shadow {
   return {
     sets,

@@ -143,7 +143,7 @@ interface Pair {
   readonly endpoint: string;
 }
 
-/** A counter whose pair is wanted. */
+/** A counter whose pair is to be learned. */
 interface UnnamedCounter {
   readonly place: number;
   /** Whether it counts new connections. */
@@ -190,7 +190,7 @@ function readEndpoint(key: string): string {
   return joinHostPort(address!, parseInt(port!));
 }
 
-/** Pairs of which none is known. */
+/** Creates the names of pairs, none of which is known yet. */
 function createPairNames({ servicePorts, lister }: PairNamesOptions): PairNames {
   // By place: 30,000 objects would take twice the memory.
   const frontends: (PairFrontend | undefined)[] = [];
@@ -259,7 +259,7 @@ const ABSENT = /No such file or directory/g;
 
 /**
  * A lister that lists all sets with one process, since a process takes 5 ms of processor time. nft 1.0.6 cannot list two
- * sets with one call, but each line of its interactive mode is a call of its own.
+ * sets with one call, but each line of its interactive mode is a separate call.
  */
 function createSetLister({ runner, dialect: { ip } }: Pick<TrafficReaderOptions, "runner" | "dialect">): SetLister {
   // nft may be built without it.

@@ -42,7 +42,7 @@ export interface Balance {
 /** The maximum weight of an endpoint. */
 export const MAX_WEIGHT = 1000;
 
-/** Weights whose sum, without common factors, is at most this are exact in a table; others to within half of its inverse. */
+/** If the weights, divided by their common factors, add up to at most this, each has as many slots; otherwise shares are rounded. */
 const MOST_WEIGHTED_SLOTS = 1000;
 
 /**

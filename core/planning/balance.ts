@@ -173,7 +173,7 @@ function weightsByTarget(
   return new Map(known.map(({ target, endpoint }) => [target, weightOf(endpoint, namespace, terms, labels)]));
 }
 
-/** The weights of a list; undefined if they are equal, which includes that all are 0: serving comes before weights. */
+/** The weights of a list; undefined if they are equal. If all are 0, the endpoints still serve, with equal shares. */
 function weightsOf(targets: readonly string[], byTarget: ReadonlyMap<string, number>): readonly number[] | undefined {
   const weights = targets.map((target) => byTarget.get(target)!);
   return weights.every((weight) => weight === weights[0]) ? undefined : weights;

@@ -67,7 +67,7 @@ export interface FamilyPlanner {
   ports(): Iterable<PlannedPort>;
   /** Returns the service ports of one service. */
   portsOf(service: ServiceKey): readonly PlannedPort[];
-  /** Returns why a service is balanced at random, whatever its annotations; undefined if it is not. */
+  /** Returns why a service is balanced at random in spite of its annotations; undefined if it is not. */
   limitOf(service: ServiceKey): string | undefined;
   /** Returns the number of calls of `plan`. */
   rounds(): number;

@@ -38,7 +38,7 @@ export interface ReportOptions {
  */
 export type ReportProblems = (scope: string, problems: readonly Problem[], options?: ReportOptions) => void;
 
-/** The begin or the end of a problem. */
+/** The start or the end of a problem. */
 export interface ProblemChange {
   readonly type: "raised" | "solved";
   readonly problem: Problem;

@@ -6,9 +6,8 @@ import { type ServiceKey, serviceKey } from "./service_key.ts";
 
 /** An endpoint of a service port. */
 export interface ServiceEndpoint {
-  /** `address:port`, its name on the kernel side. */
+  /** `address:port`, as the planner and the backends name it. */
   readonly target: string;
-
   readonly endpoint: SliceEndpoint;
 }
 

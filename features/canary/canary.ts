@@ -173,7 +173,7 @@ function isLinkLocal(address: string): boolean {
   return prefixContains("fe80::/10", address);
 }
 
-/** The time that the cause of a failure may take to be found before the failure is reported without it. */
+/** The maximum time that the search for a cause delays the report of a failure. */
 const CAUSE_WITHIN_MS = 1_000;
 /** How long the canary must have been answered before a certain cause counts as gone. */
 const HELD_MS = 5_000;
@@ -256,8 +256,8 @@ function answered(state: State, placed: Placed, durationMs: number, findings: re
 }
 
 /**
- * Notes what was found of certain causes. One of them stays until an examination that can see it finds it no more and the
- * canary has been answered for 5 s: otherwise the state would change with every examination that cannot see it.
+ * Notes a certain cause. It stays until an examination that can see it no longer finds it, and the canary has been answered for
+ * 5 s: otherwise the state would change with every examination that cannot see it.
  */
 function prove(state: State, findings: readonly PathFinding[], what: PathExamination | undefined): void {
   const certain = findings.filter((finding) => finding.certain);
@@ -269,7 +269,7 @@ function prove(state: State, findings: readonly PathFinding[], what: PathExamina
   }
 }
 
-/** Packets have stopped: says so at once, and names the cause as soon as it is found. */
+/** Packets have stopped: reports that at once, and the cause as soon as it is found. */
 async function fails(
   state: State,
   placed: Placed,
@@ -315,12 +315,12 @@ interface Examined {
 
 const NOT_EXAMINED: Examined = { findings: [], what: undefined };
 
-/** Reads what is certain to stop packets although the canary answers, and the chains as often as they can be listed cheaply. */
+/** Examines the kernel settings that stop packets even if the canary answers, and the chains as often as that is cheap. */
 async function examineInTurn(state: State): Promise<Examined | undefined> {
   const { examine, clock, intervalMs } = state.options;
   const startedMs = clock.monotonic();
   const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(LISTED_AFTER_MS, state.listedForMs / LISTED_SHARE));
-  // Half an interval less, for intervals that are no divisor of the pause.
+  // Half an interval less, since the pause may not be a multiple of the interval.
   const isComplete = startedMs - state.listedAtMs >= pauseMs - intervalMs / 2;
   if (isComplete) state.listedAtMs = startedMs;
   const what = isComplete ? "everything" : "settings";

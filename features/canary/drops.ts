@@ -10,7 +10,7 @@ const COUNTS_FOR_MS = 600_000;
 /** The number of rules that a problem names. */
 const MOST_NAMED = 3;
 
-/** Returns a listener for the states of a canary: it looks once a minute while it answers, and at once when it begins to. */
+/** Returns a listener for the states of a canary: it looks when the canary starts to answer, and then once a minute. */
 export function watchDrops(node: Node, { family, ports, call }: NodeFamily): (status: CanaryStatus) => void {
   const { clock, signal } = node;
   const judge = createDropJudge();

@@ -3,8 +3,8 @@ import { formatDuration } from "../../platform/schema/mod.ts";
 import type { ReportSetting } from "../contract.ts";
 
 /**
- * The ranges of the canaries' addresses by default; the first free address is used. A canary needs an address with a route,
- * since the kernel looks for one before the rules of services translate it, which no other program uses.
+ * The ranges of the canaries' addresses by default; the first free address is used. No other program may
+ * use the address, and it needs a route: the kernel looks the route up before the rules translate the address.
  *
  * IPv4: link-local (RFC 3927), outside 169.254.0.0/17 (OVN-Kubernetes and Antrea), which also holds NodeLocal DNSCache
  * (169.254.20.10) and Calico's gateway (169.254.1.1), and outside 169.254.169.0/24 to 169.254.175.0/24 (metadata, DNS, time

@@ -51,7 +51,10 @@ export function start(node: Node, { canary: options }: { readonly canary: Canary
   });
 }
 
-/** Whether the node has pods or an address of the family; a node whose Node names one may, for example, not forward it. */
+/**
+ * Whether the Node has an address or a pod CIDR of the family; true if it has none of either family. Otherwise a canary would
+ * fail, for example because the node does not forward the family.
+ */
 function isUsed({ nodeIPs, podCIDRs }: NodeState, family: Family): boolean {
   const isNamed = (one: Family) => !isLoopback(nodeIPs[one]) || podCIDRs[one] !== undefined;
   return isNamed(family) || !FAMILIES.some(isNamed);

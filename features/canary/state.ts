@@ -78,7 +78,7 @@ export interface Placed {
   readonly end: AbortController;
 }
 
-/** A certain cause, and what speaks against it since it was found last. */
+/** A certain cause, and the evidence since then that it is gone. */
 export interface Proof {
   /** Whether it can be seen only by listing chains. */
   readonly isListed: boolean;
@@ -106,7 +106,7 @@ export interface State {
   placeAgain: () => void;
   /** Called with the number of repaired changes when a comparison has ended. */
   onCompared: ((repaired: number) => void) | undefined;
-  /** The changes that comparisons have repaired since the last answer, whoever requested them. */
+  /** The changes that comparisons, requested by the canary or not, have repaired since the last answer. */
   repaired: number;
   isComparing: boolean;
   /** No comparison with the kernel is repeated before this time of the monotonic clock. */
@@ -206,8 +206,7 @@ interface Evidence {
 }
 
 /**
- * Decides the cause: proof before suspicion. Packets of the canary are not forwarded, so that settings of forwarding explain
- * its failure last.
+ * Decides the cause: certain ones first. Forwarding is suspected last, because packets of the canary are not forwarded.
  */
 export function verdictOf({ address, failed, findings, repaired }: Evidence): Verdict {
   if (failed === undefined) {

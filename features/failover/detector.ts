@@ -21,7 +21,7 @@ export type ProbeResult = "answered" | "silent" | "unknown";
  * - suspect: some were not answered, and it is being probed;
  * - unreachable: it is left out.
  *
- * Unanswered attempts alone are not evidence: anybody can send packets that a network policy drops. An endpoint is left out
+ * Unanswered attempts alone are not evidence: any pod can send packets that a network policy drops. An endpoint is left out
  * only if it has answered a probe of this node before and no longer does, so working endpoints are probed too.
  */
 export interface FailureDetector {

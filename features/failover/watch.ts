@@ -116,7 +116,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     applySoon();
   };
 
-  /** Uses unreachable endpoints again if none of their siblings has answered recently: the siblings are no better. */
+  /** Uses unreachable endpoints again if none of their siblings has answered recently. */
   const releaseAlone = (siblings: readonly string[]) => {
     const left = new Set(siblings.filter((sibling) => detector.unreachable().has(sibling)));
     const sinceMs = clock.monotonic() - ANSWERS_MS;

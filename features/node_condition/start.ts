@@ -39,7 +39,7 @@ export interface NodeConditionOptions extends NodeApi {
   readonly onProblems: ReportProblems;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Ends the writing. */
+  /** Stops the writer. */
   readonly signal: AbortSignal;
   /** Returns a number in [0, 1); Math.random by default. */
   readonly random?: () => number;
@@ -54,7 +54,7 @@ interface NodeCondition {
 /** The type of the condition. */
 const CONDITION_TYPE = "ServiceProxyReady";
 
-/** The time that the first sync may take before the condition says that it is awaited: a restart takes less. */
+/** After this time without a first sync, the condition says that it is awaited; a restart takes less. */
 const GRACE_MS = 2_000;
 const BETWEEN_READINGS_MS = 1_000;
 /** As often as the kubelet's conditions, at least; the nodes of a cluster spread by a tenth. */

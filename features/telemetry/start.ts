@@ -128,7 +128,7 @@ function resourceOf({ nodeName }: Process): Resource {
   return defaultResource().merge(own).merge(detectResources({ detectors }));
 }
 
-/** The sampler that the environment names; each sync is a trace of its own, so that none has a parent to follow. */
+/** The sampler that the environment names. `parentbased_` makes no difference, since the trace of a sync has no parent. */
 function samplerOf(name: string | undefined, argument: string | undefined): Sampler | undefined {
   switch (name?.trim().replace(/^parentbased_/, "")) {
     case "always_on":
