@@ -20,7 +20,7 @@ export interface Feature<F extends Fields = Fields> {
   /** Its fields of the configuration file, at the top level. */
   readonly fields: F;
   readonly flags: readonly FeatureFlag[];
-  /** Its problems, by code. */
+  /** Its problems, by code; each code is declared in `FeatureProblems` (core/problems/table.ts), too. */
   readonly problems: Readonly<Record<string, ProblemKind>>;
   /** Reports settings that cannot work, or not in this mode. */
   check?(options: OptionsOf<F>, mode: ModeDescription, report: SettingReports): void;

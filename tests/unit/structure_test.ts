@@ -400,6 +400,12 @@ Deno.test("the files that a mod.ts lists exist", () => {
   assert.deepEqual(missingFiles(stale), ["a/c.ts"]);
 });
 
+Deno.test("the files that ARCHITECTURE.md names exist", () => {
+  const named = Deno.readTextFileSync(new URL("ARCHITECTURE.md", ROOT)).matchAll(/`((?:\w+\/)+\w+\.ts)`/g);
+  const tree = readTree(ALL);
+  assert.deepEqual([...named].flatMap(([, file]) => tree.has(file!) ? [] : [file]), []);
+});
+
 Deno.test("packages come through the import map", () => {
   const { imports } = JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT)));
   assert.deepEqual(unmappedPackages(readTree(ALL), Object.keys(imports)), []);
