@@ -13,6 +13,7 @@ import { type ProxyUnderTest, withProxy } from "./proxy_under_test.ts";
 const WEB: TestService = { at: "default/web", clusterIPs: ["10.96.0.10"], endpoints: [{ address: "10.244.1.11" }] };
 const NODE: ApiObject = { kind: "Node", metadata: { name: "node-1" }, status: {} };
 const MOST_UPDATES = 2;
+const LONGEST_WAIT_MS = 30_000;
 
 /** Waits for a problem in the proxy itself, then asserts that an open page soon shows it with its fix. */
 async function assertShown(browser: Browser, url: string, code: ProblemCode, cause: () => unknown): Promise<void> {
@@ -20,7 +21,11 @@ async function assertShown(browser: Browser, url: string, code: ProblemCode, cau
     await page.getByText("live", { exact: true }).waitFor();
     await cause();
     const isCounted = new RegExp(`code="${code}"[^}]*} [1-9]`);
-    while (!isCounted.test(await (await fetch(`${url}metrics`)).text())) await sleep(systemClock, 5);
+    const endMs = systemClock.monotonic() + LONGEST_WAIT_MS;
+    while (!isCounted.test(await (await fetch(`${url}metrics`)).text())) {
+      assert.ok(systemClock.monotonic() < endMs, `${code} was not reported`);
+      await sleep(systemClock, 5);
+    }
     let updates = 0;
     page.on("response", (response) => updates += Number(response.url().includes("/live")));
     const problem = page.locator(".problems > li", { has: page.getByText(code, { exact: true }) });
@@ -60,13 +65,11 @@ for (
     "site-not-served",
     "tool-killed",
     "changes-overdue",
+    "rules-changed-by-others",
   ] as const
 ) {
   REPORTED[code] = ({ problems }) => problems("IPv4", code, [{ code, subject: code, detail: "no" }]);
 }
-REPORTED["rules-changed-by-others"] = ({ report }) => {
-  for (let i = 0; i < 2; i++) report("IPv4", { full: true, figures: { drift_repaired: 1 } });
-};
 
 /** Causes in the manifests. */
 const INVALID = { ...WEB, at: "default/bad", spec: { ports: [{ port: 99_999_999 }] } };
