@@ -43,8 +43,8 @@ export interface ConnectionsOptions {
 export interface Connections {
   /** The outlet of a connection; undefined for one that was not admitted. */
   outletOf(session: ServerHttp2Session | undefined): Outlet | undefined;
-  /** Admits no TLS session that started before now. */
-  certificatesChanged(): void;
+  /** Admits no client that another CA has verified before now; connections that are admitted stay. */
+  authorityChanged(): void;
   /** Announces the end to all of them, and closes them when their calls have ended, or after `lingerMs`. */
   close(): void;
 }
@@ -60,6 +60,8 @@ interface Connection {
   readonly socket: Socket;
   readonly client: Client;
   readonly cancelHandshake: () => void;
+  /** The verified certificates of the CA that its handshake uses. */
+  readonly verified: Set<string>;
 }
 
 /**
@@ -77,6 +79,8 @@ export function admitConnections(options: ConnectionsOptions): Connections {
   const connections = new Map<Socket | string, Connection>();
   const keyOf = (socket: Socket) => isSecure ? `${socket.remoteAddress} ${socket.remotePort}` : socket;
   let arriving: Socket | undefined;
+  // The fingerprints of certificates that full handshakes have verified with the current CA.
+  let verified = new Set<string>();
 
   const admit = (socket: Socket) => {
     // Outside of its session's lifetime, a socket has no other error listener.
@@ -93,7 +97,7 @@ export function admitConnections(options: ConnectionsOptions): Connections {
       socket.destroy();
     };
     const cancelHandshake = isSecure ? clock.schedule(limits.handshakeMs, closeLate) : () => {};
-    const connection = { socket, client, cancelHandshake };
+    const connection = { socket, client, cancelHandshake, verified };
     const key = keyOf(socket);
     connections.set(key, connection);
     clients.set(address, client);
@@ -111,12 +115,12 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     });
   };
 
-  // The fingerprints of certificates that full handshakes have verified: Deno resumes sessions without a look at the CA, even
-  // if the CA has changed since.
-  const verified = new Set<string>();
-  const isVerified = (socket: TLSSocket) => {
-    const { fingerprint256 } = socket.getPeerCertificate();
+  // A handshake uses the CA of the connection's arrival, and Deno (2.9) resumes sessions without a look at the CA and at the time.
+  const isVerified = (connection: Connection | undefined, socket: TLSSocket) => {
+    if (connection?.verified !== verified) return false;
+    const { fingerprint256, valid_to: validTo } = socket.getPeerCertificate();
     if (!socket.isSessionReused()) verified.add(fingerprint256);
+    else if (Date.parse(validTo) < clock.now()) return false;
     return verified.has(fingerprint256);
   };
 
@@ -130,8 +134,8 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     const socket = arriving!;
     const connection = connections.get(keyOf(socket));
     connection?.cancelHandshake();
-    if (verifiesClients && !isVerified(socket as TLSSocket)) {
-      closed.count("TLS session from before the certificates changed", socket.remoteAddress);
+    if (verifiesClients && !isVerified(connection, socket as TLSSocket)) {
+      closed.count("client certificate that is no longer valid", socket.remoteAddress);
       session.destroy();
       return;
     }
@@ -153,7 +157,9 @@ export function admitConnections(options: ConnectionsOptions): Connections {
 
   return {
     outletOf: (session) => session && sessions.get(session),
-    certificatesChanged: () => verified.clear(),
+    authorityChanged() {
+      verified = new Set();
+    },
     close() {
       // Sends GOAWAY, and waits for the session's streams.
       for (const session of sessions.keys()) session.close();

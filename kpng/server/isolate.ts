@@ -59,6 +59,7 @@ export async function serveInIsolate(options: IsolateOptions): Promise<IsolateSe
 
   const server = await listen(options.address, options.tls, limits, options.sharesPort);
   const isSecure = options.tls !== undefined, verifiesClients = options.tls?.ca !== undefined;
+  let currentCa = options.tls?.ca;
   const connections = admitConnections({ server, isSecure, verifiesClients, clients, limits, clock, closed, tally });
   server.on("stream", (stream, headers) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
@@ -74,7 +75,8 @@ export async function serveInIsolate(options: IsolateOptions): Promise<IsolateSe
     address: boundAddress(options.address, server.address()),
     renew({ ca, crt: cert, key }) {
       (server as Http2SecureServer).setSecureContext({ ca, cert, key });
-      connections.certificatesChanged();
+      if (ca !== currentCa) connections.authorityChanged();
+      currentCa = ca;
     },
     async close() {
       traffic.close();

@@ -9,7 +9,7 @@ const REASONS = [
   "no TLS handshake",
   "no HTTP/2 over TLS",
   "certificate of a client that is not let in",
-  "TLS session from before the certificates changed",
+  "client certificate that is no longer valid",
   "no HTTP/2 settings",
   "no call",
   "streams opened too fast",

@@ -98,3 +98,13 @@ export function freePort(): number {
     }
   }
 }
+
+/** Whether a request over TLS to a server on loopback gets any answer. */
+export async function isAnsweredTo(client: Deno.HttpClient, port: number): Promise<boolean> {
+  try {
+    await (await fetch(`https://127.0.0.1:${port}/`, { client })).body?.cancel();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
-import { freePort } from "../../../fakes/sockets.ts";
+import { freePort, isAnsweredTo } from "../../../fakes/sockets.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
@@ -207,16 +207,6 @@ Deno.test("serve uses changed certificates for new connections, and ignores file
     await serving;
   });
 });
-
-/** Whether a request to the server gets any answer. */
-async function isAnsweredTo(client: Deno.HttpClient, port: number): Promise<boolean> {
-  try {
-    await (await fetch(`https://127.0.0.1:${port}/`, { client })).body?.cancel();
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Whether a watcher with these certificates receives the state. */
 async function isWatched(port: number, tls: { ca: string; crt: string; key: string }): Promise<boolean> {
