@@ -19,6 +19,7 @@ import { checkedMessage } from "./checked_message.ts";
 import type { CallMessage, FromWorker, RoleMessage, StartMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
 import { createWebWorker, familyCode } from "./web_worker.ts";
+import { ownScope } from "./worker_scope.ts";
 
 /** The grace period for running tools when the worker stops, in milliseconds; then they are killed. */
 const TOOL_GRACE_MS = 400;
@@ -132,13 +133,6 @@ async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<v
   if (!keepWorker) close();
 }
 
-/** The global scope of a worker. The compiler's types describe the main isolate. */
-interface WorkerScope {
-  onmessage: ((event: MessageEvent<unknown>) => void) | null;
-  postMessage(message: FromWorker): void;
-  close(): void;
-}
-
 /** A worker's connection to the main isolate. */
 interface MainConnection {
   post(message: FromWorker): void;
@@ -158,7 +152,7 @@ export function connectToMain(
   codeOf: (family: Family) => WorkerCode,
   onMessage: (message: ToWorker, role: RoleMessage) => void,
 ): MainConnection {
-  const scope = globalThis as unknown as WorkerScope;
+  const scope = ownScope<unknown, FromWorker>();
   let post = (message: FromWorker) => scope.postMessage(message);
   let role: RoleMessage | undefined;
   let sibling: Worker | undefined;

@@ -9,6 +9,7 @@
  *   watched_worker.ts   pings a worker, and asks it questions
  *   memory_watch.ts     detects workers that use too much memory
  *   web_worker.ts       a Web Worker with minimal permissions; the code of a family's worker
+ *   worker_scope.ts     the connection of a worker's entry point to the isolate that has started it
  *   protocol.ts         the messages of a family's worker
  *   checked_message.ts  validates messages
  *   checks.ts           checks of plain data

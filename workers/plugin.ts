@@ -2,14 +2,9 @@
 import { createProcessRunner, type Runner } from "../backends/tools/mod.ts";
 import { errorText, systemClock } from "../platform/mod.ts";
 import type { PluginOutcome, PluginRequest, PluginRole } from "./start_plugin.ts";
+import { ownScope } from "./worker_scope.ts";
 
-/** The global scope of a worker. The compiler's types describe the main isolate. */
-interface WorkerScope {
-  onmessage: ((event: MessageEvent<PluginRole | PluginRequest>) => void) | null;
-  postMessage(message: PluginOutcome): void;
-}
-
-const scope = globalThis as unknown as WorkerScope;
+const scope = ownScope<PluginRole | PluginRequest, PluginOutcome>();
 let ready: { readonly role: PluginRole; readonly runner: Runner } | undefined;
 
 scope.onmessage = ({ data }) => {

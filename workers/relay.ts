@@ -3,14 +3,9 @@ import { type FamilyDelta, frontendsOf, type Protocol, servicePortKey } from "..
 import { createLogger, joinHostPort, limitRepeats, systemClock, writeToStderr } from "../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
 import type { FromRelay, RelayStart, ToRelay } from "./relay_worker.ts";
+import { ownScope } from "./worker_scope.ts";
 
-/** The global scope of a worker. The compiler's types describe the main isolate. */
-interface WorkerScope {
-  onmessage: ((event: MessageEvent<ToRelay>) => void) | null;
-  postMessage(message: FromRelay): void;
-}
-
-const scope = globalThis as unknown as WorkerScope;
+const scope = ownScope<ToRelay, FromRelay>();
 let running: Relay | undefined;
 const frontends = createOwnFrontends();
 /** The service ports without a listener after the last delta. */

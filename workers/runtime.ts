@@ -1,14 +1,9 @@
 /** The entry of the worker that asks the container runtime; the main isolate may not connect to its socket. */
 import { type PodReport, watchPods } from "../cri/mod.ts";
 import { systemClock } from "../platform/mod.ts";
+import { ownScope } from "./worker_scope.ts";
 
-/** The global scope of a worker. The compiler's types describe the main isolate. */
-interface WorkerScope {
-  onmessage: ((event: MessageEvent<string>) => void) | null;
-  postMessage(message: PodReport): void;
-}
-
-const scope = globalThis as unknown as WorkerScope;
+const scope = ownScope<string, PodReport>();
 
 /** The only message is the path of the socket. Other sockets are outside of this worker's permissions. */
 scope.onmessage = ({ data: path }) => {
