@@ -1,8 +1,4 @@
-/**
- * Checks the messages between the isolates. A message to a worker passes only if it is safe in a tool's arguments and
- * input. A report from a worker may only contain problem codes of the table, because they become labels of metrics.
- */
-import { isProblemCode, type Problem } from "../core/problems/mod.ts";
+/** Checks the messages to a family's worker: one passes only if it is safe in a tool's arguments and input. */
 import {
   type Balance,
   BALANCE_ALGORITHMS,
@@ -10,13 +6,11 @@ import {
   type FamilySettings,
   IPVS_SCHEDULERS,
   type IpvsSettings,
-  isCommonFigure,
   type LoadBalancerSources,
   type LocalTraffic,
   MAX_WEIGHT,
   type RelayPorts,
   type ServicePort,
-  type SyncReport,
 } from "../core/model/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
@@ -198,23 +192,3 @@ export function createMessageCheck(modes: readonly ModeDescription[]): (message:
 
 /** Checks a message of this product's modes (see `createMessageCheck`). */
 export const checkedMessage = createMessageCheck(MODE_DESCRIPTIONS);
-
-/** The problems of a worker whose code is in the table. */
-export function checkedProblems(problems: readonly Problem[]): readonly Problem[] {
-  return problems.filter(({ code }) => isProblemCode(code));
-}
-
-/**
- * Sanitizes a report of a worker in this mode: a problem with an unknown code becomes `sync-failed`, and a count that is
- * undeclared or not a finite number is dropped.
- */
-export function checkedReport(report: SyncReport, mode: Pick<ModeDescription, "figures">): SyncReport {
-  const problems = report.problems.map((problem) =>
-    isProblemCode(problem.code) ? problem : { ...problem, code: "sync-failed" as const }
-  );
-  const isDeclared = (name: string) => isCommonFigure(name) || Object.hasOwn(mode.figures, name);
-  const figures = Object.fromEntries(
-    Object.entries(report.figures).filter(([name, value]) => isDeclared(name) && Number.isFinite(value)),
-  );
-  return { ...report, problems, figures };
-}

@@ -11,7 +11,8 @@
  *   web_worker.ts       a Web Worker with minimal permissions; the code of a family's worker
  *   worker_scope.ts     the connection of a worker's entry point to the isolate that has started it
  *   protocol.ts         the messages of a family's worker
- *   checked_message.ts  validates messages
+ *   checked_message.ts  validates messages to a worker
+ *   checked_report.ts   validates reports of a worker
  *   checks.ts           checks of plain data
  *   calls.ts            the calls that a family's worker answers, with their checks and handlers
  *   family.ts           the entry point of a family's worker

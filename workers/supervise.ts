@@ -3,7 +3,7 @@ import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
 import { CALLS, checkedAnswer } from "./calls.ts";
-import { checkedProblems, checkedReport } from "./checked_message.ts";
+import { checkedProblems, checkedReport } from "./checked_report.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 import {

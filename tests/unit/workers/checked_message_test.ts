@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
 import type { TrafficReading } from "../../../core/model/mod.ts";
 import { checkedAnswer, checkedTraffic } from "../../../workers/calls.ts";
-import { checkedMessage, checkedProblems, checkedReport } from "../../../workers/checked_message.ts";
+import { checkedMessage } from "../../../workers/checked_message.ts";
+import { checkedProblems, checkedReport } from "../../../workers/checked_report.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
 const NFTABLES = describeMode("nftables");
