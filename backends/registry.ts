@@ -1,6 +1,5 @@
 import type { ProxyMode } from "../core/model/mod.ts";
 import { type Backend, type BackendOptions, IPTABLES_VARIANT_TOOLS, type ModeDescription } from "./contract/mod.ts";
-import { NOTIFY_TOOL } from "./host/mod.ts";
 import { IPTABLES_MODE } from "./iptables/mod.ts";
 import { IPVS_MODE } from "./ipvs/mod.ts";
 import { NFTABLES_MODE } from "./nftables/mod.ts";
@@ -74,7 +73,7 @@ function reportingKilledTools({ runner, onProblems }: BackendOptions): Runner {
 }
 
 /**
- * The names of the tools that workers run, in every mode and both families: a mode removes leftovers of other modes, a changed
+ * The names of the tools that backends run, in every mode and both families: a mode removes leftovers of other modes, a changed
  * configuration may select another mode, and a worker can restart its sibling only with permissions that it has itself. Some
  * may not be installed on a given host.
  */
@@ -82,7 +81,7 @@ export function backendTools(modes: readonly Mode[] = MODES): readonly string[] 
   const ofModes = modes.flatMap(({ description: { tools } }) =>
     tools.flatMap(({ tool, companions = [] }) => [tool, ...companions])
   );
-  return [...new Set([...ofModes, ...IPTABLES_VARIANT_TOOLS, "conntrack", "sysctl", "modprobe", NOTIFY_TOOL])];
+  return [...new Set([...ofModes, ...IPTABLES_VARIANT_TOOLS, "conntrack", "sysctl", "modprobe"])];
 }
 
 function modeNamed(name: ProxyMode, modes: readonly Mode[]): Mode {

@@ -1,8 +1,8 @@
-import type { ModeDescription } from "../backends/contract/mod.ts";
+import type { Backend, BackendOptions, ModeDescription } from "../backends/contract/mod.ts";
 import type { Fields, OptionsOf } from "../platform/schema/mod.ts";
 import type { KernelSetting, Ledgers } from "../core/channel/mod.ts";
 import type { ApiWrite, ClusterObject } from "../core/objects/mod.ts";
-import type { CallWorker, CountsOfPorts, FamilySettings, SyncReport } from "../core/model/mod.ts";
+import type { CallWorker, CountsOfPorts, FamilySettings, SyncReport, WorkerCall } from "../core/model/mod.ts";
 import type { InternalService, PlanChanges, PlannedPort } from "../core/planning/mod.ts";
 import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
@@ -61,6 +61,26 @@ export interface SettingReports {
 /** Checks the types of a feature's description. */
 export function feature<const F extends Fields>(description: Feature<F>): Feature<F> {
   return description;
+}
+
+/**
+ * A call to a family's worker with its handler; one of a feature is in `features/<name>/calls.ts`, and listed in calls.ts.
+ * Both isolates load these modules, so code that only the worker needs is in `worker.ts` or a folder `worker`, and `handle`
+ * imports it.
+ */
+export interface AnsweredCall<Request = unknown, Answer = unknown> extends WorkerCall<Request, Answer> {
+  /** The programs that it runs in addition to those of the modes. */
+  readonly tools?: readonly string[];
+  /** Answers it in the worker; undefined if the mode has no answer. The request has passed `isRequest`. */
+  handle(worker: FamilyWorker, request: Request): Promise<Answer | undefined> | Answer | undefined;
+}
+
+/** What the handler of a call may use of a family's worker. */
+export interface FamilyWorker {
+  readonly backend: Backend;
+  readonly options: BackendOptions;
+  /** The search path of tools. */
+  readonly path: string;
 }
 
 /** What a feature may use of the running proxy. */

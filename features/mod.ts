@@ -3,11 +3,14 @@
  *
  *   contract.ts  the description of a feature, and what it may use of a running proxy
  *   registry.ts  all features
+ *   calls.ts     the calls that they add to those of a family's worker
  *
  * In: options, and the proxy as a `Node`. Out: problems, metrics, Events, lines of the status. May touch: what each folder
  * names.
  */
 export type {
+  AnsweredCall,
+  FamilyWorker,
   FeatureStatus,
   Node,
   NodeApi,

@@ -1,4 +1,5 @@
 import type { FamilyHealth } from "../core/channel/mod.ts";
+import { readPacketCounts } from "../core/model/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import {
   type ChangeFeed,
@@ -132,7 +133,7 @@ export function changeFigures({ services, endpoints }: Tracking, families: reado
 
 /** Reads the packet counters of the families that have them. */
 export function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
-  return readAll(families, (served) => served.call("packetCounts", undefined));
+  return readAll(families, (served) => served.call(readPacketCounts, undefined));
 }
 
 /** Reads the metrics of the families' relays. */

@@ -18,6 +18,7 @@ import {
   type StopOptions,
 } from "../core/channel/mod.ts";
 import {
+  describeRules,
   refusedPorts,
   type ServicePort,
   type ServicePortKey,
@@ -209,7 +210,7 @@ export function serveFamily(
       planner,
       settings,
       revision: () => channel.revision(),
-      rules: (key) => channel.call("describe", key),
+      rules: (key) => channel.call(describeRules, key),
       relayPlaces: () => channel.relayPlaces(),
       since: ({ plannedIn, wanted }: PlannedPort) => ledger.effect(wanted.name, plannedIn, hasUnsent()),
     },

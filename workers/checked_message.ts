@@ -16,7 +16,6 @@ import type { ModeDescription } from "../backends/contract/mod.ts";
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import { isWritten, type Sysctl } from "../backends/host/mod.ts";
 import { FAMILIES } from "../platform/mod.ts";
-import { CALLS } from "./calls.ts";
 import {
   type Check,
   type Fields,
@@ -32,7 +31,8 @@ import {
   record,
   text,
   wrongField,
-} from "./checks.ts";
+} from "../platform/checks/mod.ts";
+import { CALLS } from "./calls.ts";
 import type { ToWorker } from "./protocol.ts";
 
 /** The characters of an IP address. The tools refuse such a text if it is not an address. */
@@ -155,7 +155,7 @@ function messageChecks(modes: readonly ModeDescription[]): MessageChecks {
       kernelFirst: optional(oneOf(true)),
     },
     sync: { type, delta: isDelta },
-    call: { type, number: isCount, name: oneOf(...Object.keys(CALLS)), request: () => true },
+    call: { type, number: isCount, name: oneOf(...CALLS.keys()), request: () => true },
     compare: { type },
     cleanup: { type },
     stop: { type, keepWorker: isBoolean },
@@ -183,7 +183,7 @@ export function createMessageCheck(modes: readonly ModeDescription[]): (message:
       throw new Error(`message refused: invalid field ${wrong} in a message of type ${kind}`);
     }
     const checked = message as ToWorker;
-    if (checked.type === "call" && !CALLS[checked.name].isRequest(checked.request)) {
+    if (checked.type === "call" && !CALLS.get(checked.name)?.isRequest(checked.request)) {
       throw new Error(`message refused: invalid request of call ${checked.name}`);
     }
     return checked;

@@ -14,7 +14,8 @@ import {
   systemClock,
   writeToStderr,
 } from "../platform/mod.ts";
-import { type CallContext, CALLS } from "./calls.ts";
+import type { FamilyWorker } from "../features/mod.ts";
+import { CALLS } from "./calls.ts";
 import { checkedMessage } from "./checked_message.ts";
 import type { CallMessage, FromWorker, RoleMessage, StartMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
@@ -25,7 +26,7 @@ import { ownScope } from "./worker_scope.ts";
 const TOOL_GRACE_MS = 400;
 
 /** The state between `start` and `stop`. */
-interface Running extends CallContext {
+interface Running extends FamilyWorker {
   readonly log: LimitedLogger;
   readonly loop: SyncLoop;
 }
@@ -100,21 +101,13 @@ async function writeHostSettings(options: BackendOptions, kernel: StartMessage["
   await writeHostSettings(options, kernel);
 }
 
-/** Whether a reading of traffic is in progress; a concurrent one would count the same traffic twice. */
-let isReadingTraffic = false;
-
 async function answer({ number, name, request }: CallMessage): Promise<void> {
-  const isTraffic = name === "traffic";
-  const current = isTraffic && isReadingTraffic ? undefined : await running;
+  const current = await running;
   let answer: unknown;
   try {
-    isReadingTraffic ||= isTraffic;
-    answer = current &&
-      await (CALLS[name].handle as (context: CallContext, request: unknown) => unknown)(current, request);
+    answer = current && await CALLS.get(name)?.handle(current, request);
   } catch (error) {
     current?.log.warn("call not answered", { call: name, error: errorText(error) });
-  } finally {
-    if (isTraffic && current) isReadingTraffic = false;
   }
   post({ type: "answered", number, answer });
 }

@@ -13,8 +13,7 @@
  *   protocol.ts         the messages of a family's worker
  *   checked_message.ts  validates messages to a worker
  *   checked_report.ts   validates reports of a worker
- *   checks.ts           checks of plain data
- *   calls.ts            the calls that a family's worker answers, with their checks and handlers
+ *   calls.ts            the calls that a family's worker answers
  *   family.ts           the entry point of a family's worker
  *   sync_loop.ts        setup, sync, retry and comparison
  *   relays.ts           adds relays to the families' workers

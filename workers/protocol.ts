@@ -1,7 +1,7 @@
 /** The messages between the main isolate and a family's worker: plain data, distinguished by `type`. */
 import type { FamilyOptions } from "../core/channel/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import type { CallName, Family, FamilyDelta, SyncReport } from "../core/model/mod.ts";
+import type { Family, FamilyDelta, SyncReport } from "../core/model/mod.ts";
 
 /** Starts the sync loop of a family. */
 export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger" | "relay"> {
@@ -33,11 +33,11 @@ export interface WorkerCode {
   readonly socket?: string;
 }
 
-/** A call (see `WorkerCalls`). */
+/** A call (see `WorkerCall`). */
 export interface CallMessage {
   readonly type: "call";
   readonly number: number;
-  readonly name: CallName;
+  readonly name: string;
   readonly request: unknown;
 }
 

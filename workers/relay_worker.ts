@@ -1,6 +1,11 @@
 /** Keeps a family's relay worker running: replaces one that dies or hangs, with backoff. */
-import type { FamilyDelta, RelayPorts, SyncProblem, TrafficReading } from "../core/model/mod.ts";
-import { checkedTraffic } from "./calls.ts";
+import {
+  type FamilyDelta,
+  readTraffic,
+  type RelayPorts,
+  type SyncProblem,
+  type TrafficReading,
+} from "../core/model/mod.ts";
 import { type Backoff, type Clock, createBackoff, type Family, type Level, type Logger } from "../platform/mod.ts";
 import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
 import {
@@ -118,7 +123,7 @@ export function startRelayWorker(options: RelayWorkerOptions): RelayWorker {
     if (message.type === "stopped") ended();
     else if (message.type === "figures") questions.answer(message.number, message.figures);
     else if (message.type === "traffic") {
-      trafficQuestions.answer(message.number, message.reading && checkedTraffic(message.reading));
+      trafficQuestions.answer(message.number, readTraffic.checked(message.reading));
     } else if (message.type === "applied") {
       backoff.reset();
       listener?.onApplied(message);

@@ -9,9 +9,9 @@ import type {
   StartFamily,
 } from "../core/channel/mod.ts";
 import {
-  type CallName,
   type FamilyDelta,
   type FamilySettings,
+  readTraffic,
   type RelayPlaces,
   type RelayPorts,
   type ServicePortKey,
@@ -19,7 +19,6 @@ import {
   type SyncProblem,
   type TrafficReading,
   withRelayPlaces,
-  type WorkerCalls,
 } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
 import { type Family, isLoopback, sameData } from "../platform/mod.ts";
@@ -217,12 +216,12 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     ...worker,
     send: (delta) => send(state, delta),
     relayPlaces: () => placesOf(state),
-    async call<Name extends CallName>(name: Name, request: WorkerCalls[Name]["request"]) {
-      if (name !== "traffic") return await worker.call(name, request);
-      const both = [worker.call("traffic", undefined), state.placed?.relay.traffic()];
+    async call(call, request) {
+      if (call.name !== readTraffic.name) return await worker.call(call, request);
+      const both = [worker.call(readTraffic, undefined), state.placed?.relay.traffic()];
       const [counted, carried] = await Promise.all(both);
       const reading = counted && carried ? joined(counted, carried) : counted ?? carried;
-      return reading as WorkerCalls[Name]["answer"] | undefined;
+      return call.checked(reading);
     },
     async relayFigures() {
       const figures = await state.placed?.relay.figures();

@@ -2,7 +2,6 @@
 import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
-import { CALLS, checkedAnswer } from "./calls.ts";
 import { checkedProblems, checkedReport } from "./checked_report.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
@@ -84,11 +83,12 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     send(delta) {
       lifecycle.beginWork()?.post({ type: "sync", delta });
     },
-    async call(name, request) {
+    async call({ name, timeoutMs, checked }, request) {
       const worker = lifecycle.worker();
       if (worker === undefined) return undefined;
       const post = (number: number) => worker.post({ type: "call", number, name, request });
-      return checkedAnswer(name, await calls.ask(post, CALLS[name].timeoutMs));
+      const answer = await calls.ask(post, timeoutMs);
+      return answer === undefined ? undefined : checked(answer);
     },
     compare: () => lifecycle.worker()?.post({ type: "compare" }),
     rest: () => cleaning === undefined && lifecycle.rest(),

@@ -1,6 +1,7 @@
 import { errorText, type Family } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
 import { backendTools } from "../backends/mod.ts";
+import { CALLS } from "./calls.ts";
 
 /** The failure of a worker whose message cannot be deserialized. */
 export const UNREADABLE = "a message from it cannot be read";
@@ -63,5 +64,6 @@ export function workerEntry(name: string): string {
 
 /** The code and the tools of a family's worker. */
 export function familyCode(family: Family): WorkerCode {
-  return { entry: workerEntry("family"), name: `sluice-${family}`, tools: backendTools() };
+  const ofCalls = [...CALLS.values()].flatMap(({ tools = [] }) => tools);
+  return { entry: workerEntry("family"), name: `sluice-${family}`, tools: [...backendTools(), ...ofCalls] };
 }

@@ -1,8 +1,7 @@
 /**
  * Settings and tables of the host that several modes use: conntrack, sysctls, limits of the process.
  *
- * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom,
- * systemd-notify.
+ * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom.
  */
 export {
   cleanAfterSync,
@@ -12,5 +11,4 @@ export {
   udpFrontend,
 } from "./conntrack.ts";
 export { adjustOomScore, ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./process_limits.ts";
-export { NOTIFY_TOOL, notifyServiceManager } from "./service_manager.ts";
 export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

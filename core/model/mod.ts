@@ -9,7 +9,7 @@
  *   delta.ts             the changes since a revision, or a full snapshot, and the ports of the relay that they need
  *   sync_report.ts       the result and the counts of a sync
  *   traffic.ts           counts of traffic since the previous reading
- *   worker_calls.ts      the calls that a family's worker answers, with their requests and answers
+ *   worker_calls.ts      calls to a family's worker, and those that every proxy uses
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
@@ -86,18 +86,13 @@ export {
 export {
   type AttemptCounts,
   type Attempts,
-  type CallName,
   type CallWorker,
-  isNotifySocket,
+  describeRules,
+  isNothing,
   type PacketCounts,
-  PATH_CAUSES,
-  type PathCause,
-  type PathExamination,
-  type PathFinding,
+  readPacketCounts,
+  readTraffic,
   type RuleDescription,
-  type RuleInTheWay,
   type RulePart,
-  type ServedAddresses,
-  type ServiceNotification,
-  type WorkerCalls,
+  type WorkerCall,
 } from "./worker_calls.ts";

@@ -1,91 +1,64 @@
+import { ifValid, isCount, isText, list, oneOf, optional, record, type TypeCheck } from "../../platform/checks/mod.ts";
 import type { ServicePortKey } from "./service_port.ts";
-import type { TrafficReading } from "./traffic.ts";
+import { FAILURE_REASONS, type TrafficFailure, type TrafficReading } from "./traffic.ts";
 
-/** The calls that a family's worker answers, even during a sync: plain data in both directions. */
-export interface WorkerCalls {
-  /** Describes the kernel objects of a service port. */
-  readonly describe: { readonly request: ServicePortKey; readonly answer: RuleDescription };
-  /** Reads the packet counters of the rules. */
-  readonly packetCounts: { readonly request: undefined; readonly answer: PacketCounts };
-  /** Reads the traffic since the last call; no answer while an earlier call is being answered. */
-  readonly traffic: { readonly request: undefined; readonly answer: TrafficReading };
-  /** Reads the counted connection attempts. */
-  readonly attempts: { readonly request: undefined; readonly answer: AttemptCounts };
-  /** Examines the kernel for reasons why packets may not flow. */
-  readonly examine: { readonly request: PathExamination; readonly answer: readonly PathFinding[] };
-  /** Looks for rules of other programs that drop packets to or from these addresses. */
-  readonly rulesInTheWay: { readonly request: ServedAddresses; readonly answer: readonly RuleInTheWay[] };
-  /** Notifies the service manager; no answer if that fails. */
-  readonly notify: { readonly request: ServiceNotification; readonly answer: true };
+/** A call that a family's worker answers, even during a sync, as its caller knows it: plain data in both directions. */
+export interface WorkerCall<Request, Answer> {
+  readonly name: string;
+  /** Whether a request is safe in the arguments and the input of tools; the worker checks it. */
+  readonly isRequest: TypeCheck<Request>;
+  /** Sanitizes an answer; undefined if it is unusable. */
+  readonly checked: (answer: unknown) => Answer | undefined;
+  /** The timeout of the answer in milliseconds, if it takes longer than others. */
+  readonly timeoutMs?: number;
 }
-
-/** A notification of the service manager (sd_notify(3)). Plain data. */
-export interface ServiceNotification {
-  /** The value of `NOTIFY_SOCKET`: a path, or `@` and a name in the abstract namespace. */
-  readonly socket: string;
-  /** The state in words: one line. */
-  readonly status: string;
-  /** Whether the start is complete. */
-  readonly ready: boolean;
-}
-
-/** Whether a value of `NOTIFY_SOCKET` is a unix socket; in a virtual machine it may be one of the host (`vsock:`). */
-export function isNotifySocket(value: unknown): value is string {
-  return typeof value === "string" && /^[@/]\P{Cc}{1,107}$/u.test(value);
-}
-
-/** The name of a call. */
-export type CallName = keyof WorkerCalls;
 
 /** Calls a worker. Resolves with undefined if it does not answer in time, or if its mode has no answer. */
-export type CallWorker = <Name extends CallName>(
-  name: Name,
-  request: WorkerCalls[Name]["request"],
-) => Promise<WorkerCalls[Name]["answer"] | undefined>;
+export type CallWorker = <Request, Answer>(
+  call: WorkerCall<Request, Answer>,
+  request: NoInfer<Request>,
+) => Promise<Answer | undefined>;
 
-/**
- * The reasons why packets of services may not flow that this node's kernel shows:
- * - `forwarding-off`: the kernel forwards no packets of the family;
- * - `table-full`: the connection tracking table is full, so new connections are dropped;
- * - `foreign-chain`: a chain of another program drops packets;
- * - `rp-filter`: reverse path filtering is strict, which drops packets on asymmetric routes.
- */
-export const PATH_CAUSES = ["forwarding-off", "table-full", "foreign-chain", "rp-filter"] as const;
+/** Whether a call has no request. */
+export const isNothing: TypeCheck<undefined> = oneOf(undefined);
 
-/** One of `PATH_CAUSES`. */
-export type PathCause = typeof PATH_CAUSES[number];
+/** Describes the kernel objects of a service port. */
+export const describeRules: WorkerCall<ServicePortKey, RuleDescription> = {
+  name: "describeRules",
+  isRequest: isText,
+  checked: ifValid(record<RuleDescription>({
+    parts: list(record<RulePart>({ place: isText, lines: list(isText) })),
+    problem: optional(isText),
+  })),
+};
 
-/** Something in the kernel that may stop packets of services. Plain data. */
-export interface PathFinding {
-  readonly cause: PathCause;
-  /** The details in a sentence without its full stop. */
-  readonly detail: string;
-  /** Whether it stops the pods' packets in any case; otherwise it is only a suspect once packets stop. */
-  readonly certain: boolean;
-}
+/** Reads the packet counters of the rules. */
+export const readPacketCounts: WorkerCall<undefined, PacketCounts> = {
+  name: "readPacketCounts",
+  isRequest: isNothing,
+  checked: ifValid(record<PacketCounts>({ ctStateInvalidDropped: isCount, localhostNodePortsAccepted: isCount })),
+};
 
-/** What rules of other programs are compared with: the addresses and ports of services and of this node's pods. Plain data. */
-export interface ServedAddresses {
-  /** Canonical prefixes of one family. */
-  readonly prefixes: readonly string[];
-  /** The ports of services and endpoints at these addresses. */
-  readonly ports: readonly number[];
-  readonly nodePorts: readonly number[];
-}
+const isReading = record<TrafficReading>({
+  durationMs: Number.isFinite,
+  ports: list(isText),
+  endpoints: list(isText),
+  counts: (counts) => counts instanceof Float64Array && counts.every((count) => count >= 0 && count < Infinity),
+  failures: list(record<TrafficFailure>({ port: isText, reason: oneOf(...FAILURE_REASONS), packets: isCount })),
+});
 
-/** A rule of another program that drops packets to or from served addresses. Plain data. */
-export interface RuleInTheWay {
-  /** Table, chain and rule, in a sentence without its full stop. */
-  readonly detail: string;
-  /** The packets that it has dropped; undefined if it does not count them. */
-  readonly packets: number | undefined;
-}
-
-/**
- * How much to examine: `settings` reads the kernel settings that are certain to stop packets, which takes milliseconds;
- * `everything` also lists the chains of other programs.
- */
-export type PathExamination = "settings" | "everything";
+/** Reads the traffic since the last call; no answer while an earlier call is being answered. */
+export const readTraffic: WorkerCall<undefined, TrafficReading> = {
+  name: "readTraffic",
+  isRequest: isNothing,
+  checked(answer) {
+    if (!isReading(answer)) return undefined;
+    const rows = answer.ports.length;
+    return answer.endpoints.length === rows && answer.counts.length === 3 * rows ? answer : undefined;
+  },
+  // The counts of a late reading would be lost.
+  timeoutMs: 120_000,
+};
 
 /**
  * Counts of packets that matched rules of one family. A count restarts when its rule is rewritten. kube-proxy counts the same

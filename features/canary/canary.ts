@@ -1,4 +1,5 @@
-import type { PathExamination, PathFinding, SyncReport } from "../../core/model/mod.ts";
+import type { SyncReport } from "../../core/model/mod.ts";
+import type { PathExamination, PathFinding } from "./calls.ts";
 import { INTERNAL_PORT } from "../../core/planning/mod.ts";
 import {
   addressBytes,

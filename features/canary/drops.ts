@@ -1,7 +1,7 @@
 /** Looks for rules of other programs that drop packets of services or pods while the canary answers. */
-import type { RuleInTheWay, ServedAddresses } from "../../core/model/mod.ts";
 import { type Family, hostPrefix, plural, splitHostPort } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
+import { type RuleInTheWay, rulesInTheWay, type ServedAddresses } from "./calls.ts";
 import type { CanaryStatus } from "./state.ts";
 
 const LOOK_MS = 60_000;
@@ -22,7 +22,7 @@ export function watchDrops(node: Node, { family, ports, call }: NodeFamily): (st
     cancel();
   };
   const look = async () => {
-    const rules = await call("rulesInTheWay", servedBy(node, family, ports()));
+    const rules = await call(rulesInTheWay, servedBy(node, family, ports()));
     if (!isOn) return;
     if (rules !== undefined) report(judge(rules, clock.monotonic()));
     cancel = clock.schedule(LOOK_MS, look);

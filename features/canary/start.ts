@@ -2,6 +2,7 @@ import type { NodeState } from "../../core/tracking/mod.ts";
 import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
 import { type Clock, durationText, FAMILIES, type Family, isLoopback } from "../../platform/mod.ts";
 import type { FeatureStatus, Node, NodeFamily, RunningFeature } from "../contract.ts";
+import { examine } from "./calls.ts";
 import { type Canary, createCanary } from "./canary.ts";
 import { watchDrops } from "./drops.ts";
 import { type CanaryOptions, decideCanaryRanges } from "./options.ts";
@@ -19,7 +20,7 @@ export function start(node: Node, { canary: options }: { readonly canary: Canary
     return createCanary({
       ...{ family, range, intervalMs, timeoutMs, compare, ownAddresses: node.ownAddresses },
       plan: serveInternal,
-      examine: (what) => call("examine", what),
+      examine: (what) => call(examine, what),
       onChange(status) {
         seen(status);
         watch(status);

@@ -1,8 +1,8 @@
 /** The state of a canary, and its changes. */
 import { type Clock, type Family, type Logger, plural, sameData } from "../../platform/mod.ts";
 import type { InternalService } from "../../core/planning/mod.ts";
-import type { PathCause, PathExamination, PathFinding } from "../../core/model/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
+import type { PathCause, PathExamination, PathFinding } from "./calls.ts";
 import type { ConnectTo, ListenAt, Responder, TryOutcome } from "./probe.ts";
 
 /**

@@ -5,6 +5,7 @@ import type { Problem } from "../../core/problems/mod.ts";
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
 import type { Family } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
+import { readAttempts } from "./calls.ts";
 import { createEndpointProbe, type TryTcp } from "./endpoint_probe.ts";
 import type { FailoverOptions } from "./feature.ts";
 import { type EndpointUses, type FailureWatch, type Unreachable, watchFailures } from "./watch.ts";
@@ -47,7 +48,7 @@ export function startDetection(node: Node, options: FailoverOptions, tryTcp: Try
       },
       intervalMs: options.intervalMs,
       recoveryIntervalMs: options.recoveryIntervalMs,
-      read: () => call("attempts", undefined),
+      read: () => call(readAttempts, undefined),
       usesOf: (endpoints) => usesOf(ports(), endpoints),
       probe,
       onChange,

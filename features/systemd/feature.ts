@@ -1,5 +1,5 @@
-import { isNotifySocket } from "../../core/model/mod.ts";
 import { feature } from "../contract.ts";
+import { isNotifySocket } from "./calls.ts";
 
 /**
  * Tells systemd when the rules are in effect, the state in words, and that the process is alive (docs/operate.md). On if the

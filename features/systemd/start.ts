@@ -1,4 +1,5 @@
 import type { Node, RunningFeature } from "../contract.ts";
+import { notify } from "./calls.ts";
 
 /** The longest time between notifications, which keep the state in words up to date. */
 const MAX_INTERVAL_MS = 10_000;
@@ -18,14 +19,14 @@ export function start(node: Node): Promise<RunningFeature> {
     const ready = health.status().inEffect && !isReadySent;
     const status = textOf(await headline());
     for (const { call } of families) {
-      if (await call("notify", { socket, status, ready }) === undefined) continue;
+      if (await call(notify, { socket, status, ready }) === undefined) continue;
       if (ready) logger.debug("service manager notified: ready");
       isReadySent ||= ready;
       return true;
     }
     return false;
   };
-  const notify = async () => {
+  const update = async () => {
     isOutdated = isSending;
     if (isSending) return;
     cancel();
@@ -34,15 +35,15 @@ export function start(node: Node): Promise<RunningFeature> {
     isSending = false;
     if (signal.aborted) return;
     const delayMs = isOutdated ? 0 : isSent ? intervalMs : Math.min(intervalMs, RETRY_MS);
-    cancel = clock.schedule(delayMs, notify);
+    cancel = clock.schedule(delayMs, update);
   };
   signal.addEventListener("abort", () => cancel(), { once: true });
   let shown = stateOf(node);
-  notify();
+  update();
   return Promise.resolve({
     reported() {
       const current = stateOf(node);
-      if (current !== shown) notify();
+      if (current !== shown) update();
       shown = current;
     },
   });

@@ -1,4 +1,4 @@
-import type { Family, ServicePortKey, TrafficKind } from "../../core/model/mod.ts";
+import { type Family, readTraffic, type ServicePortKey, type TrafficKind } from "../../core/model/mod.ts";
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
 import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
 import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
@@ -34,7 +34,7 @@ export function start(
   let cancel = () => {};
 
   const readOnce = async ({ family, call }: NodeFamily) => {
-    const counted = await call("traffic", undefined);
+    const counted = await call(readTraffic, undefined);
     reading.delete(family);
     if (counted === undefined) return;
     longestMs = Math.max(longestMs, counted.durationMs);

@@ -1,5 +1,5 @@
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../../core/channel/family_link.ts";
-import type { CallName, FamilyDelta, SyncReport, TrafficReading, WorkerCalls } from "../../core/model/mod.ts";
+import { type FamilyDelta, readTraffic, type SyncReport, type TrafficReading } from "../../core/model/mod.ts";
 
 const NO_TRAFFIC: TrafficReading = {
   durationMs: 0,
@@ -47,8 +47,7 @@ export function createFakeFamilyLink(reading: TrafficReading = NO_TRAFFIC): Fake
       listener = connected;
       return {
         send: (delta) => void sent.push(delta),
-        call: <Name extends CallName>(name: Name) =>
-          Promise.resolve((name === "traffic" ? reading : undefined) as WorkerCalls[Name]["answer"] | undefined),
+        call: ({ name, checked }) => Promise.resolve(name === readTraffic.name ? checked(reading) : undefined),
         compare() {},
         rest() {
           if (canRest) rests.push("rest");

@@ -5,7 +5,14 @@ import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { serveControlSocket } from "../../answers/control/mod.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
 import type { ProcessProblems } from "../../core/problems/mod.ts";
-import type { CallName, Family, FamilyDelta, SyncReport, TrafficReading, WorkerCalls } from "../../core/model/mod.ts";
+import {
+  type CallWorker,
+  type Family,
+  type FamilyDelta,
+  readTraffic,
+  type SyncReport,
+  type TrafficReading,
+} from "../../core/model/mod.ts";
 import type { ProxyOptions } from "../../node/proxy_options.ts";
 import { runProxy } from "../../node/run.ts";
 import { freePort } from "./sockets.ts";
@@ -37,11 +44,13 @@ export interface WholeProxyOptions {
   readonly controlSocket?: Deno.Listener;
   readonly processProblems?: ProcessProblems;
   readonly processFeatures?: ProxyOptions["processFeatures"];
+  /** Calls a family's worker; by default, only readings of traffic are answered. */
+  readonly call?: (family: Family) => CallWorker;
 }
 
 /** Runs `test` with a proxy and stops the proxy afterwards. */
 export async function withWholeProxy(
-  { args, logger = silentLogger, controlSocket: listener, processProblems, processFeatures }: WholeProxyOptions,
+  { args, logger = silentLogger, controlSocket: listener, processProblems, processFeatures, call }: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = freePort();
@@ -53,7 +62,7 @@ export async function withWholeProxy(
   const startFamily: StartFamily = ({ family }, listener) => {
     const worker = createFakeWorker(family, listener);
     workers.set(family, worker);
-    return worker.link;
+    return call ? { ...worker.link, call: call(family) } : worker.link;
   };
   const end = new AbortController();
   const running = runProxy({
@@ -167,8 +176,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
       send(delta) {
         syncs.push(systemClock.schedule(2, () => sync(delta)));
       },
-      call: <Name extends CallName>(name: Name) =>
-        Promise.resolve((name === "traffic" ? readings.shift() : undefined) as WorkerCalls[Name]["answer"] | undefined),
+      call: ({ name, checked }) => Promise.resolve(name === readTraffic.name ? checked(readings.shift()) : undefined),
       compare() {},
       rest: () => false,
       wake() {},

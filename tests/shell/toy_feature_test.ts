@@ -1,4 +1,4 @@
-/** A feature is a folder and a line: a checkout gets both, and nothing else changes. */
+/** A feature is a folder and a line, and another line for its calls: a checkout gets them, and nothing else changes. */
 import assert from "node:assert/strict";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -10,7 +10,14 @@ async function run(command: string, args: readonly string[], cwd: string): Promi
   return text;
 }
 
-Deno.test("a folder and a line in the registry give a feature its flag, check, metric, problem and status line", async () => {
+/** Adds an export of a module to the list that begins with `list`. */
+async function addTo(file: string, list: string, name: string, module: string): Promise<void> {
+  const text = await Deno.readTextFile(file);
+  assert.ok(text.includes(list), `${file} has no ${list}`);
+  await Deno.writeTextFile(file, `import { ${name} } from "${module}";\n${text.replace(list, `${list}${name}, `)}`);
+}
+
+Deno.test("a folder and its lines give a feature its flag, check, metric, problem, status line and call of a worker", async () => {
   const checkout = await Deno.makeTempDir();
   try {
     const files = (await run("git", ["ls-files", "-co", "--exclude-standard"], ROOT)).split("\n")
@@ -22,21 +29,22 @@ Deno.test("a folder and a line in the registry give a feature its flag, check, m
       });
     }
     await Deno.mkdir(`${checkout}/features/toy`);
-    for (const name of ["feature.ts", "start.ts"]) {
+    for (const name of ["calls.ts", "feature.ts", "start.ts", "worker.ts"]) {
       const text = await Deno.readTextFile(`${ROOT}/tests/fakes/toy_feature/${name}`);
       await Deno.writeTextFile(
         `${checkout}/features/toy/${name}`,
         text.replaceAll("../../../features/", "../").replaceAll("../../../", "../../"),
       );
     }
-    const registry = `${checkout}/features/registry.ts`;
-    const text = await Deno.readTextFile(registry);
-    await Deno.writeTextFile(
-      registry,
-      `import { toy } from "./toy/feature.ts";\n${text.replace("const REGISTERED = [", "const REGISTERED = [toy, ")}`,
-    );
+    await addTo(`${checkout}/features/registry.ts`, "REGISTERED = [", "toy", "./toy/feature.ts");
+    await addTo(`${checkout}/features/calls.ts`, "AnsweredCall[] = [", "greet", "./toy/calls.ts");
     const inCheckout = "tests/fakes/toy_feature/in_checkout.ts";
-    await run(Deno.execPath(), ["test", "--quiet", "-A", inCheckout], checkout);
+    await run(Deno.execPath(), ["check", "--quiet", inCheckout, "workers/family.ts"], checkout);
+    const test = ["test", "--quiet", "--no-check", "-A"];
+    await run(Deno.execPath(), [...test, inCheckout], checkout);
+    const rules = ["--filter", "/^(rooms import|core and workers|a running proxy)/", "tests/unit/structure_test.ts"];
+    const passed = await run(Deno.execPath(), [...test, ...rules], checkout);
+    assert.match(passed, /3 passed/);
   } finally {
     await Deno.remove(checkout, { recursive: true });
   }

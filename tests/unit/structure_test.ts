@@ -25,7 +25,24 @@ const PRODUCT = [
 const ALL = [...PRODUCT, "build", "demo", "tests"];
 
 /** What a feature may import besides features/contract.ts: nothing above it, and no other feature. */
-const FEATURE_MAY_IMPORT = ["platform", "platform/metrics", "core/", "backends/contract", "platform/schema"];
+const FEATURE_MAY_IMPORT = [
+  ...["platform", "platform/checks", "platform/metrics", "platform/schema"],
+  ...["core/", "backends/contract"],
+];
+/** The part of a feature that runs in a worker: `worker.ts`, or a folder `worker`. */
+const WORKER_PART = /^features\/\w+\/worker(\.ts$|\/)/;
+/** What that part may import in addition, because it runs tools. */
+const WORKER_PART_MAY_IMPORT = ["backends/host", "backends/tools"];
+/**
+ * Modules beside a mod.ts that a file or a room may import. A worker needs the calls of features, and the rest of a feature
+ * would be in the memory of both.
+ */
+const OTHER_ENTRIES: readonly { readonly from: RegExp; readonly to: RegExp }[] = [
+  { from: /^features\/\w+\//, to: /^features\/contract\.ts$/ },
+  { from: /^features\/registry\.ts$/, to: /^features\/\w+\/feature\.ts$/ },
+  { from: /^features\/calls\.ts$/, to: /^features\/\w+\/calls\.ts$/ },
+  { from: /^workers\//, to: /^features\/calls\.ts$/ },
+];
 
 /**
  * The rooms and what each may import of the project, from the bottom up: a room imports only rooms above it in this table.
@@ -33,11 +50,12 @@ const FEATURE_MAY_IMPORT = ["platform", "platform/metrics", "core/", "backends/c
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "platform": [],
+  "platform/checks": [],
   "platform/http": ["platform"],
   "platform/metrics": ["platform"],
   "platform/schema": ["platform"],
   "core/problems": ["platform"],
-  "core/model": ["platform", "core/problems"],
+  "core/model": ["platform", "platform/checks", "core/problems"],
   "core/objects": ["platform", "core/problems", "core/model"],
   "core/tracking": ["platform", "core/problems", "core/model", "core/objects"],
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
@@ -70,7 +88,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["platform", "core/problems", "core/model"],
     ...["backends", "backends/contract", "backends/host", "backends/tools"],
   ],
-  "backends/diagnosis": ["platform", "core/model", "backends/host", "backends/tools"],
   "kpng/codec": ["platform"],
   "kpng/transport": ["platform", "kpng/codec"],
   "kpng/store": ["platform", "core/problems", "core/objects", "core/tracking"],
@@ -80,21 +97,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "kpng/server": ["platform", "core/", "kpng/"],
   "kpng/client": ["platform", "kpng/transport"],
   "cri": ["platform", "kpng/client", "kpng/codec", "kpng/transport"],
+  "features": FEATURE_MAY_IMPORT,
   "workers": [
-    ...["platform", "core/problems", "core/model", "core/channel"],
-    ...[
-      "backends",
-      "backends/contract",
-      "backends/diagnosis",
-      "backends/host",
-      "backends/tools",
-      "backends/xtables",
-      "cri",
-      "relay",
-    ],
+    ...["platform", "platform/checks", "core/problems", "core/model", "core/channel", "features"],
+    ...["backends", "backends/contract", "backends/host", "backends/tools", "backends/xtables", "cri", "relay"],
     "kpng/server",
   ],
-  "features": FEATURE_MAY_IMPORT,
   "config": [
     ...["platform", "platform/schema", "core/", "backends", "backends/contract", "kpng/transport", "features"],
   ],
@@ -216,14 +224,14 @@ function allowedRooms(room: string): string[] {
 /** Imports of rooms that the importer's room may not import, or of a module other than a room's mod.ts. */
 function forbiddenImports(tree: Tree): string[] {
   return [...tree].flatMap(([path, text]) => {
-    const room = roomOf(path);
-    const isFeature = room.startsWith("features/");
-    if (!isFeature && MAY_IMPORT[room] === undefined) return [`${path} is in no room`];
-    const allowed = allowedRooms(isFeature ? "features" : room);
+    const [feature] = /^features\/\w+\//.exec(path) ?? [];
+    const room = feature ? "features" : roomOf(path);
+    if (MAY_IMPORT[room] === undefined) return [`${path} is in no room`];
+    const allowed = [...allowedRooms(room), ...(WORKER_PART.test(path) ? WORKER_PART_MAY_IMPORT : [])];
+    const isOwn = (imported: string) => feature ? imported.startsWith(feature) : roomOf(imported) === room;
     return importsOf(path, text)
-      .filter((imported) => isOfProject(imported) && roomOf(imported) !== room)
-      .filter((imported) => !(isFeature && imported === "features/contract.ts"))
-      .filter((imported) => !(path === "features/registry.ts" && /^features\/\w+\/feature\.ts$/.test(imported)))
+      .filter((imported) => isOfProject(imported) && !isOwn(imported))
+      .filter((imported) => !OTHER_ENTRIES.some(({ from, to }) => from.test(path) && to.test(imported)))
       .filter((imported) => !allowed.includes(roomOf(imported)) || !imported.endsWith("/mod.ts"))
       .map((imported) => `${path} imports ${imported}`);
   });
@@ -273,7 +281,6 @@ const LOADED_LATE: readonly string[] = [
   "answers/control/server.ts",
   "cli/installation/",
   "answers/page/",
-  "backends/diagnosis/",
   "observe/serving/",
   "sources/preflight/",
   "sources/identity/",
@@ -289,8 +296,11 @@ const LOADED_LATE: readonly string[] = [
   "workers/relays.ts",
 ];
 
+/** The parts of a feature that are loaded if it is on, and when its first call arrives. */
+const LATE_OF_FEATURES = /^features\/\w+\/(start\.ts$|worker(\.ts$|\/))/;
+
 /** Static imports of the entries, direct or not, that must not be in the memory of every proxy; with the importer. */
-function heavyImports(tree: Tree, entries: readonly string[]): string[] {
+function heavyImports(tree: Tree, entries: readonly string[], late: readonly string[] = LOADED_LATE): string[] {
   const found: string[] = [];
   const seen = new Set(entries);
   // A Set may grow during its iteration.
@@ -298,7 +308,7 @@ function heavyImports(tree: Tree, entries: readonly string[]): string[] {
     const text = (tree.get(path) ?? "").replace(/\bimport\(/g, "").replace(/^(import|export) type\b[^;]*;/gm, "");
     for (const imported of importsOf(path, text)) {
       const isHeavy = isOfProject(imported)
-        ? LOADED_LATE.some((late) => imported.startsWith(late)) || /^features\/\w+\/start\.ts$/.test(imported)
+        ? late.some((one) => imported.startsWith(one)) || LATE_OF_FEATURES.test(imported)
         : !LIGHT.includes(imported);
       if (isHeavy) found.push(`${path} imports ${imported}`);
       else if (isOfProject(imported)) seen.add(imported);
@@ -419,6 +429,8 @@ function lateCommonJs(tree: Tree): string[] {
 Deno.test("a running proxy loads modules that take much memory only when it needs them", () => {
   assert.deepEqual(LOADED_BY_A_PROXY.filter((path) => !product.has(path)), []);
   assert.deepEqual(heavyImports(product, LOADED_BY_A_PROXY), []);
+  // Workers need the calls of features, not their descriptions.
+  assert.deepEqual(heavyImports(product, ["workers/family.ts"], ["features/registry.ts"]), []);
   assert.deepEqual(lateCommonJs(product), []);
 });
 
@@ -449,6 +461,9 @@ Deno.test("each rule detects its violations", () => {
         'import type { m } from "../../core/model/mod.ts";\nawait import("../../core/channel/mod.ts");',
       "platform/d.ts": 'import "../core/model/mod.ts";',
       "workers/e.ts": 'import { t } from "../tests/fakes/clock.ts";',
+      "features/toy/feature.ts":
+        'import "../contract.ts";\nimport "../other/calls.ts";\nimport "../../backends/tools/mod.ts";',
+      "features/toy/worker.ts": 'import "../../backends/tools/mod.ts";\nimport "./calls.ts";',
       "node/f.ts": 'import { planService } from "../core/planning/service_port.ts";',
       "attic/g.ts": "",
     })),
@@ -458,6 +473,8 @@ Deno.test("each rule detects its violations", () => {
       "backends/ipvs/c.ts imports core/channel/mod.ts",
       "platform/d.ts imports core/model/mod.ts",
       "workers/e.ts imports tests/fakes/clock.ts",
+      "features/toy/feature.ts imports features/other/calls.ts",
+      "features/toy/feature.ts imports backends/tools/mod.ts",
       "node/f.ts imports core/planning/service_port.ts",
       "attic/g.ts is in no room",
     ],
@@ -471,11 +488,18 @@ Deno.test("each rule detects its violations", () => {
         "core/a.ts": 'import type { User } from "@kubernetes/client-node";\nexport { b } from "./b.ts";',
         "core/b.ts": 'import { parse, type Node } from "yaml";\nimport "node:path";\nawait import("node:http2");',
         "core/c.ts": 'import { readFileSync } from "node:fs";',
-        "workers/d.ts": 'import { page } from "../answers/page/mod.ts";\nimport { b } from "../core/b.ts";',
+        "workers/calls.ts": 'import "../features/toy/calls.ts";',
+        "features/toy/calls.ts": 'const late = () => import("./worker.ts");\nimport "./worker/mod.ts";',
+        "workers/d.ts":
+          'import "./calls.ts";\nimport { page } from "../answers/page/mod.ts";\nimport { b } from "../core/b.ts";',
       }),
       ["main.ts", "workers/d.ts"],
     ),
-    ["core/b.ts imports yaml", "workers/d.ts imports answers/page/mod.ts"],
+    [
+      "core/b.ts imports yaml",
+      "features/toy/calls.ts imports features/toy/worker/mod.ts",
+      "workers/d.ts imports answers/page/mod.ts",
+    ],
   );
   assert.deepEqual(
     notLoadedOnce(

@@ -1,14 +1,20 @@
 import type { Node, RunningFeature } from "../../../features/contract.ts";
 import { metricMaker } from "../../../platform/metrics/mod.ts";
+import type { Family } from "../../../platform/mod.ts";
+import { greet } from "./calls.ts";
 
-/** Counts syncs, and greets. */
+/** Counts syncs, and has the workers greet their families. */
 export function start(
-  { reportProblems }: Node,
+  { families, reportProblems }: Node,
   { toy: { greeting } }: { readonly toy: { readonly greeting: string } },
 ): Promise<RunningFeature> {
   let count = () => {};
   if (greeting === "go away") {
     reportProblems("toy", [{ code: "toy-unfriendly", subject: "IPv4", detail: `the greeting is ${greeting}` }]);
+  }
+  const greeted = new Map<Family, string>();
+  for (const { family, call } of families) {
+    call(greet, { greeting }).then((answer) => answer && greeted.set(family, answer.words));
   }
   return Promise.resolve({
     addMetrics(registry) {
@@ -17,7 +23,10 @@ export function start(
     },
     reported: () => count(),
     familyStatus: (family) => (
-      { label: "Toy", tone: "good", words: `${greeting}, ${family}`, reason: undefined, data: { greeting } }
+      {
+        ...{ label: "Toy", tone: "good", reason: undefined, data: { greeting } },
+        words: greeted.get(family) ?? "no greeting",
+      }
     ),
   });
 }

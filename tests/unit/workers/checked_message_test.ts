@@ -1,8 +1,7 @@
 import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
-import type { TrafficReading } from "../../../core/model/mod.ts";
-import { checkedAnswer, checkedTraffic } from "../../../workers/calls.ts";
+import { describeRules, readPacketCounts, readTraffic, type TrafficReading } from "../../../core/model/mod.ts";
 import { checkedMessage } from "../../../workers/checked_message.ts";
 import { checkedProblems, checkedReport } from "../../../workers/checked_report.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
@@ -45,56 +44,19 @@ Deno.test("valid messages from main are accepted unchanged", () => {
     sync({ deleted: ["default/web:http|tcp", "default/web|sctp"] }),
     sync({ base: undefined, settings: fakeSettings(), part: "head" }),
     sync({ part: "rest" }),
-    { type: "call", number: 1, name: "describe", request: "any key" },
-    { type: "call", number: 2, name: "packetCounts", request: undefined },
-    { type: "call", number: 3, name: "examine", request: "everything" },
-    {
-      type: "call",
-      number: 4,
-      name: "rulesInTheWay",
-      request: { prefixes: ["fd00::/64"], ports: [80], nodePorts: [] },
-    },
-    { type: "call", number: 5, name: "notify", request: NOTIFICATION },
+    { type: "call", number: 1, name: "describeRules", request: "any key" },
+    { type: "call", number: 2, name: "readPacketCounts", request: undefined },
     ...["compare", "cleanup", "ping", "end-sibling"].map((type) => ({ type })),
     { type: "stop", keepWorker: true },
   ];
   for (const message of messages) assert.equal(checkedMessage(structuredClone(message)).type, message.type);
 });
 
-Deno.test("of a worker's findings, those of an unknown cause are dropped, and details are cut", () => {
-  const finding = { cause: "table-full", detail: "full", certain: false } as const;
-  const odd = { ...finding, cause: "x{}" as "table-full" }, long = { ...finding, detail: "x".repeat(5000) };
-  const checked = checkedAnswer("examine", [finding, odd, long]);
-  assert.deepEqual(checked, [finding, { ...finding, detail: "x".repeat(400) }]);
-  assert.equal(checkedAnswer("examine", undefined), undefined);
-});
-
-Deno.test("of a worker's rules in the way, those of another form are dropped, and details are cut", () => {
-  const rule = { detail: "chain c drops", packets: 3 }, uncounted = { detail: "x".repeat(5000), packets: undefined };
-  const odd = [{ ...rule, packets: -1 }, { ...rule, detail: 1 as unknown as string }, { ...rule, more: 1 }];
-  const expected = [rule, { ...uncounted, detail: "x".repeat(400) }];
-  assert.deepEqual(checkedAnswer("rulesInTheWay", [rule, ...odd, uncounted]), expected);
-});
-
-const NOTIFICATION = { socket: "/run/systemd/notify", status: "all in sync …", ready: true };
 const LINE = "\n-A INPUT -j DROP";
 const REFUSED: Readonly<Record<string, unknown>> = {
   "another part of a state": sync({ part: "middle" }),
-  "any examination": { type: "call", number: 1, name: "examine", request: "-f /etc/passwd" },
-  "any prefix": {
-    ...{ type: "call", number: 1, name: "rulesInTheWay" },
-    request: { prefixes: ["; flush ruleset"], ports: [], nodePorts: [] },
-  },
-  "a notification with more fields": {
-    ...{ type: "call", number: 1, name: "notify" },
-    request: { ...NOTIFICATION, status: "in sync\nMAINPID=1" },
-  },
-  "an option as the socket": {
-    ...{ type: "call", number: 1, name: "notify" },
-    request: { ...NOTIFICATION, socket: "--no-block" },
-  },
   "any call": { type: "call", number: 1, name: "constructor", request: undefined },
-  "a request of a call without any": { type: "call", number: 1, name: "traffic", request: "-f" },
+  "a request of a call without any": { type: "call", number: 1, name: "readTraffic", request: "-f" },
   "no object": null,
   "no type": {},
   "an unknown type": { type: "run", tool: "sh" },
@@ -185,16 +147,25 @@ Deno.test("a reading of traffic passes only if every row has its three counts", 
     counts: Float64Array.of(1, 2, 3),
     failures: [{ port: "default/web|tcp", reason: "no-endpoints", packets: 1 }],
   } as const;
-  assert.equal(checkedTraffic(reading), reading);
+  assert.equal(readTraffic.checked(reading), reading);
   const invalid: readonly Partial<TrafficReading>[] = [
     { durationMs: NaN },
     { ports: [] },
     { endpoints: [] },
+    { counts: [1, 2, 3] as unknown as Float64Array },
     { counts: Float64Array.of(1, 2) },
     { counts: Float64Array.of(1, 2, -3) },
     { counts: Float64Array.of(1, 2, Infinity) },
     { failures: [{ port: "default/web|tcp", reason: "nothing" as "no-endpoints", packets: 1 }] },
     { failures: [{ port: "default/web|tcp", reason: "no-endpoints", packets: -1 }] },
   ];
-  for (const change of invalid) assert.equal(checkedTraffic({ ...reading, ...change }), undefined);
+  for (const change of invalid) assert.equal(readTraffic.checked({ ...reading, ...change }), undefined);
+});
+
+Deno.test("a description of rules or counts of packets pass only with valid fields", () => {
+  const rules = { parts: [{ place: "chain services", lines: ["drop"] }], problem: undefined };
+  const counts = { ctStateInvalidDropped: 1, localhostNodePortsAccepted: 0 };
+  assert.deepEqual([describeRules.checked(rules), readPacketCounts.checked(counts)], [rules, counts]);
+  assert.equal(describeRules.checked({ ...rules, parts: [{ place: "chain services", lines: [1] }] }), undefined);
+  assert.equal(readPacketCounts.checked({ ...counts, ctStateInvalidDropped: NaN }), undefined);
 });

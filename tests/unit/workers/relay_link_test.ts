@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyListener, FamilyOptions } from "../../../core/channel/mod.ts";
-import type { FamilyDelta, FamilySettings, SyncProblem, TrafficReading } from "../../../core/model/mod.ts";
+import {
+  type FamilyDelta,
+  type FamilySettings,
+  readTraffic,
+  type SyncProblem,
+  type TrafficReading,
+} from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { linkThroughRelay } from "../../../workers/relays.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
@@ -230,12 +236,12 @@ Deno.test("a reading has what the relay has carried, and what the rules have cou
   const carried = { durationMs: 0, ports: ["default/web|tcp"], endpoints: ["10.1.0.1:80"] };
   relay().carried.push({ ...carried, counts: Float64Array.of(2, 0, 500), failures: [] });
   const both = { ...none, ...carried, durationMs: 5, counts: Float64Array.of(2, 0, 500) };
-  assert.deepEqual(await link.call("traffic", undefined), both);
-  assert.deepEqual(await link.call("traffic", undefined), none);
+  assert.deepEqual(await link.call(readTraffic, undefined), both);
+  assert.deepEqual(await link.call(readTraffic, undefined), none);
 });
 
 Deno.test("without a relay, a reading is that of the rules", async () => {
   const reading = { durationMs: 5, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
   const { link } = linked(reading);
-  assert.deepEqual(await link.call("traffic", undefined), reading);
+  assert.deepEqual(await link.call(readTraffic, undefined), reading);
 });

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyLink } from "../../../core/channel/family_link.ts";
-import type { FamilyDelta, SyncReport } from "../../../core/model/mod.ts";
+import {
+  describeRules,
+  type FamilyDelta,
+  readPacketCounts,
+  readTraffic,
+  type SyncReport,
+} from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker, StartMessage, ToWorker } from "../../../workers/protocol.ts";
@@ -327,11 +333,15 @@ for (const when of ["before", "after"] as const) {
 Deno.test("a call gets the answer with its number, or none if late or without a live worker", async () => {
   const { link, worker, clock } = await supervise();
   const rules = { parts: [{ place: "chain services", lines: ["drop"] }], problem: undefined };
-  const calls = [link.call("describe", "a|tcp"), link.call("describe", "b|tcp"), link.call("packetCounts", undefined)];
+  const calls = [
+    link.call(describeRules, "a|tcp"),
+    link.call(describeRules, "b|tcp"),
+    link.call(readPacketCounts, undefined),
+  ];
   assert.deepEqual(worker().received.slice(1), [
-    { type: "call", number: 1, name: "describe", request: "a|tcp" },
-    { type: "call", number: 2, name: "describe", request: "b|tcp" },
-    { type: "call", number: 3, name: "packetCounts", request: undefined },
+    { type: "call", number: 1, name: "describeRules", request: "a|tcp" },
+    { type: "call", number: 2, name: "describeRules", request: "b|tcp" },
+    { type: "call", number: 3, name: "readPacketCounts", request: undefined },
   ]);
   worker().says({ type: "answered", number: 2, answer: rules });
   worker().says({ type: "answered", number: 7, answer: rules });
@@ -341,13 +351,13 @@ Deno.test("a call gets the answer with its number, or none if late or without a 
   assert.equal(await calls[0], undefined);
   worker().says({ type: "answered", number: 1, answer: rules });
   worker().fails("boom");
-  assert.equal(await link.call("describe", "a|tcp"), undefined);
+  assert.equal(await link.call(describeRules, "a|tcp"), undefined);
 });
 
 Deno.test("a slow reading of traffic is not lost, and one that is wrong is no answer", async () => {
   const { link, worker, clock } = await supervise();
   const reading = { durationMs: 1, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
-  const [slow, wrong] = [link.call("traffic", undefined), link.call("traffic", undefined)];
+  const [slow, wrong] = [link.call(readTraffic, undefined), link.call(readTraffic, undefined)];
   clock.advance(5_000);
   worker().says({ type: "answered", number: 1, answer: reading });
   worker().says({ type: "answered", number: 2, answer: { ...reading, durationMs: NaN } });
@@ -365,7 +375,7 @@ Deno.test("a resting worker is stopped and terminated, and a new one starts when
   assert.ok(worker().terminated);
   await clock.advanceSettled(100_000);
   assert.deepEqual(events, ["starting", "ready", "reset", "resting"]);
-  assert.equal(await link.call("packetCounts", undefined), undefined);
+  assert.equal(await link.call(readPacketCounts, undefined), undefined);
   assert.deepEqual(clock.pending(), []);
   link.wake();
   link.wake();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { PathFinding, SyncReport } from "../../../../core/model/mod.ts";
+import type { SyncReport } from "../../../../core/model/mod.ts";
+import type { PathFinding } from "../../../../features/canary/calls.ts";
 import type { InternalService } from "../../../../core/planning/mod.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import type { CanaryStatus } from "../../../../features/canary/state.ts";

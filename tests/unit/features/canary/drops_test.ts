@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { RuleInTheWay, ServedAddresses } from "../../../../core/model/mod.ts";
+import type { RuleInTheWay, ServedAddresses } from "../../../../features/canary/calls.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import type { NodeFamily } from "../../../../features/contract.ts";
 import { createDropJudge, watchDrops } from "../../../../features/canary/drops.ts";
@@ -46,7 +46,7 @@ Deno.test("it looks while the canary answers, once a minute, and reports nothing
   const family = {
     family: "IPv4",
     ports: () => [{ planned: port }, { planned: undefined }],
-    call(_name: string, request: ServedAddresses) {
+    call(_call: unknown, request: ServedAddresses) {
       asked.push(request);
       return Promise.resolve(rules);
     },

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import type { ServiceNotification, SyncReport } from "../../../../core/model/mod.ts";
-import type { NodeFamily } from "../../../../features/contract.ts";
+import type { SyncReport } from "../../../../core/model/mod.ts";
+import type { Runner, ToolCall } from "../../../../backends/tools/mod.ts";
+import type { FamilyWorker, NodeFamily } from "../../../../features/contract.ts";
 import { featuresOn } from "../../../../features/mod.ts";
+import { notify, type ServiceNotification } from "../../../../features/systemd/calls.ts";
 import { start } from "../../../../features/systemd/start.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { accepted } from "../../config/parse.ts";
@@ -41,8 +43,8 @@ async function createHarness(
   const t = { inEffect: false, failure: undefined as string | undefined, headline: "waiting" };
   const families = (["IPv4", "IPv6"] as const).map((family, index) => ({
     family,
-    async call(name: string, notification: ServiceNotification) {
-      assert.equal(name, "notify");
+    async call(call: unknown, notification: ServiceNotification) {
+      assert.equal(call, notify);
       if (!answers()[index]) return undefined;
       sent.push({ family, notification });
       await pause();
@@ -66,6 +68,23 @@ async function createHarness(
     },
   });
 }
+
+Deno.test("a worker notifies systemd with a tool that it may run, and passes it nothing else of the environment", async () => {
+  const calls: ToolCall[] = [];
+  const runner: Runner = {
+    run(call) {
+      calls.push(call);
+      return Promise.resolve({ exitCode: 0, stdout: "", stderr: "" });
+    },
+    converse: () => assert.fail("no conversation"),
+  };
+  const worker = { options: { runner }, path: "/usr/bin" } as unknown as FamilyWorker;
+  const request = { socket: "/run/systemd/notify", status: "all in sync", ready: true };
+  assert.equal(await notify.handle(worker, request), true);
+  assert.deepEqual(calls.map(({ tool }) => tool), notify.tools);
+  assert.deepEqual(calls[0]!.args, ["--ready", "--status=all in sync", "WATCHDOG=1"]);
+  assert.deepEqual(calls[0]!.env, { PATH: "/usr/bin", NOTIFY_SOCKET: request.socket });
+});
 
 Deno.test("systemd is notified only where a unit asks for it", () => {
   const { configuration } = accepted([]);

@@ -1,6 +1,7 @@
 /** Reads and judges the chains of other programs, which can drop packets regardless of the service rules. */
-import type { Family, PathFinding } from "../../core/model/mod.ts";
-import { ifInstalled, type Runner } from "../tools/mod.ts";
+import { ifInstalled, type Runner } from "../../../backends/tools/mod.ts";
+import type { Family } from "../../../platform/mod.ts";
+import type { PathFinding } from "../calls.ts";
 
 /** The places in the kernel where a chain sees packets. */
 export type Hook = "prerouting" | "input" | "forward" | "output" | "postrouting";

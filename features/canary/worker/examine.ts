@@ -1,6 +1,7 @@
-import type { Family, PathExamination, PathFinding, RuleInTheWay, ServedAddresses } from "../../core/model/mod.ts";
-import { findSysctls, readSysctls } from "../host/mod.ts";
-import type { Runner } from "../tools/mod.ts";
+import { findSysctls, readSysctls } from "../../../backends/host/mod.ts";
+import type { Runner } from "../../../backends/tools/mod.ts";
+import type { Family } from "../../../platform/mod.ts";
+import type { PathExamination, PathFinding, RuleInTheWay, ServedAddresses } from "../calls.ts";
 import { foreignChains, judgeChains } from "./chains.ts";
 import { rulesInTheWay } from "./served_reach.ts";
 

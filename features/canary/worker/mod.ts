@@ -1,5 +1,6 @@
 /**
- * Looks in the kernel for reasons why packets of services may not flow, for the canary. Loaded at the first examination.
+ * Looks in the kernel for reasons why packets of services may not flow, in a family's worker. Loaded at the first
+ * examination.
  *
  *   examine.ts          examines the kernel
  *   chains.ts           chains of other programs that drop packets, read from nft and iptables-save

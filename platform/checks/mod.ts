@@ -1,7 +1,14 @@
-/** Checks of plain data that another isolate has sent. */
+/**
+ * Checks of plain data that another isolate has sent.
+ *
+ * In: any value. Out: whether it is valid. May touch: nothing.
+ */
 
 /** Whether a value is valid. */
 export type Check = (value: unknown) => boolean;
+
+/** Whether a value is valid, and therefore of this type. */
+export type TypeCheck<T> = (value: unknown) => value is T;
 
 /**
  * The checks of the fields of an object, which may have no others. Every field of `T` has one, so that a new field of the
@@ -10,9 +17,12 @@ export type Check = (value: unknown) => boolean;
 export type Fields<T> = { readonly [Name in keyof Required<T>]: Check };
 
 /** Whether a value is one of these. */
-export const oneOf = (...values: readonly unknown[]): Check => (value) => values.includes(value);
+export const oneOf = <const T>(...values: readonly T[]): TypeCheck<T> => (value): value is T =>
+  values.includes(value as T);
+/** Whether a value is a text. */
+export const isText = (value: unknown): value is string => typeof value === "string";
 /** Whether a value is a text of this form. */
-export const text = (pattern: RegExp): Check => (value) => typeof value === "string" && pattern.test(value);
+export const text = (pattern: RegExp): Check => (value) => isText(value) && pattern.test(value);
 /** Whether a value is an integer in this range. */
 export const integer = (least: number, greatest: number): Check => (value) =>
   Number.isInteger(value) && (value as number) >= least && (value as number) <= greatest;
@@ -35,7 +45,18 @@ export function wrongField<T>(fields: Fields<T>, value: unknown): string | undef
 }
 
 /** Whether a value is an object whose fields pass their checks, and has no others. */
-export const record = <T>(fields: Fields<T>): Check => (value) => wrongField(fields, value) === undefined;
+export const record = <T>(fields: Fields<T>): TypeCheck<T> => (value): value is T =>
+  wrongField(fields, value) === undefined;
+
+/** Returns a value that passes the check; undefined in place of any other. */
+export function ifValid<T>(isValid: TypeCheck<T>): (value: unknown) => T | undefined {
+  return (value) => isValid(value) ? value : undefined;
+}
+
+/** Returns the elements of a list that pass the check; undefined in place of a value that is no list. */
+export function validElements<T>(isValid: TypeCheck<T>): (value: unknown) => readonly T[] | undefined {
+  return (value) => Array.isArray(value) ? value.filter(isValid) : undefined;
+}
 
 /** Quotes a name, shortened so that an attacker cannot fill the log with it. */
 function quoted(name: string): string {

@@ -1,6 +1,6 @@
 /** Finds rules of other programs that drop packets to or from services and pods: by their addresses and ports. */
-import type { RuleInTheWay, ServedAddresses } from "../../core/model/mod.ts";
-import { addressBytes, canonicalPrefix, familyOf, hostPrefix } from "../../platform/mod.ts";
+import { addressBytes, canonicalPrefix, familyOf, hostPrefix } from "../../../platform/mod.ts";
+import type { RuleInTheWay, ServedAddresses } from "../calls.ts";
 import { type DroppingRule, type ForeignChain, type Hook, ruleText } from "./chains.ts";
 
 /** The hooks that packets of services pass. Rules of the hook input protect the node itself. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { examinePath, findRulesInTheWay } from "../../../../backends/diagnosis/mod.ts";
+import { examinePath, findRulesInTheWay } from "../../../../features/canary/worker/mod.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 
 /** A runner whose tools print these texts, by their command lines; others print nothing. Missing tools are listed. */

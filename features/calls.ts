@@ -1,0 +1,8 @@
+/** The calls of all features. A worker and its caller load it, but not the rest of a feature. */
+import { examine, rulesInTheWay } from "./canary/calls.ts";
+import type { AnsweredCall } from "./contract.ts";
+import { readAttempts } from "./failover/calls.ts";
+import { notify } from "./systemd/calls.ts";
+
+/** The calls that features have added to those of every worker. */
+export const FEATURE_CALLS: readonly AnsweredCall[] = [examine, rulesInTheWay, readAttempts, notify];

@@ -1,0 +1,7 @@
+import type { FamilyWorker } from "../../../features/contract.ts";
+import type { Greeted, Greeting } from "./calls.ts";
+
+/** Greets the family of a worker. */
+export function greetFamily({ options: { family } }: FamilyWorker, { greeting }: Greeting): Greeted {
+  return { words: `${greeting}, ${family}` };
+}
