@@ -89,7 +89,7 @@ permissions=(
   --allow-net                 # API server and bind addresses are the operator's choice
   --allow-read                # paths of configuration, manifests, certificates and tokens too
   --allow-write               # --write-config-to, --control-socket and --state-directory take any path; dropped by a run once it listens
-  --allow-env                 # client-node's `debug` and its exec plugins fail to load unless they can read the whole environment
+  --allow-env                 # credential plugins and hooks inherit the whole environment; dropped by a run
   --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid,cpus
   "--allow-run=$kernel_tools,$node_tools,$workstation_tools,$exec_hooks,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
 )
@@ -103,7 +103,7 @@ trap 'rm -rf "$stage" "$maps"' EXIT
 external=()
 for name in bufferutil encoding supports-color utf-8-validate; do external+=(--external "$name"); done
 
-# Code splitting keeps @kubernetes/client-node in a separate file, which is read only if a kubeconfig needs it.
+# Code splitting keeps what a command does not need in separate files, which are read only if needed.
 workers=(workers/family.ts workers/plugin.ts workers/relay.ts workers/runtime.ts workers/serve.ts)
 # Bundle a copy of the sources at a fixed depth: the names of output files depend on the relative path to Deno's cache.
 mkdir "$maps/sources"
@@ -119,7 +119,7 @@ bundle --outdir "$stage"
 # Bundle again for the source maps, from which the SBOM is made; with them, names of output files would depend on the folders.
 bundle --outdir "$maps/bundle" --sourcemap=external
 # Deno's bundlers give CommonJS packages either no `require` for Node modules, or one that loads node:module (1.5 MB) in every
-# isolate. Only @kubernetes/client-node calls it, so load node:module at the first call.
+# isolate. Only yaml and commander call it, so load node:module at the first call.
 readonly create_require='import{createRequire as __deno_internal_createRequire} from "node:module";'
 readonly late_require='(id)=>process.getBuiltinModule("node:module").createRequire(import.meta.url)(id);'
 { grep -rlF -e 'Dynamic require of' "$stage" --include='*.js' || true; } | while read -r file; do

@@ -107,7 +107,6 @@ async function start(
       logger,
       logging,
       clock: systemClock,
-      plugin,
       runProgram,
       lost,
       signal: shutdownSignal(),

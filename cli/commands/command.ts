@@ -26,7 +26,6 @@ import {
   systemClock,
   writeToStderr,
 } from "../../platform/mod.ts";
-import type { CredentialPlugin } from "../../sources/kubernetes/mod.ts";
 
 /** Input of a command. */
 export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "clock"> {
@@ -43,9 +42,7 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
   readonly reread: () => Promise<CommandLine>;
   /** Aborted by SIGTERM or SIGINT. */
   readonly signal: AbortSignal;
-  /** Credential plugin of the kubeconfig's user, if there is one. */
-  readonly plugin?: CredentialPlugin;
-  /** Runs that plugin if it is a program. */
+  /** Runs the credential plugin of the kubeconfig's user, if that is a program. */
   readonly runProgram?: RunProgram;
   /** Aborted when something is lost that the command needs and cannot restart. */
   readonly lost: AbortController;

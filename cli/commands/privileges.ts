@@ -58,12 +58,8 @@ export function dropRunPermission(): void {
   Deno.permissions.revokeSync({ name: "run" });
 }
 
-/**
- * Drops the permission to access the environment, irrevocably. Keeps it for an `auth-provider`: client-node, loaded on
- * first use, reads the whole environment.
- */
-export function dropEnvPermission(plugin: CredentialPlugin | undefined): void {
-  if (plugin?.kind === "auth-provider") return;
+/** Drops the permission to access the environment, irrevocably. */
+export function dropEnvPermission(): void {
   Deno.permissions.revokeSync({ name: "env" });
 }
 

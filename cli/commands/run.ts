@@ -46,7 +46,7 @@ export const runCommand: Command = {
   ],
   startsPrograms: true,
   async start(invocation) {
-    const { configuration, flags, warnings, logger, clock, plugin, runProgram, lost, signal } = invocation;
+    const { configuration, flags, warnings, logger, clock, runProgram, lost, signal } = invocation;
     if (flags.has(ONLY_OWN.name)) return await removeOwn(invocation);
     const file = flags.get("config") as string | undefined;
     if (configuration.modeDescription.settings.isDeprecated && !configuration.cleanup) {
@@ -73,7 +73,7 @@ export const runCommand: Command = {
     const processFeatures = isServing
       ? await startProcessFeatures({ nodeName, environment, reportProblems: report, clock, logger })
       : undefined;
-    dropEnvPermission(plugin);
+    dropEnvPermission();
     logger.debug("dropped permissions of the main isolate", droppedPermissions());
     const { runProxy } = await import("../../node/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);

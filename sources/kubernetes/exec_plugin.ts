@@ -3,19 +3,12 @@ import { dirname, isAbsolute, join } from "node:path";
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { type Clock, type RunProgram, unlessAborted } from "../../platform/mod.ts";
 import { type Access, createMaterialReader } from "./access.ts";
+import type { AuthProviderSection } from "./auth_provider.ts";
 
-/** The source of a kubeconfig user's credentials: a program, or an auth-provider supported by client-node. */
+/** The source of a kubeconfig user's credentials: a program, or an auth-provider. */
 export type CredentialPlugin =
   | { readonly kind: "exec"; readonly exec: ExecSection }
   | ({ readonly kind: "auth-provider" } & AuthProviderSection);
-
-/** A kubeconfig whose current user has an auth-provider. */
-export interface AuthProviderSection {
-  /** The path of the kubeconfig file, for its relative paths. */
-  readonly path: string;
-  /** The file's text. */
-  readonly text: string;
-}
 
 /** The credentials from a plugin. */
 export interface PluginCredentials {

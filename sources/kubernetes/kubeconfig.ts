@@ -61,7 +61,10 @@ export async function readKubeconfig(path: string, url?: string): Promise<Access
       const about = () => ({ server: usedUrl, ca, serverName, proxyUrl, config: execExtension(cluster.extensions) });
       return { kind: "exec", exec: readExecSection(path, userName ?? "", exec, about) };
     }
-    return provider === undefined ? undefined : { kind: "auth-provider", path, text };
+    if (!isRawObject(provider)) return undefined;
+    const settings = isRawObject(provider.config) ? Object.entries(provider.config) : [];
+    const config = Object.fromEntries(settings.map(([name, value]) => [name, scalar(value)]));
+    return { kind: "auth-provider", where: userAt, name: scalar(provider.name), config };
   };
   return {
     server: usedUrl,
