@@ -10,7 +10,7 @@ import { type CertificateAuthority, createCertificateAuthority } from "../fakes/
 const API = "10.20.0.254";
 const SERVICES = 100;
 /** The environment of a node's unit. */
-const UNIT_ENVIRONMENT = Object.fromEntries(
+export const UNIT_ENVIRONMENT: Readonly<Record<string, string>> = Object.fromEntries(
   /^Environment=(.*)$/m.exec(Deno.readTextFileSync(new URL("../../deploy/sluice.service", import.meta.url)))![1]!
     .split(" ").map((variable) => variable.split("=")),
 );

@@ -1,0 +1,182 @@
+/**
+ * Measures the memory of the executables in `dist`, in nftables mode 12 seconds after their first sync, with manifests as the
+ * source, and compares it with the recorded one:
+ *
+ *     deno task bench:memory
+ *
+ * Needs root and ./compile.sh. Ends with `N passed, N failed`.
+ */
+import { TABLE } from "../../backends/nftables/table.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { UNIT_ENVIRONMENT } from "../compiled/lab.ts";
+import { waitFor } from "../chaos/wait.ts";
+import { runIsolated } from "../isolated.ts";
+import { serviceText, sliceText } from "./api_text.ts";
+import { clusterIP, ENDPOINTS } from "./cluster.ts";
+
+const IDLE_MS = 12_000;
+const STARTS = 3;
+/** The time between two starts: those that compete for the processors keep more garbage. */
+const APART_MS = 2500;
+const SYNC_MS = 60_000;
+const POLL_MS = 1000;
+
+/** The rows: services of three endpoints, and families. */
+const CLUSTERS = [[30, 1], [30, 2], [1000, 1], [1000, 2]] as const;
+
+/** Anonymous MB of each row by the version of Deno. Record a reduction here. */
+const RECORDED: Readonly<Record<string, readonly number[]>> = {
+  "2.7.14": [35.6, 50.2, 45.0, 67.8],
+  "2.9.6": [28.3, 36.7, 37.7, 54.7],
+};
+
+/** What a median may be above its record: 5 % and 1 MB. */
+const limitOf = (recorded: number) => recorded * 1.05 + 1;
+
+interface Memory {
+  readonly resident: number;
+  readonly anonymous: number;
+}
+
+/** A proxy in a network namespace of its own. */
+interface Proxy {
+  /** Resolves when the kernel has the rules of the cluster's last service. */
+  synced(): Promise<void>;
+  memory(): Memory;
+  stop(): Promise<void>;
+}
+
+function startProxy(executable: string, folder: string, services: number, families: number): Proxy {
+  const child = new Deno.Command("unshare", {
+    args: [
+      ...["--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", executable],
+      ...["--proxy-mode", "nftables", "--source", `file:${folder}/${services}-${families}`],
+      ...["--hostname-override", "node", "--control-socket", "", "--oom-score-adj", "0"],
+    ],
+    // The stand-in's Deno caches an analysis of the bundle, which another version of Deno would delete.
+    env: { ...UNIT_ENVIRONMENT, DENO_DIR: `${folder}/deno` },
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  }).spawn();
+  const [family, last] = families === 1 ? ["ip", clusterIP(services - 1)] : ["ip6", clusterIPv6(services - 1)];
+  return {
+    async synced() {
+      const element = ["nft", "get", "element", family, TABLE, "services", `{ ${last} . tcp . 80 }`];
+      const args = ["--net", `--target=${child.pid}`, ...element];
+      await waitFor(`${executable} to serve ${services} services`, SYNC_MS, async () => {
+        const { success } = await new Deno.Command("nsenter", { args, stdin: "null", stderr: "null" }).output();
+        return success;
+      }, POLL_MS);
+    },
+    memory() {
+      const text = Deno.readTextFileSync(`/proc/${child.pid}/smaps_rollup`);
+      const megabytes = (name: string) => Number(new RegExp(`^${name}: +(\\d+) kB`, "m").exec(text)![1]) / 1024;
+      return { resident: megabytes("Rss"), anonymous: megabytes("Anonymous") };
+    },
+    async stop() {
+      child.kill("SIGKILL");
+      await child.status;
+    },
+  };
+}
+
+function clusterIPv6(index: number): string {
+  return `fd00:96::1:${index.toString(16)}`;
+}
+
+/** A list of the cluster's objects, as JSON. */
+function manifests(services: number, families: number): string {
+  const items: unknown[] = [];
+  for (let index = 0; index < services; index++) {
+    const service = { apiVersion: "v1", ...JSON.parse(serviceText(index)) };
+    const slice = { apiVersion: "discovery.k8s.io/v1", ...JSON.parse(sliceText(index)) };
+    items.push(service, slice);
+    if (families === 1) continue;
+    service.spec.clusterIPs.push(clusterIPv6(index));
+    service.spec.ipFamilies.push("IPv6");
+    service.spec.ipFamilyPolicy = "RequireDualStack";
+    const ofIPv6 = structuredClone(slice);
+    ofIPv6.metadata.name += "-6";
+    ofIPv6.addressType = "IPv6";
+    for (const [i, endpoint] of ofIPv6.endpoints.entries()) {
+      endpoint.addresses = [`fd00:10::1:${(index * ENDPOINTS + i).toString(16)}`];
+    }
+    items.push(ofIPv6);
+  }
+  return JSON.stringify({ apiVersion: "v1", kind: "List", items });
+}
+
+/** The version of Deno on which an executable runs. */
+async function denoOf(executable: string, env: Record<string, string>): Promise<string> {
+  const { stdout } = await new Deno.Command(executable, { args: ["version", "-o", "json"], env }).output();
+  return JSON.parse(new TextDecoder().decode(stdout)).deno;
+}
+
+/** Measures a proxy that has been in sync for a while. */
+async function measure(proxy: Proxy): Promise<Memory> {
+  await proxy.synced();
+  await sleep(systemClock, IDLE_MS);
+  const memory = proxy.memory();
+  await proxy.stop();
+  return memory;
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+}
+
+async function inside(): Promise<number> {
+  const dist = new URL("../../dist/", import.meta.url).pathname;
+  const executables = ["sluice", "sluice-stand-in"].map((name) => dist + name).filter(exists);
+  if (executables.length === 0) throw new Error("dist/sluice is missing: run ./compile.sh");
+  const folder = await Deno.makeTempDir({ dir: "/run" });
+  for (const [services, families] of CLUSTERS) {
+    Deno.mkdirSync(`${folder}/${services}-${families}`);
+    Deno.writeTextFileSync(`${folder}/${services}-${families}/all.json`, manifests(services, families));
+  }
+  // The first start analyses the stand-in's bundle.
+  for (const executable of executables) {
+    const proxy = startProxy(executable, folder, 30, 1);
+    await proxy.synced();
+    await proxy.stop();
+  }
+
+  const rows: { readonly deno: string; readonly index: number; readonly measured: Promise<Memory>[] }[] = [];
+  for (const executable of executables) {
+    const deno = await denoOf(executable, { DENO_DIR: `${folder}/deno` });
+    for (const index of CLUSTERS.keys()) rows.push({ deno, index, measured: [] });
+    for (let start = 0; start < STARTS; start++) {
+      for (const [index, [services, families]] of CLUSTERS.entries()) {
+        rows.at(index - CLUSTERS.length)!.measured.push(measure(startProxy(executable, folder, services, families)));
+        await sleep(systemClock, APART_MS);
+      }
+    }
+  }
+
+  console.log("| Deno | services | families | resident MB | anonymous MB | limit |");
+  console.log("|---|--:|--:|--:|--:|--:|");
+  let failed = 0;
+  for (const { deno, index, measured } of rows) {
+    const memory = await Promise.all(measured);
+    const [resident, anonymous] = [median(memory.map((m) => m.resident)), median(memory.map((m) => m.anonymous))];
+    const limit = limitOf(RECORDED[deno]?.[index] ?? NaN);
+    const isOver = !(anonymous <= limit);
+    if (isOver) failed++;
+    const cells = [resident, anonymous, limit].map((megabytes) => megabytes.toFixed(1));
+    console.log(`| ${[deno, ...CLUSTERS[index]!, ...cells].join(" | ")} |${isOver ? " OVER" : ""}`);
+  }
+  console.log(`\n${rows.length - failed} passed, ${failed} failed`);
+  return failed === 0 ? 0 : 1;
+}
+
+Deno.exit(await runIsolated(import.meta.url, inside));
