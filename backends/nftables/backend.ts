@@ -24,14 +24,17 @@ import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import { createGoneEndpoints } from "./gone.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { createTableReconciler } from "./reconcile.ts";
+import { createNftSession } from "./session.ts";
 import { sharedRules } from "./shared_chains.ts";
 import { declareSets, type Dialect, DIALECTS, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
-import { createNftSession, createNftTools, NFT_FAILURES } from "./tools.ts";
+import { createNftTools, NFT_FAILURES } from "./tools.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
   const { family, runner, clock, logger } = options;
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
+  // Apart from the one for transactions, which would wait for long listings.
+  const readings = createNftSession({ runner, clock });
   const conntrack = createConntrackCleaner(family, runner);
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
@@ -97,7 +100,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       gone.invalidate();
     },
     readTraffic: async () => await traffic.current()?.read(),
-    attemptCounts: async () => attemptsIn(await tools.listElements(ATTEMPTS) ?? []),
+    attemptCounts: async () => attemptsIn(await tools.listElements(ATTEMPTS, readings) ?? []),
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);
       return parts && { parts, problem: reconciler.problemOf(key)?.message };

@@ -20,7 +20,8 @@
  *   earlier_clients.ts  the clients of earlier proxies, which keep their endpoints
  *   apply.ts            the transactions of one write, cut into batches, and the search for refused changes
  *   reconcile.ts        the target of the shared reconciler
- *   tools.ts            calls of nft, one process each or in a long-running session, and their failures
+ *   session.ts          a long-running nft, for short transactions and frequent listings
+ *   tools.ts            calls of nft, in a session or a process each, and their failures
  *
  * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.
  */

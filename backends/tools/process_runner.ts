@@ -80,11 +80,11 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
     },
     converse(call) {
       signal?.throwIfAborted();
-      const child = start(call, { stdin: "piped", stdout: "null" });
+      const child = start(call, { stdin: "piped", stdout: call.onLine ? "piped" : "null" });
       const onAbort = () => kill(child);
       signal?.addEventListener("abort", onAbort, { once: true });
       child.status.finally(() => signal?.removeEventListener("abort", onAbort));
-      return converseWith({ tool: call.tool, child, clock });
+      return converseWith({ tool: call.tool, onLine: call.onLine, child, clock });
     },
   };
 }
@@ -268,15 +268,16 @@ interface Question {
   readonly settle: PromiseWithResolvers<string>;
 }
 
-/** Options of `converseWith`. The standard input and error of the process are piped. */
+/** Options of `converseWith`. The standard input and error of the process are piped, and with `onLine` its output. */
 interface ConversationOptions {
   readonly tool: string;
-  readonly child: Pick<Deno.ChildProcess, "stdin" | "stderr" | "kill">;
+  readonly onLine: ToolCall["onLine"];
+  readonly child: Pick<Deno.ChildProcess, "stdin" | "stdout" | "stderr" | "kill">;
   readonly clock: Clock;
 }
 
 /** Starts a conversation with a process that has just been started. */
-function converseWith({ tool, child, clock }: ConversationOptions): Conversation {
+function converseWith({ tool, onLine, child, clock }: ConversationOptions): Conversation {
   const writer = child.stdin.getWriter();
   const encoder = new TextEncoder();
   let isOpen = true;
@@ -306,6 +307,11 @@ function converseWith({ tool, child, clock }: ConversationOptions): Conversation
     }
   };
   listen().catch(() => {}).finally(() => over(new ToolEndedError(tool)));
+  if (onLine) {
+    ignoreFailure(readOutput(child.stdout.getReader(), (line) => {
+      if (isOpen) onLine(line);
+    }));
+  }
 
   return {
     async ask(text, end, timeoutMs) {

@@ -131,8 +131,8 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     return answer();
   }
 
-  /** An interactive session: each line is a transaction, and unknown input is repeated in the error. */
-  function converse(): Conversation {
+  /** An interactive session: each line is a listing or a transaction, and unknown input is repeated in the error. */
+  function converse(onLine: ToolCall["onLine"] = () => {}): Conversation {
     let isOpen = true;
     return {
       async ask(text, end) {
@@ -141,8 +141,10 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
         const lines = text.split("\n").slice(0, -1);
         if (lines.pop() !== end) throw new Error(`the last line must be ${end}`);
         const errors: string[] = [];
+        const run = (line: string) =>
+          line.startsWith("list ") ? nft({ tool: "nft", args: line.split(" "), onLine }) : transact(line.split("; "));
         try {
-          for (const line of lines) errors.push(transact(line.split("; ")).stderr.replace(/^\S+: (?=Error)/, ""));
+          for (const line of lines) errors.push(run(line).stderr.replace(/^\S+: (?=Error)/, ""));
         } catch (error) {
           isOpen = false;
           throw error;
@@ -200,9 +202,9 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
         }
         return Promise.reject(new ToolMissingError(call.tool));
       },
-      converse: ({ tool, args }) => {
+      converse: ({ tool, args, onLine }) => {
         if (tool !== "nft" || args.join() !== "-i") throw new ToolMissingError(tool);
-        return converse();
+        return converse(onLine);
       },
     },
     tables: new Map(),

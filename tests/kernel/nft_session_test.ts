@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createNftSession } from "../../backends/nftables/tools.ts";
+import { createNftSession } from "../../backends/nftables/session.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
 import { requireIsolation } from "../../demo/isolate.ts";
@@ -70,6 +70,17 @@ Deno.test("a session sees changes that other programs make", async () => {
   await nft("add", "set", "ip", "s", "a", "{ type ipv4_addr; }");
   assert.equal(await session.transact(["add element ip s a { 10.0.0.2 }"]), true);
   assert.match(await nft("list", "set", "ip", "s", "a"), /10\.0\.0\.2/);
+});
+
+Deno.test("each listing of a session shows what the kernel has then, without a process of its own", async () => {
+  const { session, started } = await sessionOnTable();
+  assert.equal(await session.list("list set ip s none"), undefined);
+  for (let i = 0; i < 5; i++) {
+    await nft("add", "element", "ip", "s", "a", `{ 10.0.0.${i} }`);
+    const listed = await session.list("list set ip s a");
+    assert.equal(listed?.join("\n").match(/10\.0\.0\.\d/g)?.length, i + 1);
+  }
+  assert.equal(started.length, 1);
 });
 
 Deno.test("a session rejects an nft that reports no error for nonsense", async () => {

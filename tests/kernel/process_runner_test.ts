@@ -152,6 +152,22 @@ Deno.test("a conversation returns the answer to each question separately", async
   await assert.rejects(talk.ask("three\n", "heard three", 5_000), ToolEndedError);
 });
 
+Deno.test("a conversation passes the lines of standard output on until it is closed", async () => {
+  const lines: string[] = [], arrived = Promise.withResolvers<void>();
+  const talk = runner.converse!({
+    tool: "sh",
+    args: ["-c", 'while read -r line; do echo "out $line"; echo "err $line" >&2; done'],
+    onLine(line) {
+      lines.push(line);
+      if (line === "out end") arrived.resolve();
+    },
+  });
+  assert.equal(await talk.ask("one\nend\n", "err end", 5_000), "err one\n");
+  await arrived.promise;
+  assert.deepEqual(lines, ["out one", "out end"]);
+  talk.close();
+});
+
 Deno.test("a conversation closes when its tool exits", async () => {
   const talk = runner.converse!({ tool: "sh", args: ["-c", "read -r line; echo enough >&2; exit 1"] });
   await assert.rejects(talk.ask("one\nend\n", "end", 5_000), ToolEndedError);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { type Conversation, type Runner, ToolEndedError } from "../../../../backends/tools/runner.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
 import type { PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
@@ -6,6 +7,18 @@ import { backendUnderTest, nftSettings } from "./host.ts";
 
 const COUNTING = nftSettings({ countsAttempts: true, serviceRanges: ["10.96.0.0/16"] });
 const WEB = fakeServicePort("default/web:http", { clusterEndpoints: ["10.1.0.1:8080"] });
+/** An nft that is well until it gets a line. */
+function failing(how: "dies" | "prints no listing"): Conversation {
+  return {
+    ask: (text, end) =>
+      how === "dies" && text !== `${end}\n`
+        ? Promise.reject(new ToolEndedError("nft"))
+        : Promise.resolve("Error: syntax error\n"),
+    isOpen: () => true,
+    close() {},
+  };
+}
+
 const SYN = { from: "pod-on-node", to: "10.96.0.10", port: 80 } satisfies PacketRequest;
 
 Deno.test("attempts and their answers are counted by endpoint, and nothing else is", async () => {
@@ -24,6 +37,44 @@ Deno.test("attempts and their answers are counted by endpoint, and nothing else 
   host.send({ ...answer, sourcePort: 8080 });
   const counts = await backend.attemptCounts!();
   assert.equal([...counts.values()].reduce((sum, { answered }) => sum + answered, 0), 1);
+});
+
+Deno.test("many readings of attempts take one nft, whose successor is started in time", async () => {
+  const host = createFakeNftHost();
+  const { runner } = host, started: string[] = [];
+  const noting: Runner = {
+    run(call) {
+      started.push(`nft ${call.args.join(" ")}`);
+      return runner.run(call);
+    },
+    converse(call) {
+      started.push("a session");
+      return runner.converse!(call);
+    },
+  };
+  const { backend, snapshot } = backendUnderTest({ ...host, runner: noting });
+  await snapshot([WEB], COUNTING);
+  started.length = 0;
+  const readings = 900;
+  for (let made = 1; made <= readings; made++) {
+    host.send(SYN);
+    assert.deepEqual(await backend.attemptCounts!(), new Map([["10.1.0.1:8080", { made, answered: 0 }]]));
+  }
+  assert.deepEqual(started, ["a session"]);
+  for (let more = 0; more < readings; more++) await backend.attemptCounts!();
+  assert.deepEqual(started, ["a session", "a session"]);
+});
+
+Deno.test("attempts are read without a session, and once nft dies in one", async () => {
+  for (const converse of [undefined, () => failing("dies"), () => failing("prints no listing")]) {
+    const host = createFakeNftHost();
+    const { backend, snapshot, clock } = backendUnderTest({ ...host, runner: { ...host.runner, converse } });
+    await snapshot([WEB], COUNTING);
+    host.send(SYN);
+    const reading = backend.attemptCounts!();
+    await clock.advanceSettled(10_000);
+    assert.equal((await reading).get("10.1.0.1:8080")?.made, 1);
+  }
 });
 
 Deno.test("packets are refused and dropped as without counters", async () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createNftSession } from "../../../../backends/nftables/tools.ts";
+import { createNftSession } from "../../../../backends/nftables/session.ts";
 import { type Conversation, type Runner, ToolEndedError } from "../../../../backends/tools/runner.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
@@ -50,4 +50,65 @@ Deno.test("a session is opened once an nft that failed to start works again", as
   const outcomes: boolean[] = [];
   for (let i = 0; i < 7; i++) outcomes.push(await transact());
   assert.deepEqual(outcomes, [false, false, false, false, false, true, true]);
+});
+
+/** A session whose nft prints a listing for each question; `prints` gets its lines, before or after the answer. */
+function listingSession(prints: (line: string, print: (line: string) => void) => "answers" | "refuses") {
+  const clock = createFakeClock(), asked: string[] = [];
+  let isAsked = false;
+  const runner: Runner = {
+    run: () => Promise.reject(new Error("unexpected run")),
+    converse: ({ onLine }) => ({
+      async ask(text) {
+        assert.ok(!isAsked, "one question at a time");
+        isAsked = true;
+        await Promise.resolve();
+        isAsked = false;
+        const [line = ""] = text.split("\n");
+        if (line.startsWith("end ")) return "Error: syntax error\n";
+        asked.push(line);
+        return `${prints(line, onLine!) === "refuses" ? "Error: No such file\n" : ""}Error: syntax error\n`;
+      },
+      isOpen: () => true,
+      close() {},
+    }),
+  };
+  return { clock, asked, session: createNftSession({ runner, clock }) };
+}
+
+Deno.test("a listing ends with its last line, also if that is read after the answer", async () => {
+  const { session } = listingSession((line, print) => {
+    print(`of ${line}`);
+    queueMicrotask(() => setTimeout(() => print("}")));
+    return "answers";
+  });
+  assert.deepEqual(await session.list("list set ip s a"), ["of list set ip s a", "}"]);
+});
+
+Deno.test("listings take turns, and each gets its own lines", async () => {
+  const { session, asked } = listingSession((line, print) => {
+    setTimeout(() => [line, "}"].forEach(print));
+    return "answers";
+  });
+  assert.deepEqual(await Promise.all(["a", "b", "c"].map(session.list)), [["a", "}"], ["b", "}"], ["c", "}"]]);
+  assert.deepEqual(asked, ["a", "b", "c"]);
+});
+
+Deno.test("a refused listing has no lines, and the session continues", async () => {
+  const { session } = listingSession((line, print) => {
+    if (line === "absent") return "refuses";
+    print("}");
+    return "answers";
+  });
+  assert.equal(await session.list("absent"), undefined);
+  assert.deepEqual(await session.list("a"), ["}"]);
+});
+
+Deno.test("an nft that does not print the end of a listing is not used for the next one", async () => {
+  const { session, clock, asked } = listingSession(() => "answers");
+  const listed = assert.rejects(session.list("a"), /did not print the end/);
+  await clock.advanceSettled(10_000);
+  await listed;
+  assert.equal(await session.list("b"), undefined);
+  assert.deepEqual(asked, ["a"]);
 });

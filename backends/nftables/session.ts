@@ -1,0 +1,138 @@
+import type { Clock } from "../../platform/mod.ts";
+import type { Conversation, Runner } from "../tools/mod.ts";
+
+/**
+ * A long-running nft for short calls. A process per call would cost ten times the processor time of the call, and, after a
+ * transaction, would exit only after the kernel has freed what was deleted, some 10 ms later.
+ */
+export interface NftSession {
+  /**
+   * Carries out statements, without newlines, as one transaction. Resolves with whether it is in effect: false if nft refuses
+   * it or there is no session. Rejects if nft died, which leaves it unknown whether the transaction is in effect.
+   */
+  transact(statements: readonly string[]): Promise<boolean>;
+  /**
+   * Lists one object of a table: `list set ip sluice services`. Resolves with the lines that nft prints; undefined if it prints an
+   * error or there is no session. Rejects if nft died, or did not print a whole listing.
+   */
+  list(command: string): Promise<readonly string[] | undefined>;
+}
+
+/** A process is replaced after this many lines: nft keeps a history of all lines in memory. */
+const LINES_PER_PROCESS = 1_000;
+/** A process ends after this time without a call, to free its memory. */
+const IDLE_MS = 60_000;
+const OPENING_TIMEOUT_MS = 5_000;
+/** A listing of 65,536 elements takes nft a second. */
+const ANSWER_TIMEOUT_MS = 60_000;
+/** The maximum time from the end of the answer to the last line of a listing, which nft has printed before. */
+const LAST_LINE_MS = 5_000;
+/** The maximum number of calls to wait before a new session. */
+const LONGEST_REST = 1_000;
+
+/** A listing while nft prints it. */
+interface Printing {
+  readonly lines: string[];
+  readonly isWhole: PromiseWithResolvers<void>;
+}
+
+/** A session that starts its nft with the first call. */
+export function createNftSession({ runner, clock }: { readonly runner: Runner; readonly clock: Clock }): NftSession {
+  let conversation: Conversation | undefined;
+  let printing: Printing | undefined;
+  let lines = 0;
+  // A call that killed nft must not reach another session, and an nft without a working interactive mode may be
+  // replaced while Sluice runs. So after a failure a number of calls, which grows with each failure, runs
+  // without a session.
+  let rest = runner.converse ? 0 : Infinity;
+  let nextRest = 1;
+  let cancelIdle: (() => void) | undefined;
+  let turn: Promise<unknown> = Promise.resolve();
+
+  const close = () => {
+    conversation?.close();
+    conversation = undefined;
+  };
+  const avoid = () => {
+    close();
+    rest = nextRest;
+    nextRest = Math.min(2 * nextRest, LONGEST_REST);
+  };
+  const onLine = (line: string) => {
+    printing?.lines.push(line);
+    if (line === "}") printing?.isWhole.resolve();
+  };
+
+  /** Resolves with nft's errors. An invalid line, which nft repeats in its error, marks the end of the answer. */
+  const ask = async (line: string, timeoutMs: number): Promise<string> => {
+    const end = `end ${++lines}`;
+    const output = await conversation!.ask(`${line}${end}\n`, end, timeoutMs);
+    const ownError = output.lastIndexOf("Error: ");
+    if (ownError === -1) throw new Error("nft accepted an invalid line");
+    return output.slice(0, ownError);
+  };
+
+  /** Starts an nft if there is none; returns whether it works. */
+  const open = async (): Promise<boolean> => {
+    if (lines >= LINES_PER_PROCESS) close();
+    if (conversation?.isOpen()) return true;
+    try {
+      lines = 0;
+      conversation = runner.converse!({ tool: "nft", args: ["-i"], onLine });
+      return !hasError(await ask("", OPENING_TIMEOUT_MS));
+    } catch {
+      // Without a session, each call has its own process.
+      return false;
+    }
+  };
+
+  /** Waits for the last line of a listing: the standard output may be read after the standard error. */
+  const wholeListing = async ({ isWhole }: Printing): Promise<void> => {
+    const late = () => isWhole.reject(new Error("nft did not print the end of a listing"));
+    await isWhole.promise.finally(clock.schedule(LAST_LINE_MS, late));
+  };
+
+  /** Has nft carry out a line; returns whether it printed no error. */
+  const run = async (line: string, listing?: Printing): Promise<boolean> => {
+    if (rest > 0) {
+      rest--;
+      return false;
+    }
+    cancelIdle?.();
+    if (!await open()) {
+      avoid();
+      return false;
+    }
+    cancelIdle = clock.schedule(IDLE_MS, close);
+    printing = listing;
+    try {
+      const isDone = !hasError(await ask(`${line}\n`, ANSWER_TIMEOUT_MS));
+      if (isDone && listing) await wholeListing(listing);
+      nextRest = 1;
+      return isDone;
+    } catch (error) {
+      avoid();
+      throw error;
+    } finally {
+      printing = undefined;
+    }
+  };
+
+  const runInTurn = (line: string, listing?: Printing): Promise<boolean> => {
+    const result = turn.then(() => run(line, listing));
+    turn = result.catch(() => {});
+    return result;
+  };
+
+  return {
+    transact: (statements) => runInTurn(statements.join("; ")),
+    async list(command) {
+      const listing: Printing = { lines: [], isWhole: Promise.withResolvers() };
+      return await runInTurn(command, listing) ? listing.lines : undefined;
+    },
+  };
+}
+
+function hasError(output: string): boolean {
+  return output.includes("Error: ");
+}
