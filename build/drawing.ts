@@ -44,14 +44,14 @@ function isImplied(graph: Graph, from: string, to: string): boolean {
   return [...graph.get(from)!].some((next) => next !== to && reaches(next));
 }
 
-/** Node label: room name, lines of code, subfolders. */
+/** Node label: room name, lines of code, subfolders, but not one for each feature. */
 function label(tree: Tree, room: string): string {
   const paths = [...tree.keys()].filter((path) => topOf(path) === room);
   const folders = new Set(
     paths.map((path) => path.split("/")).filter((parts) => parts.length > 2).map(([, one]) => one),
   );
   const lines = paths.reduce((sum, path) => sum + tree.get(path)!.split("\n").length - 1, 0);
-  const inside = folders.size > 0 ? `<br>${[...folders].sort().join(", ")}` : "";
+  const inside = folders.size > 0 && room !== "features" ? `<br>${[...folders].sort().join(", ")}` : "";
   return `<b>${room}</b> ${(lines / 1000).toFixed(1)}k${inside}`;
 }
 

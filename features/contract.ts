@@ -182,6 +182,8 @@ export interface RunningFeature {
   changed?(family: Family, changes: PlanChanges, startedAtMs: number): void;
   /** Called after each sync, with the trigger times (ms since 1970) of the endpoint changes that it brought into effect. */
   reported?(report: SyncReport, triggerTimesMs: readonly number[]): void;
+  /** The state of the node as the feature sees it. */
+  status?(): FeatureStatus | undefined;
   /** The state of a family as the feature sees it. */
   familyStatus?(family: Family): FeatureStatus | undefined;
   /** Counts that answers show of service ports and endpoints; at most one feature has them. */
@@ -229,14 +231,14 @@ export interface MetricSource {
 
 /** The state of a feature, for `sluice status`, `sluice top` and the page. Plain data. */
 export interface FeatureStatus {
-  /** The name of its row: `Packets`. */
+  /** The name of its row: `Packets`; of the node, one word of at most nine letters. */
   readonly label: string;
   readonly tone: "good" | "warning" | "bad" | "idle";
   /** `canary answers in 2 ms`. */
   readonly words: string;
   /** The cause; undefined if there is nothing to add. */
   readonly reason: string | undefined;
-  /** The state of the whole family if this feature sees it broken: `packets do not flow (no-route)`. */
+  /** The state of the whole family if this feature sees it broken: `packets do not flow (no-route)`; of no other status. */
   readonly broken?: string;
   /** Details for programs. */
   readonly data: unknown;

@@ -31,8 +31,8 @@ export interface RunningFeatures {
   updateMetrics(): Promise<void>;
   /** The counts that answers show; undefined if no feature has any. */
   counts(): CountsOfPorts | undefined;
-  /** The status lines of features about a family, by the name of the feature. */
-  familyStatus(family: Family): Readonly<Record<string, FeatureStatus>>;
+  /** The status lines of features, by the name of the feature: about a family, or without one about the node. */
+  status(family?: Family): Readonly<Record<string, FeatureStatus>>;
   stopped(): Promise<void>;
 }
 
@@ -63,10 +63,10 @@ export function createFeatures(): RunningFeatures {
     },
     counts: () => running.values().find(({ counts }) => counts !== undefined)?.counts,
     reported: (...report) => running.forEach((feature) => feature.reported?.(...report)),
-    familyStatus: (family) =>
+    status: (family) =>
       Object.fromEntries(
         running.entries().flatMap(([name, feature]) => {
-          const status = feature.familyStatus?.(family);
+          const status = family === undefined ? feature.status?.() : feature.familyStatus?.(family);
           return status === undefined ? [] : [[name, status] as const];
         }),
       ),

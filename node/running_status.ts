@@ -21,7 +21,7 @@ export interface RunningProxy {
   readonly feed: Pick<ChangeFeed, "read">;
   /** The link to the source; meaningless if the source is a file. */
   readonly link: Pick<SourceLinkRecord, "current">;
-  readonly features: Pick<RunningFeatures, "counts" | "familyStatus">;
+  readonly features: Pick<RunningFeatures, "counts" | "status">;
   readonly clock: Clock;
   readonly startedAtMs: number;
 }
@@ -63,8 +63,9 @@ export function statusOf(
       servicePorts: [...served.basis.planner.ports()].filter(({ service }) => service !== INTERNAL_SERVICE).length,
       changesPending: served.changesPending(),
       noLocalEndpoints: served.noLocalEndpoints(),
-      features: features.familyStatus(served.family),
+      features: features.status(served.family),
     })),
+    features: features.status(),
     problems: problems.current(),
   };
 }

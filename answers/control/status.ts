@@ -34,6 +34,8 @@ export interface ProxyStatus {
   readonly changesToPlan: number;
   readonly residentBytes: number;
   readonly families: readonly FamilyStatusDetails[];
+  /** The status lines of features about the node, by the name of the feature. */
+  readonly features: Readonly<Record<string, FeatureStatus>>;
   /** The current problems: errors before warnings, the newest first. */
   readonly problems: readonly CurrentProblem[];
 }
@@ -48,7 +50,7 @@ export interface FamilyStatusDetails extends FamilyRecord {
   /** Service ports whose last change is not in the kernel. */
   readonly changesPending: number;
   readonly noLocalEndpoints: NoLocalEndpoints;
-  /** The status lines of features, by the name of the feature. */
+  /** The status lines of features about the family, by the name of the feature. */
   readonly features: Readonly<Record<string, FeatureStatus>>;
 }
 

@@ -132,7 +132,7 @@ function eventRow(event: FeedEvent): Html {
 
 /** The verdict in a sentence, the link to the source, and the proxy's counts. `broken` is unknown before the first sync. */
 function summaryPart(
-  { state: { tone, words, reason }, link, services, waiting, residentBytes, startedAtMs }: StatusView,
+  { state: { tone, words, reason }, link, features, services, waiting, residentBytes, startedAtMs }: StatusView,
   broken: number | undefined,
 ): Html {
   return html`
@@ -140,7 +140,8 @@ function summaryPart(
       role="status"><span class="dot"></span><p><strong>${words}</strong>${reason !== undefined && html`
         <span class="reason">${reason}</span>
       `}${broken !== undefined && broken > 0 && brokenText(broken)}</p></div>
-    ${linkPart(link)}
+    ${link && linePart("Source", link)}
+    ${Object.values(features).map((one) => linePart(one.label, one))}
     <dl class="figures">${figure("Services", countText(services))}${figure(
       "Changes waiting",
       countText(waiting),
@@ -167,14 +168,13 @@ function figure(name: string, value: Html | string): Html {
   `;
 }
 
-/** The link to the API server or relay; nothing if the source is a file. */
-function linkPart(link: StateWords | undefined): Html | undefined {
-  return link &&
-    html`<p class="link ${link.tone}"><span class="dot"></span><span>Source: ${link.words}${
-      link.reason !== undefined && html`
-        <span class="reason">${link.reason}</span>
-      `
-    }</span></p>`;
+/** The state of the source, or of the node as a feature sees it. */
+function linePart(label: string, { tone, words, reason }: StateWords): Html {
+  return html`<p class="link ${tone}"><span class="dot"></span><span>${label}: ${words}${
+    reason !== undefined && html`
+      <span class="reason">${reason}</span>
+    `
+  }</span></p>`;
 }
 
 /** A card for each family: its state, its last syncs, and the latency of changes. */

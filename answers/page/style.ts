@@ -91,7 +91,7 @@ main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }
 .verdict.warning strong { color: var(--warning); }
 .summary:has(.verdict.bad) { border-color: var(--bad); background: var(--tint-bad); }
 .summary:has(.verdict.warning) { border-color: var(--warning); background: var(--tint-warning); }
-.link { grid-row: 2; display: flex; align-items: baseline; gap: 0.85rem; padding-left: 0.1rem; font-size: 0.9rem; }
+.link { grid-column: 1; display: flex; align-items: baseline; gap: 0.85rem; padding-left: 0.1rem; font-size: 0.9rem; }
 .figures { grid-row: 1 / span 2; grid-column: 2; }
 .state { display: flex; align-items: baseline; gap: 0.55rem; }
 .state.bad { color: var(--bad); }

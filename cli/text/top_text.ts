@@ -74,11 +74,12 @@ function hintLine({ isTyping, search }: TopView): Line {
 
 function headLines(status: ProxyStatus, trouble: string | undefined): readonly Line[] {
   const view = viewOf(status);
-  const { version, node, mode, source, state, link, services, waiting, residentBytes, uptime, atMs } = view;
+  const { version, node, mode, source, state, link, features, services, waiting, residentBytes, uptime, atMs } = view;
   return [
     [["bold", node], `  Sluice ${version}, ${mode} mode, from ${source}`],
     trouble === undefined ? statePieces(state) : [dot("bad"), ["bad", trouble]],
     ...(link === undefined ? [] : [["source   ", ...statePieces(link)]]),
+    ...Object.values(features).map((one) => [`${one.label.toLowerCase()} `.padEnd(9), ...statePieces(one)]),
     [
       `services ${countText(services)}  changes waiting ${countText(waiting)}  memory ${megabytesText(residentBytes)}` +
       `  up ${uptime}`,

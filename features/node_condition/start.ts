@@ -1,24 +1,6 @@
 import type { ApiWrite } from "../../core/objects/mod.ts";
-import type { ReportProblems } from "../../core/problems/mod.ts";
-import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
-import type { Node, NodeApi, NodeHealth, RunningFeature } from "../contract.ts";
-
-/** Starts writing the condition, unless the source has no Nodes with conditions. */
-export function start(node: Node): Promise<RunningFeature | undefined> {
-  const { name, api, tracking, health, reportProblems, clock, logger, signal } = node;
-  if (api === undefined) {
-    logger.warn("nodeCondition has no effect: only an API server as the source has Nodes with conditions");
-    return Promise.resolve(undefined);
-  }
-  return Promise.resolve(startNodeCondition({
-    ...api,
-    nodeName: name,
-    read: health.status,
-    nodeUid: tracking.node.uid,
-    onProblems: reportProblems,
-    ...{ clock, logger, signal },
-  }));
-}
+import { createBackoff, errorText, sleep } from "../../platform/mod.ts";
+import type { FeatureStatus, Node, RunningFeature } from "../contract.ts";
 
 const STATUSES = ["True", "False", "Unknown"] as const;
 
@@ -28,27 +10,6 @@ interface ConditionState {
   /** In CamelCase, as the API requires. */
   readonly reason: string;
   readonly message: string;
-}
-
-/** Options of `startNodeCondition`. */
-export interface NodeConditionOptions extends NodeApi {
-  readonly nodeName: string;
-  readonly read: NodeHealth["status"];
-  /** The UID of the Node, empty if it is not known; undefined while there is no Node, whose condition could be written. */
-  readonly nodeUid: () => string | undefined;
-  readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Stops the writer. */
-  readonly signal: AbortSignal;
-  /** Returns a number in [0, 1); Math.random by default. */
-  readonly random?: () => number;
-}
-
-/** The writer of the condition. */
-interface NodeCondition {
-  /** Writes that the proxy has stopped; resolves when that is written, refused, or late. Call it after the signal's abort. */
-  stopped(): Promise<void>;
 }
 
 /** The type of the condition. */
@@ -73,9 +34,7 @@ interface Written extends ConditionState {
 }
 
 /** Decides the condition from the proxy's health; the Node's own health does not count. */
-export function conditionOf(
-  { healthy, inEffect, failure, packets }: ReturnType<NodeConditionOptions["read"]>,
-): ConditionState {
+function conditionOf({ healthy, inEffect, failure, packets }: ReturnType<Node["health"]["status"]>): ConditionState {
   if (!inEffect) {
     const message = "the rules of services have not taken effect since the proxy started";
     return { status: "False", reason: "Starting", message };
@@ -103,17 +62,25 @@ export function conditionOf(
   return { status: "True", reason: "ServicesInEffect", message };
 }
 
-/** Starts writing the condition: at each change, and as a heartbeat every five minutes. */
-export function startNodeCondition(options: NodeConditionOptions): NodeCondition {
-  const { nodeName, clock, signal, random = Math.random } = options;
+/**
+ * Starts writing the condition, at each change and as a heartbeat every five minutes, unless the source has no Nodes with
+ * conditions.
+ */
+export function start(
+  { name, api, tracking, health, reportProblems, clock, logger, signal }: Node,
+): Promise<RunningFeature | undefined> {
+  if (api === undefined) {
+    logger.warn("nodeCondition has no effect: only an API server as the source has Nodes with conditions");
+    return Promise.resolve(undefined);
+  }
   let written: Written | undefined;
 
   /** The condition that an earlier run has written to this Node; undefined if there is none, or it may not be read. */
   const earlier = async () => {
     try {
-      return conditionIn(await options.readNode(signal));
+      return conditionIn(await api.readNode(signal));
     } catch (error) {
-      if (!options.isRefusal(error)) throw error;
+      if (!api.isRefusal(error)) throw error;
     }
   };
 
@@ -121,32 +88,32 @@ export function startNodeCondition(options: NodeConditionOptions): NodeCondition
     const before = written?.uid === uid ? written : await earlier();
     const now = timestamp(clock.now());
     const since = before?.status === state.status ? before.since : now;
-    await options.send(requestOf(nodeName, state, now, since), until);
+    await api.send(requestOf(name, state, now, since), until);
     written = { ...state, atMs: clock.monotonic(), uid, since };
   };
 
   const run = async () => {
     const startedMs = clock.monotonic();
-    const backoff = createBackoff({ firstMs: BETWEEN_READINGS_MS, longestMs: 30_000, random });
+    const backoff = createBackoff({ firstMs: BETWEEN_READINGS_MS, longestMs: 30_000 });
     let heartbeatMs = HEARTBEAT_MS;
     for (;; await sleep(clock, BETWEEN_READINGS_MS, signal)) {
-      const state = conditionOf(options.read()), uid = options.nodeUid();
+      const state = conditionOf(health.status()), uid = tracking.node.uid();
       if (uid === undefined) continue;
       const isStarting = written === undefined && state.status !== "True";
       if (isStarting && clock.monotonic() - startedMs < GRACE_MS) continue;
       const isSameNode = written?.uid === uid;
       if (written && isSameNode && !isDue(state, written, clock.monotonic(), heartbeatMs)) continue;
-      heartbeatMs = HEARTBEAT_MS * (1 - SPREAD + 2 * SPREAD * random());
+      heartbeatMs = HEARTBEAT_MS * (1 - SPREAD + 2 * SPREAD * Math.random());
       try {
         await write(state, uid, signal);
-        options.onProblems(SCOPE, []);
+        reportProblems(SCOPE, []);
         backoff.reset();
       } catch (error) {
         signal.throwIfAborted();
-        const isRefused = options.isRefusal(error), detail = errorText(error);
+        const isRefused = api.isRefusal(error), detail = errorText(error);
         if (isRefused) {
-          options.onProblems(SCOPE, [{ code: "node-condition-refused", subject: `Node ${nodeName}`, detail }]);
-        } else options.logger.debug("node condition not written, retrying", { reason: detail });
+          reportProblems(SCOPE, [{ code: "node-condition-refused", subject: `Node ${name}`, detail }]);
+        } else logger.debug("node condition not written, retrying", { reason: detail });
         await sleep(clock, isRefused ? REFUSED_AGAIN_MS : backoff.nextMs(), signal);
       }
     }
@@ -155,7 +122,9 @@ export function startNodeCondition(options: NodeConditionOptions): NodeCondition
     if (!signal.aborted) throw error;
   });
 
-  return {
+  return Promise.resolve({
+    status: () => statusLine(written),
+    /** Writes that the proxy has stopped; resolves when that is written, refused, or late. */
     async stopped() {
       // Nothing was ever written: the API server refuses it, or was never reached.
       if (written === undefined) return;
@@ -166,10 +135,25 @@ export function startNodeCondition(options: NodeConditionOptions): NodeCondition
       );
       const message = "the proxy has stopped; its rules stay, and changes of services are not applied";
       await write({ status: "Unknown", reason: "Stopped", message }, written.uid, late.signal).catch((error) => {
-        options.logger.debug("node condition not written at the end", { reason: errorText(error) });
+        logger.debug("node condition not written at the end", { reason: errorText(error) });
       });
       cancel();
     },
+  });
+}
+
+function statusLine(written: Written | undefined): FeatureStatus {
+  const line = { label: "Condition", data: written };
+  if (written === undefined) {
+    return { ...line, tone: "warning", words: `${CONDITION_TYPE} is not written yet`, reason: undefined };
+  }
+  const { status, reason, message } = written;
+  const words = `${CONDITION_TYPE} is ${status} (${reason})`;
+  return {
+    ...line,
+    tone: status === "True" ? "good" : "warning",
+    words,
+    reason: status === "True" ? undefined : message,
   };
 }
 

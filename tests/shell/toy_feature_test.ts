@@ -39,9 +39,10 @@ Deno.test("a folder and its lines give a feature its flag, check, metric, proble
     await addTo(`${checkout}/features/registry.ts`, "REGISTERED = [", "toy", "./toy/feature.ts");
     await addTo(`${checkout}/features/calls.ts`, "AnsweredCall[] = [", "greet", "./toy/calls.ts");
     const inCheckout = "tests/fakes/toy_feature/in_checkout.ts";
-    await run(Deno.execPath(), ["check", "--quiet", inCheckout, "workers/family.ts"], checkout);
+    const configuration = "tests/unit/config/file_test.ts";
+    await run(Deno.execPath(), ["check", "--quiet", inCheckout, configuration, "workers/family.ts"], checkout);
     const test = ["test", "--quiet", "--no-check", "-A"];
-    await run(Deno.execPath(), [...test, inCheckout], checkout);
+    await run(Deno.execPath(), [...test, inCheckout, configuration], checkout);
     const rules = ["--filter", "/^(rooms import|core and workers|a running proxy)/", "tests/unit/structure_test.ts"];
     const passed = await run(Deno.execPath(), [...test, ...rules], checkout);
     assert.match(passed, /3 passed/);

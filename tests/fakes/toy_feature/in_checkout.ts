@@ -91,8 +91,9 @@ Deno.test("its metric, problem and status line are shown while it is on, and no 
   assert.match(on.metrics, /sluice_toy_greetings_total [1-9]/);
   assert.match(on.metrics, /sluice_problem\{code="toy-unfriendly",severity="warning"\} 1/);
   assert.match(on.page, /no greeting/);
+  assert.match(on.page, /Toy: says go away/);
   assert.match(on.page, /the toy is unfriendly/);
   const off = await shown([]);
   assert.doesNotMatch(off.metrics, /sluice_toy/);
-  assert.doesNotMatch(off.page, /no greeting/);
+  assert.doesNotMatch(off.page, /no greeting|Toy/);
 });

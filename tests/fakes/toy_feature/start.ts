@@ -22,6 +22,7 @@ export function start(
       count = () => greetings.inc({});
     },
     reported: () => count(),
+    status: () => ({ label: "Toy", tone: "good", words: `says ${greeting}`, reason: undefined, data: { greeting } }),
     familyStatus: (family) => (
       {
         ...{ label: "Toy", tone: "good", reason: undefined, data: { greeting } },

@@ -1,5 +1,9 @@
 import { describeMode } from "../../../backends/mod.ts";
 import { balanceOptions } from "../../../config/balance.ts";
+import { readConfigurationFile } from "../../../config/file.ts";
+import { defaultSettings } from "../../../config/kube_proxy_configuration.ts";
+import { FEATURE_FIELDS } from "../../../features/mod.ts";
+import { defaultsOf, type Field, type Fields, valueName } from "../../../platform/schema/mod.ts";
 import assert from "node:assert/strict";
 import { type Configuration, relaySettings } from "../../../config/mod.ts";
 import { accepted, beyondEffect, fromFile, HEADER, refused } from "./parse.ts";
@@ -42,16 +46,10 @@ ipvs:
   udpTimeout: 3s
 nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod: 2s}
 userspace: { maxConnections: 7, udpIdleTimeout: 8s }
-traffic: { metrics: true, endpointMetrics: true, period: 9s }
 balance: { algorithm: consistent-hash, affinityHash: client, nodeLabels: [example.com/rack], podLabels: [version] }
 site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1",
   advertiseAddress: h,
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
-failover: {endpointFailureDetection: false, interval: 1s, attempts: 2, silence: 3s, probes: 4, probeTimeout: 5s,
-  livenessPort: 6, recoveryInterval: 7s, recoveryProbes: 8, trialInterval: 9s, resetGoneConnections: false,
-  goneTimeout: 10s}
-nodeCondition: true
-canary: { enabled: true, addressRanges: [169.254.240.0/28], interval: 3s, timeout: 500ms }
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
@@ -72,6 +70,7 @@ windowsRunAsService: true
 `);
   assert.deepEqual(beyondEffect(warnings), []);
   const expected: Configuration = {
+    ...defaultsOf(FEATURE_FIELDS),
     modeDescription: describeMode("ipvs"),
     featureGates: { A: true },
     clientConnection: { kubeconfig: "/k", acceptContentTypes: "a", contentType: "b", qps: 0.5, burst: 7 },
@@ -112,7 +111,6 @@ windowsRunAsService: true
     },
     nftables: { masqueradeBit: 4, masqueradeAll: false, syncPeriodMs: 4000, minSyncPeriodMs: 2000 },
     userspace: { maxConnections: 7, udpIdleTimeoutMs: 8000 },
-    traffic: { metrics: true, endpointMetrics: true, periodMs: 9000 },
     balance: {
       algorithm: "consistent-hash",
       affinityHash: "client",
@@ -131,22 +129,6 @@ windowsRunAsService: true
       tlsCertFile: "crt",
       tlsPrivateKeyFile: "key",
     },
-    failover: {
-      endpointFailureDetection: false,
-      intervalMs: 1000,
-      attempts: 2,
-      silenceMs: 3000,
-      probes: 4,
-      probeTimeoutMs: 5000,
-      livenessPort: 6,
-      recoveryIntervalMs: 7000,
-      recoveryProbes: 8,
-      trialIntervalMs: 9000,
-      resetGoneConnections: false,
-      goneTimeoutMs: 10_000,
-    },
-    nodeCondition: true,
-    canary: { enabled: true, addressRanges: ["169.254.240.0/28"], intervalMs: 3000, timeoutMs: 500 },
     winkernel: {
       networkName: "n",
       sourceVip: "v",
@@ -192,6 +174,46 @@ windowsRunAsService: true
     cleanup: false,
   };
   assert.deepEqual(configuration, expected);
+});
+
+/** A value of a field that is not its default: as it is given in a file, and as it is read. */
+function otherThanDefault(field: Field): { readonly given: unknown; readonly read: unknown } {
+  const same = (value: unknown) => ({ given: value, read: value });
+  switch (field.kind) {
+    case "section":
+      return allOtherThanDefault(field.fields);
+    case "boolean":
+      return same(!field.initial);
+    case "text":
+      return same("a");
+    case "texts":
+      return same(["a", "b"]);
+    case "integer":
+      return same(field.initial + 1);
+    case "duration":
+      return { given: `${field.initial + 1}ms`, read: field.initial + 1 };
+    default:
+      throw new Error(`no example of kind ${field.kind}`);
+  }
+}
+
+function allOtherThanDefault(fields: Fields) {
+  const given: Record<string, unknown> = {}, read: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const example = otherThanDefault(field);
+    given[name] = example.given;
+    read[valueName(name, field)] = example.read;
+  }
+  return { given, read };
+}
+
+Deno.test("every field of every feature is read", () => {
+  const { given, read } = allOtherThanDefault(FEATURE_FIELDS);
+  const meta = { apiVersion: "kubeproxy.config.k8s.io/v1alpha1", kind: "KubeProxyConfiguration" };
+  const content = JSON.stringify({ ...meta, ...given });
+  const { settings, errors, warnings } = readConfigurationFile("c.json", content, true, undefined)!;
+  assert.deepEqual([errors, warnings], [[], []]);
+  assert.deepEqual(settings, { ...defaultSettings(), ...read });
 });
 
 Deno.test("null, empty and zero values mean the default where they do in kube-proxy", () => {

@@ -28,6 +28,7 @@ const STATUS: ProxyStatus = {
   services: 0,
   changesToPlan: 0,
   residentBytes: 0,
+  features: {},
   families: [],
   problems: [],
 };

@@ -50,6 +50,7 @@ const STATUS: ProxyStatus = {
   services: 1,
   changesToPlan: 0,
   residentBytes: 1e8,
+  features: {},
   families: [family(), family({ family: "IPv6" })],
   problems: [],
 };

@@ -47,6 +47,7 @@ const status = (fields: Partial<ProxyStatus> = {}): ProxyStatus => ({
   services: 1,
   changesToPlan: 0,
   residentBytes: 1,
+  features: {},
   families: [family(), family({ family: "IPv6", worker: { state: "resting" }, syncs: [] })],
   problems: [],
   ...fields,

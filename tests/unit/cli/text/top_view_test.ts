@@ -96,7 +96,7 @@ Deno.test("a narrow terminal shows the start of long names, and the state", () =
 const STATUS = {
   ...{ version: "1", node: "n", nodeAddresses: [], zone: "", kernel: "", mode: "nftables", source: "kube", stamp: "" },
   ...{ link: undefined, atMs: 0, startedAtMs: 0, healthy: true, nodeEligible: true, services: 1, changesToPlan: 0 },
-  ...{ residentBytes: 0, families: [], problems: [] },
+  ...{ residentBytes: 0, features: {}, families: [], problems: [] },
 } as ProxyStatus;
 
 Deno.test("a screen has one line for each row of the terminal, the last one with the keys", () => {
@@ -152,4 +152,12 @@ Deno.test("broken services have headings in the status and in the report of top"
     const heading = lines.findIndex((line) => /^ {2}SERVICE +FAMILY +ENDPOINTS +CONN\/S +BYTES\/S +STATE$/.test(line));
     assert.match(lines[heading + 1] ?? "", /^ {2}a\/b +IPv4 +0\/3 +12\.5 +3\.4M +Traffic/);
   }
+});
+
+Deno.test("the status and top have a line for what a feature says about the node", () => {
+  const said = { label: "Toy", tone: "bad", words: "is broken", reason: "by a child", data: {} } as const;
+  const status: ProxyStatus = { ...STATUS, features: { toy: said } };
+  assert.ok(statusLines(status, undefined, PLAIN).includes("toy       ● is broken  by a child"));
+  const content = { status, services: undefined, trouble: undefined };
+  assert.ok(topLines(content, PLAIN).includes("toy      ● is broken  by a child"));
 });

@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import type { ApiWrite } from "../../../../core/objects/mod.ts";
-import {
-  conditionOf,
-  type NodeConditionOptions,
-  startNodeCondition,
-} from "../../../../features/node_condition/start.ts";
-import { silentLogger } from "../../../../platform/log.ts";
+import type { Node, RunningFeature } from "../../../../features/contract.ts";
+import { start } from "../../../../features/node_condition/start.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
+import { featureNode } from "../../../fakes/feature_node.ts";
 
-type Health = Parameters<typeof conditionOf>[0];
+type Health = ReturnType<Node["health"]["status"]>;
 
 const READY: Health = { healthy: true, inEffect: true };
 const STARTING: Health = { healthy: true, inEffect: false };
@@ -51,29 +48,32 @@ function createHarness() {
     conditions: () =>
       requests.map(({ object }) => (object as { status: { conditions: [Condition] } }).status.conditions[0]),
     says: () => t.conditions().map(({ status, reason }) => `${status} ${reason}`),
-    start: () => startNodeCondition(t.options()),
-    options: (): NodeConditionOptions => ({
-      nodeName: "node-1",
-      read: () => t.health,
-      nodeUid: () => t.uid,
-      readNode: () => t.error ? Promise.reject(t.error) : Promise.resolve(t.node),
-      send(request) {
-        if (t.error) return Promise.reject(t.error);
-        requests.push(request);
-        return Promise.resolve();
-      },
-      isRefusal: () => t.isForbidden,
-      onProblems: (_scope, list) => problems.push([...list]),
-      clock,
-      logger: silentLogger,
-      signal: end.signal,
-      random: () => 0.5,
-    }),
+    isReadable: true,
+    feature: undefined as RunningFeature | undefined,
+    start: async () =>
+      t.feature = await start(featureNode({
+        name: "node-1",
+        tracking: { node: { uid: () => t.uid } } as Node["tracking"],
+        health: { setPackets() {}, status: () => t.health },
+        api: {
+          readNode: () =>
+            t.error || !t.isReadable ? Promise.reject(t.error ?? new Error("forbidden")) : Promise.resolve(t.node),
+          send(request) {
+            if (t.error) return Promise.reject(t.error);
+            requests.push(request);
+            return Promise.resolve();
+          },
+          isRefusal: () => t.isForbidden,
+        },
+        reportProblems: (_scope, list) => void problems.push([...list]),
+        clock,
+        signal: end.signal,
+      })),
   };
   return t;
 }
 
-Deno.test("the condition follows the proxy's health", () => {
+Deno.test("the condition follows the proxy's health", async () => {
   const table: readonly [Health, string][] = [
     [STARTING, "False Starting"],
     [READY, "True ServicesInEffect"],
@@ -86,11 +86,31 @@ Deno.test("the condition follows the proxy's health", () => {
     [{ ...READY, healthy: false, packets: { flow: false } }, "False PacketsNotFlowing"],
   ];
   for (const [health, expected] of table) {
-    const { status, reason, message } = conditionOf(health);
-    assert.equal(`${status} ${reason}`, expected);
-    assert.notEqual(message, "");
+    await setUp(async (t) => {
+      t.health = health;
+      t.start();
+      await t.clock.advanceSettled(3000);
+      assert.deepEqual(t.says(), [expected]);
+      assert.notEqual(t.conditions()[0]!.message, "");
+    });
   }
 });
+
+Deno.test("the status shows the condition once it is written, with the message unless it is True", () =>
+  setUp(async (t) => {
+    const shown = () => {
+      const { tone, words, reason } = t.feature!.status!()!;
+      return [tone, words, reason];
+    };
+    await t.start();
+    assert.deepEqual(shown(), ["warning", "ServiceProxyReady is not written yet", undefined]);
+    t.health = READY;
+    await t.clock.advanceSettled(1000);
+    assert.deepEqual(shown(), ["good", "ServiceProxyReady is True (ServicesInEffect)", undefined]);
+    t.health = { ...READY, packets: { flow: false, reason: "why" } };
+    await t.clock.advanceSettled(1000);
+    assert.deepEqual(shown(), ["warning", "ServiceProxyReady is False (PacketsNotFlowing)", "why"]);
+  }));
 
 Deno.test("a condition is one element of a strategic merge patch of the Node's status", () =>
   setUp(async ({ clock, start, requests, ...t }) => {
@@ -134,9 +154,9 @@ Deno.test("the heartbeat comes every five minutes and keeps the time of the tran
   setUp(async (t) => {
     t.health = READY;
     t.start();
-    await t.clock.advanceSettled(299_000);
+    await t.clock.advanceSettled(269_000);
     assert.equal(t.requests.length, 1);
-    await t.clock.advanceSettled(3000);
+    await t.clock.advanceSettled(62_000);
     assert.equal(t.requests.length, 2);
     const [first, second] = t.conditions();
     assert.equal(second!.lastTransitionTime, first!.lastTransitionTime);
@@ -190,11 +210,11 @@ Deno.test("a stop is written once more, within a second, if anything was written
     await setUp(async (t) => {
       t.health = READY;
       if (!isWritten) t.error = new Error("away");
-      const condition = t.start();
+      await t.start();
       await t.clock.advanceSettled(500);
       t.end.abort();
       t.error = undefined;
-      await condition.stopped();
+      await t.feature!.stopped!();
       assert.deepEqual(t.says(), isWritten ? ["True ServicesInEffect", "Unknown Stopped"] : []);
       await t.clock.advanceSettled(600_000);
       assert.equal(t.requests.length, isWritten ? 2 : 0);
@@ -225,7 +245,8 @@ Deno.test("a Node that may not be read gets its condition with the time of this 
   setUp(async (t) => {
     t.health = READY;
     t.isForbidden = true;
-    startNodeCondition({ ...t.options(), readNode: () => Promise.reject(new Error("forbidden")) });
+    t.isReadable = false;
+    t.start();
     await t.clock.advanceSettled(500);
     assert.deepEqual(t.says(), ["True ServicesInEffect"]);
   }));
