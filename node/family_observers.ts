@@ -1,19 +1,18 @@
 import type { FamilyHealth } from "../core/channel/mod.ts";
-import { readPacketCounts } from "../core/model/mod.ts";
+import { type PacketCounts, readPacketCounts } from "../core/model/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import {
   type ChangeFeed,
   type ChangeFigures,
   type DriftWatch,
   failureOf,
-  type FamilyPacketCounts,
-  type FamilyRelayFigures,
   type Metrics,
   type NodeEvents,
   problemsOfSync,
   problemsOfWorker,
   type ProxyHealth,
   type StatusRecorder,
+  type WorkerCounts,
 } from "../observe/mod.ts";
 import { createTopic, FAMILIES, type Family, type Logger, type Topic } from "../platform/mod.ts";
 import type { RunningFeatures } from "./features.ts";
@@ -132,19 +131,19 @@ export function changeFigures({ services, endpoints }: Tracking, families: reado
 }
 
 /** Reads the packet counters of the families that have them. */
-export function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
+export function packetCountsOf(families: readonly ServedFamily[]): Promise<WorkerCounts<PacketCounts>> {
   return readAll(families, (served) => served.call(readPacketCounts, undefined));
 }
 
 /** Reads the metrics of the families' relays. */
-export function relayFiguresOf(families: readonly ServedFamily[]): Promise<FamilyRelayFigures> {
+export function relayFiguresOf(families: readonly ServedFamily[]): Promise<WorkerCounts> {
   return readAll(families, (served) => served.relayFigures());
 }
 
 async function readAll<T>(
   families: readonly ServedFamily[],
   read: (served: ServedFamily) => Promise<T | undefined>,
-): Promise<Partial<Record<Family, T>>> {
+): Promise<WorkerCounts<T>> {
   const known = await Promise.all(families.map(async (served) => [served.family, await read(served)] as const));
   return Object.fromEntries(known.filter(([, value]) => value !== undefined));
 }

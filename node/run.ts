@@ -150,9 +150,9 @@ async function serve(options: ProxyOptions): Promise<number> {
     readPacketCounts: () => packetCountsOf(families),
     readRelayFigures: usesAnyRelay(configuration) ? () => relayFiguresOf(families) : undefined,
     update: features.updateMetrics,
-    readProblems: problems.counts,
-    readLink: isServer(configuration.source) ? link.current : undefined,
-    readServers: () => source.servers?.() ?? [],
+    problems: problems.counts,
+    link: isServer(configuration.source) ? link.current : undefined,
+    servers: () => source.servers?.() ?? [],
   });
   requestEnded.subscribe(metrics.apiRequest);
   options.processFeatures?.forEach((feature) => feature.attach(metrics, startedAtMs));

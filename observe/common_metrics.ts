@@ -1,32 +1,105 @@
 import type { SourceServer } from "../core/objects/mod.ts";
 import { type ProblemCode, problemCodes, problemKind } from "../core/problems/mod.ts";
 import {
-  counterReadAtScrape,
   createRegistry,
-  gaugeReadAtScrape,
   metricMaker,
+  type MetricReading,
   readWhenShown,
   type Registry,
 } from "../platform/metrics/mod.ts";
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
-import type { ApiRequestOutcome, SiteStatus } from "../sources/reports/mod.ts";
+import type { ApiRequestOutcome } from "../sources/reports/mod.ts";
 import type { SourceLink } from "./source_link.ts";
 
+/** The metrics of a proxy and of `sluice serve`. */
+export interface CommonMetrics {
+  /** Records that a request to the API server ended, or that a watch was answered. */
+  apiRequest(outcome: ApiRequestOutcome): void;
+  /** Returns all metrics in Prometheus' text format. Nothing is formatted before this call. */
+  expose(): Promise<string>;
+  /** Returns all metrics as data, with the same values. */
+  read(): Promise<readonly MetricReading[]>;
+  /** Where further metrics are registered. */
+  readonly registry: Registry;
+}
+
+/** What common metrics are read from; the functions are called at every scrape. */
+export interface CommonSources {
+  /** Counts the current problems by code. */
+  readonly problems: () => ReadonlyMap<ProblemCode, number>;
+  /** The link to the server that the state comes from; undefined if the source is not a server. */
+  readonly link?: () => SourceLink;
+  /** The servers that the source chooses from. */
+  readonly servers?: () => readonly SourceServer[];
+  /** Called before the metrics are read, for metrics that others have registered. */
+  readonly update?: () => Promise<unknown>;
+  /** The number of files that this process may open; undefined if unknown. */
+  readonly fileLimit?: number;
+}
+
+/** Creates the metrics of problems, of the source and its API client, of the version and of the process. */
+export function createCommonMetrics({ problems, link, servers, update, fileLimit }: CommonSources): CommonMetrics {
+  const registry = createRegistry();
+  addProblems(registry, problems);
+  if (link) addLink(registry, link);
+  if (servers) {
+    const help = "Whether the source watches this server and has its whole state";
+    addReadings(registry, "sluice_source_", [
+      ["gauge", "server", help, () => servers().map((one) => [{ server: one.address }, Number(one.inUse)]), "server"],
+    ]);
+  }
+  addBuildInfo(registry);
+  const readCpuTime = addProcessMetrics(registry, fileLimit);
+  const updated = () => Promise.all([update?.(), readCpuTime()]);
+  return {
+    apiRequest: restClientMetrics(registry),
+    async expose() {
+      await updated();
+      return registry.expose();
+    },
+    async read() {
+      await updated();
+      return registry.read();
+    },
+    registry,
+  };
+}
+
+/** A metric that is read at every scrape, with its labels: one value, none if it is unknown, or one for each series. */
+type ReadMetric = readonly [
+  type: "counter" | "gauge",
+  name: string,
+  help: string,
+  read: () => number | undefined | readonly (readonly [Readonly<Record<string, string>>, number])[],
+  ...labels: readonly string[],
+];
+
+/** Registers metrics whose values are stored elsewhere and read at every scrape; their names begin with `prefix`. */
+export function addReadings(registry: Registry, prefix: string, metrics: readonly ReadMetric[]): void {
+  for (const [type, name, help, read, ...labels] of metrics) {
+    readWhenShown(registry, type, { name: prefix + name, help, labels }, () => {
+      const shown = read();
+      return typeof shown === "number" ? [[{}, shown]] : shown ?? [];
+    });
+  }
+}
+
 /** Registers `sluice_problem` with a series for every code, which is 0 if there is no such problem. */
-export function addProblems(registry: Registry, read: () => ReadonlyMap<ProblemCode, number>): void {
-  const help = "Current problems by code (docs/problems.md)";
+function addProblems(registry: Registry, read: () => ReadonlyMap<ProblemCode, number>): void {
   const lasting = problemCodes().filter((code) => problemKind(code).checkOnly === undefined);
-  readWhenShown(registry, "gauge", { name: "sluice_problem", help, labels: ["code", "severity"] }, () => {
+  const series = () => {
     const counts = read();
     return lasting.map((code) => [{ code, severity: problemKind(code).severity }, counts.get(code) ?? 0] as const);
-  });
+  };
+  const help = "Current problems by code (docs/problems.md)";
+  addReadings(registry, "sluice_", [["gauge", "problem", help, series, "code", "severity"]]);
 }
 
 /**
  * Registers `kubernetes_build_info`, which names the release that this version behaves like, for alerts on mixed
  * versions.
  */
-export function addBuildInfo(registry: Registry): void {
+function addBuildInfo(registry: Registry): void {
   const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
     metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);
   const [major = "", minor = ""] = KUBERNETES_VERSION.replace(/^v/, "").split(".");
@@ -48,50 +121,16 @@ export function addBuildInfo(registry: Registry): void {
 }
 
 /** Registers the state of the link to the API server or relay. */
-export function addLink(registry: Registry, read: () => SourceLink): void {
-  const gauge = (name: string, help: string, value: (link: SourceLink) => number | undefined) =>
-    readWhenShown(registry, "gauge", { name: `sluice_source_${name}`, help, labels: [] }, () => {
-      const shown = value(read());
-      return shown === undefined ? [] : [[{}, shown] as const];
-    });
-  gauge("connected", "Whether the API server or relay answers", ({ state }) => Number(state === "connected"));
-  gauge(
-    "last_received_timestamp_seconds",
-    "When the API server or relay last sent anything, in seconds since 1970",
-    ({ lastReceivedMs }) => lastReceivedMs === undefined ? undefined : lastReceivedMs / 1000,
-  );
-  gauge(
-    "kept_state_timestamp_seconds",
-    "The time of the kept state that is served until the API server or relay has sent its own, in seconds since 1970",
-    ({ keptMs }) => keptMs === undefined ? undefined : keptMs / 1000,
-  );
-}
-
-/** Registers the role of this node in its site; without a site, nothing is shown. */
-export function addSite(registry: Registry, read: () => SourceLink): void {
-  const gauge = (name: string, help: string, value: (site: SiteStatus) => number) =>
-    readWhenShown(registry, "gauge", { name: `sluice_site_${name}`, help, labels: ["site"] }, () => {
-      const { site } = read();
-      return site === undefined ? [] : [[{ site: site.name }, value(site)] as const];
-    });
-  gauge("leader", "Whether this node leads its site", ({ role }) => Number(role === "leader"));
-  gauge(
-    "lease_confirmed",
-    "Whether the Lease of the site names the leader that this node follows or is",
-    ({ isConfirmed }) => Number(isConfirmed),
-  );
-  gauge("leader_changes", "How often the leader of the site has changed", ({ transitions }) => transitions);
-}
-
-/** Registers `sluice_source_server` with a series for every server of a gRPC source. */
-export function addServers(registry: Registry, read: () => readonly SourceServer[]): void {
-  const help = "Whether the source watches this server and has its whole state";
-  readWhenShown(
-    registry,
-    "gauge",
-    { name: "sluice_source_server", help, labels: ["server"] },
-    () => read().map(({ address, inUse }) => [{ server: address }, inUse ? 1 : 0] as const),
-  );
+function addLink(registry: Registry, link: () => SourceLink): void {
+  const seconds = (timeMs: number | undefined) => timeMs === undefined ? undefined : timeMs / 1000;
+  const received = "When the API server or relay last sent anything, in seconds since 1970";
+  const kept =
+    "The time of the kept state that is served until the API server or relay has sent its own, in seconds since 1970";
+  addReadings(registry, "sluice_source_", [
+    ["gauge", "connected", "Whether the API server or relay answers", () => Number(link().state === "connected")],
+    ["gauge", "last_received_timestamp_seconds", received, () => seconds(link().lastReceivedMs)],
+    ["gauge", "kept_state_timestamp_seconds", kept, () => seconds(link().keptMs)],
+  ]);
 }
 
 /** The metrics at `/metrics/slis` (KEP-3466): the results of the metrics server's health check. */
@@ -110,10 +149,7 @@ const PING = { name: "ping", type: "healthz" } as const;
 export function createSliMetrics(): SliMetrics {
   const registry = createRegistry();
   const make = metricMaker(registry, "kubernetes_");
-  const last = make.gauge("healthcheck", "Whether the last health check passed", [
-    "name",
-    "type",
-  ]);
+  const last = make.gauge("healthcheck", "Whether the last health check passed", ["name", "type"]);
   const all = make.counter("healthchecks_total", "Results of the health check", ["name", "type", "status"]);
   return {
     pinged() {
@@ -126,38 +162,24 @@ export function createSliMetrics(): SliMetrics {
 }
 
 /**
- * Registers the metrics that Prometheus expects of every process: `process_cpu_seconds_total`,
- * `process_resident_memory_bytes` and `process_start_time_seconds`; `process_open_fds` if the runtime permits listing
- * /proc/self/fd, and `process_max_fds` if the limit is known. Returns a function that reads the CPU time, to be awaited
- * before a scrape.
+ * Registers the metrics that Prometheus expects of every process; the number of open descriptors if the runtime permits
+ * listing /proc/self/fd, and their limit if it is known. Returns a function that reads the CPU time, to be awaited before
+ * a scrape.
  */
-export function addProcessMetrics(registry: Registry, fileLimit: number | undefined): () => Promise<void> {
+function addProcessMetrics(registry: Registry, fileLimit: number | undefined): () => Promise<void> {
   let cpuSeconds = 0;
-  counterReadAtScrape(
-    registry,
-    "process_cpu_seconds_total",
-    "CPU time used, user and system, all isolates",
-    () => cpuSeconds,
-  );
-  gaugeReadAtScrape(
-    registry,
-    "process_resident_memory_bytes",
-    "Memory in use, all isolates",
-    () => Deno.memoryUsage().rss,
-  );
+  const started = "When the process started, in seconds since 1970";
+  addReadings(registry, "process_", [
+    ["counter", "cpu_seconds_total", "CPU time used, user and system, all isolates", () => cpuSeconds],
+    ["gauge", "resident_memory_bytes", "Memory in use, all isolates", () => Deno.memoryUsage().rss],
+    ["gauge", "start_time_seconds", started, () => performance.timeOrigin / 1000],
+  ]);
   if (openDescriptors() !== undefined) {
-    readWhenShown(registry, "gauge", { name: "process_open_fds", help: "Open file descriptors", labels: [] }, () => {
-      const open = openDescriptors();
-      return open === undefined ? [] : [[{}, open]];
-    });
+    addReadings(registry, "process_", [["gauge", "open_fds", "Open file descriptors", openDescriptors]]);
   }
   if (fileLimit !== undefined) {
-    metricMaker(registry, "process_").gauge("max_fds", "Limit of open file descriptors").set({}, fileLimit);
+    addReadings(registry, "process_", [["gauge", "max_fds", "Limit of open file descriptors", () => fileLimit]]);
   }
-  metricMaker(registry, "process_").gauge("start_time_seconds", "When the process started, in seconds since 1970").set(
-    {},
-    performance.timeOrigin / 1000,
-  );
   return async () => {
     const { default: process } = await import("node:process");
     const { user, system } = process.cpuUsage();
@@ -178,25 +200,13 @@ function openDescriptors(): number | undefined {
 /** client-go's buckets, in seconds. */
 const DURATION_BUCKETS: readonly number[] = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 /** client-go's buckets: 64 bytes to 16 MiB. */
-const SIZE_BUCKETS: readonly number[] = [
-  64,
-  256,
-  512,
-  1024,
-  4096,
-  16_384,
-  65_536,
-  262_144,
-  1_048_576,
-  4_194_304,
-  16_777_216,
-];
+const SIZE_BUCKETS: readonly number[] = [64, 256, 512, ...Array.from({ length: 8 }, (_, i) => 1024 * 4 ** i)];
 
 /**
  * Registers client-go's metrics of requests to the API server, with its names and labels; returns the function that
  * records one request.
  */
-export function restClientMetrics(registry: Registry): (outcome: ApiRequestOutcome) => void {
+function restClientMetrics(registry: Registry): (outcome: ApiRequestOutcome) => void {
   const make = metricMaker(registry, "rest_client_");
   const requests = make.counter("requests_total", "HTTP requests to the API server", ["code", "method", "host"]);
   const byVerb = ["verb", "host"] as const;

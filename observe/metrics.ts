@@ -2,31 +2,17 @@ import type { FigureMetric, ModeDescription } from "../backends/contract/mod.ts"
 import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
-import type { SourceServer } from "../core/objects/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
-import type { ProblemCode } from "../core/problems/mod.ts";
 import {
-  CONTENT_TYPE,
-  counterReadAtScrape,
-  createRegistry,
-  gaugeReadAtScrape,
+  counter,
+  gauge,
   metricMaker,
-  type MetricReading,
   PROGRAMMING_BUCKETS,
-  readWhenShown,
   type Registry,
   SYNC_BUCKETS,
 } from "../platform/metrics/mod.ts";
-import type { ApiRequestOutcome } from "../sources/reports/mod.ts";
-import {
-  addBuildInfo,
-  addLink,
-  addProblems,
-  addProcessMetrics,
-  addServers,
-  addSite,
-  restClientMetrics,
-} from "./common_metrics.ts";
+import type { SiteStatus } from "../sources/reports/mod.ts";
+import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./proxy_health.ts";
 import type { SourceLink } from "./source_link.ts";
 
@@ -48,7 +34,7 @@ interface FamilyFigures {
 }
 
 /** The metrics of a proxy. */
-export interface Metrics {
+export interface Metrics extends CommonMetrics {
   /**
    * Records a finished sync. Its counts update the metrics in the mode's description. `triggerTimesMs` are the times of the
    * changes that took effect with it, in milliseconds since 1970.
@@ -58,44 +44,23 @@ export interface Metrics {
   queued(family: Family): void;
   workerHealth(family: Family, health: FamilyHealth): void;
   healthAnswered(endpoint: HealthEndpoint, code: number): void;
-  /** Records that a request to the API server ended, or that a watch was answered. */
-  apiRequest(outcome: ApiRequestOutcome): void;
-  /** Returns all metrics in Prometheus' text format. Nothing is formatted before this call. */
-  expose(): Promise<string>;
-  /** Returns all metrics as data, with the same values. */
-  read(): Promise<readonly MetricReading[]>;
-  /** Where features register theirs. */
-  readonly registry: Registry;
-  /** The content type of the text that `expose` returns. */
-  readonly contentType: string;
 }
 
-/** Options of `createMetrics`. */
-interface MetricsOptions {
+/** Options of `createMetrics`; the functions are called at every scrape. */
+interface MetricsOptions extends CommonSources {
   readonly mode: ModeDescription;
   readonly now: () => number;
-  /** Called at every scrape. */
   readonly read: () => ChangeFigures;
   /** The feature gates that are set, by name. */
   readonly featureGates: Readonly<Record<string, boolean>>;
-  /** The number of files that this process may open; undefined if unknown. */
-  readonly fileLimit?: number;
-  /** Reads the packet counters of the rules; called at every scrape if the mode has such rules. */
-  readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
-  /** Reads the metrics of the relays; called at every scrape. Undefined if the configuration needs none. */
-  readonly readRelayFigures?: () => Promise<FamilyRelayFigures>;
-  /** Called before the metrics are read, for metrics that others have registered. */
-  readonly update?: () => Promise<void>;
-  /** Counts the current problems by code; called at every scrape. */
-  readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
-  /** Reads the link to the source; called at every scrape. Undefined if the source is no server. */
-  readonly readLink?: () => SourceLink;
-  /** Reads the servers that the source chooses from; called at every scrape. */
-  readonly readServers?: () => readonly SourceServer[];
+  /** Reads the packet counters of the rules, if the mode has such rules. */
+  readonly readPacketCounts: () => Promise<WorkerCounts<PacketCounts>>;
+  /** Reads the metrics of the relays, by the names in relay/contract.ts. Undefined if the configuration needs none. */
+  readonly readRelayFigures?: () => Promise<WorkerCounts>;
 }
 
-/** The packet counters of the rules, for each family whose counters could be read. */
-export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
+/** What the workers count, for each family whose worker has answered. */
+export type WorkerCounts<Counts = Readonly<Record<string, number>>> = Readonly<Partial<Record<Family, Counts>>>;
 
 const FAMILY = ["ip_family"] as const;
 
@@ -104,10 +69,13 @@ const FAMILY = ["ip_family"] as const;
  * `sluice_…`.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink, readServers } = options;
-  const { readRelayFigures } = options;
-  const registry = createRegistry();
-  const syncs = syncMetrics(registry, mode);
+  const { mode, now, read, featureGates, readPacketCounts, readRelayFigures, update } = options;
+  const updates = [update];
+  const common = createCommonMetrics({
+    ...options,
+    update: () => Promise.all(updates.map((one) => one?.())),
+  });
+  const { registry } = common;
   const kube = metricMaker(registry, "kubeproxy_");
   const own = metricMaker(registry, "sluice_");
   const healthAnswers = {
@@ -123,21 +91,17 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const restarts = own.counter("worker_restarts_total", "Restarts of the family's worker", FAMILY);
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, read);
-  addProblems(registry, readProblems);
-  if (readLink) {
-    addLink(registry, readLink);
-    addSite(registry, readLink);
-  }
-  if (readServers) addServers(registry, readServers);
-  addBuildInfo(registry);
+  if (options.link) addSite(registry, options.link);
   addFeatures(registry, featureGates);
-  const readCpuTime = addProcessMetrics(registry, fileLimit);
-  const updatePacketCounts = mode.metrics.countsPackets ? packetMetrics(registry, readPacketCounts) : undefined;
-  const updateRelayFigures = readRelayFigures && relayMetrics(registry, mode, readRelayFigures);
-  const update = () => Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), options.update?.(), readCpuTime()]);
+  if (mode.metrics.countsPackets) updates.push(addWorkerCounts(registry, PACKETS, [], readPacketCounts));
+  if (readRelayFigures) {
+    const counts = [...RELAY, ...mode.metrics.countsListeners ? LISTENERS : []];
+    updates.push(addWorkerCounts(registry, counts, FAMILY, readRelayFigures));
+  }
 
   return {
-    observe: syncs,
+    ...common,
+    observe: syncMetrics(registry, mode),
     queued(family) {
       lastQueued.set({ ip_family: family }, now() / 1000);
     },
@@ -149,17 +113,6 @@ export function createMetrics(options: MetricsOptions): Metrics {
     healthAnswered(endpoint, code) {
       healthAnswers[endpoint].inc({ code: String(code) });
     },
-    apiRequest: restClientMetrics(registry),
-    async expose() {
-      await update();
-      return registry.expose();
-    },
-    async read() {
-      await update();
-      return registry.read();
-    },
-    registry,
-    contentType: CONTENT_TYPE,
   };
 }
 
@@ -205,129 +158,88 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
   };
 }
 
+/** Counts that every mode reports. */
+const COMMON_FIGURES: Readonly<Record<string, { readonly metrics: readonly FigureMetric[] }>> = {
+  conntrack_deleted: {
+    metrics: [{
+      kind: "counter",
+      name: "kubeproxy_conntrack_reconciler_deleted_entries_total",
+      help: "Stale connections removed",
+    }],
+  },
+  drift_repaired: {
+    metrics: [{
+      kind: "counter",
+      name: "sluice_drift_repaired_total",
+      help: "Changes by other programs that were repaired",
+    }],
+  },
+};
+
 /** Registers the metrics of the counts of syncs: counters add them up, gauges keep the last one. */
 function figureMetrics(registry: Registry, mode: ModeDescription): (report: SyncReport) => void {
-  const conntrackDeleted = metricMaker(registry, "kubeproxy_").counter(
-    "conntrack_reconciler_deleted_entries_total",
-    "Stale connections removed",
-    FAMILY,
-  );
-  const driftRepaired = metricMaker(registry, "sluice_").counter(
-    "drift_repaired_total",
-    "Changes by other programs that were repaired",
-    FAMILY,
-  );
-  const shared = new Map<string, Feed>();
-  const feeds = Object.entries(mode.figures).flatMap(([figure, { metrics = [] }]) =>
-    metrics.map((metric) => {
-      const feed = shared.get(metric.name) ?? createFeed(registry, metric);
-      shared.set(metric.name, feed);
-      return (report: SyncReport) => feed(report, metric, report.figures[figure]);
+  const known = new Map<string, ReturnType<typeof createMetric>>();
+  const feeds = Object.entries({ ...COMMON_FIGURES, ...mode.figures }).flatMap(([figure, { metrics = [] }]) =>
+    metrics.map(({ kind, name, help, table, partialOnly }) => {
+      const labels = table === undefined ? FAMILY : ["ip_family", "table"];
+      const update = known.get(name) ?? createMetric(registry, kind, { name, help, labels });
+      known.set(name, update);
+      return ({ family, full, figures }: SyncReport) => {
+        const value = figures[figure] ?? (kind === "counter" ? 0 : undefined);
+        const counted = partialOnly && full ? 0 : value;
+        if (counted !== undefined) update({ ip_family: family, ...table && { table } }, counted);
+      };
     })
   );
-  return (report) => {
-    const { family, figures } = report;
-    conntrackDeleted.inc({ ip_family: family }, figures.conntrack_deleted ?? 0);
-    driftRepaired.inc({ ip_family: family }, figures.drift_repaired ?? 0);
-    for (const feed of feeds) feed(report);
-  };
+  return (report) => feeds.forEach((feed) => feed(report));
 }
 
-/** Updates the metric of a count; the value is undefined if the sync did not count it. */
-type Feed = (report: SyncReport, metric: FigureMetric, value: number | undefined) => void;
-
-function createFeed(registry: Registry, { kind, name, help, table }: FigureMetric): Feed {
-  const maker = metricMaker(registry, "");
-  const labels: readonly string[] = table === undefined ? FAMILY : ["ip_family", "table"];
-  const labelsOf = ({ family }: SyncReport, { table }: FigureMetric): Readonly<Record<string, string>> =>
-    table === undefined ? { ip_family: family } : { ip_family: family, table };
-  if (kind === "counter") {
-    const counter = maker.counter(name, help, labels);
-    return (report, metric, value = 0) =>
-      counter.inc(labelsOf(report, metric), metric.partialOnly && report.full ? 0 : value);
-  }
-  const gauge = maker.gauge(name, help, labels);
-  return (report, metric, value) => {
-    if (value !== undefined) gauge.set(labelsOf(report, metric), value);
-  };
+/** Registers a metric; returns the function that adds to a counter, or sets a gauge. */
+function createMetric(
+  registry: Registry,
+  kind: "counter" | "gauge",
+  description: { readonly name: string; readonly help: string; readonly labels: readonly string[] },
+): (labels: Readonly<Record<string, string>>, value: number) => void {
+  return kind === "counter" ? counter(registry, description).inc : gauge(registry, description).set;
 }
 
 /** Registers the metrics that are read from the trackers, the planners and the channels. */
 function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
-  const prefix = "kubeproxy_sync_proxy_rules_";
   for (const kind of ["service", "endpoint"] as const) {
-    const pending = `${prefix}${kind}_changes_pending`;
-    gaugeReadAtScrape(
-      registry,
-      pending,
-      `Changes to ${kind}s that wait for a sync`,
-      () => read()[`${kind}ChangesPending`],
-    );
-    const total = `${prefix}${kind}_changes_total`;
-    counterReadAtScrape(registry, total, `Changes to ${kind}s so far`, () => read()[`${kind}ChangesTotal`]);
+    addReadings(registry, `kubeproxy_sync_proxy_rules_${kind}_changes_`, [
+      ["gauge", "pending", `Changes to ${kind}s that wait for a sync`, () => read()[`${kind}ChangesPending`]],
+      ["counter", "total", `Changes to ${kind}s so far`, () => read()[`${kind}ChangesTotal`]],
+    ]);
   }
-  readWhenShown(
-    registry,
-    "gauge",
-    {
-      name: `${prefix}no_local_endpoints_total`,
-      help: "Service ports of a Local traffic policy without an endpoint on this node",
-      labels: ["ip_family", "traffic_policy"],
-    },
-    () =>
-      Object.entries(read().families).flatMap(([family, { noLocalEndpoints }]) =>
-        (["internal", "external"] as const).map((policy) =>
-          [{ ip_family: family, traffic_policy: policy }, noLocalEndpoints[policy]] as const
-        )
-      ),
-  );
-  readWhenShown(
-    registry,
-    "gauge",
-    {
-      name: "sluice_changes_pending",
-      help: "Service ports whose last change is not in the kernel",
-      labels: FAMILY,
-    },
-    () =>
-      Object.entries(read().families).map(([family, { changesPending }]) =>
-        [{ ip_family: family }, changesPending] as const
-      ),
-  );
+  const noLocalEndpoints = () =>
+    Object.entries(read().families).flatMap(([ip_family, { noLocalEndpoints }]) =>
+      Object.entries(noLocalEndpoints).map(([traffic_policy, count]) => [{ ip_family, traffic_policy }, count] as const)
+    );
+  const pending = () =>
+    Object.entries(read().families).map(([ip_family, { changesPending }]) => [{ ip_family }, changesPending] as const);
+  const help = "Service ports of a Local traffic policy without an endpoint on this node";
+  addReadings(registry, "", [
+    [
+      ...["gauge", "kubeproxy_sync_proxy_rules_no_local_endpoints_total", help, noLocalEndpoints] as const,
+      ...["ip_family", "traffic_policy"],
+    ],
+    ["gauge", "sluice_changes_pending", "Service ports whose last change is not in the kernel", pending, ...FAMILY],
+  ]);
 }
 
-/**
- * Registers the two counters that kube-proxy keeps with nfacct; returns a function that updates them. They keep growing
- * when a rewritten rule counts from 0 again, and keep their values while no worker answers.
- */
-function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCounts>): () => Promise<void> {
-  const kube = metricMaker(registry, "kubeproxy_iptables_");
-  const counters: Readonly<Record<keyof PacketCounts, ReturnType<typeof kube.counter>>> = {
-    ctStateInvalidDropped: kube.counter(
-      "ct_state_invalid_dropped_packets_total",
-      "Packets dropped because connection tracking considers them INVALID",
-    ),
-    localhostNodePortsAccepted: kube.counter(
-      "localhost_nodeports_accepted_packets_total",
-      "Connections to node ports at localhost",
-    ),
+/** Registers the role of this node in its site; without a site, nothing is shown. */
+function addSite(registry: Registry, link: () => SourceLink): void {
+  const ofSite = (value: (site: SiteStatus) => number) => () => {
+    const { site } = link();
+    return site && [[{ site: site.name }, value(site)] as const];
   };
-  const last = new Map<Family, PacketCounts>();
-  const update = async () => {
-    for (const [family, counts] of Object.entries(await read()) as [Family, PacketCounts][]) {
-      for (const name of Object.keys(counters) as (keyof PacketCounts)[]) {
-        const before = last.get(family)?.[name] ?? 0;
-        counters[name].inc({}, counts[name] >= before ? counts[name] - before : counts[name]);
-      }
-      last.set(family, counts);
-    }
-  };
-  // Concurrent scrapes share one reading.
-  let updating: Promise<void> | undefined;
-  return () =>
-    updating ??= update().finally(() => {
-      updating = undefined;
-    });
+  const confirmed = "Whether the Lease of the site names the leader that this node follows or is";
+  const changes = "How often the leader of the site has changed";
+  addReadings(registry, "sluice_site_", [
+    ["gauge", "leader", "Whether this node leads its site", ofSite(({ role }) => Number(role === "leader")), "site"],
+    ["gauge", "lease_confirmed", confirmed, ofSite(({ isConfirmed }) => Number(isConfirmed)), "site"],
+    ["gauge", "leader_changes", changes, ofSite(({ transitions }) => transitions), "site"],
+  ]);
 }
 
 /** Registers `kubernetes_feature_enabled` with a series for every feature that has a gate in Sluice. */
@@ -342,63 +254,83 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
   }
 }
 
-/** The metrics of each family's relay, by the names in relay/contract.ts, except for families without a relay or an answer. */
-export type FamilyRelayFigures = Readonly<Partial<Record<Family, Readonly<Record<string, number>>>>>;
+/** A count of the workers, and its metric. */
+type WorkerCount<Name = string> = readonly [count: Name, kind: "counter" | "gauge", name: string, help: string];
 
-const GAUGES = {
-  connectionsOpen: ["connections", "Open TCP connections of clients"],
-  udpFlows: ["udp_flows", "UDP flows in the table"],
-  listeners: ["listeners", "Open listeners, TCP and UDP"],
-} as const;
+/** The two counters that kube-proxy keeps with nfacct. */
+const PACKETS: readonly WorkerCount<keyof PacketCounts>[] = [
+  [
+    "ctStateInvalidDropped",
+    "counter",
+    "kubeproxy_iptables_ct_state_invalid_dropped_packets_total",
+    "Packets dropped because connection tracking considers them INVALID",
+  ],
+  [
+    "localhostNodePortsAccepted",
+    "counter",
+    "kubeproxy_iptables_localhost_nodeports_accepted_packets_total",
+    "Connections to node ports at localhost",
+  ],
+];
 
-const COUNTERS = {
-  connectionsAccepted: ["connections_accepted_total", "Connections accepted from clients"],
-  connectionsRefused: ["connections_refused_total", "Connections reset because too many are open"],
-  connectionsFailed: ["connections_failed_total", "Connections reset because no endpoint accepted them"],
-  failovers: ["failovers_total", "Endpoints passed over because they did not accept a connection"],
-  bytesToEndpoints: ["to_endpoints_bytes_total", "TCP payload carried to endpoints"],
-  bytesToClients: ["to_clients_bytes_total", "TCP payload carried to clients"],
-  udpFlowsEvicted: ["udp_flows_evicted_total", "UDP flows closed early because too many are open"],
-  datagramsDropped: ["datagrams_dropped_total", "Datagrams of clients that reached no endpoint"],
-} as const;
+const RELAY = ([
+  ["connectionsOpen", "gauge", "connections", "Open TCP connections of clients"],
+  ["udpFlows", "gauge", "udp_flows", "UDP flows in the table"],
+  ["listeners", "gauge", "listeners", "Open listeners, TCP and UDP"],
+  ["connectionsAccepted", "counter", "connections_accepted_total", "Connections accepted from clients"],
+  ["connectionsRefused", "counter", "connections_refused_total", "Connections reset because too many are open"],
+  ["connectionsFailed", "counter", "connections_failed_total", "Connections reset because no endpoint accepted them"],
+  ["failovers", "counter", "failovers_total", "Endpoints passed over because they did not accept a connection"],
+  ["bytesToEndpoints", "counter", "to_endpoints_bytes_total", "TCP payload carried to endpoints"],
+  ["bytesToClients", "counter", "to_clients_bytes_total", "TCP payload carried to clients"],
+  ["udpFlowsEvicted", "counter", "udp_flows_evicted_total", "UDP flows closed early because too many are open"],
+  ["datagramsDropped", "counter", "datagrams_dropped_total", "Datagrams of clients that reached no endpoint"],
+] as const).map(([count, kind, name, help]): WorkerCount => [count, kind, `sluice_relay_${name}`, help]);
+
+/** kube-proxy's metrics of the listeners for node ports at localhost (KEP-6032). */
+const LISTENERS: readonly WorkerCount[] = [
+  [
+    "listeners",
+    "gauge",
+    "kubeproxy_nftables_localhost_nodeport_listeners",
+    "Open listeners for node ports at localhost",
+  ],
+  [
+    "listenersFailed",
+    "counter",
+    "kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total",
+    "Failures to listen on a node port at localhost",
+  ],
+];
 
 /**
- * Registers the metrics of the relays; returns a function that updates them. Counters keep growing when a restarted relay
- * counts from 0 again, and keep their values while none answers.
+ * Registers metrics of what the workers count; returns a function that updates them. Counters keep growing when a rewritten
+ * rule or a restarted relay counts from 0 again, and keep their values while no worker answers.
  */
-function relayMetrics(
+function addWorkerCounts<Name extends string>(
   registry: Registry,
-  mode: ModeDescription,
-  read: () => Promise<FamilyRelayFigures>,
+  counts: readonly WorkerCount<Name>[],
+  labels: readonly "ip_family"[],
+  read: () => Promise<WorkerCounts<Readonly<Partial<Record<Name, number>>>>>,
 ): () => Promise<void> {
-  const own = metricMaker(registry, "sluice_relay_");
-  const gauges = Object.entries(GAUGES).map(([figure, [name, help]]) => (
-    { figure, gauge: own.gauge(name, help, FAMILY) }
+  const metrics = counts.map(([count, kind, name, help]) => (
+    { count, kind, update: createMetric(registry, kind, { name, help, labels }) }
   ));
-  const counters = Object.entries(COUNTERS).map(([figure, [name, help]]) => (
-    { figure, counter: own.counter(name, help, FAMILY) }
-  ));
-  if (mode.metrics.countsListeners) {
-    const kube = metricMaker(registry, "kubeproxy_nftables_localhost_nodeport_");
-    const listeners = kube.gauge("listeners", "Open listeners for node ports at localhost", FAMILY);
-    const failures = kube.counter(
-      "listener_creation_failures_total",
-      "Failures to listen on a node port at localhost",
-      FAMILY,
-    );
-    gauges.push({ figure: "listeners", gauge: listeners });
-    counters.push({ figure: "listenersFailed", counter: failures });
-  }
-  const last = new Map<string, Readonly<Record<string, number>>>();
-  return async () => {
-    for (const [ip_family, figures] of Object.entries(await read())) {
-      const before = last.get(ip_family) ?? {};
-      last.set(ip_family, figures);
-      for (const { figure, gauge } of gauges) gauge.set({ ip_family }, figures[figure] ?? 0);
-      for (const { figure, counter } of counters) {
-        const now = figures[figure] ?? 0, then = before[figure] ?? 0;
-        counter.inc({ ip_family }, now >= then ? now - then : now);
+  const last = new Map<string, Readonly<Partial<Record<Name, number>>>>();
+  const readOnce = async () => {
+    for (const [ip_family, now] of Object.entries(await read())) {
+      const before = last.get(ip_family);
+      last.set(ip_family, now);
+      for (const { count, kind, update } of metrics) {
+        const value = now[count] ?? 0, then = before?.[count] ?? 0;
+        update({ ip_family }, kind === "gauge" || value < then ? value : value - then);
       }
     }
   };
+  // Concurrent scrapes share one reading.
+  let reading: Promise<void> | undefined;
+  return () =>
+    reading ??= readOnce().finally(() => {
+      reading = undefined;
+    });
 }

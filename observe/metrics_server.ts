@@ -13,6 +13,7 @@ import {
   startServer,
   textAnswer,
 } from "../platform/http/mod.ts";
+import { CONTENT_TYPE } from "../platform/metrics/mod.ts";
 import { type Clock, KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
 import type { SliMetrics } from "./common_metrics.ts";
 import type { Metrics } from "./metrics.ts";
@@ -31,7 +32,7 @@ export interface StatusPage {
 /** Options of `startMetricsServer`. */
 export interface MetricsServerOptions extends ServerOptions {
   readonly mode: ProxyMode;
-  readonly metrics: Pick<Metrics, "expose" | "contentType">;
+  readonly metrics: Pick<Metrics, "expose">;
   /** The metrics at `/metrics/slis`. */
   readonly slis: SliMetrics;
   /** The flags by name, for `/flagz`; undefined if that page is disabled. */
@@ -63,7 +64,7 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
     });
   const exposition = (body: string): HttpAnswer => {
     const fields = { "Process-Start-Time-Unix": String(Math.floor(performance.timeOrigin / 1000)) };
-    return { status: 200, contentType: metrics.contentType, fields, body };
+    return { status: 200, contentType: CONTENT_TYPE, fields, body };
   };
   const ofPage = (part: keyof StatusPage) =>
     localOnly(bindAddress, async (request) => await (await load())[part](request));

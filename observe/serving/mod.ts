@@ -3,8 +3,7 @@
  *
  * In: metrics of the gRPC server and of its source. Out: HTTP servers. May touch: listening sockets.
  */
-import type { SourceServer } from "../../core/objects/mod.ts";
-import { type CurrentProblem, isOfSource, type ProblemBoard, type ProblemCode } from "../../core/problems/mod.ts";
+import { type CurrentProblem, isOfSource, type ProblemBoard } from "../../core/problems/mod.ts";
 import type { ServingFigures } from "../../kpng/server/mod.ts";
 import {
   createConnectionLimits,
@@ -14,28 +13,9 @@ import {
   startServer,
   textAnswer,
 } from "../../platform/http/mod.ts";
-import {
-  CONTENT_TYPE,
-  counterReadAtScrape,
-  createRegistry,
-  gaugeReadAtScrape,
-  metricMaker,
-  type MetricReading,
-  readWhenShown,
-  SYNC_BUCKETS,
-} from "../../platform/metrics/mod.ts";
+import { CONTENT_TYPE, metricMaker, SYNC_BUCKETS } from "../../platform/metrics/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
-import type { ApiRequestOutcome } from "../../sources/reports/mod.ts";
-import {
-  addBuildInfo,
-  addLink,
-  addProblems,
-  addProcessMetrics,
-  addServers,
-  listeningProblem,
-  restClientMetrics,
-  type SourceLink,
-} from "../mod.ts";
+import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics, listeningProblem } from "../mod.ts";
 
 /** Options of `startServingServers`. */
 interface ServingServersOptions {
@@ -127,126 +107,51 @@ export interface SourceFigures {
 }
 
 /** The metrics of `sluice serve`. */
-interface ServingMetrics {
+interface ServingMetrics extends CommonMetrics {
   /** Records the time in milliseconds from a change until the last watcher received it. */
   lag(lagMs: number): void;
-  /** Records that a request to the API server ended, or that a watch was answered. */
-  apiRequest(outcome: ApiRequestOutcome): void;
-  /** Returns all metrics in Prometheus' text format. */
-  expose(): Promise<string>;
-  /** Returns all metrics as data, with the same values. */
-  read(): Promise<readonly MetricReading[]>;
 }
 
 /** Options of `createServingMetrics`; the functions are called at every scrape. */
-interface ServingMetricsOptions {
+interface ServingMetricsOptions extends CommonSources {
   readonly figures: () => ServingFigures;
   readonly source: () => SourceFigures;
-  /** The link to the server that the state comes from; undefined if the source is not a server. */
-  readonly link?: () => SourceLink;
-  /** The servers that the source chooses from. */
-  readonly servers?: () => readonly SourceServer[];
-  /** Counts the current problems by code. */
-  readonly problems: () => ReadonlyMap<ProblemCode, number>;
 }
-
-type Registry = ReturnType<typeof createRegistry>;
 
 const PREFIX = "sluice_serve_";
 
 /** Creates the metrics of a server, named `sluice_serve_…`, and the metrics of its process and its API client. */
 export function createServingMetrics(options: ServingMetricsOptions): ServingMetrics {
-  const { figures, source, link, servers, problems } = options;
-  const registry = createRegistry();
-  addTraffic(registry, figures);
-  const lag = metricMaker(registry, PREFIX).histogram<never>(
+  const { figures, source } = options;
+  const common = createCommonMetrics(options);
+  const lag = metricMaker(common.registry, PREFIX).histogram<never>(
     "change_lag_seconds",
     "From a change until it was written to the last watcher",
     [],
     SYNC_BUCKETS,
   );
-  addRefusals(registry, figures);
-  addSource(registry, source);
-  if (link) addLink(registry, link);
-  if (servers) addServers(registry, servers);
-  addProblems(registry, problems);
-  addBuildInfo(registry);
-  const readCpuTime = addProcessMetrics(registry, undefined);
-  return {
-    lag: (lagMs) => lag.observe({}, lagMs / 1000),
-    apiRequest: restClientMetrics(registry),
-    async expose() {
-      await readCpuTime();
-      return registry.expose();
-    },
-    async read() {
-      await readCpuTime();
-      return registry.read();
-    },
-  };
-}
-
-function addTraffic(registry: Registry, figures: () => ServingFigures): void {
-  const byScope = (
-    type: "counter" | "gauge",
-    name: string,
-    help: string,
-    read: (figures: ServingFigures) => ServingFigures["watchers"],
-  ) =>
-    readWhenShown(registry, type, { name: PREFIX + name, help, labels: ["scope"] }, () => {
-      const { global, local } = read(figures());
-      return [[{ scope: "global" }, global], [{ scope: "local" }, local]];
-    });
-  byScope("gauge", "watchers", "Current watchers of the global state and of one node's", ({ watchers }) => watchers);
-  byScope("counter", "rounds_total", "Rounds of changes sent to watchers", ({ rounds }) => rounds);
-  byScope("counter", "sent_bytes_total", "Bytes of messages sent to watchers", ({ bytes }) => bytes);
-  gaugeReadAtScrape(
-    registry,
-    `${PREFIX}connections`,
-    "Current connections, including those without a call",
-    () => figures().connections,
-  );
-}
-
-function addRefusals(registry: Registry, figures: () => ServingFigures): void {
-  counterReadAtScrape(
-    registry,
-    `${PREFIX}slow_readers_dropped_total`,
-    "Watchers dropped because they did not read",
-    () => figures().slowReaders,
-  );
-  counterReadAtScrape(
-    registry,
-    `${PREFIX}watchers_refused_total`,
-    "Watchers refused at the limit of their number",
-    () => figures().refusedWatchers,
-  );
-  const closed = {
-    name: `${PREFIX}connections_closed_total`,
-    help: "Connections refused or closed by the server",
-    labels: ["reason"],
-  } as const;
-  readWhenShown(
-    registry,
-    "counter",
-    closed,
-    () => [...figures().closed].map(([reason, count]) => [{ reason }, count] as const),
-  );
-}
-
-function addSource(registry: Registry, source: () => SourceFigures): void {
-  gaugeReadAtScrape(
-    registry,
-    `${PREFIX}source_ready`,
-    "Whether the whole state was read from the source",
-    () => source().isReady ? 1 : 0,
-  );
-  readWhenShown(registry, "gauge", {
-    name: `${PREFIX}source_last_event_timestamp_seconds`,
-    help: "When the source last reported something, in seconds since 1970",
-    labels: [],
-  }, () => {
+  const byScope = (read: (figures: ServingFigures) => ServingFigures["watchers"]) => () =>
+    Object.entries(read(figures())).map(([scope, count]) => [{ scope }, count] as const);
+  const watchers = "Current watchers of the global state and of one node's";
+  const connections = "Current connections, including those without a call";
+  const slow = "Watchers dropped because they did not read";
+  const refused = "Watchers refused at the limit of their number";
+  const closed = () => [...figures().closed].map(([reason, count]) => [{ reason }, count] as const);
+  const lastEvent = "When the source last reported something, in seconds since 1970";
+  const lastEventSeconds = () => {
     const { lastEventMs } = source();
-    return lastEventMs === undefined ? [] : [[{}, lastEventMs / 1000] as const];
-  });
+    return lastEventMs === undefined ? undefined : lastEventMs / 1000;
+  };
+  addReadings(common.registry, PREFIX, [
+    ["gauge", "watchers", watchers, byScope(({ watchers }) => watchers), "scope"],
+    ["counter", "rounds_total", "Rounds of changes sent to watchers", byScope(({ rounds }) => rounds), "scope"],
+    ["counter", "sent_bytes_total", "Bytes of messages sent to watchers", byScope(({ bytes }) => bytes), "scope"],
+    ["gauge", "connections", connections, () => figures().connections],
+    ["counter", "slow_readers_dropped_total", slow, () => figures().slowReaders],
+    ["counter", "watchers_refused_total", refused, () => figures().refusedWatchers],
+    ["counter", "connections_closed_total", "Connections refused or closed by the server", closed, "reason"],
+    ["gauge", "source_ready", "Whether the whole state was read from the source", () => Number(source().isReady)],
+    ["gauge", "source_last_event_timestamp_seconds", lastEvent, lastEventSeconds],
+  ]);
+  return { ...common, lag: (lagMs) => lag.observe({}, lagMs / 1000) };
 }

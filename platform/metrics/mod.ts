@@ -274,16 +274,6 @@ export function metricMaker(registry: Registry, prefix: string): MetricMaker {
   };
 }
 
-/** Registers a counter without labels that is counted elsewhere: `read` is called at every scrape. */
-export function counterReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
-  readWhenShown(registry, "counter", { name, help, labels: [] }, () => [[{}, read()]]);
-}
-
-/** Registers a gauge without labels whose value is stored elsewhere: `read` is called at every scrape. */
-export function gaugeReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
-  readWhenShown(registry, "gauge", { name, help, labels: [] }, () => [[{}, read()]]);
-}
-
 function steps(first: number, width: number, count: number): readonly number[] {
   return Array.from({ length: count }, (_, index) => first + index * width);
 }

@@ -21,7 +21,7 @@ export async function withMetricsServer(
     bindAddress: "127.0.0.1:0",
     bindAddressHardFail: true,
     mode: "nftables",
-    metrics: { expose: () => Promise.resolve("a 1\n"), contentType: "text/plain; version=0.0.4; charset=utf-8" },
+    metrics: { expose: () => Promise.resolve("a 1\n") },
     slis: createSliMetrics(),
     flags: { cleanup: "false", "proxy-mode": "nftables" },
     startedAtMs: Date.UTC(2025, 10, 1, 9, 8, 7),

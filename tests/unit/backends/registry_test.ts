@@ -92,8 +92,8 @@ Deno.test("a mode's backend is loaded, takes over from other modes, and its figu
     }),
     featureGates: {},
     readPacketCounts: () => Promise.resolve({}),
-    readProblems: () => new Map(),
-    readServers: () => [],
+    problems: () => new Map(),
+    servers: () => [],
   });
   metrics.observe(reportOf(figures));
   assert.match(await metrics.expose(), /^kubeproxy_toy_rules_written_total\{ip_family="IPv4"\} 1$/m);

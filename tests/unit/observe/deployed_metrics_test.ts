@@ -42,8 +42,8 @@ async function exposed(): Promise<ReadonlySet<string>> {
       }),
       featureGates: {},
       readPacketCounts: () => Promise.resolve({}),
-      readProblems: () => new Map(),
-      readLink: createSourceLink(createFakeClock()).current,
+      problems: () => new Map(),
+      link: createSourceLink(createFakeClock()).current,
     });
     const recorder = createTrafficRecorder({ clock: createFakeClock(), endpointsOf: () => undefined });
     addTrafficMetrics(metrics.registry, recorder, true);

@@ -4,14 +4,13 @@ import type { SourceServer } from "../../../core/objects/mod.ts";
 import "../../../features/registry.ts";
 import assert from "node:assert/strict";
 import { createFakeClock } from "../../fakes/clock.ts";
-import type { ProxyMode, SyncReport } from "../../../core/model/mod.ts";
+import type { PacketCounts, ProxyMode, SyncReport } from "../../../core/model/mod.ts";
 import {
   type ChangeFigures,
   createMetrics,
   createSourceLink,
-  type FamilyPacketCounts,
-  type FamilyRelayFigures,
   type SourceLink,
+  type WorkerCounts,
 } from "../../../observe/mod.ts";
 
 const NOW = 1_700_000_000_000;
@@ -33,7 +32,7 @@ function report(overrides: Partial<SyncReport> = {}): SyncReport {
 function setUp(
   mode: ProxyMode = "iptables",
   readLink?: () => SourceLink,
-  readRelayFigures?: () => Promise<FamilyRelayFigures>,
+  readRelayFigures?: () => Promise<WorkerCounts>,
 ) {
   let figures: ChangeFigures = {
     serviceChangesPending: 1,
@@ -45,7 +44,7 @@ function setUp(
   const problems = new Map<ProblemCode, number>();
   let reads = 0;
   let servers: readonly SourceServer[] = [];
-  let packets: () => Promise<FamilyPacketCounts> = () => Promise.resolve({});
+  let packets: () => Promise<WorkerCounts<PacketCounts>> = () => Promise.resolve({});
   const metrics = createMetrics({
     mode: describeMode(mode),
     now: () => NOW,
@@ -56,10 +55,10 @@ function setUp(
     featureGates: { ComponentFlagz: false },
     fileLimit: 65_536,
     readPacketCounts: () => packets(),
-    readProblems: () => problems,
-    readLink,
+    problems: () => problems,
+    link: readLink,
     readRelayFigures,
-    readServers: () => servers,
+    servers: () => servers,
   });
   const lines = async () => (await metrics.expose()).split("\n");
   const samplesOf = async (name: string) => (await lines()).filter((line) => line.startsWith(name)).sort();
@@ -71,7 +70,7 @@ function setUp(
     reads: () => reads,
     set: (value: ChangeFigures) => figures = value,
     setServers: (value: readonly SourceServer[]) => servers = value,
-    setPackets: (read: () => Promise<FamilyPacketCounts>) => packets = read,
+    setPackets: (read: () => Promise<WorkerCounts<PacketCounts>>) => packets = read,
   };
 }
 
@@ -314,7 +313,7 @@ Deno.test("packet counts of rules are read at a scrape, summed over families, an
 Deno.test("concurrent scrapes read the packet counts once", async () => {
   const { metrics, setPackets } = setUp();
   let reads = 0;
-  const answer = Promise.withResolvers<FamilyPacketCounts>();
+  const answer = Promise.withResolvers<WorkerCounts<PacketCounts>>();
   setPackets(() => {
     reads++;
     return answer.promise;
