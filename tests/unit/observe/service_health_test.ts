@@ -164,7 +164,7 @@ Deno.test("a port used by another program is a problem of its service only, and 
   withHealth(async ({ problems, health, clock, taken, where }) => {
     taken.add("192.0.2.1 32000");
     health.apply({ set: [check("web", 32000, 1), check("api", 32001, 1)], deleted: [] });
-    health.refresh();
+    health.apply({ set: [], deleted: [] });
     assert.deepEqual(clock.pending(), [5_000], "one retry is scheduled, however many updates request the port");
     assert.match((await ask(where("192.0.2.1 32001"))).body, /"name": "api"/);
     assert.deepEqual(problems(), [{
@@ -197,7 +197,7 @@ Deno.test("without selected addresses, or if none is found, all host addresses a
     assert.equal((await ask(where(":: 32000"))).status, 200);
     const before = opened.length;
     node.addresses = [];
-    health.refresh();
+    health.apply({ set: [], deleted: [] });
     assert.equal(opened.length, before);
   }));
 
@@ -206,7 +206,7 @@ Deno.test("when the node's addresses change, ports are opened on new addresses a
     node.addresses = ["192.0.2.1", "2001:db8::1"];
     health.apply({ set: [check("web", 32000, 1)], deleted: [] });
     node.addresses = ["2001:db8::1", "192.0.2.2"];
-    health.refresh();
+    health.apply({ set: [], deleted: [] });
     assert.deepEqual(opened, ["192.0.2.1 32000", "2001:db8::1 32000", "192.0.2.2 32000"]);
     await isClosed(where("192.0.2.1 32000"));
     assert.equal((await ask(where("2001:db8::1 32000"))).status, 200);
