@@ -13,9 +13,8 @@ import {
   startServer,
   textAnswer,
 } from "../platform/http/mod.ts";
-import { CONTENT_TYPE } from "../platform/metrics/mod.ts";
-import { type Clock, KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
-import type { SliMetrics } from "./common_metrics.ts";
+import { CONTENT_TYPE, createRegistry, metricMaker } from "../platform/metrics/mod.ts";
+import { KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Answers the requests for the status page. */
@@ -33,8 +32,6 @@ export interface StatusPage {
 export interface MetricsServerOptions extends ServerOptions {
   readonly mode: ProxyMode;
   readonly metrics: Pick<Metrics, "expose">;
-  /** The metrics at `/metrics/slis`. */
-  readonly slis: SliMetrics;
   /** The flags by name, for `/flagz`; undefined if that page is disabled. */
   readonly flags: Readonly<Record<string, string>> | undefined;
   /** The start time of the proxy, in milliseconds since 1970, for `/statusz`; undefined if that page is disabled. */
@@ -55,7 +52,8 @@ export const KNOWN_PATHS = "not found; known paths:";
  * these. With `bindAddressHardFail`, rejects if it cannot listen.
  */
 export function startMetricsServer(options: MetricsServerOptions): Promise<RunningServer> {
-  const { mode, metrics, slis, configuration, clock, flags, startedAtMs, bindAddress = "" } = options;
+  const { mode, metrics, configuration, clock, flags, startedAtMs, bindAddress = "" } = options;
+  const slis = createSliMetrics();
   let page: Promise<StatusPage> | undefined;
   const load = () =>
     page ??= options.statusPage().catch((error) => {
@@ -74,7 +72,12 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
       contentType: "application/json",
       body: JSON.stringify({ "kubeproxy.config.k8s.io": configuration() }),
     }),
-    ...flags && { "/flagz": flagzHandler(() => flags) },
+    ...flags && {
+      "/flagz": pageHandler("Flagz", () => ({
+        text: Object.entries(flags).map(([name, value]) => `${name}: ${value}\n`).join(""),
+        fields: { flags },
+      })),
+    },
     "/healthz": ({ query }: HttpRequest) => {
       slis.pinged();
       return textAnswer(200, new URLSearchParams(query).has("verbose") ? "[+]ping ok\nhealthz check passed\n" : "ok");
@@ -93,10 +96,31 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
     "/": ofPage("page"),
     "/live": ofPage("live"),
     ...kubeProxyRoutes,
-    ...startedAtMs !== undefined && { "/statusz": statuszHandler({ clock, startedAtMs, paths }) },
+    ...startedAtMs !== undefined && {
+      "/statusz": pageHandler("Statusz", () => statusz(clock.now(), startedAtMs, paths)),
+    },
   };
   const known = Object.keys(routes).map((path) => `  ${path}\n`).join("");
   return startServer("metrics", route(routes, `${KNOWN_PATHS}\n${known}`), options);
+}
+
+/** The metrics at `/metrics/slis` (KEP-3466): the results of the metrics server's health check. */
+function createSliMetrics() {
+  const registry = createRegistry();
+  const make = metricMaker(registry, "kubernetes_");
+  const last = make.gauge("healthcheck", "Whether the last health check passed", ["name", "type"]);
+  const all = make.counter("healthchecks_total", "Results of the health check", ["name", "type", "status"]);
+  return {
+    /** Records that the check of `/healthz`, which only shows that the process runs, passed. */
+    pinged() {
+      const ping = { name: "ping", type: "healthz" };
+      last.set(ping, 1);
+      all.inc({ ...ping, status: "success" });
+    },
+    /** Resets all results, as kube-proxy does on DELETE. */
+    reset: registry.reset,
+    expose: registry.expose,
+  };
 }
 
 /** The component that Sluice replaces: clients look for the pages under its name. */
@@ -106,82 +130,57 @@ const VERSIONS = ["v1beta1", "v1alpha1"] as const;
 /** Kubernetes 1.37 still serves it, with a warning. */
 const DEPRECATED_VERSION = "v1alpha1";
 
-/** A page in its two forms. */
+/** A page in its two forms: the text after the title, newlines included, and the fields of the object. */
 interface Page {
-  readonly kind: "Flagz" | "Statusz";
-  /** The text after the title, newlines included. */
-  readonly text: () => string;
-  readonly fields: () => Readonly<Record<string, unknown>>;
+  readonly text: string;
+  readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Answers `/flagz` with the flags by name, which it reads at every request. */
-function flagzHandler(flags: () => Readonly<Record<string, string>>): HttpHandler {
-  return pageHandler({
-    kind: "Flagz",
-    text: () => Object.entries(flags()).map(([name, value]) => `${name}: ${value}\n`).join(""),
-    fields: () => ({ flags: flags() }),
-  });
-}
-
-/** Options of `statuszHandler`. */
-interface StatuszOptions {
-  readonly clock: Clock;
-  /** Milliseconds since 1970. */
-  readonly startedAtMs: number;
-  /** The other pages of the server, sorted. */
-  readonly paths: readonly string[];
-}
-
-/** Answers `/statusz` with the start time of the process, its version, and the other pages of the server. */
-function statuszHandler({ clock, startedAtMs, paths }: StatuszOptions): HttpHandler {
-  const upSeconds = () => Math.max(0, Math.floor((clock.now() - startedAtMs) / 1000));
+/** The start time of the process, its version, and the other pages of the server (`paths`, sorted). */
+function statusz(nowMs: number, startedAtMs: number, paths: readonly string[]): Page {
+  const uptimeSeconds = Math.max(0, Math.floor((nowMs - startedAtMs) / 1000));
   const binaryVersion = KUBERNETES_VERSION.replace(/^v/, "");
   const emulationVersion = binaryVersion.replace(/\.\d+$/, "");
   // kube-proxy reports its Go version here.
   const goVersion = `deno${Deno.version.deno}`;
-  return pageHandler({
-    kind: "Statusz",
-    text: () =>
-      [
-        "",
-        `Started: ${unixDate(startedAtMs)}`,
-        `Up: ${uptimeText(upSeconds())}`,
-        `Go version: ${goVersion}`,
-        `Binary version: ${binaryVersion}`,
-        `Emulation version: ${emulationVersion}`,
-        `Paths: ${paths.join(" ")}`,
-        "",
-      ].join("\n"),
-    fields: () => ({
-      startTime: new Date(startedAtMs).toISOString().replace(/\.\d+Z$/, "Z"),
-      uptimeSeconds: upSeconds(),
-      goVersion,
-      binaryVersion,
-      emulationVersion,
-      paths,
-    }),
-  });
+  const startTime = new Date(startedAtMs).toISOString().replace(/\.\d+Z$/, "Z");
+  return {
+    text: `
+Started: ${unixDate(startedAtMs)}
+Up: ${uptimeText(uptimeSeconds)}
+Go version: ${goVersion}
+Binary version: ${binaryVersion}
+Emulation version: ${emulationVersion}
+Paths: ${paths.join(" ")}
+`,
+    fields: { startTime, uptimeSeconds, goVersion, binaryVersion, emulationVersion, paths },
+  };
 }
 
 /**
  * Answers with text by default, and with JSON or YAML if the Accept header requests them with the object's group,
  * version and kind, as in Kubernetes. Answers 406 if it offers none of the accepted types.
  */
-function pageHandler(page: Page): HttpHandler {
-  const name = page.kind.toLowerCase();
+function pageHandler(kind: "Flagz" | "Statusz", page: () => Page): HttpHandler {
+  const name = kind.toLowerCase();
   const title = `\n${COMPONENT} ${name}\nWarning: This endpoint is not meant to be machine parseable, ` +
     "has no formatting compatibility guarantees and is for debugging purposes only.\n";
   const structured = VERSIONS.flatMap((v) =>
-    ["application/json", "application/yaml"].map((type) => ({ type, parameters: { g: GROUP, v, as: page.kind } }))
+    ["application/json", "application/yaml"].map((type) => ({ type, parameters: { g: GROUP, v, as: kind } }))
   );
   const text = { type: "text/plain", parameters: { g: undefined, v: undefined, as: undefined } };
-  return ({ accept }) => {
+  return async ({ accept }) => {
     const accepted = acceptedType(accept, [text, ...structured]);
     if (accepted === undefined) return notAcceptable([text.type, ...structured.map(fullType)]);
     const { type, parameters: { v: version } } = accepted;
-    return version === undefined
-      ? textAnswer(200, title + page.text())
-      : objectAnswer(page, type, version, fullType(accepted));
+    if (version === undefined) return textAnswer(200, title + page().text);
+    const object = { kind, apiVersion: `${GROUP}/${version}`, metadata: { name: COMPONENT }, ...page().fields };
+    const body = type === "application/json"
+      ? `${JSON.stringify(object)}\n`
+      : (await loadYaml()).stringify(object, { version: "1.1", sortMapEntries: true });
+    const warning = `299 - "This version of the ${name} endpoint is deprecated. Please use a newer version."`;
+    const fields = version === DEPRECATED_VERSION ? { Warning: warning } : undefined;
+    return { status: 200, contentType: fullType(accepted), fields, body };
   };
 }
 
@@ -194,22 +193,6 @@ function notAcceptable(offered: readonly string[]): HttpAnswer {
   const failure = { status: "Failure", message, reason: "NotAcceptable", code: 406 };
   const body = JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, ...failure }, undefined, 2);
   return { status: 406, contentType: "application/json", body };
-}
-
-async function objectAnswer(page: Page, type: string, version: string, contentType: string): Promise<HttpAnswer> {
-  const object = {
-    kind: page.kind,
-    apiVersion: `${GROUP}/${version}`,
-    metadata: { name: COMPONENT },
-    ...page.fields(),
-  };
-  const body = type === "application/json"
-    ? `${JSON.stringify(object)}\n`
-    : (await loadYaml()).stringify(object, { version: "1.1", sortMapEntries: true });
-  if (version !== DEPRECATED_VERSION) return { status: 200, contentType, body };
-  const name = page.kind.toLowerCase();
-  const warning = `299 - "This version of the ${name} endpoint is deprecated. Please use a newer version."`;
-  return { status: 200, contentType, fields: { Warning: warning }, body };
 }
 
 function uptimeText(seconds: number): string {

@@ -7,15 +7,14 @@ import {
   type LoggingFormat,
 } from "../config/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
-import type { ConnectionLimits } from "../platform/http/mod.ts";
-import { type Clock, errorText, type Logger } from "../platform/mod.ts";
-import { createSliMetrics } from "./common_metrics.ts";
+import { errorText } from "../platform/mod.ts";
 import type { Metrics } from "./metrics.ts";
-import { startMetricsServer, type StatusPage } from "./metrics_server.ts";
+import { type MetricsServerOptions, startMetricsServer } from "./metrics_server.ts";
 import { type ProxyHealth, startHealthzServer } from "./proxy_health.ts";
 
 /** Options of `startOperatorServers`. */
-interface OperatorServersOptions {
+interface OperatorServersOptions
+  extends Required<Pick<MetricsServerOptions, "statusPage" | "limits" | "clock" | "logger" | "signal">> {
   readonly configuration: Configuration;
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
@@ -26,12 +25,6 @@ interface OperatorServersOptions {
   readonly loggingFormat: LoggingFormat;
   /** The start time of the proxy, in milliseconds since 1970. */
   readonly startedAtMs: number;
-  /** Loads the status page; called at the first request for it. */
-  readonly statusPage: () => Promise<StatusPage>;
-  readonly limits: ConnectionLimits;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -39,8 +32,8 @@ interface OperatorServersOptions {
  * listen.
  */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
-  const { health, metrics, problems, flags, loggingFormat: format, startedAtMs, statusPage, limits } = options;
-  const { clock, logger, signal } = options;
+  const { health, metrics, problems, flags, loggingFormat: format, startedAtMs, statusPage } = options;
+  const { limits, clock, logger, signal } = options;
   const configuration = { ...options.configuration, logging: { ...options.configuration.logging, format } };
   const { bindAddressHardFail, featureGates, mode, healthzBindAddress, metricsBindAddress } = configuration;
   const shared = { bindAddressHardFail, limits, clock, logger, signal };
@@ -58,7 +51,6 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
       bindAddress: metricsBindAddress,
       mode,
       metrics,
-      slis: createSliMetrics(),
       flags: isFeatureEnabled("ComponentFlagz", featureGates) ? flagTexts(flags, configuration) : undefined,
       startedAtMs: isFeatureEnabled("ComponentStatusz", featureGates) ? startedAtMs : undefined,
       configuration: () => documentInEffect(configuration),

@@ -1,4 +1,3 @@
-import { createSliMetrics } from "../../observe/common_metrics.ts";
 import { type MetricsServerOptions, startMetricsServer, type StatusPage } from "../../observe/metrics_server.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { createFakeClock } from "./clock.ts";
@@ -22,7 +21,6 @@ export async function withMetricsServer(
     bindAddressHardFail: true,
     mode: "nftables",
     metrics: { expose: () => Promise.resolve("a 1\n") },
-    slis: createSliMetrics(),
     flags: { cleanup: "false", "proxy-mode": "nftables" },
     startedAtMs: Date.UTC(2025, 10, 1, 9, 8, 7),
     configuration: () => ({ mode: "nftables", bindAddress: "::" }),
