@@ -9,7 +9,7 @@ import {
 } from "../core/model/mod.ts";
 import type { PlanChanges } from "../core/planning/mod.ts";
 import { isOfSource, type ProblemChange, type ProblemCode, problemKind } from "../core/problems/mod.ts";
-import { type Clock, FAMILIES, type Family, plural, sameData } from "../platform/mod.ts";
+import { type Clock, type Family, otherFamily, plural, sameData } from "../platform/mod.ts";
 import type { SourceLink } from "./source_link.ts";
 
 /** Something that happened on this node. Plain data. */
@@ -74,166 +74,138 @@ type MutableEvent = { -readonly [Field in keyof FeedEvent]: FeedEvent[Field] };
 /** A change of services that is not in the kernel yet. */
 interface Pending {
   readonly event: MutableEvent;
-  readonly line: ServiceLine;
+  /** The families in whose kernel state the event is not in effect yet. */
+  readonly families: Set<Family>;
+  readonly ports: PortChanges;
 }
 
 const MOST_EVENTS = 256;
 /** Problems of one kind that begin within this time are one event. */
 const SAME_PROBLEM_MS = 1000;
 
-/** The state of a feed. */
-interface FeedState {
-  readonly clock: Clock;
-  readonly events: MutableEvent[];
-  /** The changes that are not in the kernel, by key of the line. */
-  readonly waiting: Readonly<Record<Family, Awaited<string, Pending>>>;
-  /** The families in whose kernel state an event is not in effect yet. */
-  readonly awaited: WeakMap<MutableEvent, Set<Family>>;
-  lastId: number;
-  lastUpdate: number;
-}
-
 /** Creates an empty feed. @param ledgers say when changes are in effect */
 export function createChangeFeed(clock: Clock, ledgers: Ledgers): ChangeFeed {
   const startedAtMs = clock.now();
+  const events: MutableEvent[] = [];
+  let lastId = 0, lastUpdate = 0;
+
+  const record = (fields: Pick<FeedEvent, "kind" | "subject" | "text" | "tone"> & Partial<FeedEvent>) => {
+    const id = ++lastId, update = ++lastUpdate;
+    const event: MutableEvent = {
+      ...{ id, update, atMs: clock.now(), family: undefined, effect: undefined, tookMs: undefined },
+      ...fields,
+    };
+    events.push(event);
+    if (events.length > MOST_EVENTS) events.shift();
+    return event;
+  };
+  const change = (event: MutableEvent, fields: Partial<FeedEvent>) => {
+    Object.assign(event, fields, { update: ++lastUpdate });
+  };
+  const overtake = ({ event }: Pending) => {
+    if (event.effect === "waiting") change(event, { effect: "overtaken" });
+  };
+
+  /** Updates the events of changes that a sync brought into effect, or failed to. */
+  const settle = (changes: readonly Pending[], { family, endedAtMs, problems }: SyncReport) => {
+    const refused = new Set(refusedPorts(problems).map(({ servicePort }) => servicePort));
+    for (const { event, families, ports } of changes) {
+      if (event.effect !== "waiting") continue;
+      if (ports.values().some((port) => refused.has(nameOf(port)))) {
+        change(event, { effect: "refused", tone: "bad" });
+        continue;
+      }
+      families.delete(family);
+      if (families.size > 0) continue;
+      change(event, { effect: "in effect", tookMs: Math.max(0, endedAtMs - event.atMs) });
+    }
+  };
   const waitingIn = (family: Family): Awaited<string, Pending> =>
     ledgers[family].awaiting({
-      settled: (changes, { report }) => settle(state, changes.map(([, pending]) => pending), report),
+      settled: (changes, { report }) => settle(changes.map(([, pending]) => pending), report),
       join(earlier, later) {
-        overtake(state, earlier.event);
+        overtake(earlier);
         return later;
       },
     });
-  const state: FeedState = {
-    clock,
-    events: [],
-    waiting: { IPv4: waitingIn("IPv4"), IPv6: waitingIn("IPv6") },
-    awaited: new WeakMap(),
-    lastId: 0,
-    lastUpdate: 0,
+  /** The changes that are not in the kernel, by the service ports of the line. */
+  const waiting: Readonly<Record<Family, Awaited<string, Pending>>> = {
+    IPv4: waitingIn("IPv4"),
+    IPv6: waitingIn("IPv6"),
   };
+
+  const addLine = (family: Family, { subject, text, tone, endpoints, ports }: ServiceLine, isDualStack: boolean) => {
+    const key = ports.size === 0 ? subject : [...ports.keys()].sort().join(" ");
+    const earlier = waiting[family].unsent(key);
+    if (earlier !== undefined) {
+      waiting[family].deleteUnsent(key);
+      overtake(earlier);
+      const before = (port: ServicePortKey) => earlier.ports.get(port)?.before;
+      if (ports.size > 0 && ports.entries().every(([port, { after }]) => sameData(before(port), after))) return;
+      ports = new Map(ports.entries().map(([port, { after }]) => [port, { before: before(port), after }]));
+    }
+    const other = waiting[otherFamily(family)].unsent(key);
+    // The same change in the other family, if it was not sent yet: both are one to a reader.
+    const shared = other?.event.text === text && !other.families.has(family) ? other : undefined;
+    const event = shared?.event ??
+      record({
+        kind: "services",
+        subject,
+        family: isDualStack ? family : undefined,
+        text,
+        tone,
+        endpoints,
+        effect: "waiting",
+      });
+    if (shared) event.family = undefined;
+    waiting[family].add(key, { event, families: (shared?.families ?? new Set()).add(family), ports });
+  };
+
   return {
     planned(family, changes, { first, isDualStack }) {
-      for (const line of serviceLines(changes, first)) addLine(state, family, line, isDualStack);
+      for (const line of serviceLines(changes, first)) addLine(family, line, isDualStack);
     },
     reported({ family, figures: { drift_repaired: repaired = 0 } }) {
       if (repaired === 0) return;
       const text = `${plural(repaired, "change")} by other programs repaired`;
-      record(state, { kind: "drift", subject: family, text, tone: "warning" });
+      record({ kind: "drift", subject: family, text, tone: "warning" });
     },
     linkChanged({ state: to, server, lastError }) {
       const isLost = to === "disconnected";
       const text = isLost ? `connection lost: ${lastError}` : "connected";
-      record(state, { kind: "link", subject: server, text, tone: isLost ? "bad" : "good" });
+      record({ kind: "link", subject: server, text, tone: isLost ? "bad" : "good" });
     },
-    problemChanged: (change) => addProblem(state, change),
+    problemChanged({ type, problem: { code, subject, detail } }) {
+      // The link's own events say so, once for all resources.
+      if (isOfSource(code)) return;
+      const kind = type === "raised" ? "problem" : "solved";
+      const last = events.at(-1);
+      if (last?.kind === kind && last.code === code && clock.now() - last.atMs < SAME_PROBLEM_MS) {
+        const [, first = last.subject, others = "0"] = /^(.*) and (\d+) more$/s.exec(last.subject) ?? [];
+        return change(last, { subject: `${first} and ${Number(others) + 1} more` });
+      }
+      const { title, severity } = problemKind(code);
+      const tone = type === "solved" ? "good" : severity === "error" ? "bad" : "warning";
+      record({ kind, subject, text: type === "solved" ? `solved: ${title}` : `${title}: ${detail}`, tone, code });
+    },
     read: (since = 0) => ({
       startedAtMs,
-      last: state.lastUpdate,
-      events: state.events.filter(({ update }) => update > since).map((event) => ({ ...event })),
+      last: lastUpdate,
+      events: events.filter(({ update }) => update > since).map((event) => ({ ...event })),
     }),
   };
 }
 
-function record(state: FeedState, fields: Pick<FeedEvent, "kind" | "subject" | "text" | "tone"> & Partial<FeedEvent>) {
-  const id = ++state.lastId, update = ++state.lastUpdate;
-  const event: MutableEvent = {
-    ...{ id, update, atMs: state.clock.now(), family: undefined, effect: undefined, tookMs: undefined },
-    ...fields,
-  };
-  state.events.push(event);
-  if (state.events.length > MOST_EVENTS) state.events.shift();
-  return event;
-}
-
-function change(state: FeedState, event: MutableEvent, fields: Partial<FeedEvent>): void {
-  Object.assign(event, fields, { update: ++state.lastUpdate });
-}
-
-function addLine(state: FeedState, family: Family, line: ServiceLine, isDualStack: boolean): void {
-  const waiting = state.waiting[family];
-  const earlier = waiting.unsent(line.key);
-  if (earlier !== undefined) {
-    waiting.deleteUnsent(line.key);
-    overtake(state, earlier.event);
-    if (line.undoes(earlier.line)) return;
-  }
-  const event = sameOfOtherFamily(state, family, line) ?? record(state, {
-    kind: "services",
-    subject: line.subject,
-    family: isDualStack ? family : undefined,
-    text: line.text,
-    tone: line.tone,
-    endpoints: line.endpoints,
-    effect: "waiting",
-  });
-  const awaited = state.awaited.get(event) ?? new Set();
-  state.awaited.set(event, awaited.add(family));
-  if (awaited.size > 1) event.family = undefined;
-  waiting.add(line.key, { event, line: line.since(earlier?.line) });
-}
-
-/** The event of the same change in the other family, if that was not sent yet: both are one to a reader. */
-function sameOfOtherFamily(state: FeedState, family: Family, { key, text }: ServiceLine): MutableEvent | undefined {
-  const other = FAMILIES.find((one) => one !== family)!;
-  const event = state.waiting[other].unsent(key)?.event;
-  return event?.text === text && !state.awaited.get(event)?.has(family) ? event : undefined;
-}
-
-function overtake(state: FeedState, event: MutableEvent): void {
-  if (event.effect === "waiting") change(state, event, { effect: "overtaken" });
-}
-
-/** Updates the events of changes that a sync brought into effect, or failed to. */
-function settle(state: FeedState, changes: readonly Pending[], { family, endedAtMs, problems }: SyncReport): void {
-  const refused = new Set(refusedPorts(problems).map(({ servicePort }) => servicePort));
-  for (const { event, line } of changes) {
-    if (event.effect !== "waiting") continue;
-    if (line.names.some((name) => refused.has(name))) {
-      change(state, event, { effect: "refused", tone: "bad" });
-      continue;
-    }
-    const awaited = state.awaited.get(event);
-    awaited?.delete(family);
-    if (awaited?.size === 0) {
-      change(state, event, { effect: "in effect", tookMs: Math.max(0, endedAtMs - event.atMs) });
-    }
-  }
-}
-
-function addProblem(state: FeedState, { type, problem: { code, subject, detail } }: ProblemChange): void {
-  // The link's own events say so, once for all resources.
-  if (isOfSource(code)) return;
-  const kind = type === "raised" ? "problem" : "solved";
-  const last = state.events.at(-1);
-  if (last?.kind === kind && last.code === code && state.clock.now() - last.atMs < SAME_PROBLEM_MS) {
-    const [, others = "0"] = / and (\d+) more$/.exec(last.subject) ?? [];
-    const subject = `${last.subject.replace(/ and \d+ more$/, "")} and ${Number(others) + 1} more`;
-    return change(state, last, { subject });
-  }
-  const { title, severity } = problemKind(code);
-  const tone = type === "solved" ? "good" : severity === "error" ? "bad" : "warning";
-  const text = type === "solved" ? `solved: ${title}` : `${title}: ${detail}`;
-  record(state, { kind, subject, text, tone, code });
-}
-
 /** One line about changed services: one service, some of its ports, or many services at once. */
-interface ServiceLine {
-  /** The same for two lines about the same service ports. */
-  readonly key: string;
+interface ServiceLine extends Pick<FeedEvent, "text" | "tone" | "endpoints"> {
   /** `shop/cart`, `shop/cart:http`; `services` for many. */
   readonly subject: string;
-  readonly text: string;
-  readonly tone: "good" | "warning" | "bad" | "idle";
-  readonly endpoints?: { readonly before: number | undefined; readonly after: number | undefined };
-  readonly names: readonly ServicePortName[];
-  /** Whether this line reverts an earlier one with the same key. */
-  undoes(earlier: ServiceLine): boolean;
-  /** This line, starting from the state before an earlier one with the same key. */
-  since(earlier: ServiceLine | undefined): ServiceLine;
-  /** The changed service ports by key, before and after; empty for many services. */
-  readonly ports: ReadonlyMap<ServicePortKey, PortChange>;
+  /** Empty for many services. */
+  readonly ports: PortChanges;
 }
+
+/** The changed service ports of a line. */
+type PortChanges = ReadonlyMap<ServicePortKey, PortChange>;
 
 /** A service port before and after a change; undefined where it does not exist. */
 interface PortChange {
@@ -252,8 +224,7 @@ function serviceLines(changes: PlanChanges, first: number | undefined): readonly
   const services = new Map<string, Map<ServicePortKey, PortChange>>();
   let left = 0;
   for (const [key, change] of changedPorts(changes)) {
-    const { name } = (change.after ?? change.before)!;
-    const service = serviceOf(name);
+    const service = serviceOf(nameOf(change));
     const ports = services.get(service);
     if (ports !== undefined) ports.set(key, change);
     else if (services.size < MOST_LINES) services.set(service, new Map([[key, change]]));
@@ -277,50 +248,30 @@ function* changedPorts({ set, deleted, replaced }: PlanChanges): Iterable<readon
 }
 
 /** One line for a service whose ports all changed in the same way, otherwise one for each port. */
-function linesOf(service: string, ports: ReadonlyMap<ServicePortKey, PortChange>): readonly ServiceLine[] {
-  const lines = [...ports].map(([key, change]) => lineOf(change, new Map([[key, change]])));
-  const [line] = lines;
-  if (line === undefined || lines.some(({ text }) => text !== line.text)) return lines;
-  return [{ ...lineOf(ports.values().next().value!, ports), subject: service }];
+function linesOf(service: string, ports: PortChanges): readonly ServiceLine[] {
+  const lines = [...ports].map(([key, change]) => lineOf(key, change));
+  const isOne = lines.every(({ text }) => text === lines[0]!.text);
+  return isOne ? [{ ...lines[0]!, subject: service, ports }] : lines;
 }
 
-function lineOf(change: PortChange, ports: ReadonlyMap<ServicePortKey, PortChange>): ServiceLine {
+function lineOf(key: ServicePortKey, change: PortChange): ServiceLine {
   const { before, after } = change;
-  const { name } = (after ?? before)!;
-  const counts = { before: before && usedEndpoints(before).size, after: after && usedEndpoints(after).size };
-  const names = [...ports.values()].map((one) => (one.after ?? one.before)!.name);
-  const line: ServiceLine = {
-    key: [...ports.keys()].sort().join(" "),
-    subject: name,
-    text: textOf(change, counts),
-    tone: after !== undefined && counts.after === 0 ? "warning" : "idle",
-    endpoints: counts,
-    names,
-    ports,
-    undoes: (earlier) => [...ports].every(([key, { after }]) => sameData(earlier.ports.get(key)?.before, after)),
-    since(earlier) {
-      if (earlier === undefined) return line;
-      const merged = new Map(
-        [...ports].map(([key, { after }]) => [key, { before: earlier.ports.get(key)?.before, after }]),
-      );
-      return { ...line, ports: merged };
-    },
+  const endpoints = { before: before && usedEndpoints(before).size, after: after && usedEndpoints(after).size };
+  return {
+    subject: nameOf(change),
+    text: textOf(change, endpoints),
+    tone: endpoints.after === 0 ? "warning" : "idle",
+    endpoints,
+    ports: new Map([[key, change]]),
   };
-  return line;
 }
 
 function lineOfMany(subject: string, text: string): ServiceLine {
-  const line: ServiceLine = {
-    key: subject,
-    subject,
-    text,
-    tone: "idle",
-    names: [],
-    ports: new Map(),
-    undoes: () => false,
-    since: () => line,
-  };
-  return line;
+  return { subject, text, tone: "idle", ports: new Map() };
+}
+
+function nameOf({ before, after }: PortChange): ServicePortName {
+  return (after ?? before)!.name;
 }
 
 function textOf({ before, after }: PortChange, counts: { readonly before?: number; readonly after?: number }): string {

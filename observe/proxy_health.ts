@@ -56,75 +56,57 @@ export interface ProxyHealth {
   status(): ProxyHealthStatus;
 }
 
-/** Options of `createProxyHealth`. */
-interface ProxyHealthOptions {
-  readonly clock: Clock;
-  /** The interval of comparisons with the kernel; an update is overdue after twice this time. */
-  readonly syncPeriodMs: number;
-}
-
 interface FamilyState {
-  lastUpdatedMs: number | undefined;
+  worker: FamilyHealth;
+  lastUpdatedMs?: number;
   /** The time of the oldest pending update, on the monotonic clock; undefined if there is none. */
-  pendingSinceMs: number | undefined;
-  reason: string | undefined;
-  failure: string | undefined;
+  pendingSinceMs?: number;
+  /** The error of the last sync, if it failed. */
+  failure?: string;
   counts: boolean;
-  unsupported: boolean;
 }
 
 /**
- * Creates the health of a proxy that has just started. As in kube-proxy's ProxyHealthServer, a family is healthy unless
- * its oldest pending update is two sync periods old. A family that has never synced does not count unless its worker is
- * known to be unable to sync.
+ * Creates the health of a proxy that has just started, with this interval of comparisons with the kernel. As in
+ * kube-proxy's ProxyHealthServer, a family is healthy unless its oldest pending update is two sync periods old. A family
+ * that has never synced does not count unless its worker is known to be unable to sync.
  */
-export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): ProxyHealth {
+export function createProxyHealth(
+  { clock, syncPeriodMs }: { readonly clock: Clock; readonly syncPeriodMs: number },
+): ProxyHealth {
   const timeoutMs = 2 * syncPeriodMs;
-  const states = new Map<Family, FamilyState>(FAMILIES.map((family) => [family, {
-    lastUpdatedMs: undefined,
-    pendingSinceMs: undefined,
-    reason: undefined,
-    failure: undefined,
-    counts: false,
-    unsupported: false,
-  }]));
-  const stateOf = (family: Family) => states.get(family)!;
+  const created = (): FamilyState => ({ worker: { state: "starting" }, counts: false });
+  const states: Readonly<Record<Family, FamilyState>> = { IPv4: created(), IPv6: created() };
   const packets = new Map<Family, PacketFlow>();
   let eligible = true;
 
-  const isOverdue = ({ pendingSinceMs }: FamilyState) =>
+  const isOverdue = ({ pendingSinceMs }: Pick<FamilyState, "pendingSinceMs">) =>
     pendingSinceMs !== undefined && clock.monotonic() - pendingSinceMs >= timeoutMs;
 
   const queuedUpdate = (family: Family) => {
-    stateOf(family).pendingSinceMs ??= clock.monotonic();
+    states[family].pendingSinceMs ??= clock.monotonic();
   };
 
-  const statusOf = (family: Family, state: FamilyState): FamilyStatus => ({
-    family,
-    lastUpdatedMs: state.lastUpdatedMs,
-    healthy: !isOverdue(state) && state.failure === undefined,
-    reason: state.reason ?? state.failure,
-  });
+  const isUnsupported = ({ worker }: FamilyState) => worker.state === "unfit" && worker.unsupported;
 
   return {
     queuedUpdate,
     updated(family) {
-      const state = stateOf(family);
+      const state = states[family];
       state.lastUpdatedMs = clock.now();
       state.pendingSinceMs = undefined;
       state.failure = undefined;
       state.counts = true;
     },
     failed(family, reason) {
-      stateOf(family).failure = reason;
+      states[family].failure = reason;
       queuedUpdate(family);
     },
     workerHealth(family, health) {
-      const state = stateOf(family);
-      state.reason = "reason" in health ? health.reason : undefined;
-      state.unsupported = health.state === "unfit" && health.unsupported;
+      const state = states[family];
+      state.worker = health;
       // A family that the host does not support does not make the proxy unhealthy.
-      if (health.state !== "restarting" && (health.state !== "unfit" || health.unsupported)) return;
+      if (health.state !== "restarting" && health.state !== "unfit" || isUnsupported(state)) return;
       state.counts = true;
       queuedUpdate(family);
     },
@@ -137,13 +119,19 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
     },
     nodeEligible: () => eligible,
     status() {
-      const counting = [...states].filter(([, { counts }]) => counts);
-      const families = counting.map(([family, state]) => statusOf(family, state));
-      const { failure } = [...states.values()].find((one) => one.failure !== undefined && !one.unsupported) ?? {};
+      const all = FAMILIES.map((family) => ({ family, ...states[family] }));
+      const counting = all.filter(({ counts }) => counts);
+      const families = counting.map(({ family, worker, lastUpdatedMs, failure, ...state }) => ({
+        family,
+        lastUpdatedMs,
+        healthy: !isOverdue(state) && failure === undefined,
+        reason: "reason" in worker ? worker.reason : failure,
+      }));
+      const { failure } = all.find((one) => one.failure !== undefined && !isUnsupported(one)) ?? {};
       const updates = families.flatMap(({ lastUpdatedMs }) => lastUpdatedMs ?? []);
       return {
-        healthy: counting.every(([, state]) => !isOverdue(state)),
-        inEffect: [...states.values()].every((one) => one.lastUpdatedMs !== undefined || one.unsupported),
+        healthy: !counting.some(isOverdue),
+        inEffect: all.every((one) => one.lastUpdatedMs !== undefined || isUnsupported(one)),
         ...(failure === undefined ? {} : { failure }),
         lastUpdatedMs: updates.length === 0 ? undefined : Math.max(...updates),
         ...(packets.size > 0 ? { packets: worstOf([...packets.values()]) } : {}),
