@@ -76,10 +76,7 @@ export const examine: AnsweredCall<PathExamination, readonly PathFinding[]> = {
   name: "examine",
   isRequest: oneOf("settings", "everything"),
   checked: (answer) => shortened(findings(answer)),
-  async handle({ options }, what) {
-    const { examinePath } = await import("./worker/mod.ts");
-    return await examinePath(options, what);
-  },
+  handle: async ({ options }, what) => (await import("./worker/examine.ts")).examinePath(options, what),
 };
 
 /** Looks for rules of other programs that drop packets to or from these addresses. */
@@ -91,8 +88,5 @@ export const rulesInTheWay: AnsweredCall<ServedAddresses, readonly RuleInTheWay[
     nodePorts: list(isPortNumber),
   }),
   checked: (answer) => shortened(rules(answer)),
-  async handle({ options }, served) {
-    const { findRulesInTheWay } = await import("./worker/mod.ts");
-    return await findRulesInTheWay(options, served);
-  },
+  handle: async ({ options }, served) => (await import("./worker/served_reach.ts")).findRulesInTheWay(options, served),
 };

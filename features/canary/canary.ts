@@ -1,5 +1,5 @@
 import type { SyncReport } from "../../core/model/mod.ts";
-import type { PathExamination, PathFinding } from "./calls.ts";
+import { examine, type PathExamination, type PathFinding } from "./calls.ts";
 import { INTERNAL_PORT } from "../../core/planning/mod.ts";
 import {
   addressBytes,
@@ -14,16 +14,16 @@ import {
 } from "../../platform/mod.ts";
 import { type Responder, startResponder, tryCanary, type TryOutcome } from "./probe.ts";
 import {
-  type CanaryOptions,
+  type CanaryParts,
   type CanaryStatus,
   change,
   count,
   createState,
   decide,
+  type FailedTry,
   type Placed,
   type State,
   unusable,
-  verdictOf,
 } from "./state.ts";
 
 /** The canary of one family. */
@@ -43,9 +43,9 @@ const PLACED_AGAIN_MS = 5_000;
 const COMPARING_SHARE = 0.1;
 
 /** Creates a canary that is not placed. */
-export function createCanary(options: CanaryOptions): Canary {
-  const { signal } = options;
-  const state = createState(options);
+export function createCanary(parts: CanaryParts): Canary {
+  const { clock, signal } = parts.node;
+  const state = createState(parts);
   signal.addEventListener("abort", () => close(state), { once: true });
   return {
     place(nodeIP) {
@@ -53,12 +53,12 @@ export function createCanary(options: CanaryOptions): Canary {
       state.nodeIP = nodeIP;
       remove(state);
       if (nodeIP !== undefined) place(state, nodeIP);
-      else options.plan(undefined, () => {});
+      else parts.served.serveInternal(undefined, () => {});
     },
     reported({ ok, full, figures, durationMs }) {
       if (!full) return;
       state.isComparing = false;
-      state.comparisonFromMs = options.clock.monotonic() + durationMs / COMPARING_SHARE;
+      state.comparisonFromMs = clock.monotonic() + durationMs / COMPARING_SHARE;
       if (!ok) return;
       const repaired = figures.drift_repaired ?? 0;
       state.repaired += repaired;
@@ -70,51 +70,36 @@ export function createCanary(options: CanaryOptions): Canary {
 }
 
 function place(state: State, nodeIP: string): void {
-  const { family, range, ownAddresses, plan, listen, logger, signal } = state.options;
+  const { served: { family, serveInternal }, range, network, node: { ownAddresses, clock, logger, signal } } = state;
   const own = ownAddresses();
   const address = firstFree(range, own), at = responderAddress(family, nodeIP, own);
   const fail = (detail: string) => {
     unusable(state, detail);
-    placeLater(state, nodeIP);
+    // The host may get an address of the family, or a free one in the range.
+    state.cancelRetry = clock.schedule(PLACED_AGAIN_MS, () => place(state, nodeIP));
   };
   if (address === undefined) return fail(`every address of ${range} that was tried belongs to this host`);
   if (at === undefined) return fail(`this host has no ${family} address at which it could answer`);
   let responder: Responder;
   try {
-    responder = startResponder(at, (client) => client === address || ownAddresses().includes(client), listen);
+    responder = startResponder(at, (client) => client === address || ownAddresses().includes(client), network?.listen);
   } catch (error) {
     return fail(`cannot listen on ${at}: ${errorText(error)}`);
   }
   const placed: Placed = {
-    plan: { address, target: responder.target },
     address: joinHostPort(address, INTERNAL_PORT),
-    isCurrent: () => isBetween(ownAddresses(), at, address),
+    isCurrent: () => ownAddresses().includes(at) && !ownAddresses().includes(address),
     responder,
     end: new AbortController(),
   };
   state.placed = placed;
-  state.placeAgain = () => {
-    remove(state);
-    place(state, nodeIP);
-  };
   state.status.address = placed.address;
-  state.options.onChange({ ...state.status });
+  state.onChange({ ...state.status });
   logger.debug("canary placed", { family, address: placed.address, responder: responder.target });
-  plan(placed.plan, () => {
+  serveInternal({ address, target: responder.target }, () => {
     if (placed.end.signal.aborted || signal.aborted) return;
     watch(state, placed);
   });
-}
-
-/** Whether a host with these addresses can answer at one address for the other one. */
-function isBetween(own: readonly string[], at: string, address: string): boolean {
-  return own.includes(at) && !own.includes(address);
-}
-
-/** Places it again later: the host may get an address of the family, or a free one in the range. */
-function placeLater(state: State, nodeIP: string): void {
-  const { clock } = state.options;
-  state.cancelRetry = clock.schedule(PLACED_AGAIN_MS, () => place(state, nodeIP));
 }
 
 /** Ends the tries and the responder. */
@@ -165,13 +150,11 @@ function addressAfter(address: string, step: number): string {
  * that is not its own. Undefined if the host has none of the family.
  */
 function responderAddress(family: Family, nodeIP: string, own: readonly string[]): string | undefined {
-  const usable = own.filter((address) => familyOf(address) === family && !isLoopback(address) && !isLinkLocal(address));
+  // Link-local IPv6 addresses are ambiguous without an interface.
+  const usable = own.filter((address) =>
+    familyOf(address) === family && !isLoopback(address) && !prefixContains("fe80::/10", address)
+  );
   return usable.includes(nodeIP) ? nodeIP : usable[0];
-}
-
-/** Link-local IPv6 addresses are ambiguous without an interface. */
-function isLinkLocal(address: string): boolean {
-  return prefixContains("fe80::/10", address);
 }
 
 /** The maximum time that the search for a cause delays the report of a failure. */
@@ -185,7 +168,7 @@ const LONGEST_PAUSE_MS = 10_000;
 
 /** Tries the canary every interval until its end. */
 async function watch(state: State, placed: Placed): Promise<void> {
-  const { clock, intervalMs } = state.options;
+  const { node: { clock }, options: { intervalMs } } = state;
   while (!placed.end.signal.aborted) {
     const startedMs = clock.monotonic();
     const woken = Promise.withResolvers<void>();
@@ -199,41 +182,41 @@ async function watch(state: State, placed: Placed): Promise<void> {
 
 /** One try, and if packets flowed until now, a second one before it counts. */
 async function round(state: State, placed: Placed): Promise<void> {
-  const { clock, timeoutMs } = state.options;
+  const { status, node: { clock }, options: { timeoutMs } } = state;
   const { signal } = placed.end;
   const startedMs = clock.monotonic();
   const examining = within(state, timeoutMs, examineInTurn(state));
   const first = await attempt(state, placed);
-  const { findings, what } = await examining ?? NOT_EXAMINED;
+  const { findings, what } = await examining ?? { findings: [], what: undefined };
   prove(state, findings, what);
   if (signal.aborted) return;
-  if (first.kind === "answered") return answered(state, placed, first.durationMs, findings);
-  if (!placed.isCurrent()) return state.placeAgain();
-  if (first.kind === "no-route" && state.status.lastAnswerMs === undefined) {
+  if (first.kind === "answered") return answered(state, first.durationMs, findings);
+  if (!placed.isCurrent()) {
+    remove(state);
+    return place(state, state.nodeIP!);
+  }
+  if (first.kind === "no-route" && status.lastAnswerMs === undefined) {
     return unusable(state, `${placed.address}: ${first.message}`);
   }
-  if (state.status.state === "failing") {
+  if (status.state === "failing") {
     // An earlier comparison may have been too soon after the last listing to see everything.
     if (!findings.some(({ certain }) => certain)) compare(state);
-    if (what !== "everything") return count(state, state.status.cause ?? "unknown");
-    return decide(state, verdictOf({ address: placed.address, failed: first, findings, repaired: 0 }));
+    return what === "everything" ? decide(state, first, findings) : count(state, status.cause ?? "unknown");
   }
-  const examined = state.options.examine("everything");
+  const examined = state.served.call(examine, "everything");
   await sleep(clock, Math.max(0, startedMs + timeoutMs - clock.monotonic()), signal).catch(() => {});
   const second = await attempt(state, placed);
   if (signal.aborted) return;
   if (second.kind === "answered") {
     count(state, "unknown");
-    return answered(state, placed, second.durationMs, findings);
+    return answered(state, second.durationMs, findings);
   }
   await fails(state, placed, second, examined);
 }
 
-type Failed = Exclude<TryOutcome, { kind: "answered" }>;
-
 async function attempt(state: State, { address, responder: { nonce } }: Placed): Promise<TryOutcome> {
-  const { timeoutMs, clock, connect } = state.options;
-  const outcome = await tryCanary({ address, nonce, timeoutMs, clock, connect });
+  const { node: { clock }, options: { timeoutMs }, network } = state;
+  const outcome = await tryCanary(address, nonce, timeoutMs, clock, network?.connect);
   state.status.tries++;
   if (outcome.kind === "answered") return outcome;
   state.undecided++;
@@ -241,14 +224,12 @@ async function attempt(state: State, { address, responder: { nonce } }: Placed):
   return outcome;
 }
 
-function answered(state: State, placed: Placed, durationMs: number, findings: readonly PathFinding[]): void {
-  const { status, proof, options: { clock } } = state;
+function answered(state: State, durationMs: number, findings: readonly PathFinding[]): void {
+  const { status, proof, node: { clock } } = state;
   status.lastAnswerMs = clock.now();
   status.durationMs = durationMs;
   state.repaired = 0;
-  if (findings.some(({ certain }) => certain)) {
-    return decide(state, verdictOf({ address: placed.address, failed: undefined, findings, repaired: 0 }));
-  }
+  if (findings.some(({ certain }) => certain)) return decide(state, undefined, findings);
   if (proof) {
     proof.answersFromMs ??= clock.monotonic();
     if (!proof.isRefuted || clock.monotonic() - proof.answersFromMs < HELD_MS) return;
@@ -274,15 +255,14 @@ function prove(state: State, findings: readonly PathFinding[], what: PathExamina
 async function fails(
   state: State,
   placed: Placed,
-  failed: Failed,
-  examined: ReturnType<CanaryOptions["examine"]>,
+  failed: FailedTry,
+  examined: Promise<readonly PathFinding[] | undefined>,
 ): Promise<void> {
-  const { clock } = state.options;
   const { status } = state;
   status.state = "failing";
-  status.sinceMs = clock.now();
+  status.sinceMs = state.node.clock.now();
   status.cause = "unknown";
-  state.options.onChange({ ...status });
+  state.onChange({ ...status });
   const compared = Promise.withResolvers<void>();
   state.onCompared = () => compared.resolve();
   state.isComparing = false;
@@ -292,48 +272,38 @@ async function fails(
   const findings = await within(state, CAUSE_WITHIN_MS, found) ?? await within(state, 0, examined) ?? [];
   if (placed.end.signal.aborted) return;
   prove(state, findings, undefined);
-  const judge = () => decide(state, verdictOf({ address: placed.address, failed, findings, repaired: state.repaired }));
-  judge();
+  decide(state, failed, findings, state.repaired);
   // A comparison of a large ruleset takes longer.
   state.onCompared = (changes) => {
-    if (changes > 0 && status.state === "failing") judge();
+    if (changes > 0 && status.state === "failing") decide(state, failed, findings, state.repaired);
   };
 }
 
 /** Requests a comparison with the kernel, unless one runs or the last one is too recent. */
 function compare(state: State): void {
-  const { clock, compare } = state.options;
-  if (state.isComparing || clock.monotonic() < state.comparisonFromMs) return;
+  if (state.isComparing || state.node.clock.monotonic() < state.comparisonFromMs) return;
   state.isComparing = true;
-  compare();
+  state.served.compare();
 }
-
-/** What was found, and what was examined; undefined if the worker did not answer in time. */
-interface Examined {
-  readonly findings: readonly PathFinding[];
-  readonly what: PathExamination | undefined;
-}
-
-const NOT_EXAMINED: Examined = { findings: [], what: undefined };
 
 /** Examines the kernel settings that stop packets even if the canary answers, and the chains as often as that is cheap. */
-async function examineInTurn(state: State): Promise<Examined | undefined> {
-  const { examine, clock, intervalMs } = state.options;
+async function examineInTurn(state: State) {
+  const { served, node: { clock }, options: { intervalMs } } = state;
   const startedMs = clock.monotonic();
   const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(LISTED_AFTER_MS, state.listedForMs / LISTED_SHARE));
   // Half an interval less, since the pause may not be a multiple of the interval.
   const isComplete = startedMs - state.listedAtMs >= pauseMs - intervalMs / 2;
   if (isComplete) state.listedAtMs = startedMs;
   const what = isComplete ? "everything" : "settings";
-  const findings = await examine(what);
+  const findings = await served.call(examine, what);
   if (isComplete) state.listedForMs = clock.monotonic() - startedMs;
-  return findings && { findings, what };
+  return findings && { findings, what } as const;
 }
 
 /** The result if it comes in time; undefined otherwise, or if it fails. */
 async function within<T>(state: State, timeoutMs: number, work: Promise<T | undefined>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const cancel = state.options.clock.schedule(timeoutMs, () => resolve(undefined));
+  const cancel = state.node.clock.schedule(timeoutMs, () => resolve(undefined));
   try {
     return await Promise.race([work.catch(() => undefined), promise]);
   } finally {

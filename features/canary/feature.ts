@@ -1,19 +1,10 @@
-import { boolean, duration, section, texts } from "../../platform/schema/mod.ts";
 import { feature } from "../contract.ts";
-import { checkCanary } from "./options.ts";
+import { CANARY_FIELDS, checkCanary } from "./options.ts";
 
 /** Tries every few seconds whether packets of services flow (docs/health.md). */
 export const canary = feature({
   name: "canary",
-  fields: {
-    canary: section({
-      enabled: boolean(),
-      /** One for each family; empty for the default ones. */
-      addressRanges: texts(),
-      interval: duration(2_000),
-      timeout: duration(1_000),
-    }),
-  },
+  fields: CANARY_FIELDS,
   flags: [
     {
       name: "canary",

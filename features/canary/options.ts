@@ -1,5 +1,5 @@
 import { canonicalPrefix, type Family, familyOf, prefixContains } from "../../platform/mod.ts";
-import { formatDuration } from "../../platform/schema/mod.ts";
+import { boolean, duration, formatDuration, type OptionsOf, section, texts } from "../../platform/schema/mod.ts";
 import type { ReportSetting } from "../contract.ts";
 
 /**
@@ -21,13 +21,19 @@ const TAKEN: readonly string[] = ["169.254.169.0/24", "169.254.170.0/24", "169.2
 /** The shortest interval and timeout, in milliseconds. */
 const SHORTEST_INTERVAL_MS = 500, SHORTEST_TIMEOUT_MS = 100;
 
+/** The fields of the canary in the configuration file. */
+export const CANARY_FIELDS = {
+  canary: section({
+    enabled: boolean(),
+    /** One for each family; empty for the default ones. */
+    addressRanges: texts(),
+    interval: duration(2_000),
+    timeout: duration(1_000),
+  }),
+};
+
 /** The options of the canary. */
-export interface CanaryOptions {
-  readonly enabled: boolean;
-  readonly addressRanges: readonly string[];
-  readonly intervalMs: number;
-  readonly timeoutMs: number;
-}
+export type CanaryOptions = OptionsOf<typeof CANARY_FIELDS>["canary"];
 
 /**
  * The range of each family: the given ones or, without any, the default ones; undefined for a family without a canary. Reports

@@ -17,8 +17,15 @@ export interface Responder {
   close(): void;
 }
 
-/** Opens a TCP listener at an address; Deno.listen by default. */
-export type ListenAt = (address: string) => Deno.TcpListener;
+/** The sockets that a canary uses. */
+export interface CanaryNetwork {
+  /** Listens at an address, on any port. */
+  listen(address: string): Deno.TcpListener;
+  /** Opens a TCP connection; rejects with the signal's reason. */
+  connect(
+    options: { readonly hostname: string; readonly port: number; readonly signal: AbortSignal },
+  ): Promise<Pick<Deno.TcpConn, "read" | "close">>;
+}
 
 /**
  * Starts a responder at an address. It answers only clients that `isOwn` admits, since its port is reachable from other
@@ -27,7 +34,7 @@ export type ListenAt = (address: string) => Deno.TcpListener;
 export function startResponder(
   address: string,
   isOwn: (client: string) => boolean,
-  listen: ListenAt = (hostname) => Deno.listen({ hostname, port: 0 }),
+  listen: CanaryNetwork["listen"] = (hostname) => Deno.listen({ hostname, port: 0 }),
 ): Responder {
   const listener = listen(address);
   const nonce = crypto.randomUUID();
@@ -65,26 +72,17 @@ export type TryOutcome =
   | { readonly kind: "answered"; readonly durationMs: number }
   | { readonly kind: "no-route" | "foreign-answer" | "failed"; readonly message: string };
 
-/** Opens a TCP connection; rejects with the signal's reason. Deno.connect by default. */
-export type ConnectTo = (
-  options: { readonly hostname: string; readonly port: number; readonly signal: AbortSignal },
-) => Promise<Pick<Deno.TcpConn, "read" | "close">>;
-
-/** Options of `tryCanary`. */
-export interface TryOptions {
-  /** The `address:port` to try. */
-  readonly address: string;
-  /** The right answer. */
-  readonly nonce: string;
-  /** The time in which this process could run and did not get an answer. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly connect?: ConnectTo;
-}
-
-/** Connects and compares the answer. Never rejects. */
-export async function tryCanary(options: TryOptions): Promise<TryOutcome> {
-  const { address, nonce, timeoutMs, clock, connect = Deno.connect } = options;
+/**
+ * Connects to an `address:port` and compares the answer with the right one. Never rejects.
+ * @param timeoutMs the time in which this process could run and did not get an answer
+ */
+export async function tryCanary(
+  address: string,
+  nonce: string,
+  timeoutMs: number,
+  clock: Clock,
+  connect: CanaryNetwork["connect"] = Deno.connect,
+): Promise<TryOutcome> {
   const deadline = new AbortController();
   const late = new Error(`no answer within ${timeoutMs / 1000} s`);
   const cancel = scheduleInSteps(clock, timeoutMs, () => deadline.abort(late));

@@ -2,7 +2,6 @@ import type { NodeState } from "../../core/tracking/mod.ts";
 import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
 import { type Clock, durationText, FAMILIES, type Family, isLoopback } from "../../platform/mod.ts";
 import type { FeatureStatus, Node, NodeFamily, RunningFeature } from "../contract.ts";
-import { examine } from "./calls.ts";
 import { type Canary, createCanary } from "./canary.ts";
 import { watchDrops } from "./drops.ts";
 import { type CanaryOptions, decideCanaryRanges } from "./options.ts";
@@ -10,24 +9,17 @@ import type { CanaryStatus } from "./state.ts";
 
 /** Starts a canary for each family that has services, at the node's address. */
 export function start(node: Node, { canary: options }: { readonly canary: CanaryOptions }): Promise<RunningFeature> {
-  const ranges = decideCanaryRanges(options), { intervalMs, timeoutMs } = options;
-  const { tracking, families, health, clock, logger, signal } = node;
+  const ranges = decideCanaryRanges(options);
+  const { tracking, families, health, clock } = node;
   const canaries = new Map<Family, Canary>();
 
   const create = (served: NodeFamily, range: string): Canary => {
-    const { family, serveInternal, compare, call } = served;
     const seen = observe(node), watch = watchDrops(node, served);
-    return createCanary({
-      ...{ family, range, intervalMs, timeoutMs, compare, ownAddresses: node.ownAddresses },
-      plan: serveInternal,
-      examine: (what) => call(examine, what),
-      onChange(status) {
-        seen(status);
-        watch(status);
-      },
-      onProblems: (problems) => node.reportProblems(`canary ${family}`, problems),
-      ...{ clock, logger, signal },
-    });
+    const onChange = (status: CanaryStatus) => {
+      seen(status);
+      watch(status);
+    };
+    return createCanary({ node, served, range, options, onChange });
   };
   const statuses = () => [...canaries.values()].flatMap((canary) => canary.status() ?? []);
 

@@ -1,6 +1,6 @@
 /** Rules of other programs that drop packets of services are found in every form in which the kernel's tools show them. */
 import assert from "node:assert/strict";
-import { findRulesInTheWay } from "../../features/canary/worker/mod.ts";
+import { findRulesInTheWay } from "../../features/canary/worker/served_reach.ts";
 import { createProcessRunner } from "../../backends/tools/mod.ts";
 import { type Lab, NETWORK } from "../../demo/lab.ts";
 import { createDropJudge } from "../../features/canary/drops.ts";

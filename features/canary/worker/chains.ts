@@ -12,10 +12,10 @@ export interface DroppingRule {
   readonly text: string;
   /** Whether it has no conditions. */
   readonly isForAll: boolean;
-  /** Whether it is the first rule of its chain. */
-  readonly isFirst: boolean;
   /** The packets that it has matched; undefined if it does not count them. */
   readonly packets: number | undefined;
+  /** Whether it stops all packets of pods, including future ones. */
+  readonly isCertain: boolean;
 }
 
 /** A chain that is not Sluice's. */
@@ -24,22 +24,11 @@ export interface ForeignChain {
   readonly table: string;
   readonly name: string;
   /** Undefined for a chain to which only other chains lead. */
-  readonly hook: Hook | undefined;
-  readonly dropsByPolicy: boolean;
-  readonly hasRules: boolean;
-  /** Rules known to have matched no packet are omitted, except rules for which `isCertain` is true. */
-  readonly dropping: readonly DroppingRule[];
-}
-
-/** A chain while it is read. */
-type Chain = { -readonly [Field in keyof ForeignChain]: ForeignChain[Field] } & { dropping: DroppingRule[] };
-
-/** Whether a rule stops all packets of pods, including future ones. */
-function isCertain(
-  hook: Hook | undefined,
-  { isForAll, isFirst }: Pick<DroppingRule, "isForAll" | "isFirst">,
-): boolean {
-  return hook === "forward" && isForAll && isFirst;
+  hook: Hook | undefined;
+  dropsByPolicy: boolean;
+  hasRules: boolean;
+  /** Rules known to have matched no packet are omitted, except those that are certain to stop packets. */
+  readonly dropping: DroppingRule[];
 }
 
 /** The chains of Sluice and kube-proxy in tables that they share. */
@@ -47,18 +36,14 @@ const OWN_CHAINS = /^KUBE-/;
 /** Rules that drop only packets of broken connections. */
 const HARMLESS = /\bct ?state (?:\w+,)*invalid\b|--ctstate (?:\w+,)*INVALID\b/i;
 
-/** Whether a drop rule counts as a suspect. */
-function isSuspect(rule: string): boolean {
-  return !HARMLESS.test(rule);
+/** Notes a rule that drops packets, if it may have dropped any that matter. */
+function noteDrop(chain: ForeignChain, text: string, isForAll: boolean, packets: number | undefined): void {
+  const isCertain = chain.hook === "forward" && isForAll && !chain.hasRules;
+  if ((packets !== 0 || isCertain) && !HARMLESS.test(text)) chain.dropping.push({ text, isForAll, packets, isCertain });
 }
 
 /** The maximum number of reported suspects. */
 const MOST_SUSPECTS = 3;
-
-interface Suspect extends PathFinding {
-  /** The lowest is the most likely. */
-  readonly rank: number;
-}
 
 /** The findings about foreign chains: first the chains that certainly stop the pods' packets, then the most likely suspects. */
 export function judgeChains(chains: readonly ForeignChain[]): readonly PathFinding[] {
@@ -74,22 +59,21 @@ export function ruleText({ table, name }: ForeignChain, { text }: DroppingRule):
   return `chain ${name} of ${table} has the rule “${text}”`;
 }
 
-function suspectsOf(foreign: ForeignChain): readonly Suspect[] {
+/** What a chain may drop; the lowest rank is the most likely. */
+function suspectsOf(foreign: ForeignChain): readonly (PathFinding & { readonly rank: number })[] {
   const { table, name, hook, dropsByPolicy, hasRules, dropping } = foreign;
   const chain = `chain ${name} of ${table}`, isForward = hook === "forward";
-  // Packets of the canary do not pass the hook forward.
-  const rank = (base: number) => base + (isForward ? 10 : 0);
-  const suspects: Suspect[] = dropping.map((rule) => ({
-    cause: "foreign-chain",
-    detail: rule.isForAll ? `${chain} drops all packets that reach its rule “${rule.text}”` : ruleText(foreign, rule),
-    certain: isCertain(hook, rule),
-    rank: rank(rule.isForAll ? 0 : 1),
-  }));
-  if (dropsByPolicy) {
-    const detail = hasRules ? `${chain} drops what its rules do not accept` : `${chain} drops every packet`;
-    const certain = isForward && !hasRules;
-    suspects.push({ cause: "foreign-chain", detail, certain, rank: rank(hasRules ? 2 : 0) });
-  }
+  const suspect = (detail: string, certain: boolean, rank: number) => (
+    // Packets of the canary do not pass the hook forward.
+    { cause: "foreign-chain", detail, certain, rank: rank + (isForward ? 10 : 0) } as const
+  );
+  const suspects = dropping.map((rule) =>
+    rule.isForAll
+      ? suspect(`${chain} drops all packets that reach its rule “${rule.text}”`, rule.isCertain, 0)
+      : suspect(ruleText(foreign, rule), rule.isCertain, 1)
+  );
+  if (dropsByPolicy && hasRules) suspects.push(suspect(`${chain} drops what its rules do not accept`, false, 2));
+  else if (dropsByPolicy) suspects.push(suspect(`${chain} drops every packet`, isForward, 0));
   return suspects;
 }
 
@@ -97,9 +81,9 @@ function suspectsOf(foreign: ForeignChain): readonly Suspect[] {
 export async function foreignChains(runner: Runner, family: Family): Promise<readonly ForeignChain[]> {
   const [fromNft, legacy] = await Promise.all([
     ifInstalled(nftChains(runner, family)),
-    iptablesChains(runner, family, "legacy"),
+    iptablesChains(runner, family, "-legacy"),
   ]);
-  const others = fromNft ?? await iptablesChains(runner, family, "default") ?? [];
+  const others = fromNft ?? await iptablesChains(runner, family, "") ?? [];
   return [...others, ...legacy ?? []];
 }
 
@@ -116,6 +100,9 @@ const OF_OTHER_FAMILY: Readonly<Record<Family, RegExp>> = {
   IPv6: /\bip (?:s|d)addr\b|\bicmp type\b|nfproto ipv4/,
 };
 
+/** A rule that ends with a drop or a rejection. */
+const DROPS = /(?:^| )(?:drop|reject(?: with .*)?|xt target "(?:DROP|REJECT)")$/;
+
 /** The chains of other programs in nf_tables, including iptables-nft; undefined if nft cannot list them. */
 async function nftChains(runner: Runner, family: Family): Promise<readonly ForeignChain[] | undefined> {
   const tables = new Set<string>();
@@ -125,7 +112,7 @@ async function nftChains(runner: Runner, family: Family): Promise<readonly Forei
     args: ["list", "chains"],
     timeoutMs: TIMEOUT_MS,
     onLine(line) {
-      table = tableOf(line) ?? table;
+      table = /^table (\w+ \S+) \{/.exec(line)?.[1] ?? table;
       const [of = "", name = ""] = table.split(" ");
       if (!line.includes(" hook ") || !TABLE_FAMILIES[family].includes(of) || OWN_TABLES.includes(name)) return;
       if (tables.size < MOST_TABLES) tables.add(table);
@@ -133,34 +120,27 @@ async function nftChains(runner: Runner, family: Family): Promise<readonly Forei
   });
   if (listed.exitCode !== 0) return undefined;
   const chains: ForeignChain[] = [];
-  for (const table of tables) chains.push(...await chainsOf(runner, family, table));
+  for (const table of tables) {
+    const reader = createTableReader(table, family);
+    // Terse: without the elements of sets.
+    const args = ["-t", "list", "table", ...table.split(" ")];
+    await runner.run({ tool: "nft", args, timeoutMs: TIMEOUT_MS, onLine: reader.line });
+    chains.push(...reader.chains());
+  }
   return chains;
-}
-
-async function chainsOf(runner: Runner, family: Family, table: string): Promise<readonly ForeignChain[]> {
-  const reader = createTableReader(table, family);
-  // Terse: without the elements of sets.
-  const args = ["-t", "list", "table", ...table.split(" ")];
-  await runner.run({ tool: "nft", args, timeoutMs: TIMEOUT_MS, onLine: reader.line });
-  return reader.chains();
-}
-
-function tableOf(line: string): string | undefined {
-  return /^table (\w+ \S+) \{/.exec(line)?.[1];
 }
 
 /** Reads the listing of a table. */
 function createTableReader(table: string, family: Family) {
   const chains: ForeignChain[] = [];
   let isDormant = false;
-  let chain: Chain | undefined;
+  let chain: ForeignChain | undefined;
   return {
     chains: (): readonly ForeignChain[] => isDormant ? [] : chains,
     line(line: string) {
       const text = line.trim(), name = /^chain (\S+) \{/.exec(text)?.[1];
       if (name !== undefined) {
-        const dropping: DroppingRule[] = [];
-        chain = { table: `table ${table}`, name, hook: undefined, dropsByPolicy: false, hasRules: false, dropping };
+        chain = { table: `table ${table}`, name, hook: undefined, dropsByPolicy: false, hasRules: false, dropping: [] };
       } else if (chain === undefined || text === "") {
         // The hooks of a dormant table are not registered.
         isDormant ||= /^flags .*\bdormant\b/.test(text);
@@ -171,11 +151,12 @@ function createTableReader(table: string, family: Family) {
         chain.hook = / hook (\w+) /.exec(text)?.[1] as Hook;
         chain.dropsByPolicy = /policy drop;/.test(text);
       } else {
-        const rule = droppingRule(text, family);
-        if (rule !== undefined) {
-          const packets = packetsOf(text);
-          const found = { text: rule, isForAll: isForAll(rule), isFirst: !chain.hasRules, packets };
-          if (packets !== 0 || isCertain(chain.hook, found)) chain.dropping.push(found);
+        const rule = text.replace(/ ?\bcomment "[^"]*"/, "");
+        const plain = rule.replace(/\bcounter packets \d+ bytes \d+ /, "");
+        if (DROPS.test(plain) && !OF_OTHER_FAMILY[family].test(rule)) {
+          const packets = /\bcounter packets (\d+) /.exec(rule)?.[1];
+          const isForAll = /^(?:drop|reject|xt target)/.test(plain);
+          noteDrop(chain, plain, isForAll, packets === undefined ? undefined : Number(packets));
         }
         chain.hasRules = true;
       }
@@ -183,72 +164,42 @@ function createTableReader(table: string, family: Family) {
   };
 }
 
-/** A rule that drops packets of the family, without counter and comment; undefined for any other. */
-function droppingRule(text: string, family: Family): string | undefined {
-  const rule = text.replace(/ ?\bcomment "[^"]*"/, "");
-  if (OF_OTHER_FAMILY[family].test(rule)) return undefined;
-  const plain = rule.replace(/\bcounter packets \d+ bytes \d+ /, "");
-  return /(?:^| )(?:drop|reject(?: with .*)?|xt target "(?:DROP|REJECT)")$/.test(plain) && isSuspect(plain)
-    ? plain
-    : undefined;
-}
-
-/** The packets that a rule has matched; undefined if it has no counter. */
-function packetsOf(rule: string): number | undefined {
-  const packets = /\bcounter packets (\d+) /.exec(rule)?.[1];
-  return packets === undefined ? undefined : Number(packets);
-}
-
-function isForAll(rule: string): boolean {
-  return /^(?:drop|reject|xt target)/.test(rule);
-}
-
-const PREFIX: Readonly<Record<Family, string>> = { IPv4: "iptables", IPv6: "ip6tables" };
-
-/** The variants of iptables-save: the default, or iptables-legacy, whose chains nft does not show. */
-type SaveVariant = "default" | "legacy";
-
-/** The chains of other programs in iptables; undefined if that variant is not installed. */
+/** The chains of other programs in a variant of iptables; undefined if that is not installed. */
 async function iptablesChains(
   runner: Runner,
   family: Family,
-  variant: SaveVariant,
+  variant: "" | "-legacy",
 ): Promise<readonly ForeignChain[] | undefined> {
-  const reader = createSaveReader(PREFIX[family]);
-  const tool = `${PREFIX[family]}${variant === "legacy" ? "-legacy" : ""}-save`;
+  const program = family === "IPv4" ? "iptables" : "ip6tables";
+  const { chains, line } = createSaveReader(program);
   // Lists the tables that are in use, and loads no module for others.
-  const listed = await ifInstalled(runner.run({ tool, args: ["-c"], timeoutMs: TIMEOUT_MS, onLine: reader.line }));
-  return listed && reader.chains();
+  const saving = runner.run({ tool: `${program}${variant}-save`, args: ["-c"], timeoutMs: TIMEOUT_MS, onLine: line });
+  return await ifInstalled(saving) && chains;
 }
 
 /** Reads the output of `iptables-save -c`. */
 function createSaveReader(program: string) {
-  const all: Chain[] = [];
-  const ofTable = new Map<string, Chain>();
+  const chains: ForeignChain[] = [];
+  const ofTable = new Map<string, ForeignChain>();
   let table = "";
   return {
-    chains: (): readonly ForeignChain[] => all,
+    chains,
     line(line: string) {
       if (line.startsWith("*")) {
-        table = line.slice(1);
+        table = `${program} table ${line.slice(1)}`;
         ofTable.clear();
       } else if (line.startsWith(":")) {
         const [name = "", policy] = line.slice(1).split(" ");
         if (OWN_CHAINS.test(name)) return;
         const hook = policy === "-" ? undefined : name.toLowerCase() as Hook;
-        const place = { table: `${program} table ${table}`, name, hook };
-        const chain: Chain = { ...place, dropsByPolicy: policy === "DROP", hasRules: false, dropping: [] };
+        const chain = { table, name, hook, dropsByPolicy: policy === "DROP", hasRules: false, dropping: [] };
         ofTable.set(name, chain);
-        all.push(chain);
+        chains.push(chain);
       } else {
         const [, packets, name = "", rule = ""] = /^\[(\d+):\d+\] -A (\S+) ?(.*)$/.exec(line) ?? [];
         const chain = ofTable.get(name);
         if (chain === undefined) return;
-        if (/-j (?:DROP|REJECT)\b/.test(rule) && isSuspect(rule)) {
-          const place = { isForAll: rule.startsWith("-j "), isFirst: !chain.hasRules };
-          const found = { text: rule, ...place, packets: Number(packets) };
-          if (packets !== "0" || isCertain(chain.hook, found)) chain.dropping.push(found);
-        }
+        if (/-j (?:DROP|REJECT)\b/.test(rule)) noteDrop(chain, rule, rule.startsWith("-j "), Number(packets));
         chain.hasRules = true;
       }
     },

@@ -1,7 +1,8 @@
 /** Finds rules of other programs that drop packets to or from services and pods: by their addresses and ports. */
-import { addressBytes, canonicalPrefix, familyOf, hostPrefix } from "../../../platform/mod.ts";
+import { addressBytes, canonicalPrefix, type Family, familyOf, hostPrefix } from "../../../platform/mod.ts";
 import type { RuleInTheWay, ServedAddresses } from "../calls.ts";
-import { type DroppingRule, type ForeignChain, type Hook, ruleText } from "./chains.ts";
+import type { Runner } from "../../../backends/tools/mod.ts";
+import { type DroppingRule, foreignChains, type Hook, ruleText } from "./chains.ts";
 
 /** The hooks that packets of services pass. Rules of the hook input protect the node itself. */
 const HOOKS: readonly (Hook | undefined)[] = ["prerouting", "forward", "output", "postrouting"];
@@ -9,16 +10,20 @@ const HOOKS: readonly (Hook | undefined)[] = ["prerouting", "forward", "output",
 const MOST_RULES = 64;
 
 /**
- * The rules of base chains whose conditions name nothing but served addresses or ports, in the order of the chains. A rule
- * without a counter must have no other condition either: nothing else shows whether it drops anything.
+ * Finds rules of base chains whose conditions name nothing but served addresses or ports, in the order of the chains. A rule
+ * without a counter must have no other condition either: nothing else shows whether it drops anything. Throws if a tool
+ * cannot be run for another reason than that it is not installed.
  */
-export function rulesInTheWay(chains: readonly ForeignChain[], served: ServedAddresses): readonly RuleInTheWay[] {
-  const reach = createReach(served);
+export async function findRulesInTheWay(
+  { runner, family }: { readonly runner: Runner; readonly family: Family },
+  served: ServedAddresses,
+): Promise<readonly RuleInTheWay[]> {
+  const isNamedBy = createReach(served);
   const found = new Map<string, RuleInTheWay>();
-  for (const chain of chains) {
+  for (const chain of await foreignChains(runner, family)) {
     if (!HOOKS.includes(chain.hook)) continue;
     for (const rule of chain.dropping) {
-      if (found.size >= MOST_RULES || !reach.isNamedBy(rule)) continue;
+      if (found.size >= MOST_RULES || !isNamedBy(rule)) continue;
       const detail = ruleText(chain, rule);
       found.set(detail, { detail, packets: rule.packets });
     }
@@ -39,6 +44,7 @@ const PORTS = /(?:\b(?:tcp|udp|sctp|th) dport (!= )?|(?<!\S)(! )?--dports? )(\{[
 /** What is left of a rule of nft that has no other conditions. */
 const WITHOUT_OTHERS = /^(?:meta l4proto \w+ |ip protocol \w+ )*(?:drop|reject)(?: with .*)?$/;
 
+/** Creates the decision whether a rule names nothing but served addresses or ports. */
 function createReach({ prefixes, ports, nodePorts }: ServedAddresses) {
   // Most nodes have no rule that names an address.
   let ranges: readonly Range[] | undefined;
@@ -57,33 +63,32 @@ function createReach({ prefixes, ports, nodePorts }: ServedAddresses) {
     return from > 0 && ranges[from - 1]!.last >= range.first;
   };
 
-  return {
-    isNamedBy({ text, packets }: DroppingRule): boolean {
-      let rest = text, count = 0;
-      const every = (pattern: RegExp, isMatch: (value: string) => boolean): boolean => {
-        let matches = true;
-        rest = rest.replace(pattern, (_, notInNft, notInIptables, values: string) => {
-          count++;
-          matches &&= !notInNft && !notInIptables && values.split(/[{},\s]+/).some((one) => one !== "" && isMatch(one));
-          return "";
-        });
-        return matches;
-      };
-      if (!every(ADDRESSES, isServed)) return false;
-      const served = count > 0 ? ports : nodePorts;
-      const isPort = (value: string) => {
-        const [first, last = first] = value.split(/[-:]/).map(Number);
-        return served.some((port) => port >= first! && port <= last!);
-      };
-      return every(PORTS, isPort) && count > 0 && (packets !== undefined || WITHOUT_OTHERS.test(rest));
-    },
+  return ({ text, packets }: DroppingRule): boolean => {
+    let rest = text, count = 0;
+    const every = (pattern: RegExp, isMatch: (value: string) => boolean): boolean => {
+      let matches = true;
+      rest = rest.replace(pattern, (_, notInNft, notInIptables, values: string) => {
+        count++;
+        matches &&= !notInNft && !notInIptables && values.split(/[{},\s]+/).some((one) => one !== "" && isMatch(one));
+        return "";
+      });
+      return matches;
+    };
+    if (!every(ADDRESSES, isServed)) return false;
+    const served = count > 0 ? ports : nodePorts;
+    const isPort = (value: string) => {
+      const [first, last = first] = value.split(/[-:]/).map(Number);
+      return served.some((port) => port >= first! && port <= last!);
+    };
+    return every(PORTS, isPort) && count > 0 && (packets !== undefined || WITHOUT_OTHERS.test(rest));
   };
 }
 
 /** The range of an address, a prefix, or two addresses with a hyphen; undefined for anything else, such as a named set. */
 function rangeOf(text: string): Range | undefined {
   const [from = "", to = from] = text.split("-");
-  const first = canonicalPrefix(withLength(from)), last = canonicalPrefix(withLength(to));
+  const prefixOf = (one: string) => canonicalPrefix(one.includes("/") ? one : hostPrefix(one));
+  const first = prefixOf(from), last = prefixOf(to);
   if (first === undefined || last === undefined || familyOf(first) !== familyOf(last)) return undefined;
   return between(first, last);
 }
@@ -91,10 +96,6 @@ function rangeOf(text: string): Range | undefined {
 /** From the first address of a canonical prefix to the last one of another. */
 function between(first: string, last: string): Range {
   return { first: textOf(first, 0), last: textOf(last, 0xff) };
-}
-
-function withLength(text: string): string {
-  return text.includes("/") ? text : hostPrefix(text);
 }
 
 /** The first address of a prefix if the free bits are 0, and the last one if they are 1. */

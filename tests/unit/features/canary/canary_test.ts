@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import type { SyncReport } from "../../../../core/model/mod.ts";
-import type { PathFinding } from "../../../../features/canary/calls.ts";
+import type { PathExamination, PathFinding } from "../../../../features/canary/calls.ts";
+import type { NodeFamily } from "../../../../features/contract.ts";
 import type { InternalService } from "../../../../core/planning/mod.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import type { CanaryStatus } from "../../../../features/canary/state.ts";
 import { type Canary, createCanary } from "../../../../features/canary/canary.ts";
 import { tryCanary } from "../../../../features/canary/probe.ts";
 import { sleep } from "../../../../platform/clock.ts";
-import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
+import { featureNode } from "../../../fakes/feature_node.ts";
 
 const NODE = "192.0.2.10";
 
@@ -46,55 +47,59 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
     accept: () => Promise.reject(new Deno.errors.BadResource()),
     close() {},
   } as unknown as Deno.TcpListener);
-  const canary = createCanary({
+  const served = {
     family: "IPv4",
-    range: "169.254.238.0/28",
-    intervalMs: 2000,
-    timeoutMs: 1000,
-    plan(plan, effect) {
+    serveInternal(plan: InternalService | undefined, effect: () => void) {
       plans.push(plan);
       onEffect = effect;
     },
     compare: () => void t.comparisons++,
-    async examine(what) {
+    async call(_call: unknown, what: PathExamination) {
       t.examinations.push(what);
       if (t.isSlow) return await new Promise(() => {});
       if (t.listingMs > 0 && what === "everything") await sleep(clock, t.listingMs);
       const isSeen = ({ cause }: PathFinding) => what === "everything" || cause !== "foreign-chain";
       return t.findings.filter((finding) => isSeen(finding) && (what === "everything" || finding.certain));
     },
+  } as unknown as NodeFamily;
+  const canary = createCanary({
+    served,
+    node: featureNode({
+      tracking: undefined as never,
+      ownAddresses: () => t.own,
+      reportProblems: (_scope, list) => void problems.push([...list]),
+      clock,
+      signal: end.signal,
+    }),
+    range: "169.254.238.0/28",
+    options: { intervalMs: 2000, timeoutMs: 1000 },
     onChange({ state, cause }) {
       if (state !== "waiting") states.push(cause === undefined ? state : `${state} ${cause}`);
       else waits.push(state);
     },
-    onProblems: (list) => problems.push([...list]),
-    ownAddresses: () => t.own,
-    clock,
-    logger: silentLogger,
-    signal: end.signal,
-    listen,
-    connect({ signal }) {
-      const rejection = new Promise<never>((_resolve, reject) => {
-        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-      });
-      if (t.treatment === "refused") return Promise.reject(new Deno.errors.ConnectionRefused("refused"));
-      if (t.treatment.startsWith("without route: ")) {
-        return Promise.reject(Object.assign(new Error("no route"), { code: t.treatment.slice(15) }));
-      }
-      if (t.treatment === "dropped") return rejection;
-      const bytes = new TextEncoder().encode(t.treatment === "delivered" ? answer : "220 smtp");
-      let sent = 0;
-      return Promise.resolve({
-        read(into) {
-          const piece = bytes.subarray(sent, sent + into.length);
-          into.set(piece);
-          sent += piece.length;
-          return Promise.resolve(piece.length === 0 ? null : piece.length);
-        },
-        close() {},
-      });
-    },
+    network: { listen, connect },
   });
+  function connect({ signal }: { readonly signal: AbortSignal }) {
+    const rejection = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    if (t.treatment === "refused") return Promise.reject(new Deno.errors.ConnectionRefused("refused"));
+    if (t.treatment.startsWith("without route: ")) {
+      return Promise.reject(Object.assign(new Error("no route"), { code: t.treatment.slice(15) }));
+    }
+    if (t.treatment === "dropped") return rejection;
+    const bytes = new TextEncoder().encode(t.treatment === "delivered" ? answer : "220 smtp");
+    let sent = 0;
+    return Promise.resolve({
+      read(into: Uint8Array) {
+        const piece = bytes.subarray(sent, sent + into.length);
+        into.set(piece);
+        sent += piece.length;
+        return Promise.resolve(piece.length === 0 ? null : piece.length);
+      },
+      close() {},
+    });
+  }
   const randomUUID = crypto.randomUUID;
   crypto.randomUUID = () => {
     const nonce = randomUUID.call(crypto);
@@ -341,16 +346,13 @@ Deno.test("a try takes no account of the time in which this process stood still"
     schedule: (delayMs, callback) => clock.schedule(Math.max(delayMs, stillMs - clock.monotonic()), callback),
   };
   for (const [answersAfterMs, expected] of [[stillMs + 50, "answered"], [Infinity, "failed"]] as const) {
-    const outcome = tryCanary({
-      ...{ address: "192.0.2.1:1", nonce: "", timeoutMs: 1000, clock: stopped },
-      connect: ({ signal }) =>
-        new Promise((resolve, reject) => {
-          signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-          if (answersAfterMs < Infinity) {
-            clock.schedule(answersAfterMs, () => resolve({ read: () => Promise.resolve(null), close() {} }));
-          }
-        }),
-    });
+    const outcome = tryCanary("192.0.2.1:1", "", 1000, stopped, ({ signal }) =>
+      new Promise((resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+        if (answersAfterMs < Infinity) {
+          clock.schedule(answersAfterMs, () => resolve({ read: () => Promise.resolve(null), close() {} }));
+        }
+      }));
     await clock.advanceSettled(stillMs + 1000);
     assert.equal((await outcome).kind, expected);
   }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { examinePath, findRulesInTheWay } from "../../../../features/canary/worker/mod.ts";
+import { examinePath } from "../../../../features/canary/worker/examine.ts";
+import { findRulesInTheWay } from "../../../../features/canary/worker/served_reach.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 
 /** A runner whose tools print these texts, by their command lines; others print nothing. Missing tools are listed. */
