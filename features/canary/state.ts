@@ -74,41 +74,44 @@ interface Proof {
   answersFromMs: number | undefined;
 }
 
+/** What changes about a canary, besides its status, as it is before it is placed. */
+const UNPLACED = {
+  placed: undefined as Placed | undefined,
+  nodeIP: undefined as string | undefined,
+  /** Undefined if no certain cause is in effect. */
+  proof: undefined as Proof | undefined,
+  /** Failed tries whose cause is not decided yet. */
+  undecided: 0,
+  cancelRetry: () => {},
+  /** Called with the number of repaired changes when a comparison has ended. */
+  onCompared: undefined as ((repaired: number) => void) | undefined,
+  /** The changes that comparisons, requested by the canary or not, have repaired since the last answer. */
+  repaired: 0,
+  isComparing: false,
+  /** No comparison with the kernel is repeated before this time of the monotonic clock. */
+  comparisonFromMs: -Infinity,
+  /** Starts the next round at once. */
+  wake: () => {},
+  /** When the chains of other programs were last listed, on the monotonic clock, and how long that took. */
+  listedAtMs: -Infinity,
+  listedForMs: 0,
+};
+
 /** The state of a canary. */
-export type State = ReturnType<typeof createState>;
+export type State = CanaryParts & typeof UNPLACED & {
+  readonly status: { -readonly [Field in keyof CanaryStatus]: CanaryStatus[Field] };
+  readonly failures: Partial<Record<CanaryCause, number>>;
+};
 
 /** The state of a canary that is not placed. */
-export function createState(parts: CanaryParts) {
+export function createState(parts: CanaryParts): State {
   const { served: { family }, node: { clock } } = parts;
-  const failures: Partial<Record<CanaryCause, number>> = {};
-  const status: { -readonly [Field in keyof CanaryStatus]: CanaryStatus[Field] } = {
+  const failures = {};
+  const status: State["status"] = {
     ...{ family, state: "waiting", sinceMs: clock.now(), address: undefined, lastAnswerMs: undefined },
     ...{ durationMs: undefined, cause: undefined, detail: undefined, tries: 0, failures },
   };
-  return {
-    ...parts,
-    status,
-    failures,
-    placed: undefined as Placed | undefined,
-    nodeIP: undefined as string | undefined,
-    /** Undefined if no certain cause is in effect. */
-    proof: undefined as Proof | undefined,
-    /** Failed tries whose cause is not decided yet. */
-    undecided: 0,
-    cancelRetry: () => {},
-    /** Called with the number of repaired changes when a comparison has ended. */
-    onCompared: undefined as ((repaired: number) => void) | undefined,
-    /** The changes that comparisons, requested by the canary or not, have repaired since the last answer. */
-    repaired: 0,
-    isComparing: false,
-    /** No comparison with the kernel is repeated before this time of the monotonic clock. */
-    comparisonFromMs: -Infinity,
-    /** Starts the next round at once. */
-    wake: () => {},
-    /** When the chains of other programs were last listed, on the monotonic clock, and how long that took. */
-    listedAtMs: -Infinity,
-    listedForMs: 0,
-  };
+  return { ...parts, ...UNPLACED, status, failures };
 }
 
 /**
