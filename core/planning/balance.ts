@@ -16,8 +16,8 @@ import {
   quote,
   type Service,
 } from "../objects/mod.ts";
-import type { ServiceEndpoint, ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
-import { type EndpointLabels, readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
+import type { EndpointLabels, ServiceEndpoint, ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
+import { readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
 import type { Problem, ReportProblems } from "../problems/mod.ts";
 
 /** The algorithm of services that do not ask for one. */

@@ -1,9 +1,8 @@
 import { type Family, familyOf, joinFlat, prefixContains } from "../../platform/mod.ts";
 import type { LoadBalancerSources, Protocol, ServicePort, ServicePortName, Verdict } from "../model/mod.ts";
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
-import { type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
+import { type EndpointLabels, type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
 import { type BalanceOptions, balanceRequest, planBalance } from "./balance.ts";
-import type { EndpointLabels } from "./weight_terms.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
 /** The data that the ports of a service are planned from. */

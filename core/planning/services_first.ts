@@ -1,4 +1,4 @@
-import { type ServiceChangeTracker, type ServiceKey, splitServiceKey } from "../tracking/mod.ts";
+import { type ServiceKey, splitServiceKey, type Tracking } from "../tracking/mod.ts";
 
 /** Up to this number of services, writing all takes hardly longer than writing a few. */
 const FEW_SERVICES = 500;
@@ -13,7 +13,7 @@ const SYSTEM_NAMESPACE = "kube-system";
  * The services that other programs on a starting node wait for, if there are many services: the API, and cluster DNS by its
  * names or its label. Empty if there are few services.
  */
-export function servicesFirst(services: Pick<ServiceChangeTracker, "keys" | "get">): readonly ServiceKey[] {
+export function servicesFirst(services: Pick<Tracking["services"], "keys" | "get">): readonly ServiceKey[] {
   const system: ServiceKey[] = [], others: ServiceKey[] = [];
   let count = 0;
   for (const key of services.keys()) {

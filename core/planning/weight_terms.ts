@@ -1,6 +1,6 @@
 import { MAX_WEIGHT } from "../model/mod.ts";
 import { type LabelKeys, quote, type SliceEndpoint } from "../objects/mod.ts";
-import type { LabelTracker } from "../tracking/mod.ts";
+import type { EndpointLabels } from "../tracking/mod.ts";
 
 /** A term of the annotation of weights: `zone=a: 3`. */
 export interface WeightTerm {
@@ -53,9 +53,6 @@ export function readWeightTerms(text: string, watched: LabelKeys): WeightTerms {
 export function usesLabels(weights: string): boolean {
   return weights.includes("-label/");
 }
-
-/** The labels of Nodes and Pods. */
-export type EndpointLabels = Pick<LabelTracker, "ofNode" | "ofPod">;
 
 /** The weight of an endpoint of a service in this namespace, from the first matching term. */
 export function weightOf(

@@ -1,5 +1,6 @@
 import { canonicalAddress, type Family, familyOf, sameData } from "../../platform/mod.ts";
 import type { Node } from "../objects/mod.ts";
+import { serviceKey } from "./service_key.ts";
 
 /** The state of the node that this process runs on. */
 export interface NodeState {
@@ -30,11 +31,11 @@ export interface NodeChange {
   readonly changed: readonly (keyof NodeState)[];
 }
 
-/** Tracks the Node object of this node; ignores others. */
+/** Tracks the Node object of this node, by its key `/name`; ignores others. */
 export interface NodeTracker {
-  update(node: Node): void;
-  delete(name: string): void;
-  /** The name of the Node object, if it exists. */
+  set(key: string, node: Node): void;
+  delete(key: string): void;
+  /** The key of the Node object, if it exists. */
   keys(): Iterable<string>;
   /** The Node object, if it exists. */
   values(): Iterable<Node>;
@@ -48,18 +49,16 @@ export interface NodeTracker {
   take(): NodeChange | undefined;
 }
 
-/** Options of `createNodeTracker`. */
-export interface NodeTrackerOptions {
-  readonly nodeName: string;
-  /** kube-proxy's bindAddress; ignored if it is empty or unspecified (`0.0.0.0`, `::`). */
-  readonly bindAddress: string;
-}
-
 const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
 
-/** A tracker without a Node yet. It chooses node addresses as kube-proxy's detectNodeIPs does. */
-export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
-  const bindAddress = boundTo(options.bindAddress);
+/**
+ * A tracker without a Node yet. It chooses node addresses as kube-proxy's detectNodeIPs does; a bind address that is empty or
+ * unspecified (`0.0.0.0`, `::`) is ignored.
+ */
+export function createNodeTracker(
+  options: { readonly nodeName: string; readonly bindAddress: string },
+): NodeTracker {
+  const bindAddress = boundTo(options.bindAddress), ownKey = serviceKey("", options.nodeName);
   let present: Node | undefined;
   let state = withBindAddress({
     nodeIPs: LOOPBACK,
@@ -73,18 +72,18 @@ export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
   let taken = state;
 
   return {
-    update(node) {
-      if (node.name !== options.nodeName) return;
+    set(key, node) {
+      if (key !== ownKey) return;
       present = node;
       const described = withBindAddress(describe(node, state), bindAddress);
       state = sameData(described, taken) ? taken : described;
     },
-    delete(name) {
-      if (name !== options.nodeName || present === undefined) return;
+    delete(key) {
+      if (key !== ownKey || present === undefined) return;
       present = undefined;
       state = { ...state, deleted: true };
     },
-    keys: () => present === undefined ? [] : [options.nodeName],
+    keys: () => present === undefined ? [] : [ownKey],
     values: () => present === undefined ? [] : [present],
     state: () => state,
     uid: () => present && (present.uid ?? ""),

@@ -1,24 +1,22 @@
 /** Combines the trackers behind one sink and collects changes until the planner takes them. */
-import { type Clock, FAMILIES, type Family, otherFamily, specialRange } from "../../platform/mod.ts";
+import { type Clock, type Family, familyOf, sameData, specialRange } from "../../platform/mod.ts";
 import {
   type ClusterObject,
   type EndpointSlice,
   type Kind,
+  type NodeLabels,
   type ObjectRef,
+  type PodLabels,
   refOf,
+  type Service,
+  type ServiceCIDR,
   type SourceSink,
 } from "../objects/mod.ts";
 import { createObjectProblems, type ReportProblems } from "../problems/mod.ts";
-import { createEndpointSliceCache, type EndpointSliceCache } from "./endpoint_slice_cache.ts";
-import { createLabelTracker, type LabelTracker } from "./label_tracker.ts";
+import { type ChangingMap, createChangingMap } from "./changing_map.ts";
+import { createEndpointsTracker, type EndpointChanges, type EndpointsTracker } from "./endpoints_tracker.ts";
 import { createNodeTracker, type NodeChange, type NodeTracker } from "./node_tracker.ts";
 import { createResetTracker } from "./reset_tracker.ts";
-import {
-  createServiceChangeTracker,
-  createServiceCIDRTracker,
-  type ServiceChangeTracker,
-  type ServiceCIDRTracker,
-} from "./service_change_tracker.ts";
 import { type ServiceKey, serviceKey, splitServiceKey } from "./service_key.ts";
 
 /** The changes between two calls of `take`. */
@@ -34,11 +32,12 @@ export interface TrackedChanges {
 
 /** The trackers of all kinds of objects, fed by the sources. */
 export interface Tracking extends SourceSink {
-  readonly services: ServiceChangeTracker;
-  readonly endpoints: Readonly<Record<Family, EndpointsChangeTracker>>;
+  /** The Services to serve, by key. */
+  readonly services: ChangingMap<Service>;
+  readonly endpoints: Readonly<Record<Family, EndpointsTracker>>;
   readonly node: NodeTracker;
-  readonly serviceCIDRs: ServiceCIDRTracker;
-  readonly labels: LabelTracker;
+  readonly serviceCIDRs: { ranges(): ServiceRanges };
+  readonly labels: EndpointLabels;
   /** All objects, as tracked: Services that are not served are left out. The iteration may continue after changes. */
   objects(): Iterable<ClusterObject>;
   /** Whether every kind has been synced; before that, the state is incomplete. */
@@ -71,229 +70,182 @@ export interface TrackingOptions {
   readonly onProblems: ReportProblems;
 }
 
+/** The ranges from which cluster IPs are allocated, by family; canonical and in a stable order. */
+export type ServiceRanges = Readonly<Record<Family, readonly string[]>>;
+
+/** The labels that weights refer to; undefined for an object without any of them. */
+export interface EndpointLabels {
+  ofNode(name: string): Readonly<Record<string, string>> | undefined;
+  ofPod(namespace: string, name: string): Readonly<Record<string, string>> | undefined;
+}
+
+/** Tracks the objects of one kind by key: `namespace/name`, `/name` if they have no namespace. */
+interface Tracker {
+  set(key: string, object: ClusterObject): void;
+  delete(key: string): void;
+  keys(): Iterable<string>;
+  values(): Iterable<ClusterObject>;
+  pending(): number | boolean;
+}
+
 /** Trackers without objects. */
 export function createTracking(options: TrackingOptions): Tracking {
-  const trackers = createTrackers(options);
+  const startedAtMs = options.clock.now();
+  const services = createServiceTracker();
+  const endpoints = { IPv4: createEndpointsTracker(startedAtMs), IPv6: createEndpointsTracker(startedAtMs) };
+  const node = createNodeTracker(options);
+  const serviceCIDRs = createServiceCIDRTracker();
+  const nodeLabels = createChangingMap<NodeLabels>(sameData), podLabels = createChangingMap<PodLabels>(sameData);
+  const trackers: Readonly<Record<Kind, Tracker>> = {
+    Node: node,
+    ServiceCIDR: serviceCIDRs,
+    NodeLabels: nodeLabels,
+    PodLabels: podLabels,
+    Service: services,
+    EndpointSlice: ofBothFamilies(endpoints, options.onProblems),
+  };
+  const all = Object.values(trackers);
   const unsynced = new Set<Kind>(options.kinds);
   const resets = createResetTracker();
   let isAnnounced = false;
 
-  const announce = () => {
-    if (isAnnounced || unsynced.size > 0 || (options.awaitsPodCIDR && !trackers.node.hasPodCIDR())) return;
+  const announce = (isFirst = false) => {
+    if (isAnnounced || unsynced.size > 0 || (options.awaitsPodCIDR && !node.hasPodCIDR())) return;
+    if (!isFirst && !all.some((tracker) => tracker.pending())) return;
     isAnnounced = true;
     options.onChange();
   };
 
   return {
-    ...trackers,
-    objects: () => objectsOf(trackers),
+    services,
+    endpoints,
+    node,
+    serviceCIDRs,
+    labels: {
+      ofNode: (name) => nodeLabels.get(serviceKey("", name))?.labels,
+      ofPod: (namespace, name) => podLabels.get(serviceKey(namespace, name))?.labels,
+    },
+    *objects() {
+      for (const tracker of all) yield* tracker.values();
+    },
     ready: () => unsynced.size === 0,
     set(object) {
-      resets.confirm(refOf(object));
-      setObject(trackers, options.externalIPs === false ? withoutExternalIPs(object) : object);
-      if (hasChanges(trackers)) announce();
+      const ref = refOf(object);
+      resets.confirm(ref);
+      trackers[ref.kind].set(keyOf(ref), options.externalIPs === false ? withoutExternalIPs(object) : object);
+      announce();
     },
     delete(ref) {
       resets.confirm(ref);
-      deleteObject(trackers, ref);
-      if (hasChanges(trackers)) announce();
+      trackers[ref.kind].delete(keyOf(ref));
+      announce();
     },
     reset(kind) {
-      resets.start(kind, refsOfKind(trackers, kind));
+      resets.start(kind, Array.from(trackers[kind].keys(), (key) => ({ kind, ...splitServiceKey(key) })));
     },
     synced(kind) {
-      for (const ref of resets.finish(kind)) deleteObject(trackers, ref);
+      for (const ref of resets.finish(kind)) trackers[kind].delete(keyOf(ref));
       const isLast = unsynced.delete(kind) && unsynced.size === 0;
       if (isLast) options.onSynced?.();
-      if (isLast || hasChanges(trackers)) announce();
+      announce(isLast);
     },
     problems: options.onProblems,
     take() {
       isAnnounced = false;
-      const { services, endpoints, node, serviceCIDRs, labels } = trackers;
       return {
-        services: services.take(),
+        services: new Set(services.take().keys()),
         endpoints: { IPv4: endpoints.IPv4.take(), IPv6: endpoints.IPv6.take() },
         node: node.take(),
         serviceRanges: serviceCIDRs.take(),
-        labels: labels.take(),
+        labels: nodeLabels.take().size + podLabels.take().size > 0,
       };
     },
   };
 }
 
-interface Trackers extends Pick<Tracking, "services" | "endpoints" | "node" | "serviceCIDRs" | "labels"> {
-  readonly addresses: EndpointAddresses;
-}
-
-function createTrackers({ nodeName, bindAddress, clock, onProblems }: TrackingOptions): Trackers {
-  const startedAtMs = clock.now();
-  return {
-    services: createServiceChangeTracker(),
-    endpoints: {
-      IPv4: createEndpointsChangeTracker({ startedAtMs }),
-      IPv6: createEndpointsChangeTracker({ startedAtMs }),
-    },
-    node: createNodeTracker({ nodeName, bindAddress }),
-    serviceCIDRs: createServiceCIDRTracker(),
-    labels: createLabelTracker(),
-    addresses: createEndpointAddresses(onProblems),
-  };
-}
-
-function hasChanges({ services, endpoints, node, serviceCIDRs, labels }: Trackers): boolean {
-  return services.pending() > 0 || node.pending() || serviceCIDRs.pending() || labels.pending() ||
-    FAMILIES.some((family) => endpoints[family].pending() > 0);
-}
-
-function* objectsOf({ services, endpoints, node, serviceCIDRs, labels }: Trackers): Generator<ClusterObject> {
-  yield* node.values();
-  yield* serviceCIDRs.values();
-  yield* labels.values();
-  yield* services.values();
-  for (const family of FAMILIES) yield* endpoints[family].values();
-}
-
-function refsOfKind({ services, endpoints, node, serviceCIDRs, labels }: Trackers, kind: Kind): ObjectRef[] {
-  if (kind === "Node" || kind === "ServiceCIDR") {
-    return Array.from((kind === "Node" ? node : serviceCIDRs).keys(), (name) => ({ kind, namespace: "", name }));
-  }
-  if (kind === "NodeLabels" || kind === "PodLabels") {
-    return Array.from(labels.keys(kind), (key) => ({ kind, ...splitServiceKey(key) }));
-  }
-  const keys = kind === "Service" ? services.keys() : FAMILIES.flatMap((family) => [...endpoints[family].keys()]);
-  return Array.from(keys, (key) => ({ kind, ...splitServiceKey(key) }));
-}
-
-function setObject(
-  { services, endpoints, node, serviceCIDRs, labels, addresses }: Trackers,
-  object: ClusterObject,
-): void {
-  if (object.kind === "Service") services.update(object);
-  else if (object.kind === "Node") node.update(object);
-  else if (object.kind === "ServiceCIDR") serviceCIDRs.update(object);
-  else if (object.kind !== "EndpointSlice") labels.update(object);
-  else {
-    endpoints[otherFamily(object.family)].delete(object.namespace, object.name);
-    endpoints[object.family].update(addresses.admit(object));
-  }
-}
-
-function deleteObject(
-  { services, endpoints, node, serviceCIDRs, labels, addresses }: Trackers,
-  { kind, namespace, name }: ObjectRef,
-): void {
-  if (kind === "Service") services.delete(serviceKey(namespace, name));
-  else if (kind === "Node") node.delete(name);
-  else if (kind === "ServiceCIDR") serviceCIDRs.delete(name);
-  else if (kind !== "EndpointSlice") labels.delete(kind, namespace, name);
-  else {
-    addresses.forget(namespace, name);
-    for (const family of FAMILIES) endpoints[family].delete(namespace, name);
-  }
+function keyOf({ namespace, name }: ObjectRef): string {
+  return serviceKey(namespace, name);
 }
 
 function withoutExternalIPs(object: ClusterObject): ClusterObject {
   return object.kind !== "Service" || object.externalIPs.length === 0 ? object : { ...object, externalIPs: [] };
 }
 
-/** Filters endpoints by address. */
-interface EndpointAddresses {
-  /**
-   * Removes endpoints with unspecified, loopback and link-local addresses, and reports them. The API server refuses them
-   * (Kubernetes' ValidateEndpointIP), but other sources may not. Through them, a relay or a local client could reach programs
-   * that listen for this node alone.
-   */
-  admit(slice: EndpointSlice): EndpointSlice;
-  /** Forgets the problems of a slice. */
-  forget(namespace: string, name: string): void;
-}
-
-/** Creates a filter that has seen no slices. */
-function createEndpointAddresses(onProblems: ReportProblems): EndpointAddresses {
-  const problems = createObjectProblems(onProblems, "endpoint addresses of");
+/**
+ * Tracks the Services to serve (kube-proxy's ServiceChangeTracker). One that is ignored, headless or an ExternalName counts
+ * as deleted.
+ */
+export function createServiceTracker(): ChangingMap<Service> {
+  const services = createChangingMap<Service>(sameData);
   return {
-    admit(slice) {
-      const key = serviceKey(slice.namespace, slice.name);
-      const refused = slice.endpoints.filter(({ address }) => specialRange(address) !== undefined);
-      if (refused.length === 0) {
-        problems.delete(key);
-        return slice;
-      }
-      const { address } = refused[0]!;
-      const others = refused.length === 1 ? "" : `, and ${refused.length - 1} more like it`;
-      problems.set(key, `EndpointSlice ${key}`, [
-        `endpoint address ${address} is ${specialRange(address)}${others}; ignored`,
-      ]);
-      return { ...slice, endpoints: slice.endpoints.filter((one) => !refused.includes(one)) };
+    ...services,
+    set(key, service) {
+      const { ignored, type, clusterIPs } = service;
+      if (!ignored && type !== "ExternalName" && clusterIPs.length > 0) return services.set(key, service);
+      services.delete(key);
+      return false;
     },
-    forget: (namespace, name) => problems.delete(serviceKey(namespace, name)),
   };
 }
 
-/** The changed endpoints of one family. */
-interface EndpointChanges {
-  /** The services whose slices changed. */
-  readonly services: ReadonlySet<ServiceKey>;
-  /**
-   * The times at which the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
-   * runs from then until the sync that applies them.
-   */
-  readonly triggerTimesMs: ReadonlyMap<ServiceKey, readonly number[]>;
-}
-
-/** Tracks the endpoints of one family and their changes (kube-proxy's EndpointsChangeTracker). */
-export interface EndpointsChangeTracker
-  extends Pick<EndpointSliceCache, "keys" | "values" | "slicesOf" | "endpointsOf"> {
-  /** Adds or updates a slice of this family. */
-  update(slice: EndpointSlice): void;
-  delete(namespace: string, name: string): void;
-  /** The number of slices changed since the last `take`. */
-  pending(): number;
-  /** The number of updates so far, including those that changed nothing. */
-  total(): number;
-  /** The changes since the last `take`. */
-  take(): EndpointChanges;
-}
-
-/** Options of `createEndpointsChangeTracker`. */
-interface EndpointsChangeTrackerOptions {
-  /** The start time of this process: changes triggered before it do not count for the latency. */
-  readonly startedAtMs: number;
-}
-
-/** A tracker without endpoints. */
-export function createEndpointsChangeTracker(options: EndpointsChangeTrackerOptions): EndpointsChangeTracker {
-  const cache = createEndpointSliceCache();
-  let triggerTimes = new Map<ServiceKey, number[]>();
-  let total = 0;
-
+/** Tracks the ranges of all ServiceCIDRs, as kube-proxy's ServiceCIDRConfig does. Only a difference of the ranges is a change. */
+function createServiceCIDRTracker() {
+  const objects = createChangingMap<ServiceCIDR>(sameData);
+  const ranges = (): ServiceRanges => {
+    const prefixes = [...new Set([...objects.values()].flatMap(({ cidrs }) => cidrs))].sort();
+    const ofFamily = (family: Family) => prefixes.filter((prefix) => familyOf(prefix) === family);
+    return { IPv4: ofFamily("IPv4"), IPv6: ofFamily("IPv6") };
+  };
+  let taken = ranges();
+  const pending = () => objects.pending() > 0 && !sameData(ranges(), taken);
   return {
-    keys: cache.keys,
-    values: cache.values,
-    slicesOf: cache.slicesOf,
-    endpointsOf: cache.endpointsOf,
-    update(slice) {
-      total++;
-      if (!cache.set(slice) || slice.triggerTimeMs <= options.startedAtMs) return;
-      const service = serviceKey(slice.namespace, slice.serviceName);
-      const times = triggerTimes.get(service);
-      if (times === undefined) triggerTimes.set(service, [slice.triggerTimeMs]);
-      else times.push(slice.triggerTimeMs);
-    },
-    delete(namespace, name) {
-      const slice = cache.delete(namespace, name);
-      if (slice === undefined) return;
-      total++;
-      // A deleted slice carries the time of its last update, not of its deletion.
-      triggerTimes.delete(serviceKey(namespace, slice.serviceName));
-    },
-    pending: cache.pending,
-    total: () => total,
+    ...objects,
+    ranges,
+    pending,
     take() {
-      const taken = { services: cache.take(), triggerTimesMs: triggerTimes };
-      triggerTimes = new Map();
-      return taken;
+      const hasChanged = pending();
+      objects.take();
+      taken = ranges();
+      return hasChanged;
     },
+  };
+}
+
+/**
+ * Tracks the slices of both families. Removes endpoints with unspecified, loopback and link-local addresses, and reports
+ * them. The API server refuses them (Kubernetes' ValidateEndpointIP), but other sources may not. Through them, a relay or a
+ * local client could reach programs that listen for this node alone.
+ */
+function ofBothFamilies({ IPv4, IPv6 }: Tracking["endpoints"], onProblems: ReportProblems): Tracker {
+  const problems = createObjectProblems(onProblems, "endpoint addresses of");
+  const admitted = (key: string, slice: EndpointSlice): EndpointSlice => {
+    const refused = slice.endpoints.filter(({ address }) => specialRange(address) !== undefined);
+    if (refused.length === 0) {
+      problems.delete(key);
+      return slice;
+    }
+    const { address } = refused[0]!;
+    const others = refused.length === 1 ? "" : `, and ${refused.length - 1} more like it`;
+    problems.set(key, `EndpointSlice ${key}`, [
+      `endpoint address ${address} is ${specialRange(address)}${others}; ignored`,
+    ]);
+    return { ...slice, endpoints: slice.endpoints.filter((one) => !refused.includes(one)) };
+  };
+  return {
+    set(key, slice: EndpointSlice) {
+      (slice.family === "IPv4" ? IPv6 : IPv4).delete(key);
+      (slice.family === "IPv4" ? IPv4 : IPv6).set(key, admitted(key, slice));
+    },
+    delete(key) {
+      problems.delete(key);
+      IPv4.delete(key);
+      IPv6.delete(key);
+    },
+    keys: () => [...IPv4.keys(), ...IPv6.keys()],
+    *values() {
+      yield* IPv4.values();
+      yield* IPv6.values();
+    },
+    pending: () => IPv4.pending() + IPv6.pending(),
   };
 }

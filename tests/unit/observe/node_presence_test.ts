@@ -57,7 +57,7 @@ Deno.test("a Node that appears in time is not reported", async () => {
   const { clock, logged, missing, tracker, start } = watched(false);
   const over = start();
   await clock.advanceSettled(4_000);
-  tracker.update(node("a"));
+  tracker.set("/a", node("a"));
   await clock.advanceSettled(60_000);
   await over;
   assert.deepEqual([logged, missing], [[], []]);
@@ -73,7 +73,7 @@ Deno.test("if the other Nodes cannot be listed, the warning says why", async () 
 
 Deno.test("waiting for a pod CIDR is logged immediately and every minute until there is one", async () => {
   const { clock, logged, problems, tracker, start } = watched(true);
-  tracker.update(node("a"));
+  tracker.set("/a", node("a"));
   const over = start();
   assert.equal(logged.length, 1);
   assert.match(
@@ -83,7 +83,7 @@ Deno.test("waiting for a pod CIDR is logged immediately and every minute until t
   await clock.advanceSettled(120_000);
   assert.equal(logged.length, 3);
   assert.deepEqual(problems.current().map(({ code }) => code), ["pod-cidr-missing"]);
-  tracker.update(node("a", { podCIDRs: ["10.1.0.0/24"] }));
+  tracker.set("/a", node("a", { podCIDRs: ["10.1.0.0/24"] }));
   await clock.advanceSettled(600_000);
   await over;
   assert.equal(logged.length, 3);

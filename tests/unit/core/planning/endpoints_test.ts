@@ -8,7 +8,7 @@ import {
   explainEndpoints,
   type NodeContext,
 } from "../../../../core/planning/endpoints.ts";
-import type { ServiceEndpoint } from "../../../../core/tracking/endpoint_slice_cache.ts";
+import type { ServiceEndpoint } from "../../../../core/tracking/endpoints_tracker.ts";
 import { endpoint } from "../../../fakes/cluster_objects.ts";
 
 const HERE: NodeContext = { name: "here", zone: "a" };

@@ -4,7 +4,7 @@ import { FAMILIES, type Family } from "../../../../platform/address.ts";
 import { decodeObject } from "../../../../core/objects/decode.ts";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
-import { createServiceChangeTracker } from "../../../../core/tracking/service_change_tracker.ts";
+import { createServiceTracker } from "../../../../core/tracking/trackers.ts";
 import { rawService } from "../../../fakes/raw_objects.ts";
 
 type Raw = Parameters<typeof rawService>;
@@ -17,8 +17,8 @@ function decoded(...raw: Raw): Service {
 
 /** The service ports by family, each as `name protocol address port` and its other fields. */
 function planned(service: Service): Partial<Record<Family, readonly string[]>> {
-  const tracker = createServiceChangeTracker();
-  tracker.update(service);
+  const tracker = createServiceTracker();
+  tracker.set(`${service.namespace}/${service.name}`, service);
   const served = tracker.get(`${service.namespace}/${service.name}`);
   const found = FAMILIES.map((family) => [family, served === undefined ? [] : portsOf(served, family)] as const);
   return Object.fromEntries(found.filter(([, ports]) => ports.length > 0));
@@ -245,21 +245,21 @@ for (const [name, spec, ingress, expected] of table) {
 }
 
 Deno.test("kube-proxy's service map: adding, changing and deleting services plans only those services", () => {
-  const tracker = createServiceChangeTracker();
+  const tracker = createServiceTracker();
   const cluster = { type: "ClusterIP", clusterIP: "172.16.55.4", ports: [port("p1", 1234, "UDP"), port("p2", 1235)] };
   const balanced = { ...cluster, type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort: 345 };
   const first = decoded("ns1/svc1", cluster);
   const second = decoded("ns1/svc1", balanced, [{ ip: "10.1.2.3" }]);
   for (const [service, changed] of [[first, true], [second, true], [second, false], [first, true]] as const) {
-    tracker.update(service);
-    assert.deepEqual([...tracker.take()], changed ? ["ns1/svc1"] : []);
+    tracker.set("ns1/svc1", service);
+    assert.deepEqual([...tracker.take().keys()], changed ? ["ns1/svc1"] : []);
     assert.equal(tracker.get("ns1/svc1"), changed ? service : second);
   }
-  tracker.update(decoded("ns1/svc1", { ...cluster, ports: [port("p2", 1235)] }));
-  tracker.update(decoded("ns2/headless", { clusterIP: "None", ports: [port("rpc", 1234, "UDP")] }));
-  assert.deepEqual([...tracker.take()], ["ns1/svc1"]);
+  tracker.set("ns1/svc1", decoded("ns1/svc1", { ...cluster, ports: [port("p2", 1235)] }));
+  tracker.set("ns2/headless", decoded("ns2/headless", { clusterIP: "None", ports: [port("rpc", 1234, "UDP")] }));
+  assert.deepEqual([...tracker.take().keys()], ["ns1/svc1"]);
   assert.equal(tracker.get("ns1/svc1")?.ports.length, 1);
   tracker.delete("ns1/svc1");
-  assert.deepEqual([...tracker.take()], ["ns1/svc1"]);
+  assert.deepEqual([...tracker.take().keys()], ["ns1/svc1"]);
   assert.deepEqual([...tracker.keys()], []);
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
-import { createEndpointsChangeTracker } from "../../../../core/tracking/trackers.ts";
+import { createEndpointsTracker } from "../../../../core/tracking/endpoints_tracker.ts";
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
 
 /** Plans a service on node `here` in `zone`; the endpoints have the addresses 10.1.2.0, 10.1.2.1 and so on. */
@@ -20,8 +20,8 @@ function plan(
   });
   const slice = decodeObject("EndpointSlice", raw).object;
   assert(service?.kind === "Service" && slice?.kind === "EndpointSlice");
-  const tracker = createEndpointsChangeTracker({ startedAtMs: 0 });
-  tracker.update(slice);
+  const tracker = createEndpointsTracker(0);
+  tracker.set("n/s-1", slice);
   const endpointsOf = (port: string, protocol: "tcp" | "udp" | "sctp") => tracker.endpointsOf("n/s", port, protocol);
   return planService({ service, family: "IPv4", node: { name: node, zone }, nodeIP: "192.0.2.1", endpointsOf })[0]!;
 }

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { servicesFirst } from "../../../../core/planning/mod.ts";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
-import { createServiceChangeTracker } from "../../../../core/tracking/service_change_tracker.ts";
+import { createServiceTracker } from "../../../../core/tracking/trackers.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 
 function firstOf(count: number, ...special: Service[]): readonly string[] {
-  const services = createServiceChangeTracker();
-  for (let i = 0; i < count; i++) services.update(service(`default/web-${i}`));
-  for (const one of special) services.update(one);
+  const services = createServiceTracker();
+  for (let i = 0; i < count; i++) services.set(`default/web-${i}`, service(`default/web-${i}`));
+  for (const one of special) services.set(`${one.namespace}/${one.name}`, one);
   return servicesFirst(services);
 }
 

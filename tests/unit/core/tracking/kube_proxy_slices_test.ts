@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
 import type { EndpointSlice, SliceEndpoint } from "../../../../core/objects/cluster_object.ts";
-import { createEndpointsChangeTracker, type EndpointsChangeTracker } from "../../../../core/tracking/trackers.ts";
+import { createEndpointsTracker, type EndpointsTracker } from "../../../../core/tracking/endpoints_tracker.ts";
 import { rawSlice, type RawSliceOptions } from "../../../fakes/raw_objects.ts";
 
 /** By `namespace/name`; undefined for a deleted slice. */
@@ -13,17 +13,16 @@ function decoded(at: string, options: RawSliceOptions): EndpointSlice | undefine
   return object?.kind === "EndpointSlice" ? object : undefined;
 }
 
-function apply(tracker: EndpointsChangeTracker, slices: Slices): void {
+function apply(tracker: EndpointsTracker, slices: Slices): void {
   for (const [at, options] of Object.entries(slices)) {
     const slice = options && decoded(at, options);
-    const [namespace, name] = at.split("/") as [string, string];
-    if (slice) tracker.update(slice);
-    else if (options === undefined) tracker.delete(namespace, name);
+    if (slice) tracker.set(at, slice);
+    else if (options === undefined) tracker.delete(at);
   }
 }
 
-function trackerOf(slices: Slices): EndpointsChangeTracker {
-  const tracker = createEndpointsChangeTracker({ startedAtMs: 0 });
+function trackerOf(slices: Slices): EndpointsTracker {
+  const tracker = createEndpointsTracker(0);
   apply(tracker, slices);
   return tracker;
 }
@@ -34,7 +33,7 @@ function stateOf({ ready, serving, terminating, nodeName }: SliceEndpoint): stri
 }
 
 /** The endpoints of a port: each target, with its node and state if they are not the default. */
-function endpointsOf(tracker: EndpointsChangeTracker, service: string, port: string, protocol: "tcp" | "udp" = "tcp") {
+function endpointsOf(tracker: EndpointsTracker, service: string, port: string, protocol: "tcp" | "udp" = "tcp") {
   return tracker.endpointsOf(service, port, protocol).map(({ target, endpoint }) => target + stateOf(endpoint));
 }
 
@@ -359,7 +358,7 @@ for (
   ] as readonly (readonly [string, readonly Slices[], Readonly<Record<string, readonly number[]>>])[]
 ) {
   Deno.test(`kube-proxy's trigger times: ${name}`, () => {
-    const tracker = createEndpointsChangeTracker({ startedAtMs: 100_000 });
+    const tracker = createEndpointsTracker(100_000);
     for (const step of steps) apply(tracker, step);
     const times = [...tracker.take().triggerTimesMs].map(([key, all]) => [key, all.map((ms) => ms / 1000)]);
     assert.deepEqual(Object.fromEntries(times), expected);

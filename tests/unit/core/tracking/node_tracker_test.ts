@@ -50,7 +50,7 @@ const addressTable: {
 for (const { name, bindAddress, addresses, expected } of addressTable) {
   Deno.test(`node addresses: ${name}`, () => {
     const tracker = createNodeTracker({ nodeName: "here", bindAddress });
-    tracker.update(node("here", { addresses }));
+    tracker.set("/here", node("here", { addresses }));
     const { primaryFamily, nodeIPs } = tracker.state();
     assert.deepEqual([primaryFamily, nodeIPs.IPv4, nodeIPs.IPv6], expected);
   });
@@ -63,11 +63,11 @@ function createTracker() {
 Deno.test("a change lists the changed fields", () => {
   const tracker = createTracker();
   assert.equal(tracker.take(), undefined);
-  tracker.update(node("here", { addresses: ["192.0.2.1"], zone: "a", podCIDRs: ["10.1.0.0/24", "fd00::/64"] }));
+  tracker.set("/here", node("here", { addresses: ["192.0.2.1"], zone: "a", podCIDRs: ["10.1.0.0/24", "fd00::/64"] }));
   assert.deepEqual(tracker.take()?.changed, ["nodeIPs", "podCIDRs", "zone", "known"]);
   assert.deepEqual(tracker.state().podCIDRs, { IPv4: "10.1.0.0/24", IPv6: "fd00::/64" });
 
-  tracker.update(node("here", { addresses: ["192.0.2.1"], zone: "b", podCIDRs: ["10.1.0.0/24"], leaving: true }));
+  tracker.set("/here", node("here", { addresses: ["192.0.2.1"], zone: "b", podCIDRs: ["10.1.0.0/24"], leaving: true }));
   const change = tracker.take();
   assert.deepEqual(change?.changed, ["podCIDRs", "zone", "leaving"]);
   assert.deepEqual([change?.before.zone, change?.after.zone], ["a", "b"]);
@@ -76,13 +76,13 @@ Deno.test("a change lists the changed fields", () => {
 
 Deno.test("an undone change, an equal Node and other Nodes are no change", () => {
   const tracker = createTracker();
-  tracker.update(node("here", { zone: "a" }));
+  tracker.set("/here", node("here", { zone: "a" }));
   tracker.take();
-  tracker.update(node("here", { zone: "b" }));
+  tracker.set("/here", node("here", { zone: "b" }));
   assert.equal(tracker.pending(), true);
-  tracker.update(node("here", { zone: "a" }));
-  tracker.update(node("elsewhere", { zone: "c" }));
-  tracker.delete("elsewhere");
+  tracker.set("/here", node("here", { zone: "a" }));
+  tracker.set("/elsewhere", node("elsewhere", { zone: "c" }));
+  tracker.delete("/elsewhere");
   assert.equal(tracker.pending(), false);
   assert.equal(tracker.take(), undefined);
 });
@@ -90,54 +90,54 @@ Deno.test("an undone change, an equal Node and other Nodes are no change", () =>
 Deno.test("after its Node is deleted, the other fields keep their values until it is back", () => {
   const tracker = createTracker();
   const described = node("here", { zone: "a", addresses: ["192.0.2.1"] });
-  tracker.update(described);
+  tracker.set("/here", described);
   tracker.take();
-  tracker.delete("here");
+  tracker.delete("/here");
   const change = tracker.take();
   assert.deepEqual(change?.changed, ["deleted"]);
   assert.equal(change?.after.zone, "a");
   assert.equal(change?.after.nodeIPs.IPv4, "192.0.2.1");
-  tracker.update(described);
+  tracker.set("/here", described);
   assert.deepEqual(tracker.take()?.changed, ["deleted"]);
   assert.equal(tracker.state().deleted, false);
 });
 
 Deno.test("a deletion that is undone before it is taken is no change", () => {
   const tracker = createTracker();
-  tracker.update(node("here", { zone: "a" }));
+  tracker.set("/here", node("here", { zone: "a" }));
   tracker.take();
-  tracker.delete("here");
-  tracker.update(node("here", { zone: "a" }));
+  tracker.delete("/here");
+  tracker.set("/here", node("here", { zone: "a" }));
   assert.equal(tracker.pending(), false);
 });
 
 Deno.test("pod CIDRs follow the Node, and stay while it has none", () => {
   const tracker = createTracker();
-  tracker.update(node("here"));
+  tracker.set("/here", node("here"));
   assert.equal(tracker.hasPodCIDR(), false);
-  tracker.update(node("here", { podCIDRs: ["10.1.0.0/24"] }));
+  tracker.set("/here", node("here", { podCIDRs: ["10.1.0.0/24"] }));
   assert.equal(tracker.hasPodCIDR(), true);
-  tracker.update(node("here", { podCIDRs: ["10.2.0.0/24", "fd00::/64"] }));
-  tracker.delete("here");
-  tracker.update(node("here"));
+  tracker.set("/here", node("here", { podCIDRs: ["10.2.0.0/24", "fd00::/64"] }));
+  tracker.delete("/here");
+  tracker.set("/here", node("here"));
   assert.deepEqual(tracker.state().podCIDRs, { IPv4: "10.2.0.0/24", IPv6: "fd00::/64" });
-  tracker.update(node("here", { podCIDRs: ["fd01::/64"] }));
+  tracker.set("/here", node("here", { podCIDRs: ["fd01::/64"] }));
   assert.deepEqual(tracker.state().podCIDRs, { IPv4: undefined, IPv6: "fd01::/64" });
 });
 
 Deno.test("a Node stays known after its first appearance, even if it has no other fields or is deleted", () => {
   const tracker = createTracker();
-  tracker.update(node("elsewhere"));
+  tracker.set("/elsewhere", node("elsewhere"));
   assert.equal(tracker.state().known, false);
-  tracker.update(node("here"));
+  tracker.set("/here", node("here"));
   assert.deepEqual(tracker.take()?.changed, ["known"]);
-  tracker.delete("here");
+  tracker.delete("/here");
   assert.equal(tracker.state().known, true);
 });
 
 Deno.test("a Node that loses its addresses keeps the last ones", () => {
   const tracker = createTracker();
-  tracker.update(node("here", { addresses: ["192.0.2.1"] }));
-  tracker.update(node("here", { addresses: [] }));
+  tracker.set("/here", node("here", { addresses: ["192.0.2.1"] }));
+  tracker.set("/here", node("here", { addresses: [] }));
   assert.equal(tracker.state().nodeIPs.IPv4, "192.0.2.1");
 });

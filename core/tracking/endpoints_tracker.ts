@@ -1,7 +1,7 @@
 import { joinHostPort, sameData } from "../../platform/mod.ts";
 import type { Protocol } from "../model/mod.ts";
 import type { EndpointSlice, SliceEndpoint } from "../objects/mod.ts";
-import { createChangingMap } from "./changing_map.ts";
+import { type ChangingMap, createChangingMap } from "./changing_map.ts";
 import { type ServiceKey, serviceKey } from "./service_key.ts";
 
 /** An endpoint of a service port. */
@@ -11,16 +11,25 @@ export interface ServiceEndpoint {
   readonly endpoint: SliceEndpoint;
 }
 
-/** The EndpointSlices of one family, by service (kube-proxy's EndpointSliceCache). */
-export interface EndpointSliceCache {
-  /** Adds or updates a slice. Returns whether that changed anything; a new trigger time alone does not count. */
-  set(slice: EndpointSlice): boolean;
-  /** Deletes a slice and returns it; undefined if there was none. */
-  delete(namespace: string, name: string): EndpointSlice | undefined;
-  /** The keys of all slices: `namespace/name`. */
-  keys(): Iterable<string>;
-  /** All slices; the iteration may continue after changes. */
-  values(): Iterable<EndpointSlice>;
+/** The changed endpoints of one family. */
+export interface EndpointChanges {
+  /** The services whose slices changed. */
+  readonly services: ReadonlySet<ServiceKey>;
+  /**
+   * The times at which the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
+   * runs from then until the sync that applies them.
+   */
+  readonly triggerTimesMs: ReadonlyMap<ServiceKey, readonly number[]>;
+}
+
+/**
+ * Tracks the EndpointSlices of one family, by service, and their changes (kube-proxy's EndpointSliceCache and
+ * EndpointsChangeTracker). Keys are `namespace/name` of a slice.
+ */
+export interface EndpointsTracker extends Pick<ChangingMap<EndpointSlice>, "keys" | "values" | "pending" | "total"> {
+  /** Adds or updates a slice; a new trigger time alone is no change. */
+  set(key: string, slice: EndpointSlice): void;
+  delete(key: string): void;
   /** The slices of a service, by name. */
   slicesOf(service: ServiceKey): readonly EndpointSlice[];
   /**
@@ -30,18 +39,20 @@ export interface EndpointSliceCache {
    * serving one, then the one in the first slice by name.
    */
   endpointsOf(service: ServiceKey, portName: string, protocol: Protocol): readonly ServiceEndpoint[];
-  /** The number of slices changed since the last `take`. */
-  pending(): number;
-  /** The services with a slice changed since the last `take`. */
-  take(): ReadonlySet<ServiceKey>;
+  /** The changes since the last `take`. */
+  take(): EndpointChanges;
 }
 
 const NO_SLICES: readonly EndpointSlice[] = [];
 
-/** An empty cache. */
-export function createEndpointSliceCache(): EndpointSliceCache {
+/**
+ * A tracker without slices.
+ * @param startedAtMs the start time of this process: changes triggered before it do not count for the latency
+ */
+export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
   const slices = createChangingMap<EndpointSlice>(sameSlice);
   const byService = new Map<ServiceKey, EndpointSlice[]>();
+  let triggerTimes = new Map<ServiceKey, number[]>();
 
   const detach = (slice: EndpointSlice) => {
     const service = serviceOf(slice);
@@ -50,41 +61,38 @@ export function createEndpointSliceCache(): EndpointSliceCache {
     else byService.set(service, left);
   };
 
-  const attach = (slice: EndpointSlice) => {
-    const service = serviceOf(slice);
-    const siblings = byService.get(service);
-    if (siblings === undefined) {
-      byService.set(service, [slice]);
-      return;
-    }
-    const position = siblings.findIndex((other) => slice.name < other.name);
-    siblings.splice(position === -1 ? siblings.length : position, 0, slice);
-  };
+  const slicesOf = (service: ServiceKey) => byService.get(service) ?? NO_SLICES;
 
   return {
-    set(slice) {
-      const key = serviceKey(slice.namespace, slice.name);
-      const before = slices.get(key);
-      if (!slices.put(key, slice)) return false;
-      if (before !== undefined) detach(before);
-      attach(slice);
-      return true;
-    },
-    delete(namespace, name) {
-      const key = serviceKey(namespace, name);
-      const before = slices.get(key);
-      if (before === undefined) return undefined;
-      slices.put(key, undefined);
-      detach(before);
-      return before;
-    },
     keys: slices.keys,
     values: slices.values,
-    slicesOf: (service) => byService.get(service) ?? NO_SLICES,
-    endpointsOf(service, portName, protocol) {
-      return endpointsOfSlices(byService.get(service) ?? NO_SLICES, portName, protocol);
+    slicesOf,
+    endpointsOf: (service, portName, protocol) => endpointsOfSlices(slicesOf(service), portName, protocol),
+    set(key, slice) {
+      const before = slices.get(key);
+      if (!slices.set(key, slice)) return;
+      if (before !== undefined) detach(before);
+      const service = serviceOf(slice), siblings = byService.get(service);
+      if (siblings === undefined) byService.set(service, [slice]);
+      else {
+        const position = siblings.findIndex((other) => slice.name < other.name);
+        siblings.splice(position === -1 ? siblings.length : position, 0, slice);
+      }
+      if (slice.triggerTimeMs <= startedAtMs) return;
+      const times = triggerTimes.get(service);
+      if (times === undefined) triggerTimes.set(service, [slice.triggerTimeMs]);
+      else times.push(slice.triggerTimeMs);
+    },
+    delete(key) {
+      const slice = slices.get(key);
+      if (slice === undefined) return;
+      slices.delete(key);
+      detach(slice);
+      // A deleted slice carries the time of its last update, not of its deletion.
+      triggerTimes.delete(serviceOf(slice));
     },
     pending: slices.pending,
+    total: slices.total,
     take() {
       const services = new Set<ServiceKey>();
       for (const [key, previous] of slices.take()) {
@@ -92,12 +100,14 @@ export function createEndpointSliceCache(): EndpointSliceCache {
         const current = slices.get(key);
         if (current !== undefined) services.add(serviceOf(current));
       }
-      return services;
+      const triggerTimesMs = triggerTimes;
+      triggerTimes = new Map();
+      return { services, triggerTimesMs };
     },
   };
 }
 
-/** The endpoints that slices of one family, sorted by name, give a service port; see `EndpointSliceCache.endpointsOf`. */
+/** The endpoints that slices of one family, sorted by name, give a service port; see `EndpointsTracker.endpointsOf`. */
 export function endpointsOfSlices(
   slices: readonly EndpointSlice[],
   portName: string,
