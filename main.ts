@@ -113,9 +113,11 @@ async function start(
       print: writeToStdout,
     });
   } catch (error) {
-    if (command.lasts) logger.error("exiting", { error });
+    const status = error instanceof Error && "exitStatus" in error ? Number(error.exitStatus) : 1;
+    if (status === 2) writeToStderr(`sluice: ${errorText(error)}\n`);
+    else if (command.lasts) logger.error("exiting", { error });
     else writeToStderr(`sluice ${command.name}: ${errorText(error)}\n`);
-    return error instanceof Error && "exitStatus" in error ? Number(error.exitStatus) : 1;
+    return status;
   } finally {
     logger.flush();
   }

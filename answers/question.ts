@@ -24,6 +24,8 @@ export interface Question {
 /** A malformed question. The message is meant for the user. */
 export class QuestionError extends Error {
   override readonly name = "QuestionError";
+  /** The exit status of a command that ends with this error. */
+  readonly exitStatus = 2;
 }
 
 const DESTINATION = /^(.+:\d+)(?:\/(tcp|udp|sctp))?$/i;

@@ -28,11 +28,6 @@ export interface FlagGroup {
   readonly flags: readonly Flag[];
 }
 
-/** An enumeration flag; the first value is the default. */
-export interface ChoiceFlag<C extends string> extends Flag {
-  readonly values: readonly [C, ...C[]];
-}
-
 type FlagField = Flag["field"];
 
 /** A flag without a setting in the configuration file. */
@@ -40,13 +35,8 @@ export function option(name: string, field: FlagField, description: string, lett
   return { name, letter, field, description, besideConfig: true, effective: true };
 }
 
-/** An enumeration flag without a setting in the configuration file. */
-export function choice<C extends string>(
-  name: string,
-  values: readonly [C, ...C[]],
-  description: string,
-  letter?: string,
-): ChoiceFlag<C> {
+/** An enumeration flag without a setting in the configuration file. The first value is the default. */
+export function choice(name: string, values: readonly string[], description: string, letter?: string): Flag {
   return { ...option(name, text(values[0]), description, letter), values };
 }
 

@@ -27,16 +27,7 @@
  */
 export { flagTexts, type GivenFlags, type InstalledService, partOfInstalled, withInstalled } from "./arguments.ts";
 export { type CommandLine, parseCommandLine, readCommandLine } from "./command_line.ts";
-export {
-  choice,
-  type ChoiceFlag,
-  type CommandSpec,
-  type Flag,
-  option,
-  placeholderOf,
-  RUN,
-  usageLine,
-} from "./command_spec.ts";
+export { choice, type CommandSpec, type Flag, option, placeholderOf, RUN, usageLine } from "./command_spec.ts";
 export {
   type Configuration,
   documentInEffect,

@@ -1,29 +1,26 @@
 import type { CommandSpec } from "../../config/mod.ts";
 import { PROCESS_FEATURES } from "../../features/mod.ts";
 import type { Shell } from "../manual/mod.ts";
-import { type Command, jsonText, outputFlags, outputOf } from "./command.ts";
-
-const OUTPUT = outputFlags(["text", "json"]);
+import { type Command, printAs, TEXT_OR_JSON } from "./command.ts";
 
 /** `sluice version`: versions of this program and its parts. */
 export const versionCommand: Command = {
   name: "version",
   summary: "Show the version, the commit, the runtime and the bundled packages.",
   arguments: [],
-  flags: OUTPUT.flags,
+  flags: TEXT_OR_JSON,
   withoutSource: true,
   examples: [{ line: "sluice version -o json", does: "for a bug report or an inventory" }],
   async start(invocation) {
     const { readBuild } = await import("../../platform/mod.ts");
     const build = readBuild();
-    if (outputOf(invocation, OUTPUT) === "json") {
-      invocation.print(jsonText(build));
-      return 0;
-    }
     const { version, kubernetes, commit, deno, v8, dependencies } = build;
     const packages = Object.entries(dependencies).map(([name, version]) => `${name} ${version}`);
-    invocation.print(
-      `Sluice ${version} (behaves as kube-proxy ${kubernetes})\ncommit ${commit}\nDeno ${deno}, V8 ${v8}\n` +
+    printAs(
+      invocation,
+      build,
+      () =>
+        `Sluice ${version} (behaves as kube-proxy ${kubernetes})\ncommit ${commit}\nDeno ${deno}, V8 ${v8}\n` +
         `${packages.join(", ")}\n`,
     );
     return 0;
@@ -72,14 +69,12 @@ export function createManCommand(commands: () => readonly CommandSpec[]): Comman
 export async function manualText(commands: readonly CommandSpec[]): Promise<string> {
   const { manPage } = await import("../manual/mod.ts");
   const { CONFIGURATION, RECORD, SCRIPT, UNIT } = await import("../installation/mod.ts");
-  return manPage(commands, {
-    files: {
-      [CONFIGURATION]: "configuration of the service (KubeProxyConfiguration)",
-      [UNIT]: "systemd unit",
-      [SCRIPT]: "OpenRC script, on systems without systemd",
-      "/run/sluice/control.sock": "control socket of the running proxy, used by explain, get, render, diff and top",
-      [RECORD]: "record of the installed files, used by uninstall",
-    },
-    environment: Object.assign({}, ...PROCESS_FEATURES.map(({ environment }) => environment)),
-  });
+  const files = {
+    [CONFIGURATION]: "configuration of the service (KubeProxyConfiguration)",
+    [UNIT]: "systemd unit",
+    [SCRIPT]: "OpenRC script, on systems without systemd",
+    "/run/sluice/control.sock": "control socket of the running proxy, used by explain, get, render, diff and top",
+    [RECORD]: "record of the installed files, used by uninstall",
+  };
+  return manPage(commands, files, Object.assign({}, ...PROCESS_FEATURES.map(({ environment }) => environment)));
 }

@@ -3,10 +3,8 @@ import { type Finding, findingsText, worstOf } from "../../core/problems/mod.ts"
 import { boolean, type Configuration, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { machineCores, searchPath } from "../../platform/mod.ts";
-import { type Command, type Invocation, jsonText, outputFlags, outputOf } from "./command.ts";
+import { type Command, type Invocation, printAs, TEXT_OR_JSON } from "./command.ts";
 import { LISTEN_FLAGS } from "./serve.ts";
-
-const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice check`: preflight checks. */
 export const checkCommand: Command = {
@@ -15,7 +13,7 @@ export const checkCommand: Command = {
     "Check whether this node and its API access meet the requirements of the proxy, or of a server; changes nothing.",
   arguments: [],
   flags: [
-    ...OUTPUT.flags,
+    ...TEXT_OR_JSON,
     option("strict", boolean(), "Exit with status 1 for yellow results too, not only for red ones."),
     option("serve", boolean(), "Check what sluice serve needs instead: its ports, certificates and source."),
     ...LISTEN_FLAGS,
@@ -35,16 +33,13 @@ export const checkCommand: Command = {
   ],
   startsPrograms: true,
   async start(invocation) {
-    const { flags, print } = invocation;
+    const { flags } = invocation;
     const findings = flags.get("serve") === true
       ? await (await import("./check_serve.ts")).findingsOfServe(invocation)
       : await findingsOf(invocation, invocation.configuration);
     const worst = worstOf(findings);
-    print(
-      outputOf(invocation, OUTPUT) === "json"
-        ? jsonText({ verdict: worst, findings })
-        : findingsText(findings, supportsColor()),
-    );
+    const isColoured = Deno.stdout.isTerminal() && !Deno.env.get("NO_COLOR");
+    printAs(invocation, { verdict: worst, findings }, () => findingsText(findings, isColoured));
     return worst === "red" || worst === "yellow" && flags.get("strict") === true ? 1 : 0;
   },
 };
@@ -96,8 +91,4 @@ async function runningMode(controlSocket: string | undefined, asker: Asker): Pro
     // No proxy runs, or it belongs to another user.
     return undefined;
   }
-}
-
-function supportsColor(): boolean {
-  return Deno.stdout.isTerminal() && !Deno.env.get("NO_COLOR");
 }

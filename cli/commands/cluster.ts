@@ -1,7 +1,7 @@
 import { duration, type Flag, option, suggestion, text, wholeTexts } from "../../config/mod.ts";
 import { errorText, printable, searchPath, writeToStderr } from "../../platform/mod.ts";
 import type { Inventory, Kubectl, NodeEntry, NodeReport } from "../cluster/mod.ts";
-import { type Command, type Invocation, jsonText, outputFlags, usageError } from "./command.ts";
+import { type Command, type Invocation, linesText, printAs, TEXT_OR_JSON, UsageError } from "./command.ts";
 import { diffCommand } from "./rules.ts";
 import { eventsCommand } from "./events.ts";
 import { explainCommand } from "./explain.ts";
@@ -10,7 +10,7 @@ import { dropNetAndWritePermissions, inheritedEnvironment } from "./privileges.t
 
 /** The commands that run on one node. */
 const ON_ONE_NODE = [explainCommand, getCommand, diffCommand, eventsCommand];
-const STATUS = { name: "status", flags: outputFlags(["text", "json"]).flags };
+const STATUS = { name: "status", flags: TEXT_OR_JSON };
 
 const NODE = option("node", text(), "The node to ask; needed for all but status.");
 const NAMESPACE = option(
@@ -76,10 +76,9 @@ export const clusterCommand: Command = {
     const [action, ...words] = invocation.arguments;
     const command = [STATUS, ...ON_ONE_NODE].find(({ name }) => name === action)!;
     const given = flagsFor(command, invocation);
-    if (typeof given === "string") return usageError(given);
     const node = invocation.flags.get(NODE.name) as string | undefined;
-    if (command === STATUS && words.length > 0) return usageError("status takes no argument; use --node NAME");
-    if (command !== STATUS && node === undefined) return usageError(`${action} needs --node NAME, the node to ask`);
+    if (command === STATUS && words.length > 0) throw new UsageError("status takes no argument; use --node NAME");
+    if (command !== STATUS && node === undefined) throw new UsageError(`${action} needs --node NAME, the node to ask`);
     dropNetAndWritePermissions();
     const { createKubectl, KubectlError } = await import("../cluster/mod.ts");
     const { createProcessRunner } = await import("../../backends/tools/mod.ts");
@@ -115,19 +114,19 @@ function flagsOfAll(): readonly Flag[] {
   return [...all.values()];
 }
 
-/** The given flags of an action, as words of its command line; or the mistake in them. */
+/** The given flags of an action, as words of its command line. */
 function flagsFor(
   { name, flags }: { readonly name: string; readonly flags: readonly Flag[] },
   invocation: Invocation,
-): readonly string[] | string {
+): readonly string[] {
   const words: string[] = [];
   for (const [given, value] of invocation.flags) {
     if (OWN.some(({ name }) => name === given)) continue;
     const flag = flags.find(({ name }) => name === given);
-    if (flag === undefined) return `${name} of another node takes no --${given}`;
+    if (flag === undefined) throw new UsageError(`${name} of another node takes no --${given}`);
     const text = String(value);
     if (flag.values !== undefined && !flag.values.includes(text)) {
-      return `--${given} is ${JSON.stringify(text)}: ${name} takes ${flag.values.join(" or ")}`;
+      throw new UsageError(`--${given} is ${JSON.stringify(text)}: ${name} takes ${flag.values.join(" or ")}`);
     }
     words.push(`--${given}=${text}`);
   }
@@ -155,9 +154,7 @@ async function status(kubectl: Kubectl, node: string | undefined, invocation: In
   });
   try {
     const inventory = await inventoryOf(kubectl, invocation);
-    const one = node === undefined ? undefined : entryOf(node, inventory);
-    if (typeof one === "string") return usageError(one);
-    const entries = one === undefined ? inventory.entries : [one];
+    const entries = node === undefined ? inventory.entries : [entryOf(node, inventory)];
     const onAnswer = (answers: number) => progress = `sluice: ${answers} of ${entries.length} nodes asked`;
     onAnswer(0);
     const reports = await surveyNodes(kubectl, entries, { ...podsOf(invocation), onAnswer });
@@ -174,7 +171,6 @@ async function printReports(
   { nodesUnknown }: Inventory,
   invocation: Invocation,
 ): Promise<void> {
-  const { flags, print } = invocation;
   const { namespace, selector } = podsOf(invocation);
   if (nodesUnknown !== undefined) {
     writeToStderr(`sluice: cannot list nodes, showing those with a pod: ${nodesUnknown}\n`);
@@ -185,9 +181,8 @@ async function printReports(
         `system service answers only to sluice status on it)\n`,
     );
   }
-  if (flags.get("json") === true || flags.get("output") === "json") return print(jsonText({ nodes: reports }));
   const { clusterLines, layoutOfOutput } = await import("../text/mod.ts");
-  print(clusterLines(reports, layoutOfOutput()).map((line) => `${line}\n`).join(""));
+  printAs(invocation, { nodes: reports }, () => linesText(clusterLines(reports, layoutOfOutput())));
 }
 
 /** Runs a command on a node, prints its output and returns its exit status. */
@@ -199,7 +194,6 @@ async function onOneNode(
 ): Promise<number> {
   const { askNode, KubectlError } = await import("../cluster/mod.ts");
   const entry = entryOf(node, await inventoryOf(kubectl, invocation));
-  if (typeof entry === "string") return usageError(entry);
   const { namespace, selector, timeoutMs } = podsOf(invocation);
   if (entry.pod === undefined) {
     throw new KubectlError(`node ${node} has no pod with the labels ${selector} in namespace ${namespace}`);
@@ -231,10 +225,12 @@ async function inventoryOf(kubectl: Kubectl, invocation: Invocation): Promise<In
   }
 }
 
-/** The entry of a node, or a message with the nearest name if there is none. */
-function entryOf(name: string, { entries }: Inventory): NodeEntry | string {
+/** The entry of a node. Throws an Error with the nearest name if there is none. */
+function entryOf(name: string, { entries }: Inventory): NodeEntry {
   const entry = entries.find(({ node }) => node === name);
-  return entry ?? `there is no node ${JSON.stringify(name)}${suggestion(name, entries.map(({ node }) => node))}`;
+  if (entry !== undefined) return entry;
+  const hint = suggestion(name, entries.map(({ node }) => node));
+  throw new UsageError(`there is no node ${JSON.stringify(name)}${hint}`);
 }
 
 function podsOf({ flags }: Invocation): { namespace: string; selector: string; timeoutMs: number } {

@@ -4,7 +4,6 @@ import type { Answers } from "../../answers/mod.ts";
 import {
   boolean,
   choice,
-  type ChoiceFlag,
   type CommandLine,
   type CommandSpec,
   type Configuration,
@@ -13,7 +12,6 @@ import {
   type GivenFlags,
   option,
 } from "../../config/mod.ts";
-import type { FamilyDelta, RuleDescription, ServicePortKey } from "../../core/model/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import {
   createLogger,
@@ -60,12 +58,6 @@ export interface Command extends CommandSpec {
   start(invocation: Invocation): Promise<number>;
 }
 
-/** Returns the value of a choice flag; its first value by default. */
-export function chosen<C extends string>({ flags }: Invocation, { name, values }: ChoiceFlag<C>): C {
-  const given = flags.get(name);
-  return values.find((value) => value === given) ?? values[0];
-}
-
 /** The flag for the time that a running proxy has for an answer. */
 export const TIMEOUT_FLAG = option(
   "timeout",
@@ -78,18 +70,50 @@ export function askerOf({ clock, signal, flags }: Invocation): Asker {
   return { clock, signal, timeoutMs: flags.get(TIMEOUT_FLAG.name) as number | undefined };
 }
 
-/** Flag that selects one IP family. */
-export const FAMILY_FLAG = choice("family", ["IPv4", "IPv6"], "IPv4 or IPv6; both by default.");
-
-/** Returns the families selected with FAMILY_FLAG. */
-export function familiesOf(invocation: Invocation): readonly Family[] {
-  return invocation.flags.has(FAMILY_FLAG.name) ? [chosen(invocation, FAMILY_FLAG)] : FAMILIES;
+/** The control socket of the running proxy, which this command needs. */
+export function socketFor(command: string, { configuration: { controlSocket } }: Invocation): string {
+  if (controlSocket !== undefined) return controlSocket;
+  throw new UsageError(`${command} needs a running proxy: set --control-socket to its socket`);
 }
 
-/** Prints a usage error and returns its exit status. */
-export function usageError(message: string): 2 {
-  writeToStderr(`sluice: ${message}\n`);
-  return 2;
+/** Connects to the running proxy, which this command needs. */
+export async function proxyFor(command: string, invocation: Invocation): Promise<ControlAnswers> {
+  const path = socketFor(command, invocation);
+  const { connectToProxy } = await import("../../answers/control/mod.ts");
+  return await connectToProxy(path, askerOf(invocation));
+}
+
+/** Flag that selects one IP family. */
+export const FAMILY_FLAG = choice("family", FAMILIES, "IPv4 or IPv6; both by default.");
+
+/** Returns the families selected with FAMILY_FLAG. */
+export function familiesOf({ flags }: Invocation): readonly Family[] {
+  const selected = flags.get(FAMILY_FLAG.name);
+  return FAMILIES.filter((family) => selected === undefined || selected === family);
+}
+
+/** The command line has no meaning. Like other errors with this exit status, it is printed without the command's name. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  readonly exitStatus = 2;
+}
+
+/** Creates the flags `-o FORMAT` and `--json`, which is short for `-o json`. The first format is the default. */
+export function outputFlags(formats: readonly string[]): readonly Flag[] {
+  return [choice("output", formats, "Output format.", "o"), option("json", boolean(), "Short for -o json.")];
+}
+
+/** The flags of commands that print text or JSON. */
+export const TEXT_OR_JSON = outputFlags(["text", "json"]);
+
+/** Whether the output is JSON. */
+export function isJson({ flags }: Invocation): boolean {
+  return flags.get("json") === true || flags.get("output") === "json";
+}
+
+/** Prints data as JSON or as text, as the flags select. */
+export function printAs(invocation: Invocation, data: unknown, text: () => string): void {
+  invocation.print(isJson(invocation) ? jsonText(data) : text());
 }
 
 /** Formats data as JSON, indented or on one line. Control characters of tenants, which a terminal would obey, are escaped. */
@@ -97,6 +121,11 @@ export function jsonText(data: unknown, indent = 2): string {
   const escaped = (found: string) =>
     found.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
   return `${JSON.stringify(data, null, indent).replace(/(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/gu, escaped)}\n`;
+}
+
+/** Ends each line. */
+export function linesText(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join("");
 }
 
 /** The name under which kubectl finds a plugin on the PATH and starts it (`kubectl sluice`). */
@@ -114,25 +143,6 @@ export function argumentsUnder(names: readonly string[], args: readonly string[]
   const isPlugin = names.some((name) => name.slice(name.lastIndexOf("/") + 1) === PLUGIN);
   if (!isPlugin || args[0] === "version") return args;
   return args.length === 0 || args[0] === "help" ? ["help", "cluster"] : ["cluster", ...args];
-}
-
-/** The flags that select the format of a command's output. */
-interface OutputFlags<Format extends string> {
-  readonly choice: ChoiceFlag<Format>;
-  readonly flags: readonly Flag[];
-}
-
-/** Creates the flags `-o FORMAT` and `--json`, which is short for `-o json`. The first format is the default. */
-export function outputFlags<Format extends string>(
-  formats: readonly [Format, ...Format[]],
-): OutputFlags<Format | "json"> {
-  const formatChoice = choice<Format | "json">("output", formats, "Output format.", "o");
-  return { choice: formatChoice, flags: [formatChoice, option("json", boolean(), "Short for -o json.")] };
-}
-
-/** Returns the selected format. */
-export function outputOf<Format extends string>(invocation: Invocation, output: OutputFlags<Format>): Format | "json" {
-  return invocation.flags.get("json") === true ? "json" : chosen(invocation, output.choice);
 }
 
 /** Creates the configured logger of this process; `logging` configures the workers' loggers in the same way. */
@@ -169,17 +179,12 @@ export async function answersOf(invocation: Invocation): Promise<Answers | Contr
 async function answersOfSource(invocation: Invocation): Promise<Answers> {
   const { clock } = invocation;
   const { answerOffline } = await import("../../answers/mod.ts");
-  const rules = (family: Family, state: FamilyDelta, key: ServicePortKey) => renderedRules(family, state, key, clock);
-  return await answerOffline({ ...invocation, rules });
-}
-
-async function renderedRules(
-  family: Family,
-  state: FamilyDelta,
-  key: ServicePortKey,
-  clock: Invocation["clock"],
-): Promise<RuleDescription | undefined> {
-  const { dryRun } = await import("../../backends/dry_run/mod.ts");
-  const backend = await dryRun({ family, state, clock }, { read: undefined, onChange: () => {} });
-  return backend.describe?.(key);
+  return await answerOffline({
+    ...invocation,
+    async rules(family, state, key) {
+      const { dryRun } = await import("../../backends/dry_run/mod.ts");
+      const backend = await dryRun({ family, state, clock }, { read: undefined, onChange: () => {} });
+      return backend.describe?.(key);
+    },
+  });
 }

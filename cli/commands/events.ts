@@ -1,19 +1,8 @@
 import { boolean, option } from "../../config/mod.ts";
-import type { ControlAnswers } from "../../answers/control/mod.ts";
-import type { Feed, FeedEvent } from "../../observe/mod.ts";
+import type { FeedEvent } from "../../observe/mod.ts";
 import { errorText, sleep, writeToStderr } from "../../platform/mod.ts";
-import {
-  askerOf,
-  type Command,
-  type Invocation,
-  jsonText,
-  outputFlags,
-  outputOf,
-  TIMEOUT_FLAG,
-  usageError,
-} from "./command.ts";
+import { type Command, type Invocation, isJson, jsonText, proxyFor, TEXT_OR_JSON, TIMEOUT_FLAG } from "./command.ts";
 
-const OUTPUT = outputFlags(["text", "json"]);
 const REFRESH_MS = 250;
 
 /** `sluice events`: what happens on this node, live. */
@@ -21,25 +10,33 @@ export const eventsCommand: Command = {
   name: "events",
   summary: "Print changes of services and their effect, repairs and problems, live.",
   arguments: [],
-  flags: [option("once", boolean(), "Print the events so far and exit."), TIMEOUT_FLAG, ...OUTPUT.flags],
+  flags: [option("once", boolean(), "Print the events so far and exit."), TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "socket" },
   examples: [
     { line: "sluice events", does: "the last events, then new ones until interrupted" },
     { line: "sluice events --once -o json", does: "the events so far, one JSON object per line" },
   ],
   async start(invocation) {
-    const { configuration: { controlSocket }, flags, signal } = invocation;
-    if (controlSocket === undefined) {
-      return usageError("events needs a running proxy: set --control-socket to its socket");
-    }
-    const { connectToProxy } = await import("../../answers/control/mod.ts");
-    const proxy = await connectToProxy(controlSocket, askerOf(invocation));
+    const { flags, signal, clock } = invocation;
+    const proxy = await proxyFor("events", invocation);
     const print = await createPrinter(invocation);
     let feed = await proxy.events(0);
     feed.events.forEach(print);
+    let isLost = false;
     while (flags.get("once") !== true && !signal.aborted) {
-      await sleep(invocation.clock, REFRESH_MS, signal).catch(() => {});
-      if (!signal.aborted) feed = await nextOf(feed, proxy, print, invocation);
+      await sleep(clock, REFRESH_MS, signal).catch(() => {});
+      if (signal.aborted) break;
+      try {
+        const next = await proxy.events(feed.last);
+        if (isLost) writeToStderr("sluice: the proxy answers again\n");
+        isLost = false;
+        // A restarted proxy numbers its events from 1 again.
+        feed = next.startedAtMs === feed.startedAtMs ? next : await proxy.events(0);
+        feed.events.forEach(print);
+      } catch (error) {
+        if (!isLost) writeToStderr(`sluice: ${errorText(error)}; waiting for it\n`);
+        isLost = true;
+      }
     }
     return 0;
   },
@@ -47,33 +44,7 @@ export const eventsCommand: Command = {
 
 async function createPrinter(invocation: Invocation): Promise<(event: FeedEvent) => void> {
   const { print } = invocation;
-  if (outputOf(invocation, OUTPUT) === "json") return (event) => print(jsonText(event, 0));
+  if (isJson(invocation)) return (event) => print(jsonText(event, 0));
   const { eventLine, layoutOfOutput } = await import("../text/mod.ts");
   return (event) => print(`${eventLine(event, layoutOfOutput())}\n`);
-}
-
-/**
- * Prints the events that are new since a feed. Waits while no proxy answers; a restarted proxy numbers its events from 1 again.
- */
-async function nextOf(
-  { startedAtMs, last }: Feed,
-  proxy: ControlAnswers,
-  print: (event: FeedEvent) => void,
-  { clock, signal }: Invocation,
-): Promise<Feed> {
-  let isLost = false;
-  while (!signal.aborted) {
-    try {
-      const next = await proxy.events(last);
-      if (isLost) writeToStderr("sluice: the proxy answers again\n");
-      const feed = next.startedAtMs === startedAtMs ? next : await proxy.events(0);
-      feed.events.forEach(print);
-      return feed;
-    } catch (error) {
-      if (!isLost) writeToStderr(`sluice: ${errorText(error)}; waiting for it\n`);
-      isLost = true;
-      await sleep(clock, REFRESH_MS, signal).catch(() => {});
-    }
-  }
-  return { startedAtMs, last, events: [] };
 }

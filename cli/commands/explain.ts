@@ -1,6 +1,6 @@
 import { boolean, duration, type Flag, option, text } from "../../config/mod.ts";
 import type { Answers, Question } from "../../answers/mod.ts";
-import { answersOf, type Command, type Invocation, jsonText, outputFlags, outputOf, usageError } from "./command.ts";
+import { answersOf, type Command, type Invocation, printAs, TEXT_OR_JSON } from "./command.ts";
 
 const FROM: Flag = {
   ...option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
@@ -17,7 +17,6 @@ const TIMEOUT = option(
   duration(),
   "How long to wait for an answer of the proxy (5s by default), or with --trace for a connection (30s).",
 );
-const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice explain`: where a connection goes, and why. */
 export const explainCommand: Command = {
@@ -35,7 +34,7 @@ export const explainCommand: Command = {
     TRACE,
     TIMEOUT,
     option("all", boolean(), "Show every endpoint and every rule."),
-    ...OUTPUT.flags,
+    ...TEXT_OR_JSON,
   ],
   installed: { part: "configuration" },
   startsPrograms: true,
@@ -51,26 +50,21 @@ export const explainCommand: Command = {
     { line: "sluice explain --trace 10.96.0.10:80", does: "the next real connection, rule by rule" },
   ],
   async start(invocation) {
-    const output = outputOf(invocation, OUTPUT);
     const { explanationText } = await import("../text/mod.ts");
     const answers = await answersOf(invocation);
-    let questions: readonly Question[];
-    try {
-      questions = await questionsOf(invocation, answers);
-    } catch (error) {
-      const { QuestionError } = await import("../../answers/mod.ts");
-      if (!(error instanceof QuestionError)) throw error;
-      return usageError(error.message);
-    }
+    const questions = await questionsOf(invocation, answers);
     if (invocation.flags.get(TRACE.name) === true) {
       const { traceConnection } = await import("./explain_trace.ts");
       const timeoutMs = invocation.flags.get(TIMEOUT.name) as number | undefined ?? DEFAULT_TIMEOUT_MS;
-      return await traceConnection(invocation, { answers, questions, timeoutMs, isJson: output === "json" });
+      return await traceConnection(invocation, answers, questions, timeoutMs);
     }
     const explanations = await Promise.all(questions.map((question) => answers.explain(question)));
     const all = invocation.flags.get("all") === true;
-    if (output === "json") invocation.print(jsonText(explanations.length === 1 ? explanations[0] : explanations));
-    else invocation.print(explanations.map((one) => explanationText(one, { all })).join("\n"));
+    printAs(
+      invocation,
+      explanations.length === 1 ? explanations[0] : explanations,
+      () => explanations.map((one) => explanationText(one, all)).join("\n"),
+    );
     return 0;
   },
 };

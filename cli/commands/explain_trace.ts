@@ -1,56 +1,41 @@
 /** `sluice explain --trace`: the next real connection, rule by rule. */
 import type { Answers, Question } from "../../answers/mod.ts";
-import { createProcessRunner, runOrThrow } from "../../backends/tools/mod.ts";
+import { createProcessRunner } from "../../backends/tools/mod.ts";
 import { endpointText } from "../../answers/mod.ts";
-import { FAMILIES, familyOf, searchPath, writeToStderr } from "../../platform/mod.ts";
-import { collectTraces, createServiceFinder, markTraced, pathLines, type Trace } from "../flows/mod.ts";
-import { type Invocation, jsonText } from "./command.ts";
-
-/** The connections to trace. */
-interface TraceRequest {
-  readonly answers: Pick<Answers, "state">;
-  /** The destinations; the first connection to any of them is traced. */
-  readonly questions: readonly Question[];
-  readonly timeoutMs: number;
-  readonly isJson: boolean;
-}
+import { FAMILIES, type Family, familyOf, searchPath, writeToStderr } from "../../platform/mod.ts";
+import { createServiceFinder, markTraced, pathLines, readTraces, type Trace } from "../flows/mod.ts";
+import { type Invocation, linesText, printAs } from "./command.ts";
 
 /** Before connection tracking and the table `raw`, so that rules there are traced, too. */
 const FIRST = -301;
 
-/** Waits for a connection and prints its path. Returns 1 on timeout. */
-export async function traceConnection(invocation: Invocation, request: TraceRequest): Promise<0 | 1> {
-  const { clock, signal, print, configuration } = invocation;
-  const { questions, answers, timeoutMs, isJson } = request;
+/**
+ * Waits for a connection to any of the destinations and prints its path. Returns 1 on timeout.
+ */
+export async function traceConnection(
+  invocation: Invocation,
+  answers: Pick<Answers, "state">,
+  questions: readonly Question[],
+  timeoutMs: number,
+): Promise<0 | 1> {
+  const { clock, signal, configuration } = invocation;
   const finder = await createServiceFinder(answers, clock);
   const ending = new AbortController();
   const runner = createProcessRunner({ clock, signal: AbortSignal.any([signal, ending.signal]), path: searchPath() });
   const note = await limitsOf(configuration.mode, runner);
   if (note !== undefined) writeToStderr(`sluice: ${note}\n`);
-  let found: Trace | undefined;
-  const end = (trace?: Trace) => {
-    found ??= trace;
-    ending.abort();
-  };
-  const collector = collectTraces({ clock, onTrace: end });
-  const release = await markTraced(
-    FAMILIES.filter((family) => questions.some(({ address }) => familyOf(address) === family)).map((family) => ({
-      family,
-      destinations: [],
-      priority: FIRST,
-      matches: questions.filter(({ address }) => familyOf(address) === family).map(matchOf),
-    })),
-    runner,
-  );
+  const ofFamily = (one: Family) => questions.filter(({ address }) => familyOf(address) === one);
+  const traced = FAMILIES.filter((family) => ofFamily(family).length > 0)
+    .map((family) => ({ family, destinations: [], priority: FIRST, matches: ofFamily(family).map(matchOf) }));
+  const release = await markTraced(traced, runner);
   const targets = questions.map(({ address, port, protocol }) => endpointText(address, port, protocol)).join(", ");
   writeToStderr(`sluice: waiting for a connection to ${targets}\n`);
-  const cancel = clock.schedule(timeoutMs, () => end());
+  const cancel = clock.schedule(timeoutMs, () => ending.abort());
+  let found: Trace | undefined;
   try {
-    await runOrThrow(runner, {
-      tool: "nft",
-      args: ["monitor", "trace"],
-      onLine: collector.note,
-      timeoutMs: 2 ** 31 - 1,
+    await readTraces(runner, clock, (trace) => {
+      found ??= trace;
+      ending.abort();
     });
   } catch (error) {
     if (!ending.signal.aborted && !signal.aborted) throw error;
@@ -64,8 +49,8 @@ export async function traceConnection(invocation: Invocation, request: TraceRequ
   }
   const { destination, protocol, destinationPort } = found.first;
   const service = finder.find(destination, protocol, destinationPort);
-  if (isJson) print(jsonText({ service, ...found }));
-  else print(pathLines(found, service).map((line) => `${line}\n`).join(""));
+  const path = pathLines(found, service);
+  printAs(invocation, { service, ...found }, () => linesText(path));
   return 0;
 }
 

@@ -1,7 +1,16 @@
 import { boolean, type Flag, option, text } from "../../config/mod.ts";
-import { canonicalAddress, FAMILIES, familyOf, hostPrefix, prefixContains, searchPath } from "../../platform/mod.ts";
-import type { ServiceFinder } from "../flows/mod.ts";
-import { answersOf, type Command, type Invocation, outputFlags, outputOf, usageError } from "./command.ts";
+import {
+  canonicalAddress,
+  FAMILIES,
+  type Family,
+  familyOf,
+  hostPrefix,
+  prefixContains,
+  searchPath,
+  splitHostPort,
+} from "../../platform/mod.ts";
+import type { ServiceFinder, TracedPackets } from "../flows/mod.ts";
+import { answersOf, type Command, isJson, TEXT_OR_JSON, UsageError } from "./command.ts";
 
 const FROM: Flag = option(
   "from",
@@ -9,10 +18,7 @@ const FROM: Flag = option(
   "Only connections of this client: an address, or a prefix such as 10.1.0.0/24.",
 );
 const DROPS = option("drops", boolean(), "Print dropped and rejected connections instead, with the reason.");
-const OUTPUT = outputFlags(["text", "json"]);
 
-/** The maximum run time of a tool: a timer takes 31 bits of milliseconds. */
-const FOREVER_MS = 2 ** 31 - 1;
 /** Before rules that translate destinations or drop, and after connection tracking (`NF_IP_PRI_MANGLE`). */
 const AFTER_CONNTRACK = -150;
 /** The maximum number of traced packets per second. */
@@ -28,7 +34,7 @@ export const flowsCommand: Command = {
     required: false,
     completes: "service",
   }],
-  flags: [FROM, DROPS, ...OUTPUT.flags],
+  flags: [FROM, DROPS, ...TEXT_OR_JSON],
   installed: { part: "configuration" },
   startsPrograms: true,
   examples: [
@@ -37,92 +43,64 @@ export const flowsCommand: Command = {
     { line: "sluice flows --drops", does: "dropped and rejected connections, and which rule did it" },
   ],
   async start(invocation) {
-    const { flags, clock } = invocation;
+    const { flags, clock, signal, print } = invocation;
     const from = flags.get(FROM.name) as string | undefined;
-    if (from !== undefined && !isAddressOrPrefix(from)) {
-      return usageError(`--from is ${JSON.stringify(from)}: must be an address or a prefix`);
+    if (from !== undefined && canonicalAddress(from.replace(/\/\d{1,3}$/, "")) === undefined) {
+      throw new UsageError(`--from is ${JSON.stringify(from)}: must be an address or a prefix`);
     }
-    const { createServiceFinder } = await import("../flows/mod.ts");
+    const prefix = from === undefined || from.includes("/") ? from : hostPrefix(from);
+    const [search = ""] = invocation.arguments;
+    const show = <Event extends { readonly service: string | undefined; readonly client: string }>(
+      event: Event,
+      line: (event: Event) => string,
+    ) => {
+      const client = splitHostPort(event.client).address;
+      const isShown = (search === "" || event.service?.includes(search) === true) &&
+        (prefix === undefined || familyOf(prefix) === familyOf(client) && prefixContains(prefix, client));
+      if (isShown) print(`${isJson(invocation) ? JSON.stringify(event) : line(event)}\n`);
+    };
+    const { createProcessRunner } = await import("../../backends/tools/mod.ts");
+    const { createServiceFinder, dropLine, dropOf, flowLine, markTraced, readFlows, readTraces } = await import(
+      "../flows/mod.ts"
+    );
     const finder = await createServiceFinder(await answersOf(invocation), clock);
-    const watch = flags.get(DROPS.name) === true ? watchDrops : watchFlows;
+    const runner = createProcessRunner({ clock, signal, path: searchPath() });
     try {
-      await watch(invocation, finder, filterOf(invocation.arguments[0] ?? "", from));
+      if (flags.get(DROPS.name) !== true) {
+        await readFlows(runner, finder.find, (flow) => show(flow, flowLine));
+        return 0;
+      }
+      const release = await markTraced(FAMILIES.map((family) => tracedOf(family, finder)), runner);
+      try {
+        await readTraces(runner, clock, (trace) => {
+          const { isDropped, first: { destination, protocol, destinationPort } } = trace;
+          if (isDropped) {
+            show(dropOf(trace, clock.now(), finder.find(destination, protocol, destinationPort)), dropLine);
+          }
+        });
+      } finally {
+        release();
+      }
     } catch (error) {
-      if (!invocation.signal.aborted) throw error;
+      if (!signal.aborted) throw error;
     }
     return 0;
   },
 };
 
-/** Whether a connection is shown. */
-type Filter = (service: string | undefined, client: string) => boolean;
-
-function isAddressOrPrefix(text: string): boolean {
-  return canonicalAddress(text.replace(/\/\d{1,3}$/, "")) !== undefined;
-}
-
-function filterOf(search: string, from: string | undefined): Filter {
-  const prefix = from === undefined || from.includes("/") ? from : hostPrefix(from);
-  return (service, client) =>
-    (search === "" || service?.includes(search) === true) &&
-    (prefix === undefined || familyOf(prefix) === familyOf(client) && prefixContains(prefix, client));
-}
-
-async function watchFlows(invocation: Invocation, finder: ServiceFinder, isShown: Filter): Promise<void> {
-  const { createProcessRunner, runOrThrow } = await import("../../backends/tools/mod.ts");
-  const { CONNTRACK_ARGS, createFlowTracker, flowLine, parseConntrackEvent } = await import("../flows/mod.ts");
-  const { clock, signal, print } = invocation;
-  const isJson = outputOf(invocation, OUTPUT) === "json";
-  const tracker = createFlowTracker(finder.find);
-  const onLine = (line: string) => {
-    const event = parseConntrackEvent(line);
-    const flow = event && tracker.note(event);
-    if (event === undefined || flow === undefined || !isShown(flow.service, event.original.source)) return;
-    print(`${isJson ? JSON.stringify(flow) : flowLine(flow)}\n`);
-  };
-  const runner = createProcessRunner({ clock, signal, path: searchPath() });
-  await runOrThrow(runner, { tool: "conntrack", args: CONNTRACK_ARGS, onLine, timeoutMs: FOREVER_MS });
-}
-
-async function watchDrops(invocation: Invocation, finder: ServiceFinder, isShown: Filter): Promise<void> {
-  const { createProcessRunner, runOrThrow } = await import("../../backends/tools/mod.ts");
-  const { collectTraces, dropLine, dropOf, markTraced } = await import("../flows/mod.ts");
-  const { clock, signal, print } = invocation;
-  const isJson = outputOf(invocation, OUTPUT) === "json";
-  const collector = collectTraces({
-    clock,
-    onTrace(trace) {
-      const { isDropped, first } = trace;
-      if (!isDropped) return;
-      const service = finder.find(first.destination, first.protocol, first.destinationPort);
-      if (!isShown(service, first.source)) return;
-      const drop = dropOf(trace, clock.now(), service);
-      print(`${isJson ? JSON.stringify(drop) : dropLine(drop)}\n`);
-    },
-  });
-  const runner = createProcessRunner({ clock, signal, path: searchPath() });
+/** The first packets of connections to the services of a family. */
+function tracedOf(family: Family, { frontends }: ServiceFinder): TracedPackets {
+  const ip = family === "IPv4" ? "ip" : "ip6", { addresses, nodePorts } = frontends(family);
   const limit = `limit rate ${TRACED_PER_SECOND}/second burst ${TRACED_PER_SECOND} packets`;
-  const release = await markTraced(
-    FAMILIES.map((family) => {
-      const ip = family === "IPv4" ? "ip" : "ip6", { addresses, nodePorts } = finder.frontends(family);
-      return {
-        family,
-        destinations: addresses,
-        priority: AFTER_CONNTRACK,
-        matches: [
-          ...(addresses.length === 0 ? [] : [`ct state new ${ip} daddr . meta l4proto . th dport @traced ${limit}`]),
-          ...(nodePorts.length === 0 ? [] : [
-            `ct state new fib daddr type local meta l4proto . th dport { ${nodePorts.join(", ")} } ${limit}`,
-          ]),
-        ],
-      };
-    }),
-    runner,
-  );
-  try {
-    const args = ["monitor", "trace"];
-    await runOrThrow(runner, { tool: "nft", args, onLine: collector.note, timeoutMs: FOREVER_MS });
-  } finally {
-    release();
-  }
+  return {
+    family,
+    destinations: addresses,
+    priority: AFTER_CONNTRACK,
+    matches: [
+      ...(addresses.length === 0 ? [] : [`ct state new ${ip} daddr . meta l4proto . th dport @traced ${limit}`]),
+      ...(nodePorts.length === 0
+        ? []
+        : [`ct state new fib daddr type local meta l4proto . th dport { ${nodePorts.join(", ")} } ${limit}`]),
+    ],
+  };
 }

@@ -1,8 +1,6 @@
 import type { Answers, ListedService } from "../../answers/mod.ts";
 import { suggestion } from "../../config/mod.ts";
-import { answersOf, type Command, jsonText, outputFlags, outputOf, TIMEOUT_FLAG } from "./command.ts";
-
-const OUTPUT = outputFlags(["table", "json", "yaml", "name"]);
+import { answersOf, type Command, isJson, jsonText, outputFlags, TIMEOUT_FLAG } from "./command.ts";
 
 const ALIASES = { service: "services", svc: "services", endpoint: "endpoints", ep: "endpoints" };
 
@@ -25,7 +23,7 @@ export const getCommand: Command = {
       completes: "service",
     },
   ],
-  flags: [TIMEOUT_FLAG, ...OUTPUT.flags],
+  flags: [TIMEOUT_FLAG, ...outputFlags(["table", "json", "yaml", "name"])],
   installed: { part: "configuration" },
   examples: [
     { line: "sluice get services", does: "every service port with its frontends and its number of endpoints in use" },
@@ -33,7 +31,7 @@ export const getCommand: Command = {
     { line: "sluice get services -o json --source file:services.yaml", does: "as JSON, without a running proxy" },
   ],
   async start(invocation) {
-    const output = outputOf(invocation, OUTPUT);
+    const output = isJson(invocation) ? "json" : invocation.flags.get("output") ?? "table";
     const [what, name = ""] = invocation.arguments;
     const { endpointsTable, servicesTable } = await import("../text/mod.ts");
     const answers = await answersOf(invocation);

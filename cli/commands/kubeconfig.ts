@@ -2,7 +2,7 @@ import { duration, option, text } from "../../config/mod.ts";
 import type { IdentityObject, Token } from "../../sources/identity/mod.ts";
 import type { ApiClient } from "../../sources/kubernetes/mod.ts";
 import { errorText, isLoopback, shippedText, writeToStderr } from "../../platform/mod.ts";
-import { type Command, type Invocation, usageError } from "./command.ts";
+import { type Command, type Invocation, UsageError } from "./command.ts";
 import { DRY_RUN_FLAG } from "./install.ts";
 
 const OUTPUT = option("output", text("sluice.kubeconfig"), "File to write, or - for standard output.", "o");
@@ -54,13 +54,13 @@ export const kubeconfigCommand: Command = {
     const namespace = flags.get(NAMESPACE.name) as string | undefined ?? "kube-system";
     const durationMs = flags.get(DURATION.name) as number | undefined;
     if (kubeconfig === undefined) {
-      return usageError("kubeconfig needs an administrator's kubeconfig: --kubeconfig /etc/kubernetes/admin.conf");
+      throw new UsageError("kubeconfig needs an administrator's kubeconfig: --kubeconfig /etc/kubernetes/admin.conf");
     }
     if (!LABEL.test(namespace)) {
-      return usageError(`--namespace is ${JSON.stringify(namespace)}: not a namespace's name`);
+      throw new UsageError(`--namespace is ${JSON.stringify(namespace)}: not a namespace's name`);
     }
     if (durationMs !== undefined && durationMs < SHORTEST_MS) {
-      return usageError("--token-duration is too short: the API server accepts 10m or longer");
+      throw new UsageError("--token-duration is too short: the API server accepts 10m or longer");
     }
     await createIdentity(invocation, kubeconfig, namespace, durationMs);
     return 0;

@@ -7,9 +7,8 @@ import {
   familiesOf,
   FAMILY_FLAG,
   type Invocation,
-  jsonText,
-  outputFlags,
-  outputOf,
+  printAs,
+  TEXT_OR_JSON,
   TIMEOUT_FLAG,
 } from "./command.ts";
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
@@ -57,14 +56,12 @@ function* inLargePieces(lines: Iterable<string>): Generator<string> {
   yield piece;
 }
 
-const OUTPUT = outputFlags(["text", "json"]);
-
 /** `sluice diff`: compares the kernel with the desired state. */
 export const diffCommand: Command = {
   name: "diff",
   summary: "Show how the kernel differs from the desired state; changes nothing.",
   arguments: [],
-  flags: [FAMILY_FLAG, TIMEOUT_FLAG, ...OUTPUT.flags],
+  flags: [FAMILY_FLAG, TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "configuration" },
   examples: [
     { line: "sluice diff", does: "exit status 0 without differences, 1 with differences, 2 after a failure" },
@@ -87,7 +84,7 @@ export const diffCommand: Command = {
 type Found = Difference & { readonly family: Family };
 
 async function compare(invocation: Invocation, families: readonly Family[]): Promise<0 | 1> {
-  const { clock, signal, print } = invocation;
+  const { clock, signal } = invocation;
   const { compareWithKernel } = await import("../../backends/dry_run/mod.ts");
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   const answers = await answersOf(invocation);
@@ -105,17 +102,14 @@ async function compare(invocation: Invocation, families: readonly Family[]): Pro
     );
     found.push(...differences.map((difference) => ({ family, ...difference })));
   }
-  if (outputOf(invocation, OUTPUT) === "json") print(jsonText(found));
-  else {
-    for (const { family, place, what, lines } of found) {
-      print(
-        `${family} ${place} ${DIFFERENCE_TEXTS[what]}\n${
-          lines.map(({ sign, text }) => `  ${sign} ${text}\n`).join("")
-        }`,
-      );
-    }
-  }
+  printAs(invocation, found, () => found.map(differenceText).join(""));
   return found.length === 0 ? 0 : 1;
+}
+
+function differenceText({ family, place, what, lines }: Found): string {
+  return `${family} ${place} ${DIFFERENCE_TEXTS[what]}\n${
+    lines.map(({ sign, text }) => `  ${sign} ${text}\n`).join("")
+  }`;
 }
 
 function unservedFamilies({ families }: ProxyStatus): readonly Family[] {

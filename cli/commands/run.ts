@@ -18,7 +18,7 @@ import { startProcessFeatures } from "../../features/mod.ts";
 import { abortedBy, type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
-import { type Command, createProcessLogger, type Invocation, usageError } from "./command.ts";
+import { type Command, createProcessLogger, type Invocation, UsageError } from "./command.ts";
 import { dropEnvPermission, droppedPermissions, dropRunPermission, keptEnvironment } from "./privileges.ts";
 
 const ONLY_OWN = option(
@@ -93,7 +93,7 @@ export const runCommand: Command = {
 
 /** `--cleanup --only-own`: deletes the rules that no other proxy takes over. */
 async function removeOwn({ configuration, clock, signal, print }: Invocation): Promise<number> {
-  if (!configuration.cleanup) return usageError("--only-own needs --cleanup");
+  if (!configuration.cleanup) throw new UsageError("--only-own needs --cleanup");
   const { findNeighbours } = await import("../../observe/mod.ts");
   const running = (await findNeighbours(configuration, clock)).find(({ kind }) => kind === "Sluice");
   if (running) throw new Error(`sluice is still running: it answers on ${running.answersOn} (stop it first)`);

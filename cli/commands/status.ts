@@ -5,17 +5,25 @@ import {
   askerOf,
   type Command,
   type Invocation,
-  jsonText,
-  outputFlags,
-  outputOf,
+  linesText,
+  printAs,
+  proxyFor,
+  socketFor,
+  TEXT_OR_JSON,
   TIMEOUT_FLAG,
-  usageError,
 } from "./command.ts";
 import type { TopContent, TopView } from "../text/mod.ts";
 import { boolean, duration, option } from "../../config/mod.ts";
-import { abortedBy, errorText, printable, sleep, writeToStderr } from "../../platform/mod.ts";
+import {
+  abortedBy,
+  errorText,
+  isInteractive,
+  openScreen,
+  printable,
+  sleep,
+  writeToStderr,
+} from "../../platform/mod.ts";
 
-const OUTPUT = outputFlags(["text", "json"]);
 const WAIT = option("wait", duration(), "Wait up to this time until everything is in effect: 60s.");
 /** The exit status if no proxy runs, as in the LSB's `status` action. */
 const NOT_RUNNING = 3;
@@ -25,7 +33,7 @@ export const statusCommand: Command = {
   name: "status",
   summary: "Show on one screen whether the running proxy has everything in effect.",
   arguments: [],
-  flags: [WAIT, TIMEOUT_FLAG, ...OUTPUT.flags],
+  flags: [WAIT, TIMEOUT_FLAG, ...TEXT_OR_JSON],
   withoutSource: true,
   installed: { part: "socket" },
   startsPrograms: true,
@@ -38,12 +46,8 @@ export const statusCommand: Command = {
     { line: "sluice status -o json", does: "every figure, for a program" },
   ],
   async start(invocation) {
-    const { configuration: { controlSocket }, flags, print } = invocation;
-    if (controlSocket === undefined) {
-      return usageError("status needs a running proxy: set --control-socket to its socket");
-    }
-    const waitMs = flags.get(WAIT.name) as number | undefined ?? 0;
-    const report = await awaitOrder(askerOf(invocation), controlSocket, { waitMs });
+    const waitMs = invocation.flags.get(WAIT.name) as number | undefined ?? 0;
+    const report = await awaitOrder(askerOf(invocation), socketFor("status", invocation), { waitMs });
     if (typeof report === "string") {
       writeToStderr(`sluice: ${report}\n${await whyNotRunning(invocation)}`);
       return NOT_RUNNING;
@@ -52,11 +56,12 @@ export const statusCommand: Command = {
     const { inOrder, state, link, sinceMs } = viewOf(report.status);
     // For readers that may be of another version.
     const summary = { inOrder, state, link, sinceMs };
-    if (outputOf(invocation, OUTPUT) === "json") print(jsonText({ summary, ...report }));
-    else {
-      const { layoutOfOutput, statusLines } = await import("../text/mod.ts");
-      print(statusLines(report.status, report.broken, layoutOfOutput()).map((line) => `${line}\n`).join(""));
-    }
+    const { layoutOfOutput, statusLines } = await import("../text/mod.ts");
+    printAs(
+      invocation,
+      { summary, ...report },
+      () => linesText(statusLines(report.status, report.broken, layoutOfOutput())),
+    );
     return inOrder ? 0 : 1;
   },
 };
@@ -152,18 +157,15 @@ export const topCommand: Command = {
     { line: "sluice top --once", does: "once, as plain lines" },
   ],
   async start(invocation) {
-    const { configuration: { controlSocket }, flags, print } = invocation;
-    if (controlSocket === undefined) return usageError("top needs a running proxy: set --control-socket to its socket");
-    const { connectToProxy } = await import("../../answers/control/mod.ts");
+    const { flags, print } = invocation;
+    const proxy = await proxyFor("top", invocation);
     const { PLAIN, topLines } = await import("../text/mod.ts");
-    const { isInteractive } = await import("../../platform/mod.ts");
-    const proxy = await connectToProxy(controlSocket, askerOf(invocation));
     if (flags.get("once") !== true && isInteractive()) {
       await showLive(invocation, proxy);
       return 0;
     }
     const { status, broken } = await readReport(proxy, MOST_BROKEN_ONCE);
-    print(topLines({ status, services: broken, trouble: undefined }, PLAIN).map((line) => `${line}\n`).join(""));
+    print(linesText(topLines({ status, services: broken, trouble: undefined }, PLAIN)));
     return 0;
   },
 };
@@ -171,7 +173,6 @@ export const topCommand: Command = {
 /** Shows the report, and follows the keys, until it is quit. */
 async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnswers): Promise<void> {
   const { afterKey, FIRST_VIEW, roomForServices, topScreen } = await import("../text/mod.ts");
-  const { openScreen } = await import("../../platform/mod.ts");
   const ending = abortedBy(signal);
   let content: TopContent = { status: await proxy.status(), services: undefined, trouble: undefined };
   let view: TopView = FIRST_VIEW;

@@ -1,6 +1,6 @@
 /** `sluice watch` and `sluice export`: the cluster's state and its changes on standard output, or in a file. */
 import { DETAIL_FLAGS, openClusterStore } from "./cluster_store.ts";
-import { type Command, type Invocation, outputFlags, outputOf, usageError } from "./command.ts";
+import { type Command, type Invocation, isJson, TEXT_OR_JSON, UsageError } from "./command.ts";
 import { dropRunPermission, startHook } from "./privileges.ts";
 import { duration, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
@@ -8,7 +8,6 @@ import type { Store } from "../../kpng/store/mod.ts";
 import { basename, dirname, join } from "node:path";
 import { abortedBy, printable, type RunProgram, sleep } from "../../platform/mod.ts";
 
-const OUTPUT = outputFlags(["text", "json"]);
 const EXEC = option(
   "exec",
   text(),
@@ -35,7 +34,7 @@ export const watchCommand: Command = {
     required: false,
     repeats: true,
   }],
-  flags: [...OUTPUT.flags, EXEC, EXEC_TIMEOUT, ...DETAIL_FLAGS],
+  flags: [...TEXT_OR_JSON, EXEC, EXEC_TIMEOUT, ...DETAIL_FLAGS],
   examples: [
     { line: "sluice watch endpoints", does: "added, changed and removed endpoints" },
     {
@@ -49,10 +48,10 @@ export const watchCommand: Command = {
     const { arguments: [choice, ...args], flags, lost, signal } = invocation;
     const program = flags.get(EXEC.name) as string | undefined;
     if (program === undefined && args.length > 0) {
-      return usageError("watch: arguments for a program need --exec PROGRAM");
+      throw new UsageError("watch: arguments for a program need --exec PROGRAM");
     }
     if (program !== undefined && choice !== "local") {
-      return usageError("--exec gets the state of one node: sluice watch local --exec PROGRAM");
+      throw new UsageError("--exec gets the state of one node: sluice watch local --exec PROGRAM");
     }
     const run = program === undefined
       ? undefined
@@ -82,13 +81,12 @@ interface Output {
 /** Prints the operations. */
 function printed(choice: string | undefined, invocation: Invocation): Output {
   const { print } = invocation;
-  const isJson = outputOf(invocation, OUTPUT) === "json";
   const known = new Set<string>();
   return {
     take(operation) {
       const isWanted = operation.set === undefined || choice === undefined || choice === "local" ||
         operation.set === choice;
-      if (isWanted) print(isJson ? `${JSON.stringify(operation)}\n` : line(operation, known));
+      if (isWanted) print(isJson(invocation) ? `${JSON.stringify(operation)}\n` : line(operation, known));
     },
     ready: () => Promise.resolve(),
     end: () => Promise.resolve(),

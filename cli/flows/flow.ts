@@ -1,7 +1,18 @@
 /** Connections to services, from the events of connection tracking, and the services that they go to. */
+import { type Runner, runOrThrow } from "../../backends/tools/mod.ts";
 import { indexFrontends } from "../../backends/traffic/mod.ts";
 import { type FamilyDelta, frontendsOf, type Protocol, type ServicePortName } from "../../core/model/mod.ts";
-import { canonicalAddress, type Clock, FAMILIES, type Family, familyOf, joinHostPort } from "../../platform/mod.ts";
+import {
+  canonicalAddress,
+  type Clock,
+  countText,
+  durationText,
+  FAMILIES,
+  type Family,
+  familyOf,
+  joinHostPort,
+  timeOfDay,
+} from "../../platform/mod.ts";
 
 /**
  * An event of a connection to a service:
@@ -28,10 +39,19 @@ export interface Flow {
   readonly durationMs?: number;
 }
 
-/** Turns connection tracking events into events of connections to services. */
-interface FlowTracker {
-  /** The event of a connection; undefined for one that nothing shows, and for connections to something else. */
-  note(event: ConntrackEvent): Flow | undefined;
+/** A connection in one line. */
+export function flowLine(flow: Flow): string {
+  const { event, atMs, service, protocol, client, frontend, endpoint, state, bytesSent, bytesReceived } = flow;
+  const facts = [
+    ...(state === "" ? [] : [state]),
+    ...(bytesSent === undefined
+      ? []
+      : [`${countText(bytesSent)} bytes sent, ${countText(bytesReceived ?? 0)} received`]),
+    ...(flow.durationMs === undefined || event === "begin" ? [] : [durationText(flow.durationMs)]),
+  ];
+  return `${timeOfDay(atMs)}  ${event.padEnd(6)}  ${client} → ${frontend}/${protocol} (${service}) → ${endpoint}  ${
+    facts.join("  ")
+  }`.trimEnd();
 }
 
 /** Finds the service port of a frontend. */
@@ -43,78 +63,70 @@ const CLOSED: ReadonlySet<string> = new Set(["TIME_WAIT", "CLOSE"]);
 /** The maximum number of connections whose start time is stored. */
 const MOST_OPEN = 200_000;
 
-/** A tracker that has seen no connection. */
-export function createFlowTracker(findService: FindService): FlowTracker {
+/**
+ * Returns a function that reads the lines of `conntrack -E`. It returns undefined for lines that nothing shows, and for
+ * connections to something else than a service.
+ */
+export function createFlowReader(findService: FindService): (line: string) => Flow | undefined {
   const open = new Map<string, { readonly beganMs: number; state: string }>();
-  return {
-    note({ kind, atMs, id, protocol, state, original, reply }) {
-      // A connection whose destination is not translated goes to no service.
-      const isTranslated = original.destination !== reply.source || original.destinationPort !== reply.sourcePort;
-      const service = isTranslated ? findService(original.destination, protocol, original.destinationPort) : undefined;
-      if (service === undefined) return undefined;
-      const known = open.get(id);
-      if (kind === "new" && open.size < MOST_OPEN) open.set(id, { beganMs: atMs, state });
-      if (known !== undefined && kind === "update") known.state = state;
-      if (kind === "destroy") open.delete(id);
-      if (kind === "update" && !CLOSED.has(state)) return undefined;
-      return {
-        event: kind === "new" ? "begin" : kind === "update" ? "closed" : "end",
-        atMs,
-        service,
-        protocol,
-        client: joinHostPort(original.source, original.sourcePort),
-        frontend: joinHostPort(original.destination, original.destinationPort),
-        endpoint: joinHostPort(reply.source, reply.sourcePort),
-        state: state || (known?.state ?? ""),
-        ...(original.bytes === undefined ? {} : { bytesSent: original.bytes }),
-        ...(reply.bytes === undefined ? {} : { bytesReceived: reply.bytes }),
-        ...(known === undefined ? {} : { durationMs: Math.round(atMs - known.beganMs) }),
-      };
-    },
+  return (line) => {
+    const parsed = parseConntrackEvent(line);
+    if (parsed === undefined) return undefined;
+    const { event, atMs, id, protocol, state, original, reply } = parsed;
+    // A connection whose destination is not translated goes to no service.
+    const isTranslated = original.destination !== reply.source || original.destinationPort !== reply.sourcePort;
+    const service = isTranslated ? findService(original.destination, protocol, original.destinationPort) : undefined;
+    if (service === undefined) return undefined;
+    const known = open.get(id);
+    if (event === "begin" && open.size < MOST_OPEN) open.set(id, { beganMs: atMs, state });
+    if (known !== undefined && event === "closed") known.state = state;
+    if (event === "end") open.delete(id);
+    if (event === "closed" && !CLOSED.has(state)) return undefined;
+    return {
+      event,
+      atMs,
+      service,
+      protocol,
+      client: joinHostPort(original.source, original.sourcePort),
+      frontend: joinHostPort(original.destination, original.destinationPort),
+      endpoint: joinHostPort(reply.source, reply.sourcePort),
+      state: state || (known?.state ?? ""),
+      ...(original.bytes === undefined ? {} : { bytesSent: original.bytes }),
+      ...(reply.bytes === undefined ? {} : { bytesReceived: reply.bytes }),
+      ...(known === undefined ? {} : { durationMs: Math.round(atMs - known.beganMs) }),
+    };
   };
 }
 
-/** One direction of a connection. */
-interface Tuple {
-  readonly source: string;
-  readonly destination: string;
-  readonly sourcePort: number;
-  readonly destinationPort: number;
-  /** The bytes in this direction; undefined if the kernel does not count them, or the connection has not ended. */
-  readonly bytes: number | undefined;
-}
+/** The maximum run time of a tool: a timer takes 31 bits of milliseconds. */
+export const FOREVER_MS = 2 ** 31 - 1;
 
-/** An event of the kernel's connection tracking. */
-interface ConntrackEvent {
-  readonly kind: "new" | "update" | "destroy";
-  /** In milliseconds since 1970. */
-  readonly atMs: number;
-  /** Identifies the connection while it is tracked. */
-  readonly id: string;
-  readonly protocol: Protocol;
-  /** The state of a TCP or SCTP connection, as the kernel names it; empty if unknown. */
-  readonly state: string;
-  /** As the client sends. */
-  readonly original: Tuple;
-  /** As the endpoint answers. */
-  readonly reply: Tuple;
+/** Passes on connections to services as they begin and end, until the runner's signal is aborted. */
+export async function readFlows(runner: Runner, find: FindService, onFlow: (flow: Flow) => void): Promise<void> {
+  const read = createFlowReader(find);
+  const onLine = (line: string) => {
+    const flow = read(line);
+    if (flow !== undefined) onFlow(flow);
+  };
+  await runOrThrow(runner, { tool: "conntrack", args: CONNTRACK_ARGS, onLine, timeoutMs: FOREVER_MS });
 }
 
 /** The arguments of conntrack that print such events: of both families, with time and identity. */
-export const CONNTRACK_ARGS: readonly string[] = [
+const CONNTRACK_ARGS: readonly string[] = [
   ...["-E", "-e", "NEW,UPDATES,DESTROY", "-o", "timestamp,extended,id"],
   // Room for some 20,000 events while this program is busy.
   ...["-b", "8388608"],
 ];
 
-const KINDS = { NEW: "new", UPDATE: "update", DESTROY: "destroy" } as const;
+/** The event of a connection for each of the kernel's. An update is one only if it closes the connection. */
+const EVENTS = { NEW: "begin", UPDATE: "closed", DESTROY: "end" } as const;
 
-const EVENT =
+const LINE =
   /^\[(\d+\.\d+)\]\s+\[(NEW|UPDATE|DESTROY)\] ipv[46]\s+\d+ (tcp|udp|sctp)\s+\d+ (?:\d+ )?(?:([A-Z_\d]+) )?(src=.*)$/;
 
 /** Parses a line of `conntrack -E`; undefined for other lines and protocols. */
-export function parseConntrackEvent(line: string): ConntrackEvent | undefined {
-  const match = EVENT.exec(line);
+function parseConntrackEvent(line: string) {
+  const match = LINE.exec(line);
   if (!match) return undefined;
   const [, seconds, kind, protocol, state = "", fields] = match;
   const words = fields!.split(/\s+/);
@@ -123,20 +135,24 @@ export function parseConntrackEvent(line: string): ConntrackEvent | undefined {
   const [sources, destinations, sourcePorts, destinationPorts] = ["src", "dst", "sport", "dport"].map(values);
   const counted = values("bytes"), [id] = values("id");
   if (id === undefined || sources!.length < 2 || sourcePorts!.length < 2) return undefined;
-  const tuple = (i: 0 | 1): Tuple => ({
+  const tuple = (i: 0 | 1) => ({
     source: canonicalAddress(sources![i]!) ?? sources![i]!,
     destination: canonicalAddress(destinations![i]!) ?? destinations![i]!,
     sourcePort: Number(sourcePorts![i]),
     destinationPort: Number(destinationPorts![i]),
+    // Absent if the kernel does not count them, or the connection has not ended.
     bytes: counted[i] === undefined ? undefined : Number(counted[i]),
   });
   return {
-    kind: KINDS[kind as keyof typeof KINDS],
+    event: EVENTS[kind as keyof typeof EVENTS],
     atMs: Number(seconds) * 1000,
+    /** Identifies the connection while it is tracked. */
     id,
     protocol: protocol as Protocol,
     state,
+    /** As the client sends. */
     original: tuple(0),
+    /** As the endpoint answers. */
     reply: tuple(1),
   };
 }
@@ -144,15 +160,10 @@ export function parseConntrackEvent(line: string): ConntrackEvent | undefined {
 /** Finds the service port of a frontend in the state of the running proxy. */
 export interface ServiceFinder {
   readonly find: FindService;
-  /** The frontends of a family, each `address . protocol . port` as in a set of nft, and the node ports. */
-  frontends(family: Family): Frontends;
-}
-
-/** Frontends of services, for rules of nft. */
-interface Frontends {
-  readonly addresses: readonly string[];
-  /** `protocol . port`. */
-  readonly nodePorts: readonly string[];
+  /**
+   * The frontends of a family for rules of nft: `address . protocol . port`, and `protocol . port` of node ports.
+   */
+  frontends(family: Family): { readonly addresses: readonly string[]; readonly nodePorts: readonly string[] };
 }
 
 /** The minimum time between two readings of the state. */

@@ -4,17 +4,8 @@
  *
  *   flow.ts              connections to services, from the events of connection tracking, and the services they go to
  *   trace.ts             the path of a packet, from the output of nft, its rules in words, and the reasons of drops
- *   lines.ts             connections, drops and paths as text
  *
  * In: output of tools. Out: connections and paths. May touch: the tools conntrack and nft.
  */
-export {
-  CONNTRACK_ARGS,
-  createFlowTracker,
-  createServiceFinder,
-  type Flow,
-  parseConntrackEvent,
-  type ServiceFinder,
-} from "./flow.ts";
-export { collectTraces, markTraced, type Trace } from "./trace.ts";
-export { dropLine, dropOf, flowLine, pathLines } from "./lines.ts";
+export { createServiceFinder, type Flow, flowLine, readFlows, type ServiceFinder } from "./flow.ts";
+export { dropLine, dropOf, markTraced, pathLines, readTraces, type Trace, type TracedPackets } from "./trace.ts";

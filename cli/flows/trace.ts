@@ -1,7 +1,8 @@
 /** The path of a packet: its rules, from the output of nft, in words, and the reasons of drops. */
-import type { Runner } from "../../backends/tools/mod.ts";
+import { type Runner, runOrThrow } from "../../backends/tools/mod.ts";
 import type { Protocol, ServicePortName } from "../../core/model/mod.ts";
-import { canonicalAddress, type Clock, type Family, joinHostPort } from "../../platform/mod.ts";
+import { canonicalAddress, type Clock, type Family, joinHostPort, timeOfDay } from "../../platform/mod.ts";
+import { type Flow, FOREVER_MS } from "./flow.ts";
 
 /** A packet at one hook. */
 interface TracedPacket {
@@ -39,17 +40,6 @@ export interface Trace {
   readonly isDropped: boolean;
 }
 
-/** Collects the lines of `nft monitor trace` to traces. */
-interface TraceCollector {
-  note(line: string): void;
-}
-
-/** Options of `collectTraces`. */
-interface TraceOptions {
-  readonly clock: Clock;
-  readonly onTrace: (trace: Trace) => void;
-}
-
 /** nft does not print the end of a trace: it is over after this time without output. */
 const QUIET_MS = 300;
 /** The maximum number of concurrent traces. */
@@ -57,14 +47,22 @@ const MOST_TRACES = 10_000;
 
 const LINE = /^trace id (\w+) (ip6?|inet) (\S+) (\S+) (packet: |rule |unknown rule |verdict |policy )(.*)$/;
 
-interface Collected {
-  readonly steps: TraceStep[];
-  readonly packets: TracedPacket[];
-  cancel: () => void;
+/** Passes on the traces that `nft monitor trace` prints, until the runner's signal is aborted. */
+export async function readTraces(runner: Runner, clock: Clock, onTrace: (trace: Trace) => void): Promise<void> {
+  const onLine = createTraceReader(clock, onTrace);
+  await runOrThrow(runner, { tool: "nft", args: ["monitor", "trace"], onLine, timeoutMs: FOREVER_MS });
 }
 
-/** Collects traces; `onTrace` receives each when its packet is dropped, or when nothing more follows. */
-export function collectTraces({ clock, onTrace }: TraceOptions): TraceCollector {
+/**
+ * Returns a function that reads the lines of `nft monitor trace`. `onTrace` receives a trace when its packet is dropped, or
+ * when nothing more follows.
+ */
+export function createTraceReader(clock: Clock, onTrace: (trace: Trace) => void): (line: string) => void {
+  interface Collected {
+    readonly steps: TraceStep[];
+    readonly packets: TracedPacket[];
+    cancel: () => void;
+  }
   const collected = new Map<string, Collected>();
   const finish = (id: string) => {
     const { steps, packets, cancel } = collected.get(id)!;
@@ -74,26 +72,24 @@ export function collectTraces({ clock, onTrace }: TraceOptions): TraceCollector 
     if (first === undefined || last === undefined) return;
     onTrace({ steps, first, last, isDropped: steps.at(-1)?.verdict === "drop" });
   };
-  return {
-    note(line) {
-      const match = LINE.exec(line);
-      if (!match) return;
-      const [, id, keyword, table, chain, kind, rest] = match;
-      if (!collected.has(id!) && (kind !== "packet: " || collected.size >= MOST_TRACES)) return;
-      const trace = collected.get(id!) ?? { steps: [], packets: [], cancel: () => {} };
-      collected.set(id!, trace);
-      trace.cancel();
-      trace.cancel = clock.schedule(QUIET_MS, () => finish(id!));
-      if (kind === "packet: ") {
-        const packet = parsePacket(rest!);
-        if (packet !== undefined) trace.packets.push(packet);
-        return;
-      }
-      const [rule, verdict] = ruleAndVerdict(kind!.trim(), rest!.trim());
-      const family: Family = (keyword === "ip6" || trace.packets.at(-1)?.source.includes(":")) ? "IPv6" : "IPv4";
-      trace.steps.push({ family, table: table!, chain: chain!, rule, verdict, packet: trace.packets.at(-1) });
-      if (verdict === "drop") finish(id!);
-    },
+  return (line) => {
+    const match = LINE.exec(line);
+    if (!match) return;
+    const [, id, keyword, table, chain, kind, rest] = match;
+    if (!collected.has(id!) && (kind !== "packet: " || collected.size >= MOST_TRACES)) return;
+    const trace = collected.get(id!) ?? { steps: [], packets: [], cancel: () => {} };
+    collected.set(id!, trace);
+    trace.cancel();
+    trace.cancel = clock.schedule(QUIET_MS, () => finish(id!));
+    if (kind === "packet: ") {
+      const packet = parsePacket(rest!);
+      if (packet !== undefined) trace.packets.push(packet);
+      return;
+    }
+    const [rule, verdict] = ruleAndVerdict(kind!.trim(), rest!.trim());
+    const family: Family = (keyword === "ip6" || trace.packets.at(-1)?.source.includes(":")) ? "IPv6" : "IPv4";
+    trace.steps.push({ family, table: table!, chain: chain!, rule, verdict, packet: trace.packets.at(-1) });
+    if (verdict === "drop") finish(id!);
   };
 }
 
@@ -126,7 +122,7 @@ const OWN_TABLE = "sluice";
 const TRACE_TABLE = "sluice-trace-";
 
 /** The owner of a rule that dropped or rejected a packet, and its reason. */
-export interface DropReason {
+interface DropReason {
   /** `service`, `policy` and `source-range` are Sluice's; `other` belongs to another program. */
   readonly owner: "service" | "policy" | "source-range" | "other";
   readonly reason: string;
@@ -136,41 +132,41 @@ export interface DropReason {
   readonly rule: string;
 }
 
-/** The rules of Sluice that refuse packets, by a part of their text or chain. */
+/**
+ * The rules of Sluice that refuse packets, as `table chain rule`. Those of iptables mode are known by their chain: nft does not
+ * print their comments.
+ */
 const REFUSALS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
-  [/ @refused /, "service", "rejected: the service has no usable endpoint"],
-  [/ @dropped /, "policy", "dropped: traffic policy Local, and this node has no usable endpoint"],
-  [/^sources-/, "source-range", "dropped: the client is not in the source ranges of the load balancer"],
-  [/ @cluster-ips reject$/, "service", "rejected: no service has this port of the cluster IP"],
-  [/^filter-(forward|output) ct state \S+ ip6? daddr \S+ drop$/, "service", "dropped: no service has this address"],
-];
-
-/** The rules of iptables mode that refuse packets. nft does not print their comments. */
-const KUBE_REFUSALS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
   [
-    /^KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\breject\b/,
+    /^sluice .* @refused |^\S+ KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\breject\b/,
     "service",
     "rejected: the service has no usable endpoint",
   ],
   [
-    /^KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\bdrop$/,
+    /^sluice .* @dropped |^\S+ KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\bdrop$/,
     "policy",
     "dropped: traffic policy Local, and this node has no usable endpoint",
   ],
   [
-    /^KUBE-(PROXY-FIREWALL|FW)\b/,
+    /^sluice sources-|^\S+ KUBE-(PROXY-FIREWALL|FW)\b/,
     "source-range",
     "dropped: the client is not in the source ranges of the load balancer",
+  ],
+  [/^sluice .* @cluster-ips reject$/, "service", "rejected: no service has this port of the cluster IP"],
+  [
+    /^sluice filter-(forward|output) ct state \S+ ip6? daddr \S+ drop$/,
+    "service",
+    "dropped: no service has this address",
   ],
 ];
 
 /** The reason why the last rule of a trace dropped its packet. */
-export function dropReason({ steps }: Pick<Trace, "steps">): DropReason {
+function dropReason({ steps }: Pick<Trace, "steps">): DropReason {
   const step = steps.at(-1)!;
-  const known = step.table === OWN_TABLE ? REFUSALS : step.chain.startsWith("KUBE-") ? KUBE_REFUSALS : [];
-  const found = known.find(([pattern]) => pattern.test(`${step.chain} ${step.rule}`));
+  const { table, chain, rule } = step;
+  const found = REFUSALS.find(([pattern]) => pattern.test(`${table} ${chain} ${rule}`));
   const [, owner, reason] = found ?? [/./, "other" as const, otherReason(step)];
-  return { owner, reason, place: placeOf(step), rule: step.rule };
+  return { owner, reason, place: placeOf(step), rule };
 }
 
 function otherReason({ rule, table }: TraceStep): string {
@@ -178,12 +174,12 @@ function otherReason({ rule, table }: TraceStep): string {
 }
 
 /** `ip sluice services-check`. */
-export function placeOf({ family, table, chain }: Pick<TraceStep, "family" | "table" | "chain">): string {
+function placeOf({ family, table, chain }: Pick<TraceStep, "family" | "table" | "chain">): string {
   return `${family === "IPv4" ? "ip" : "ip6"} ${table} ${chain}`;
 }
 
 /** The steps of a trace that are shown: without the trace's own rule, and without the ends of chains. */
-export function shownSteps({ steps }: Pick<Trace, "steps">): readonly TraceStep[] {
+function shownSteps({ steps }: Pick<Trace, "steps">): readonly TraceStep[] {
   return steps.filter(({ table, rule, verdict }) =>
     !table.startsWith(TRACE_TABLE) && rule !== "" && (rule !== "policy" || verdict === "drop")
   );
@@ -197,7 +193,7 @@ const TRANSLATION = /\bdnat (?:ip6? )?to /;
  * @param service the service port of the destination, if it has one
  * @param next the packet at the next hook, which shows how a rule has changed it
  */
-export function stepText(
+function stepText(
   step: TraceStep,
   service: ServicePortName | undefined,
   next: TracedPacket | undefined,
@@ -249,8 +245,62 @@ function chainText(verdict: string): string {
   return `chain ${chain}`;
 }
 
+/** A connection to a service that was dropped or rejected. */
+interface Drop extends DropReason, Pick<Flow, "atMs" | "protocol" | "client" | "frontend"> {
+  readonly event: "drop";
+  /** Undefined if no service has this destination. */
+  readonly service: ServicePortName | undefined;
+}
+
+/** A drop in one line. */
+export function dropLine({ atMs, client, frontend, protocol, service, reason, place, owner, rule }: Drop): string {
+  const at = owner === "other" ? `${place}: ${rule}` : place;
+  return `${timeOfDay(atMs)}  drop    ${client} → ${frontend}/${protocol}${
+    service === undefined ? "" : ` (${service})`
+  }  ${reason}  [${at}]`;
+}
+
+/** The drop that a trace ends with. */
+export function dropOf(trace: Trace, atMs: number, service: ServicePortName | undefined): Drop {
+  const { first } = trace;
+  return {
+    event: "drop",
+    atMs,
+    service,
+    protocol: first.protocol,
+    client: joinHostPort(first.source, first.sourcePort),
+    frontend: joinHostPort(first.destination, first.destinationPort),
+    ...dropReason(trace),
+  };
+}
+
+/** The path of a packet: a line for the packet, one for each rule, and one for its end. */
+export function pathLines(trace: Trace, service: ServicePortName | undefined): readonly string[] {
+  const { first, last, isDropped } = trace;
+  const steps = shownSteps(trace);
+  const width = Math.max(0, ...steps.map((step) => placeOf(step).length));
+  const rows = steps.map((step, i) => {
+    const next = steps.slice(i + 1).find(({ packet }) => packet !== step.packet)?.packet;
+    return `  ${placeOf(step).padEnd(width)}  ${stepText(step, service, next)}`;
+  });
+  const from = first.inInterface === "" ? "sent by this node" : `arrived at ${first.inInterface}`;
+  const to = joinHostPort(last.destination, last.destinationPort);
+  const end = isDropped
+    ? `It ended here: ${dropReason(trace).reason}.`
+    : last.outInterface === ""
+    ? `No rule dropped it; its destination is ${to}, on this node.`
+    : `No rule dropped it; it left at ${last.outInterface} for ${to}.`;
+  return [
+    `${joinHostPort(first.source, first.sourcePort)} → ${
+      joinHostPort(first.destination, first.destinationPort)
+    }/${first.protocol}, ${from}`,
+    ...rows,
+    end,
+  ];
+}
+
 /** The packets to trace in one family: statements of nft that match them. */
-interface TracedPackets {
+export interface TracedPackets {
   readonly family: Family;
   /** The elements of a set `traced` of destinations, each `address . protocol . port`; none if the match needs no set. */
   readonly destinations: readonly string[];

@@ -99,16 +99,16 @@ function usageOf(flag: Flag): string {
   return `${long} ${placeholderOf(flag)}`;
 }
 
-/** Content of the page that is not in the commands' specs. */
-interface ManualTexts {
-  /** Descriptions of files by path. */
-  readonly files: Readonly<Record<string, string>>;
-  /** Descriptions of environment variables by name. */
-  readonly environment: Readonly<Record<string, string>>;
-}
-
-/** Returns the man page (section 8) in the man macros. */
-export function manPage(commands: readonly CommandSpec[], { files, environment }: ManualTexts): string {
+/**
+ * Returns the man page (section 8) in the man macros.
+ * @param files descriptions of files, by path
+ * @param environment descriptions of environment variables, by name
+ */
+export function manPage(
+  commands: readonly CommandSpec[],
+  files: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string>>,
+): string {
   return [
     `.TH SLUICE 8 "" "Sluice ${VERSION}" "System Administration"`,
     ".SH NAME",

@@ -14,17 +14,11 @@ import {
 } from "../../answers/mod.ts";
 import { printable } from "../../platform/mod.ts";
 
-/** Options of `explanationText`. Without `all`, the text fits on a screen. */
-interface TextOptions {
-  /** Shows every endpoint and every rule. */
-  readonly all: boolean;
-}
-
 const MOST_ENDPOINTS = 12;
 const MOST_LINES = 20;
 
-/** Renders an explanation as text for a terminal. */
-export function explanationText(explanation: Explanation, { all }: TextOptions): string {
+/** Renders an explanation as text for a terminal: on one screen, or with every endpoint and every rule. */
+export function explanationText(explanation: Explanation, all: boolean): string {
   const { destination, node, mode, service, outcomes, remarks } = explanation;
   const { address, port, protocol } = destination;
   const zone = node.zone === "" ? "" : `, zone ${node.zone}`;

@@ -1,16 +1,6 @@
 /** Connections, drops and traces from the real kernel. */
 import assert from "node:assert/strict";
-import {
-  collectTraces,
-  CONNTRACK_ARGS,
-  createFlowTracker,
-  dropOf,
-  type Flow,
-  markTraced,
-  parseConntrackEvent,
-  pathLines,
-  type Trace,
-} from "../../cli/flows/mod.ts";
+import { dropOf, type Flow, markTraced, pathLines, readFlows, readTraces, type Trace } from "../../cli/flows/mod.ts";
 import { NETWORK } from "../../demo/lab.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -41,16 +31,14 @@ async function until<T>(found: Promise<T>, act: () => Promise<unknown>): Promise
 Deno.test("a connection to a service is seen when it begins and when it closes", () =>
   inLab(async (lab) => {
     await syncServices();
-    const tracker = createFlowTracker((address) => address === WEB ? "default/web:http" : undefined);
     const closed = Promise.withResolvers<Flow>();
     const begun = new Map<string, Flow>();
     const ending = new AbortController();
-    const onLine = (line: string) => {
-      const event = parseConntrackEvent(line), flow = event && tracker.note(event);
-      if (flow?.event === "begin") begun.set(flow.client, flow);
-      if (flow?.event === "closed" && begun.has(flow.client)) closed.resolve(flow);
-    };
-    const watching = runnerInNode(ending.signal).run({ tool: "conntrack", args: CONNTRACK_ARGS, onLine });
+    const find = (address: string) => address === WEB ? "default/web:http" : undefined;
+    const watching = readFlows(runnerInNode(ending.signal), find, (flow) => {
+      if (flow.event === "begin") begun.set(flow.client, flow);
+      if (flow.event === "closed" && begun.has(flow.client)) closed.resolve(flow);
+    });
     const flow = await until(closed.promise, () => lab.connect("pod-2", { protocol: "tcp", address: WEB, port: 80 }));
     ending.abort();
     await watching.catch(() => {});
@@ -63,10 +51,6 @@ Deno.test("traces of real connections explain each rule, and drops; their table 
   inLab(async (lab) => {
     await syncServices();
     const delivered = Promise.withResolvers<Trace>(), dropped = Promise.withResolvers<Trace>();
-    const collector = collectTraces({
-      clock: systemClock,
-      onTrace: (trace) => (trace.isDropped ? dropped : delivered).resolve(trace),
-    });
     const ending = new AbortController();
     const runner = runnerInNode(ending.signal);
     const release = await markTraced([{
@@ -75,7 +59,11 @@ Deno.test("traces of real connections explain each rule, and drops; their table 
       matches: ["ct state new ip daddr . meta l4proto . th dport @traced"],
       priority: -150,
     }], runner);
-    const watching = runner.run({ tool: "nft", args: ["monitor", "trace"], onLine: collector.note });
+    const watching = readTraces(
+      runner,
+      systemClock,
+      (trace) => (trace.isDropped ? dropped : delivered).resolve(trace),
+    );
     const connect = (address: string) => () => lab.connect("pod-2", { protocol: "tcp", address, port: 80 });
     const lines = pathLines(await until(delivered.promise, connect(WEB)), "default/web:http").join("\n");
     assert.match(lines, /ip sluice services +is for default\/web:http: it has one endpoint/);

@@ -35,7 +35,7 @@ async function explanationOf(
   options: FakeBasisOptions = {},
 ) {
   const basis = fakeAnswerBasis(objects, { settings: PODS, ...options });
-  return explanationText(await explain(readQuestion(to, from), basis), { all: false });
+  return explanationText(await explain(readQuestion(to, from), basis), false);
 }
 
 Deno.test("an explanation shows the service, its policies, its endpoints with reasons, and the rules", async () => {
@@ -133,7 +133,7 @@ Deno.test("long lists are cut, with unused endpoints first", async () => {
   assert.match(text, /Endpoints \(39 of 40 in use\)\n {2}out 10\.1\.0\.40:8080 .* not ready\n/);
   assert.match(text, /and 28 more \(--all shows them\)/);
   const basis = fakeAnswerBasis(objects, { settings: PODS });
-  const whole = explanationText(await explain(readQuestion("10.0.0.1:80"), basis), { all: true });
+  const whole = explanationText(await explain(readQuestion("10.0.0.1:80"), basis), true);
   assert.equal(whole.match(/^ {2}(in|out) /gm)!.length, 40);
 });
 

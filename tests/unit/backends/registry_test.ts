@@ -124,7 +124,7 @@ Deno.test("explain follows from a mode's description", async () => {
         mode,
       }),
     );
-  const text = explanationText(await asked(toy), { all: false });
+  const text = explanationText(await asked(toy), false);
   assert.match(text, /, toy mode\)$/m);
   assert.match(text, /passes untouched: no usable endpoint, but toy mode does not refuse this node's own traffic$/m);
   const refusing = { ...toy, traffic: { ...toy.traffic, refusesOwnTraffic: true } } as ModeDescription;

@@ -37,7 +37,7 @@ export async function invoke(
     options.onLog?.(line);
   };
   const logging = { level: "info", format: "text" } as const;
-  const status = await COMMANDS.find(({ name }) => name === line.command)!.start({
+  const started = COMMANDS.find(({ name }) => name === line.command)!.start({
     configuration: line.configuration,
     arguments: line.arguments,
     flags: line.flags,
@@ -53,6 +53,10 @@ export async function invoke(
       stdout += text;
       options.onPrint?.(text);
     },
+  });
+  const status = await started.catch((error) => {
+    if (error.exitStatus !== 2) throw error;
+    return 2;
   });
   return { status, stdout, log };
 }

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { createFlowTracker, type Flow, parseConntrackEvent } from "../../../../cli/flows/flow.ts";
-import { flowLine } from "../../../../cli/flows/lines.ts";
+import { createFlowReader, type Flow, flowLine } from "../../../../cli/flows/flow.ts";
 
 const TO = "src=10.1.0.2 dst=10.96.0.10 sport=51604 dport=80",
   BACK = "src=10.2.0.2 dst=10.1.0.2 sport=8080 dport=51604";
@@ -14,15 +13,12 @@ const TCP = [
 ];
 
 function flowsOf(lines: readonly string[]): readonly Flow[] {
-  const tracker = createFlowTracker((address, protocol, port) =>
+  const read = createFlowReader((address, protocol, port) =>
     address === "10.96.0.10" && protocol === "tcp" && port === 80 || address === "fd96::10"
       ? "default/web:http"
       : undefined
   );
-  return lines.flatMap((line) => {
-    const event = parseConntrackEvent(line);
-    return event === undefined ? [] : tracker.note(event) ?? [];
-  });
+  return lines.flatMap((line) => read(line) ?? []);
 }
 
 Deno.test("a connection to a service begins, closes and ends, with its bytes", () => {

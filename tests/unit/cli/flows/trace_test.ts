@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { dropLine, dropOf, pathLines } from "../../../../cli/flows/lines.ts";
-import { collectTraces, type Trace } from "../../../../cli/flows/trace.ts";
+import { createTraceReader, dropLine, dropOf, pathLines, type Trace } from "../../../../cli/flows/trace.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const packet = (to: string, port: number, more = "") =>
@@ -32,8 +31,7 @@ const rejected = (chain: string, rule: string) => [
 function tracesOf(lines: readonly string[]): { readonly atOnce: readonly Trace[]; readonly later: readonly Trace[] } {
   const clock = createFakeClock();
   const traces: Trace[] = [];
-  const collector = collectTraces({ clock, onTrace: (trace) => traces.push(trace) });
-  lines.forEach(collector.note);
+  lines.forEach(createTraceReader(clock, (trace) => traces.push(trace)));
   const atOnce = [...traces];
   clock.advance(300);
   return { atOnce, later: traces.slice(atOnce.length) };
