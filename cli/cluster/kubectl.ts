@@ -8,29 +8,15 @@ import {
 } from "../../backends/tools/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 
-/** One run of kubectl. */
-interface KubectlCall {
-  /** Its arguments, without the flags that select the cluster and the user. */
-  readonly args: readonly string[];
-  /** The time after which it is killed, in milliseconds. */
-  readonly timeoutMs: number;
-  /** Called for each line of standard output; `stdout` of the result is then empty. */
-  readonly onLine?: (line: string) => void;
-}
-
-/** Runs kubectl with the user's rights; rejects with KubectlError if it cannot be started or does not end in time. */
-export type Kubectl = (call: KubectlCall) => Promise<ToolResult>;
-
-/** Options of `createKubectl`. */
-interface KubectlOptions {
-  readonly runner: Runner;
-  /** Its whole environment: KUBECONFIG, HOME, and what its credential plugins need. */
-  readonly env: Readonly<Record<string, string>>;
-  /** The flags that select the cluster and the user: `--context=test`. */
-  readonly flags: readonly string[];
-  /** Aborted when the user interrupts the command. */
-  readonly signal: AbortSignal;
-}
+/**
+ * Runs kubectl with the user's rights; rejects with KubectlError if it cannot be started or does not end in time. `args` come
+ * after the flags that select the cluster and the user. With `onLine`, `stdout` of the result is empty.
+ */
+export type Kubectl = (
+  args: readonly string[],
+  timeoutMs: number,
+  onLine?: (line: string) => void,
+) => Promise<ToolResult>;
 
 /** Something could not be read from the cluster, or asked on a node. */
 export class KubectlError extends Error {
@@ -41,9 +27,19 @@ export class KubectlError extends Error {
   }
 }
 
-/** Creates a function that runs kubectl. */
-export function createKubectl({ runner, env, flags, signal }: KubectlOptions): Kubectl {
-  return async ({ args, timeoutMs, onLine }) => {
+/**
+ * Creates a function that runs kubectl.
+ * @param env its whole environment: KUBECONFIG, HOME, and what its credential plugins need
+ * @param flags the flags that select the cluster and the user: `--context=test`
+ * @param signal aborted when the user interrupts the command
+ */
+export function createKubectl(
+  runner: Runner,
+  env: Readonly<Record<string, string>>,
+  flags: readonly string[],
+  signal: AbortSignal,
+): Kubectl {
+  return async (args, timeoutMs, onLine) => {
     try {
       return await runner.run({ tool: "kubectl", args: [...flags, ...args], env, timeoutMs, onLine });
     } catch (error) {
@@ -58,17 +54,12 @@ export function createKubectl({ runner, env, flags, signal }: KubectlOptions): K
   };
 }
 
-/** The exit status of the program that `kubectl exec` ran; undefined if kubectl itself failed. */
-function exitStatusOfExec({ exitCode, stderr }: Pick<ToolResult, "exitCode" | "stderr">): number | undefined {
-  return exitCode === 0 || ENDED.test(stderr) ? exitCode : undefined;
-}
-
 /** The program's own lines on standard error, without the lines of `kubectl exec`. */
 function ownErrors(stderr: string): string {
   return stderr.split("\n").filter((line) => !ENDED.test(line) && !DEFAULTED.test(line)).join("\n").trim();
 }
 
-/** k8s.io/kubectl: the exit status of the program in the container. */
+/** k8s.io/kubectl: the exit status of the program in the container, without which kubectl itself has failed. */
 const ENDED = /^command terminated with exit code \d+$/m;
 /** k8s.io/kubectl: which container of a pod was chosen. */
 const DEFAULTED = /^Defaulted container /;
@@ -91,43 +82,32 @@ export function failureOfKubectl({ exitCode, stderr }: Pick<ToolResult, "exitCod
   return new KubectlError(words, message === "" ? undefined : message);
 }
 
-/** A command for one node. */
-interface NodeQuestion {
+/** The pods of Sluice, and how long kubectl may take. */
+export interface PodSelection {
   readonly namespace: string;
-  /** The arguments of `sluice`: `["get", "services"]`. */
-  readonly args: readonly string[];
+  /** A label selector: `app.kubernetes.io/name=sluice`. */
+  readonly selector: string;
+  /** The maximum time of each answer, in milliseconds. */
   readonly timeoutMs: number;
-  /** Called for each line of the answer; `stdout` of the result is then empty. */
-  readonly onLine?: (line: string) => void;
-}
-
-/** The answer of a node. */
-interface NodeAnswer {
-  /** The exit status of `sluice` there. */
-  readonly exitStatus: number;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 /**
- * Runs a command of Sluice in the pod of a node.
+ * Runs a command of Sluice in the pod of a node: `["get", "services"]`. The result is the command's.
  * @throws {KubectlError} if it could not be run there
  */
 export async function askNode(
   kubectl: Kubectl,
   { ready, pod }: NodeEntry & { readonly pod: PodEntry },
-  { namespace, args, timeoutMs, onLine }: NodeQuestion,
-): Promise<NodeAnswer> {
+  args: readonly string[],
+  { namespace, timeoutMs }: PodSelection,
+  onLine?: (line: string) => void,
+): Promise<ToolResult> {
   if (pod.phase !== "Running") throw new KubectlError(notRunning(pod), `pod ${pod.name}`);
   try {
-    const result = await kubectl({
-      args: ["exec", pod.name, "--namespace", namespace, "--", "sluice", ...args],
-      timeoutMs,
-      onLine,
-    });
-    const exitStatus = exitStatusOfExec(result);
-    if (exitStatus === undefined) throw failureOfKubectl(result);
-    return { exitStatus, stdout: result.stdout, stderr: ownErrors(result.stderr) };
+    const exec = ["exec", pod.name, "--namespace", namespace, "--", "sluice", ...args];
+    const result = await kubectl(exec, timeoutMs, onLine);
+    if (result.exitCode !== 0 && !ENDED.test(result.stderr)) throw failureOfKubectl(result);
+    return { ...result, stderr: ownErrors(result.stderr) };
   } catch (error) {
     if (!(error instanceof KubectlError) || error.words === "forbidden") throw error;
     if (pod.waiting !== "") throw new KubectlError(notRunning(pod), `pod ${pod.name}`);
@@ -158,19 +138,14 @@ interface PodEntry {
 }
 
 /** All nodes, sorted by name. */
-export interface Inventory {
+interface Inventory {
   readonly entries: readonly NodeEntry[];
   /** The reason why the nodes could not be listed; the entries are then the nodes with a pod. */
   readonly nodesUnknown: string | undefined;
 }
 
-/** The pods to look for. */
-interface PodSelection {
-  readonly namespace: string;
-  /** A label selector: `app.kubernetes.io/name=sluice`. */
-  readonly selector: string;
-  readonly timeoutMs: number;
-}
+/** The minimum time for the lists of nodes and pods, which are long in a large cluster. */
+const LIST_TIMEOUT_MS = 30_000;
 
 const CONDITION = '{.status.conditions[?(@.type=="Ready")].status}';
 const NODE_COLUMNS = ["{.metadata.name}", CONDITION];
@@ -190,17 +165,22 @@ const POD_COLUMNS = [
  */
 export async function readInventory(kubectl: Kubectl, selection: PodSelection): Promise<Inventory> {
   const { namespace, selector, timeoutMs } = selection;
-  const list = async (what: readonly string[], columns: readonly string[]) => {
-    const result = await kubectl({ args: ["get", ...what, "--output", `jsonpath=${template(columns)}`], timeoutMs });
+  const list = async (columns: readonly string[], ...what: readonly string[]) => {
+    const template = `{range .items[*]}${columns.join('{"\\t"}')}{"\\n"}{end}`;
+    const args = ["get", ...what, "--output", `jsonpath=${template}`];
+    const result = await kubectl(args, Math.max(timeoutMs, LIST_TIMEOUT_MS));
     if (result.exitCode !== 0) throw failureOfKubectl(result);
-    return rowsOf(result.stdout);
+    return result.stdout.split("\n").filter((line) => line !== "").map((line) => line.split("\t"));
   };
   const [nodes, pods] = await Promise.all([
-    list(["nodes"], NODE_COLUMNS).catch((error) => {
+    list(NODE_COLUMNS, "nodes").catch((error) => {
       if (error instanceof KubectlError) return error;
       throw error;
     }),
-    list(["pods", "--namespace", namespace, "--selector", selector], POD_COLUMNS),
+    list(POD_COLUMNS, "pods", "--namespace", namespace, "--selector", selector).catch((error) => {
+      if (!(error instanceof KubectlError)) throw error;
+      throw new KubectlError("cannot list Sluice's pods", error.message);
+    }),
   ]);
   const podOf = podsByNode(pods);
   const isKnown = !(nodes instanceof Error);
@@ -215,14 +195,6 @@ export async function readInventory(kubectl: Kubectl, selection: PodSelection): 
 /** Compares names as people count: node-2 before node-10. */
 export function byName(a: string, b: string): number {
   return a.localeCompare(b, "en", { numeric: true });
-}
-
-function template(columns: readonly string[]): string {
-  return `{range .items[*]}${columns.join('{"\\t"}')}{"\\n"}{end}`;
-}
-
-function rowsOf(text: string): string[][] {
-  return text.split("\n").filter((line) => line !== "").map((line) => line.split("\t"));
 }
 
 /** The pod of each node: one that stays before one being deleted, a running one before others, then the newest. */

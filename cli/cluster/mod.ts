@@ -9,10 +9,10 @@
 export {
   askNode,
   createKubectl,
-  type Inventory,
   type Kubectl,
   KubectlError,
   type NodeEntry,
+  type PodSelection,
   readInventory,
 } from "./kubectl.ts";
 export { exitStatusOf, type NodeReport, showProgress, surveyNodes } from "./survey.ts";

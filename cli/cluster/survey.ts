@@ -1,6 +1,6 @@
 import type { StateWords } from "../../answers/control/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
-import { askNode, byName, type Kubectl, KubectlError, type NodeEntry } from "./kubectl.ts";
+import { askNode, byName, type Kubectl, KubectlError, type NodeEntry, type PodSelection } from "./kubectl.ts";
 
 /** The status of one node, or why there is none. Plain data. */
 export interface NodeReport {
@@ -13,30 +13,25 @@ export interface NodeReport {
   readonly status: Omit<NodeStatus, "state"> | undefined;
 }
 
-/** Options of `surveyNodes`. */
-interface SurveyOptions {
-  readonly namespace: string;
-  /** The maximum time of each answer, in milliseconds. */
-  readonly timeoutMs: number;
-  /** Called after each answer, with the number of answers so far. */
-  readonly onAnswer: (answers: number) => void;
-}
-
 /** The number of nodes asked at a time; each is a process of kubectl. */
 const AT_ONCE = 16;
 
-/** Asks all nodes for their status, and returns the answers, the worst first. */
+/**
+ * Asks all nodes for their status, and returns the answers, the worst first. `onAnswer` is called after each, with the number
+ * of answers so far.
+ */
 export async function surveyNodes(
   kubectl: Kubectl,
   entries: readonly NodeEntry[],
-  options: SurveyOptions,
+  selection: PodSelection,
+  onAnswer: (answers: number) => void,
 ): Promise<readonly NodeReport[]> {
   const reports: NodeReport[] = [];
   const queue = entries.values();
   const work = async () => {
     for (const entry of queue) {
-      reports.push(await reportOf(kubectl, entry, options));
-      options.onAnswer(reports.length);
+      reports.push(await reportOf(kubectl, entry, selection));
+      onAnswer(reports.length);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
@@ -46,20 +41,15 @@ export async function surveyNodes(
 async function reportOf(
   kubectl: Kubectl,
   { node, ready, pod }: NodeEntry,
-  { namespace, timeoutMs }: SurveyOptions,
+  selection: PodSelection,
 ): Promise<NodeReport> {
   if (pod === undefined) {
-    return {
-      node,
-      pod,
-      answer: "no pod",
-      state: { tone: "idle", words: "no pod", reason: undefined },
-      status: undefined,
-    };
+    const state = { tone: "idle", words: "no pod", reason: undefined } as const;
+    return { node, pod, answer: "no pod", state, status: undefined };
   }
   try {
-    const question = { namespace, args: ["status", "--output", "json"], timeoutMs };
-    const { stdout, stderr } = await askNode(kubectl, { node, ready, pod }, question);
+    const args = ["status", "--output", "json"];
+    const { stdout, stderr } = await askNode(kubectl, { node, ready, pod }, args, selection);
     const status = readNodeStatus(stdout);
     if (status === undefined) throw notUnderstood(stderr);
     const { state, ...rest } = status;
@@ -116,7 +106,12 @@ type Fields = Readonly<Record<string, unknown>>;
  * health.
  */
 function readNodeStatus(text: string): NodeStatus | undefined {
-  const report = parsed(text);
+  let report: Fields | undefined;
+  try {
+    report = fieldsOf(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
   const status = fieldsOf(report?.status);
   const version = textOf(status?.version);
   if (report === undefined || status === undefined || version === undefined) return undefined;
@@ -161,14 +156,6 @@ function wordsOf(value: unknown): StateWords | undefined {
   return tone === undefined || words === undefined ? undefined : { tone, words, reason: textOf(fields?.reason) };
 }
 
-function parsed(text: string): Fields | undefined {
-  try {
-    return fieldsOf(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
-
 function fieldsOf(value: unknown): Fields | undefined {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : undefined;
 }
@@ -181,20 +168,18 @@ function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-/** Options of `showProgress`. */
-interface ProgressOptions {
-  readonly clock: Clock;
-  /** The text at this moment. */
-  readonly text: () => string;
-  readonly write: (text: string) => void;
-  /** Whether the output is a terminal, on which a line can be replaced. Elsewhere one line is printed. */
-  readonly isTerminal: boolean;
-}
-
 const REFRESH_MS = 1000;
 
-/** Shows the progress of something that takes longer than a second. Returns a function that ends it. */
-export function showProgress({ clock, text, write, isTerminal }: ProgressOptions): () => void {
+/**
+ * Shows the progress of something that takes longer than a second: on a terminal in a line that is replaced, elsewhere in one
+ * line. Returns a function that ends it.
+ */
+export function showProgress(
+  clock: Clock,
+  text: () => string,
+  write: (text: string) => void,
+  isTerminal: boolean,
+): () => void {
   let isShown = false;
   const show = () => {
     write(isTerminal ? `\r\x1b[K${text()}` : `${text()}\n`);

@@ -1,6 +1,6 @@
 import { duration, type Flag, option, suggestion, text, wholeTexts } from "../../config/mod.ts";
 import { errorText, printable, searchPath, writeToStderr } from "../../platform/mod.ts";
-import type { Inventory, Kubectl, NodeEntry, NodeReport } from "../cluster/mod.ts";
+import type { Kubectl, NodeEntry, PodSelection } from "../cluster/mod.ts";
 import { type Command, type Invocation, linesText, printAs, TEXT_OR_JSON, UsageError } from "./command.ts";
 import { diffCommand } from "./rules.ts";
 import { eventsCommand } from "./events.ts";
@@ -31,8 +31,6 @@ const TIMEOUT = option(
   "The maximum time of each answer; 10s by default.",
 );
 const TIMEOUT_MS = 10_000;
-/** The minimum time for the lists of nodes and pods, which are long in a large cluster. */
-const LIST_TIMEOUT_MS = 30_000;
 /** The flags that kubectl gets. */
 const KUBECTL_FLAGS = [
   option("kubeconfig", text(), "kubectl's kubeconfig file."),
@@ -83,18 +81,23 @@ export const clusterCommand: Command = {
     const { createKubectl, KubectlError } = await import("../cluster/mod.ts");
     const { createProcessRunner } = await import("../../backends/tools/mod.ts");
     const { clock, signal, flags } = invocation;
-    const kubectl = createKubectl({
-      runner: createProcessRunner({ clock, signal, path: searchPath() }),
-      env: inheritedEnvironment(),
-      flags: KUBECTL_FLAGS.flatMap(({ name }) =>
-        flags.has(name) ? [flags.get(name)].flat().map((value) => `--${name}=${value}`) : []
-      ),
-      signal,
-    });
+    const kubectlFlags = KUBECTL_FLAGS.flatMap(({ name }) =>
+      flags.has(name) ? [flags.get(name)].flat().map((value) => `--${name}=${value}`) : []
+    );
+    const runner = createProcessRunner({ clock, signal, path: searchPath() });
+    const kubectl = createKubectl(runner, inheritedEnvironment(), kubectlFlags, signal);
+    const selection: PodSelection = {
+      namespace: (flags.get(NAMESPACE.name) ?? NAMESPACE.field.initial) as string,
+      selector: (flags.get(SELECTOR.name) ?? SELECTOR.field.initial) as string,
+      timeoutMs: flags.get(TIMEOUT.name) as number | undefined ?? TIMEOUT_MS,
+    };
     try {
-      return command === STATUS
-        ? await status(kubectl, node, invocation)
-        : await onOneNode(kubectl, node!, [action!, ...given, ...fixedFlags(command), ...separated(words)], invocation);
+      if (command === STATUS) return await status(kubectl, selection, node, invocation);
+      // A container keeps running a live command after kubectl has ended.
+      const once = command === eventsCommand ? ["--once=true"] : [];
+      // After `--`, no argument is parsed as a flag.
+      const args = [action!, ...given, ...once, ...(words.length === 0 ? [] : ["--", ...words])];
+      return await onOneNode(kubectl, selection, node!, args, invocation);
     } catch (error) {
       if (!(error instanceof KubectlError)) throw error;
       writeToStderr(`sluice: ${error.message}\n`);
@@ -133,110 +136,70 @@ function flagsFor(
   return words;
 }
 
-/** The flags that an action always has. A container keeps running a live command after kubectl has ended. */
-function fixedFlags({ name }: { readonly name: string }): readonly string[] {
-  return name === eventsCommand.name ? ["--once=true"] : [];
-}
-
-/** Arguments after `--`, so that none is parsed as a flag. */
-function separated(words: readonly string[]): readonly string[] {
-  return words.length === 0 ? [] : ["--", ...words];
-}
-
-async function status(kubectl: Kubectl, node: string | undefined, invocation: Invocation): Promise<number> {
-  const { exitStatusOf, showProgress, surveyNodes } = await import("../cluster/mod.ts");
+async function status(
+  kubectl: Kubectl,
+  selection: PodSelection,
+  node: string | undefined,
+  invocation: Invocation,
+): Promise<number> {
+  const { exitStatusOf, readInventory, showProgress, surveyNodes } = await import("../cluster/mod.ts");
   let progress = "sluice: listing nodes and pods";
-  const end = showProgress({
-    clock: invocation.clock,
-    text: () => progress,
-    write: writeToStderr,
-    isTerminal: Deno.stderr.isTerminal(),
-  });
+  const end = showProgress(invocation.clock, () => progress, writeToStderr, Deno.stderr.isTerminal());
   try {
-    const inventory = await inventoryOf(kubectl, invocation);
-    const entries = node === undefined ? inventory.entries : [entryOf(node, inventory)];
-    const onAnswer = (answers: number) => progress = `sluice: ${answers} of ${entries.length} nodes asked`;
+    const { entries, nodesUnknown } = await readInventory(kubectl, selection);
+    const asked = node === undefined ? entries : [entryOf(node, entries)];
+    const onAnswer = (answers: number) => progress = `sluice: ${answers} of ${asked.length} nodes asked`;
     onAnswer(0);
-    const reports = await surveyNodes(kubectl, entries, { ...podsOf(invocation), onAnswer });
+    const reports = await surveyNodes(kubectl, asked, selection, onAnswer);
     end();
-    await printReports(reports, inventory, invocation);
+    if (nodesUnknown !== undefined) {
+      writeToStderr(`sluice: cannot list nodes, showing those with a pod: ${nodesUnknown}\n`);
+    }
+    if (reports.every(({ answer }) => answer === "no pod")) {
+      const { namespace, selector } = selection;
+      writeToStderr(
+        `sluice: no pod has the labels ${selector} in namespace ${namespace} (use -n and -l; a node where Sluice is a ` +
+          `system service answers only to sluice status on it)\n`,
+      );
+    }
+    const { clusterLines, layoutOfOutput } = await import("../text/mod.ts");
+    printAs(invocation, { nodes: reports }, () => linesText(clusterLines(reports, layoutOfOutput())));
     return exitStatusOf(reports);
   } finally {
     end();
   }
 }
 
-async function printReports(
-  reports: readonly NodeReport[],
-  { nodesUnknown }: Inventory,
-  invocation: Invocation,
-): Promise<void> {
-  const { namespace, selector } = podsOf(invocation);
-  if (nodesUnknown !== undefined) {
-    writeToStderr(`sluice: cannot list nodes, showing those with a pod: ${nodesUnknown}\n`);
-  }
-  if (reports.every(({ answer }) => answer === "no pod")) {
-    writeToStderr(
-      `sluice: no pod has the labels ${selector} in namespace ${namespace} (use -n and -l; a node where Sluice is a ` +
-        `system service answers only to sluice status on it)\n`,
-    );
-  }
-  const { clusterLines, layoutOfOutput } = await import("../text/mod.ts");
-  printAs(invocation, { nodes: reports }, () => linesText(clusterLines(reports, layoutOfOutput())));
-}
-
 /** Runs a command on a node, prints its output and returns its exit status. */
 async function onOneNode(
   kubectl: Kubectl,
+  selection: PodSelection,
   node: string,
   args: readonly string[],
-  invocation: Invocation,
+  { print }: Invocation,
 ): Promise<number> {
-  const { askNode, KubectlError } = await import("../cluster/mod.ts");
-  const entry = entryOf(node, await inventoryOf(kubectl, invocation));
-  const { namespace, selector, timeoutMs } = podsOf(invocation);
-  if (entry.pod === undefined) {
+  const { askNode, KubectlError, readInventory } = await import("../cluster/mod.ts");
+  const { entries } = await readInventory(kubectl, selection);
+  const { pod, ready } = entryOf(node, entries);
+  if (pod === undefined) {
+    const { namespace, selector } = selection;
     throw new KubectlError(`node ${node} has no pod with the labels ${selector} in namespace ${namespace}`);
   }
-  const onLine = (line: string) => invocation.print(`${printable(line)}\n`);
   try {
-    const { exitStatus, stderr } = await askNode(kubectl, { ...entry, pod: entry.pod }, {
-      namespace,
-      args,
-      timeoutMs,
-      onLine,
-    });
+    const onLine = (line: string) => print(`${printable(line)}\n`);
+    const { exitCode, stderr } = await askNode(kubectl, { node, ready, pod }, args, selection, onLine);
     if (stderr !== "") writeToStderr(`${stderr.split("\n").map(printable).join("\n")}\n`);
-    return exitStatus;
+    return exitCode;
   } catch (error) {
     if (!(error instanceof KubectlError)) throw error;
     throw new KubectlError(`node ${node} does not answer`, errorText(error));
   }
 }
 
-async function inventoryOf(kubectl: Kubectl, invocation: Invocation): Promise<Inventory> {
-  const { KubectlError, readInventory } = await import("../cluster/mod.ts");
-  const selection = podsOf(invocation);
-  try {
-    return await readInventory(kubectl, { ...selection, timeoutMs: Math.max(selection.timeoutMs, LIST_TIMEOUT_MS) });
-  } catch (error) {
-    if (!(error instanceof KubectlError)) throw error;
-    throw new KubectlError("cannot list Sluice's pods", errorText(error));
-  }
-}
-
 /** The entry of a node. Throws an Error with the nearest name if there is none. */
-function entryOf(name: string, { entries }: Inventory): NodeEntry {
+function entryOf(name: string, entries: readonly NodeEntry[]): NodeEntry {
   const entry = entries.find(({ node }) => node === name);
   if (entry !== undefined) return entry;
   const hint = suggestion(name, entries.map(({ node }) => node));
   throw new UsageError(`there is no node ${JSON.stringify(name)}${hint}`);
-}
-
-function podsOf({ flags }: Invocation): { namespace: string; selector: string; timeoutMs: number } {
-  return {
-    namespace: (flags.get(NAMESPACE.name) ?? NAMESPACE.field.initial) as string,
-    selector: (flags.get(SELECTOR.name) ?? SELECTOR.field.initial) as string,
-    timeoutMs: flags.get(TIMEOUT.name) as number | undefined ?? TIMEOUT_MS,
-  };
 }

@@ -31,7 +31,7 @@ export function fakeKubectl({ nodes, pods, exec }: FakeCluster, calls: string[] 
       return { ...result, stdout: "" };
     },
   };
-  return createKubectl({ runner, env: {}, flags: [], signal: new AbortController().signal });
+  return createKubectl(runner, {}, [], new AbortController().signal);
 }
 
 /** The line of a pod that is running on a node. */

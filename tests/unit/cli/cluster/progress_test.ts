@@ -6,8 +6,7 @@ Deno.test("progress appears after a second, and only what is quick stays silent"
   for (const isTerminal of [true, false]) {
     const clock = createFakeClock();
     let written = "", answers = 3;
-    const show = () =>
-      showProgress({ clock, text: () => `${answers} of 9`, write: (text) => written += text, isTerminal });
+    const show = () => showProgress(clock, () => `${answers} of 9`, (text) => written += text, isTerminal);
     const quick = show();
     clock.advance(900);
     quick();
