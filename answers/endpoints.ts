@@ -1,8 +1,9 @@
 /** How a service port chooses its endpoints: the fate of each, and the policies of its frontends. */
+import type { AnswerBasis } from "./answers.ts";
 import { balanceText, sharesByTarget } from "./balance.ts";
 import type { ExplainedEndpoint, ExplainedPolicy } from "./explanation.ts";
 import { NO_PREFIXES } from "./frontend.ts";
-import type { Family, FamilySettings, FrontendKind, ServicePort } from "../core/model/mod.ts";
+import type { FamilySettings, FrontendKind, ServicePort } from "../core/model/mod.ts";
 import { balanceAnnotations, type Service, type ServicePortSpec } from "../core/objects/mod.ts";
 import {
   type EndpointExplanation,
@@ -13,7 +14,7 @@ import {
   servicePortName,
   trafficPolicies,
 } from "../core/planning/mod.ts";
-import { serviceKey, type Tracking } from "../core/tracking/mod.ts";
+import { type ServiceKey, serviceKey, type Tracking } from "../core/tracking/mod.ts";
 import { familyOf } from "../platform/mod.ts";
 
 /** The endpoints of a service port with the fate of each, and how they were chosen. */
@@ -21,30 +22,37 @@ interface ExplainedEndpoints extends Pick<EndpointExplanation, "topology" | "ign
   readonly endpoints: readonly ExplainedEndpoint[];
 }
 
-/** Finds the port of a service that a service port was planned from. */
-export function specOf(service: Service, port: Pick<ServicePort, "name" | "protocol">): ServicePortSpec | undefined {
-  return service.ports.findLast((spec) =>
-    spec.protocol === port.protocol && servicePortName(service, spec) === port.name
-  );
-}
-
-/** Selects the service port whose endpoints are explained. */
-interface EndpointsQuestion {
+/** The service port whose endpoints or policies are explained. */
+interface ExplainedPort {
   readonly service: Service;
   readonly spec: ServicePortSpec;
-  readonly family: Family;
   readonly node: NodeContext;
-  /** The plan, for the shares of its endpoints and the unreachable ones. */
   readonly port: ServicePort;
-  /** The policies to give reasons for; all that are in use by default. */
-  readonly policies?: ReadonlySet<"cluster" | "local">;
 }
 
-/** Explains which endpoints of a service port the planner uses, and why. */
+/** The port to explain; undefined if the service has changed since it was planned. */
+export function portOf(
+  { tracking, nodeName }: Pick<AnswerBasis, "tracking" | "nodeName">,
+  key: ServiceKey,
+  port: ServicePort,
+): ExplainedPort | undefined {
+  const service = tracking.services.get(key);
+  const spec = service?.ports.findLast((spec) =>
+    spec.protocol === port.protocol && servicePortName(service, spec) === port.name
+  );
+  return service && spec && { service, spec, node: { name: nodeName, zone: tracking.node.state().zone }, port };
+}
+
+/**
+ * Explains which endpoints of a service port the planner uses, and why; the reasons are about these policies, by default
+ * about all that are in use.
+ */
 export function explainServiceEndpoints(
   tracking: Tracking,
-  { service, spec, family, node, port, policies }: EndpointsQuestion,
+  { service, spec, node, port }: ExplainedPort,
+  policies?: ReadonlySet<"cluster" | "local">,
 ): ExplainedEndpoints {
+  const family = familyOf(port.clusterIP);
   const { use } = trafficPolicies(service, family, spec);
   const key = serviceKey(service.namespace, service.name);
   const known = tracking.endpoints[family].endpointsOf(key, spec.name, spec.protocol);
@@ -94,109 +102,66 @@ function reasonOf(cluster: EndpointFate, local: EndpointFate): string {
   return `policy Cluster: ${FATES[cluster]}; policy Local: ${FATES[local]}`;
 }
 
-/** The data that the policies of a frontend are explained from. */
-interface PolicyContext {
-  readonly service: Service;
-  readonly spec: ServicePortSpec;
-  readonly port: ServicePort;
-  readonly frontend: FrontendKind;
-  readonly endpoints: ExplainedEndpoints;
-  readonly settings: FamilySettings;
-  readonly node: NodeContext;
-}
-
 /** The settings that affect connections to a frontend, with the effect of each. */
-export function policiesOf(context: PolicyContext): readonly ExplainedPolicy[] {
-  const { frontend } = context;
-  return [
-    frontend === "clusterIP" ? internalPolicy(context) : externalPolicy(context),
-    ...topologyPolicy(context),
-    ...affinityPolicy(context),
-    ...balancePolicy(context),
-    ...(frontend === "loadBalancerIP" ? sourceRangePolicy(context) : []),
-    ...(frontend === "nodePort" ? nodePortPolicy(context) : []),
-    ...(frontend === "clusterIP" ? masqueradePolicy(context) : []),
-  ];
-}
-
-function internalPolicy({ service, port }: PolicyContext): ExplainedPolicy {
-  return service.internalPolicyLocal
-    ? { name: "internalTrafficPolicy", value: "Local", effect: localEffect(port.localEndpoints.length) }
-    : { name: "internalTrafficPolicy", value: "Cluster", effect: "any usable endpoint in the cluster may serve" };
-}
-
-function externalPolicy({ service, spec, port }: PolicyContext): ExplainedPolicy {
-  const { externalLocal } = trafficPolicies(service, familyOf(port.clusterIP), spec);
-  if (!externalLocal) {
-    return {
-      name: "externalTrafficPolicy",
-      value: "Cluster",
-      effect: "any usable endpoint in the cluster may serve, and sees this node's address as the client's",
-    };
+export function policiesOf(
+  { service, spec, node, port }: ExplainedPort,
+  frontend: FrontendKind,
+  { topology, ignoredHints }: ExplainedEndpoints,
+  { nodePortPrefixes, masqueradeAll }: FamilySettings,
+): readonly ExplainedPolicy[] {
+  const policies: ExplainedPolicy[] = [];
+  const add = (name: string, value: string, effect: string) => policies.push({ name, value, effect });
+  const anyEndpoint = "any usable endpoint in the cluster may serve";
+  if (frontend === "clusterIP") {
+    const local = service.internalPolicyLocal && localEffect(port);
+    add("internalTrafficPolicy", local ? "Local" : "Cluster", local || anyEndpoint);
+  } else if (trafficPolicies(service, familyOf(port.clusterIP), spec).externalLocal) {
+    const effect = `${localEffect(port)}; this node and its pods may use endpoints of the whole cluster`;
+    add("externalTrafficPolicy", "Local", effect);
+  } else {
+    add("externalTrafficPolicy", "Cluster", `${anyEndpoint}, and sees this node's address as the client's`);
   }
-  return {
-    name: "externalTrafficPolicy",
-    value: "Local",
-    effect: `${localEffect(port.localEndpoints.length)}; this node and its pods may use endpoints of the whole cluster`,
-  };
-}
-
-function localEffect(count: number): string {
-  if (count === 0) return "only endpoints on this node may serve, and it has none";
-  return `only endpoints on this node may serve: ${count}`;
-}
-
-function topologyPolicy({ endpoints: { topology, ignoredHints }, node }: PolicyContext): ExplainedPolicy[] {
-  const name = "trafficDistribution";
+  const hints = ignoredHints.join("; ");
   if (topology === "same-node") {
-    return [{ name, value: "same node", effect: `hints keep traffic on node ${node.name}` }];
+    add("trafficDistribution", "same node", `hints keep traffic on node ${node.name}`);
+  } else if (topology === "same-zone") {
+    add("trafficDistribution", "same zone", `hints keep traffic in zone ${node.zone}${hints && `; ${hints}`}`);
+  } else if (hints !== "") add("trafficDistribution", "hints ignored", hints);
+  if (port.affinitySeconds > 0) {
+    const effect =
+      `a client address stays with its endpoint for ${port.affinitySeconds} s after its last new connection`;
+    add("sessionAffinity", "ClientIP", effect);
   }
-  const ignored = ignoredHints.length > 0 ? `; ${ignoredHints.join("; ")}` : "";
-  if (topology === "same-zone") {
-    return [{ name, value: "same zone", effect: `hints keep traffic in zone ${node.zone}${ignored}` }];
+  const { balancing, sourceRanges } = service;
+  if (port.balance !== undefined || balancing !== undefined) {
+    const asked = balancing && Object.entries(balanceAnnotations(balancing))
+      .map(([key, value]) => `${key}: ${value.replaceAll(/\s+/g, " ")}`).join("; ");
+    add("balance", port.balance ? balanceText(port.balance) : "default", asked ?? "set for all services");
   }
-  if (ignoredHints.length === 0) return [];
-  return [{ name, value: "hints ignored", effect: ignoredHints.join("; ") }];
+  if (frontend === "loadBalancerIP" && sourceRanges.length > 0) {
+    const effect = port.loadBalancerSources !== undefined
+      ? "other sources are dropped"
+      : sourceRanges.some((range) => isEverything(range, port.clusterIP))
+      ? "one of them is every address, so every source is admitted"
+      : "none of them is of this family, so every source is admitted";
+    add("loadBalancerSourceRanges", sourceRanges.join(", "), effect);
+  }
+  if (frontend === "nodePort" && nodePortPrefixes !== undefined) {
+    const value = nodePortPrefixes.join(", ") || NO_PREFIXES;
+    add("nodePortAddresses", value, "only addresses of this node in these prefixes serve node ports");
+  }
+  if (frontend === "clusterIP" && masqueradeAll) {
+    add("masqueradeAll", "true", "endpoints see this node's address as the client's");
+  }
+  return policies;
 }
 
-function affinityPolicy({ port: { affinitySeconds } }: PolicyContext): ExplainedPolicy[] {
-  if (affinitySeconds === 0) return [];
-  const effect = `a client address stays with its endpoint for ${affinitySeconds} s after its last new connection`;
-  return [{ name: "sessionAffinity", value: "ClientIP", effect }];
-}
-
-function balancePolicy({ service: { balancing }, port: { balance } }: PolicyContext): ExplainedPolicy[] {
-  if (balance === undefined && balancing === undefined) return [];
-  const asked = balancing === undefined
-    ? "set for all services"
-    : Object.entries(balanceAnnotations(balancing)).map(([key, value]) => `${key}: ${value.replaceAll(/\s+/g, " ")}`)
-      .join("; ");
-  return [{ name: "balance", value: balance === undefined ? "default" : balanceText(balance), effect: asked }];
-}
-
-function sourceRangePolicy({ service, port }: PolicyContext): ExplainedPolicy[] {
-  if (service.sourceRanges.length === 0) return [];
-  const value = service.sourceRanges.join(", ");
-  const effect = port.loadBalancerSources !== undefined
-    ? "other sources are dropped"
-    : service.sourceRanges.some((range) => isEverything(range, port.clusterIP))
-    ? "one of them is every address, so every source is admitted"
-    : "none of them is of this family, so every source is admitted";
-  return [{ name: "loadBalancerSourceRanges", value, effect }];
+function localEffect({ localEndpoints: { length } }: ServicePort): string {
+  if (length === 0) return "only endpoints on this node may serve, and it has none";
+  return `only endpoints on this node may serve: ${length}`;
 }
 
 /** Whether a prefix contains every address of the family of `address`. */
 function isEverything(prefix: string, address: string): boolean {
   return prefix.endsWith("/0") && familyOf(prefix) === familyOf(address);
-}
-
-function nodePortPolicy({ settings: { nodePortPrefixes } }: PolicyContext): ExplainedPolicy[] {
-  if (nodePortPrefixes === undefined) return [];
-  const effect = "only addresses of this node in these prefixes serve node ports";
-  return [{ name: "nodePortAddresses", value: nodePortPrefixes.join(", ") || NO_PREFIXES, effect }];
-}
-
-function masqueradePolicy({ settings }: PolicyContext): ExplainedPolicy[] {
-  if (!settings.masqueradeAll) return [];
-  return [{ name: "masqueradeAll", value: "true", effect: "endpoints see this node's address as the client's" }];
 }

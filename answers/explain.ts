@@ -1,23 +1,11 @@
-import type { ModeDescription, ModeTraffic } from "../backends/contract/mod.ts";
-import type { FamilySettings, Protocol, ServicePort } from "../core/model/mod.ts";
+import type { FamilySettings } from "../core/model/mod.ts";
 import { balanceRequest, INTERNAL_SERVICE } from "../core/planning/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { AnswerBasis } from "./answers.ts";
-import { explainServiceEndpoints, policiesOf, specOf } from "./endpoints.ts";
-import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
+import { explainServiceEndpoints, policiesOf, portOf } from "./endpoints.ts";
+import type { ExplainedService, Explanation } from "./explanation.ts";
 import { type Destination, findDestination, type FrontendHit, frontendText } from "./frontend.ts";
-import {
-  balanced,
-  isLocalTraffic,
-  isRelayed,
-  type Outcome,
-  outcomeAtLocalhost,
-  outcomeByRules,
-  relayRemark,
-  type Source,
-  stopped,
-  throughRelay,
-} from "./outcome.ts";
+import { isRelayed, type Outcome, outcomeOf, relayRemark, type Source } from "./outcome.ts";
 import { type Origin, ORIGINS, type Question } from "./question.ts";
 
 const INTERNAL_REMARK =
@@ -52,73 +40,30 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
   };
 }
 
-/**
- * The outcome of a new connection to a destination. The planner has decided everything that does not depend on the
- * connection's source.
- */
-function outcomeOf(
-  destination: Destination,
-  from: Source,
-  settings: FamilySettings,
-  { traffic, relay }: ModeDescription,
-  protocol: Protocol,
-): Outcome {
-  const relayed = isRelayed(destination, protocol, relay);
-  if (relayed && relay === "localhost-node-ports") return outcomeAtLocalhost(destination, from);
-  const outcome = outcomeByRulesOrServers(destination, from, settings, traffic);
-  return relayed ? throughRelay(outcome) : outcome;
-}
-
-function outcomeByRulesOrServers(
-  destination: Destination,
-  from: Source,
-  settings: FamilySettings,
-  traffic: ModeTraffic,
-): Outcome {
-  return traffic.by === "virtual-servers"
-    ? outcomeByVirtualServers(destination, from, settings)
-    : outcomeByRules(destination, from, settings, traffic);
-}
-
 async function explainService(
-  question: Question,
+  { family, address }: Question,
   { frontend, owner, port }: FrontendHit,
   outcomes: readonly Outcome[],
   basis: AnswerBasis,
   settings: FamilySettings,
 ): Promise<ExplainedService | undefined> {
-  const { family, address } = question;
-  const service = basis.tracking.services.get(owner.service);
-  const spec = service && specOf(service, port);
-  // The service may have changed since the last plan.
-  if (service === undefined || spec === undefined) return undefined;
-  const node = { name: basis.nodeName, zone: basis.tracking.node.state().zone };
+  const explained = portOf(basis, owner.service, port);
+  if (explained === undefined) return undefined;
   const relevant = new Set(outcomes.flatMap(({ policy }) => policy ?? []));
-  const policies = relevant.size === 0 ? undefined : relevant;
-  const endpoints = explainServiceEndpoints(basis.tracking, { service, spec, family, node, port, policies });
+  const endpoints = explainServiceEndpoints(basis.tracking, explained, relevant.size === 0 ? undefined : relevant);
   const reached = new Set(outcomes.flatMap(({ endpoints }) => endpoints));
+  const { rules, since } = basis.families[family];
+  const description = await rules(owner.key);
   return {
     name: port.name,
-    type: service.type,
+    type: explained.service.type,
     frontend: frontend.kind,
     frontendText: frontendText(frontend.kind, port, address),
-    policies: policiesOf({ service, spec, port, frontend: frontend.kind, endpoints, settings, node }),
+    policies: policiesOf(explained, frontend.kind, endpoints, settings),
     topology: endpoints.topology,
-    endpoints: endpoints.endpoints.map((endpoint): ExplainedEndpoint => ({
-      ...endpoint,
-      used: reached.has(endpoint.target),
-    })),
-    rules: await explainRules(question, owner, basis),
+    endpoints: endpoints.endpoints.map((endpoint) => ({ ...endpoint, used: reached.has(endpoint.target) })),
+    rules: description && { ...description, from: basis.rulesFrom, since: since(owner) },
   };
-}
-
-async function explainRules(
-  { family }: Question,
-  owner: FrontendHit["owner"],
-  basis: AnswerBasis,
-): Promise<ExplainedRules | undefined> {
-  const description = await basis.families[family].rules(owner.key);
-  return description && { ...description, from: basis.rulesFrom, since: basis.families[family].since(owner) };
 }
 
 function remarksOn({ hit, losers }: Destination): string[] {
@@ -177,59 +122,4 @@ function originOf(
     if (planned?.endpointsOnThisNode.some((endpoint) => splitHostPort(endpoint).address === address)) return "pod";
   }
   return "outside";
-}
-
-/**
- * The outcome of a new connection in a mode with virtual servers (IPVS), as in kube-proxy's: a virtual server has one list of endpoints for all
- * clients, and rejects connections if it is empty. Service addresses are bound to the node; their other ports are
- * closed.
- */
-function outcomeByVirtualServers(destination: Destination, from: Source, settings: FamilySettings): Outcome {
-  const { hit, isClusterIP, isBound } = destination;
-  if (hit) {
-    return hit.frontend.kind === "clusterIP" ? toClusterIP(hit.port, from, settings) : toExternal(hit, from);
-  }
-  if (!isBound) return stopped(from, "untouched", "no-service");
-  return stopped(from, "rejected", isClusterIP ? "unused-port" : "unused-service-port");
-}
-
-function toClusterIP(port: ServicePort, from: Source, settings: FamilySettings): Outcome {
-  if (port.internal === "reject") return stopped(from, "rejected", "no-endpoints");
-  if (port.internal === "drop") return stopped(from, "rejected", "no-local-endpoints");
-  return balanced(port, port.internal, from, clusterIPMasquerade(from, settings));
-}
-
-function clusterIPMasquerade(from: Source, settings: FamilySettings): Outcome["masquerade"] {
-  if (settings.masqueradeAll) return { applies: true, reason: "masquerade-all" };
-  if (settings.localTraffic.by === "none") {
-    // The node's own traffic leaves with the cluster IP as its source, which other nodes cannot answer.
-    return from.origin === "node"
-      ? { applies: true, reason: "not-from-local-pod" }
-      : { applies: false, reason: "local-traffic-unknown" };
-  }
-  return isLocalTraffic(from, settings)
-    ? { applies: false, reason: "from-local-pod" }
-    : { applies: true, reason: "not-from-local-pod" };
-}
-
-function toExternal({ frontend, port }: FrontendHit, from: Source): Outcome {
-  const { verdict, sources } = frontend;
-  // The node's own traffic reaches the virtual server before any rule.
-  if (verdict === "reject" && from.origin === "node") return stopped(from, "rejected", "no-endpoints");
-  if (sources && !isAdmitted(from, sources, port)) return stopped(from, "dropped", "source-range");
-  if (verdict === "reject") return stopped(from, "rejected", "no-endpoints");
-  const outcome = verdict === "cluster"
-    ? balanced(port, "cluster", from, { applies: true, reason: "external-policy-cluster" })
-    // Without endpoints on this node, its pods still reach endpoints on other nodes (kubernetes PR 97081).
-    : balanced(port, verdict === "drop" ? "cluster" : "local", from, {
-      applies: false,
-      reason: "external-policy-local",
-    });
-  return { ...outcome, onlySources: from.address === undefined ? sources : undefined };
-}
-
-/** The node's own traffic is not checked against the ranges: it is admitted if the node's address is in them. */
-function isAdmitted({ origin, address }: Source, sources: readonly string[], port: ServicePort): boolean {
-  if (origin === "node") return port.loadBalancerSources?.includeNode !== false;
-  return address === undefined || sources.some((range) => prefixContains(range, address));
 }

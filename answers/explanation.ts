@@ -1,9 +1,8 @@
 import type { Effect } from "../core/channel/mod.ts";
 import type { Family, FrontendKind, Protocol, ProxyMode, RuleDescription } from "../core/model/mod.ts";
 import type { EndpointFate, TopologyMode } from "../core/planning/mod.ts";
-import { choiceText, type EndpointShares } from "./balance.ts";
-import type { FateReason, KeepReason, MasqueradeReason, Outcome, Source } from "./outcome.ts";
-import type { Origin } from "./question.ts";
+import type { EndpointShares } from "./balance.ts";
+import type { Outcome } from "./outcome.ts";
 
 /** The fate of new connections to a destination, and the reasons for it, as plain data. */
 export interface Explanation {
@@ -72,74 +71,6 @@ export interface ExplainedRules extends RuleDescription {
   readonly from: "running proxy" | "rendering";
   readonly since: Effect | undefined;
 }
-
-const ORIGIN_NAMES: Readonly<Record<Origin, string>> = {
-  pod: "a pod of this node",
-  node: "this node",
-  outside: "outside",
-};
-
-/** The client of a connection: `a pod of this node`, `outside (198.51.100.7)`. */
-export function clientText({ origin, address }: Source): string {
-  return address === undefined ? ORIGIN_NAMES[origin] : `${ORIGIN_NAMES[origin]} (${address})`;
-}
-
-/** The outcome of a connection in words: `goes to one of 3 endpoints with equal probability`. */
-export function fateText(outcome: Outcome, mode: string): string {
-  switch (outcome.fate) {
-    case "balanced": {
-      const { length } = outcome.endpoints;
-      const whose = outcome.policy === "local" ? " on this node" : "";
-      return length === 1
-        ? `goes to ${outcome.endpoints[0]}`
-        : `goes to one of ${length} endpoints${whose} ${choiceText(outcome.balance)}`;
-    }
-    case "rejected":
-      return `is rejected: ${reasonText(outcome.reason, mode)}`;
-    case "dropped":
-      return `is dropped: ${reasonText(outcome.reason, mode)}`;
-    case "untouched":
-      return `passes untouched: ${reasonText(outcome.reason, mode)}`;
-  }
-}
-
-function reasonText(reason: FateReason, mode: string): string {
-  return reason === "not-refused-here"
-    ? `no usable endpoint, but ${mode} mode does not refuse this node's own traffic`
-    : REASONS[reason];
-}
-
-const REASONS: Readonly<Record<Exclude<FateReason, "not-refused-here">, string>> = {
-  endpoints: "there are endpoints",
-  "no-endpoints": "no usable endpoint",
-  "no-local-endpoints": "traffic policy Local, and this node has no usable endpoint",
-  "source-range": "the source is not in the load balancer's source ranges",
-  "unused-port": "a cluster IP, but no service has this port",
-  "unused-service-port": "an address of a service, but no service has this port there",
-  "unused-address": "in a range of cluster IPs, but no service has this address",
-  "no-service": "no service has this address and port",
-};
-
-/** Whether a connection is masqueraded, and why. */
-export function masqueradeText(masquerade: NonNullable<Outcome["masquerade"]>): string {
-  return masquerade.applies
-    ? `masqueraded: ${MASQUERADED[masquerade.reason]}`
-    : `not masqueraded: ${KEPT[masquerade.reason]}`;
-}
-
-const MASQUERADED: Readonly<Record<MasqueradeReason, string>> = {
-  "masquerade-all": "configured for all traffic to cluster IPs (masqueradeAll)",
-  "not-from-local-pod": "not from a pod of this node, so replies must come back through this node",
-  "external-policy-cluster": "external traffic policy Cluster; the endpoint may be on another node",
-  "relayed": "the relay connects from this node's own address",
-  "from-this-node": "this node's own traffic to an external address may go to any endpoint",
-};
-
-const KEPT: Readonly<Record<KeepReason, string>> = {
-  "from-local-pod": "from a pod of this node",
-  "local-traffic-unknown": "detection of pods' traffic is not configured (detectLocalMode, clusterCIDR)",
-  "external-policy-local": "external traffic policy Local keeps the client's address",
-};
 
 /** Where an endpoint runs: `this node (zone-a)`. */
 export function placeText({ node, zone, onThisNode }: ExplainedEndpoint): string {

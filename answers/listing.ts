@@ -1,6 +1,6 @@
 /** Lists of services and endpoints, and searches in them. */
 import type { AnswerBasis } from "./answers.ts";
-import { explainServiceEndpoints, specOf } from "./endpoints.ts";
+import { explainServiceEndpoints, portOf } from "./endpoints.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
 import type { Effect } from "../core/channel/mod.ts";
 import {
@@ -82,22 +82,21 @@ function findServicePorts(basis: AnswerBasis, { search, wanted }: ServiceSearch)
 
 /** The details of a service port; undefined if its service has changed since it was planned. */
 function listed(
-  { tracking, nodeName, families, traffic }: AnswerBasis,
+  basis: AnswerBasis,
   { family, owner }: FoundServicePort,
 ): { readonly service: ListedService; readonly endpoints: readonly ListedEndpoint[] } | undefined {
+  const { families, traffic } = basis;
   const { planned, wanted, reported } = owner;
-  const service = tracking.services.get(owner.service);
-  const spec = service && specOf(service, wanted);
-  if (service === undefined || spec === undefined) return undefined;
-  const node = { name: nodeName, zone: tracking.node.state().zone };
   const port = planned ?? wanted;
-  const { endpoints } = explainServiceEndpoints(tracking, { service, spec, family, node, port });
+  const explained = portOf(basis, owner.service, port);
+  if (explained === undefined) return undefined;
+  const { endpoints } = explainServiceEndpoints(basis.tracking, explained);
   const { name, protocol, clusterIP, externalIPs, loadBalancerIPs, nodePort, internal, external, affinitySeconds } =
     port;
   const frontends = { clusterIP, port: port.port, externalIPs, loadBalancerIPs, nodePort, internal, external };
   return {
     service: {
-      ...{ name, family, type: service.type, protocol, ...frontends },
+      ...{ name, family, type: explained.service.type, protocol, ...frontends },
       usedEndpoints: endpoints.filter(({ used }) => used).length,
       endpoints: endpoints.length,
       affinitySeconds,

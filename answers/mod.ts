@@ -20,17 +20,14 @@ export {
 export { explain } from "./explain.ts";
 export { balanceText, sharesText } from "./balance.ts";
 export {
-  clientText,
   type ExplainedEndpoint,
   type ExplainedRules,
   type ExplainedService,
   type Explanation,
-  fateText,
-  masqueradeText,
   placeText,
   sinceText,
 } from "./explanation.ts";
 export { endpointText } from "./frontend.ts";
 export { answerOffline } from "./offline.ts";
 export { isAddressAndPort, type Origin, ORIGINS, type Question, QuestionError, readQuestion } from "./question.ts";
-export type { Outcome } from "./outcome.ts";
+export { clientText, fateText, masqueradeText, type Outcome } from "./outcome.ts";

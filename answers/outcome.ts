@@ -1,8 +1,8 @@
-/** The outcome of a connection: its data, and how rules and the relay decide it. */
-import { sharesOfPolicy } from "./balance.ts";
+/** The outcome of a connection: its data, its wording, and how rules, virtual servers and the relay decide it. */
+import { choiceText, sharesOfPolicy } from "./balance.ts";
 import type { Destination, FrontendHit } from "./frontend.ts";
 import type { Origin } from "./question.ts";
-import type { ModeRelay, RuleTraffic } from "../backends/contract/mod.ts";
+import type { ModeDescription, ModeRelay, ModeTraffic, RuleTraffic } from "../backends/contract/mod.ts";
 import type { Balance, FamilySettings, Protocol, ServicePort } from "../core/model/mod.ts";
 import { isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 
@@ -22,54 +22,42 @@ export interface Source {
  */
 type Fate = "balanced" | "rejected" | "dropped" | "untouched";
 
-/** The reason for a connection's fate. */
-export type FateReason =
-  /** The traffic policy has endpoints. */
-  | "endpoints"
-  /** No endpoint anywhere can serve. */
-  | "no-endpoints"
-  /** The policy is Local and no endpoint on this node can serve. */
-  | "no-local-endpoints"
-  /** The source is in none of the load balancer's source ranges. */
-  | "source-range"
-  /** The address is a cluster IP, and no service has that port. */
-  | "unused-port"
-  /** The address belongs to a service, other than as its cluster IP, and no service has that port there (virtual servers). */
-  | "unused-service-port"
-  /** The address is in the ranges of cluster IPs, and no service has it. */
-  | "unused-address"
-  /** No service has that address and port. */
-  | "no-service"
-  /** There is no endpoint, but the node's own traffic is not rejected (`refusesOwnTraffic`). */
-  | "not-refused-here";
+/** The reasons for a connection's fate, in words. */
+const REASONS = {
+  "endpoints": "there are endpoints",
+  "no-endpoints": "no usable endpoint",
+  "no-local-endpoints": "traffic policy Local, and this node has no usable endpoint",
+  "source-range": "the source is not in the load balancer's source ranges",
+  "unused-port": "a cluster IP, but no service has this port",
+  "unused-service-port": "an address of a service, but no service has this port there",
+  "unused-address": "in a range of cluster IPs, but no service has this address",
+  "no-service": "no service has this address and port",
+  // `refusesOwnTraffic`; the mode's name replaces MODE.
+  "not-refused-here": "no usable endpoint, but MODE mode does not refuse this node's own traffic",
+} as const;
 
-/** The reason why a connection is masqueraded. */
-export type MasqueradeReason =
-  /** The configuration masquerades all traffic to cluster IPs. */
-  | "masquerade-all"
-  /** It goes to a cluster IP but does not come from a pod of this node: replies must come back through this node. */
-  | "not-from-local-pod"
-  /** It goes to an external frontend with traffic policy Cluster: the endpoint may be on another node. */
-  | "external-policy-cluster"
-  /** The relay connects to the endpoint from an address of this node. */
-  | "relayed"
-  /** It goes from this node to an external frontend with traffic policy Local: any endpoint may serve it. */
-  | "from-this-node";
+/** The reasons why a connection is masqueraded, in words. */
+const MASQUERADED = {
+  "masquerade-all": "configured for all traffic to cluster IPs (masqueradeAll)",
+  "not-from-local-pod": "not from a pod of this node, so replies must come back through this node",
+  "external-policy-cluster": "external traffic policy Cluster; the endpoint may be on another node",
+  "relayed": "the relay connects from this node's own address",
+  "from-this-node": "this node's own traffic to an external address may go to any endpoint",
+} as const;
 
-/** The reason why a connection keeps its source address. */
-export type KeepReason =
-  /** It comes from a pod of this node. */
-  | "from-local-pod"
-  /** Detection of pods' traffic is not configured for this family, so all traffic counts as local. */
-  | "local-traffic-unknown"
-  /** External traffic policy Local keeps the client's address. */
-  | "external-policy-local";
+/** The reasons why a connection keeps its source address, in words. */
+const KEPT = {
+  "from-local-pod": "from a pod of this node",
+  // All traffic counts as local then.
+  "local-traffic-unknown": "detection of pods' traffic is not configured (detectLocalMode, clusterCIDR)",
+  "external-policy-local": "external traffic policy Local keeps the client's address",
+} as const;
 
 /** The outcome of a new connection from one source. */
 export interface Outcome {
   readonly from: Source;
   readonly fate: Fate;
-  readonly reason: FateReason;
+  readonly reason: keyof typeof REASONS;
   /** The traffic policy that chose the endpoints. */
   readonly policy: "cluster" | "local" | undefined;
   readonly endpoints: readonly string[];
@@ -79,15 +67,85 @@ export interface Outcome {
   readonly onlySources: readonly string[] | undefined;
   /** Whether and why the connection is masqueraded; undefined unless it is balanced. */
   readonly masquerade:
-    | { readonly applies: true; readonly reason: MasqueradeReason }
-    | { readonly applies: false; readonly reason: KeepReason }
+    | { readonly applies: true; readonly reason: keyof typeof MASQUERADED }
+    | { readonly applies: false; readonly reason: keyof typeof KEPT }
     | undefined;
   /** The endpoints that are the client itself: connections to them are always masqueraded, so that replies come back. */
   readonly hairpin: readonly string[];
 }
 
+const ORIGIN_NAMES: Readonly<Record<Origin, string>> = {
+  pod: "a pod of this node",
+  node: "this node",
+  outside: "outside",
+};
+
+/** The client of a connection: `a pod of this node`, `outside (198.51.100.7)`. */
+export function clientText({ origin, address }: Source): string {
+  return address === undefined ? ORIGIN_NAMES[origin] : `${ORIGIN_NAMES[origin]} (${address})`;
+}
+
+/** The outcome of a connection in words: `goes to one of 3 endpoints with equal probability`. */
+export function fateText({ fate, reason, policy, endpoints, balance }: Outcome, mode: string): string {
+  if (fate === "balanced") {
+    const whose = policy === "local" ? " on this node" : "";
+    return endpoints.length === 1
+      ? `goes to ${endpoints[0]}`
+      : `goes to one of ${endpoints.length} endpoints${whose} ${choiceText(balance)}`;
+  }
+  return `${fate === "untouched" ? "passes" : "is"} ${fate}: ${REASONS[reason].replace("MODE", mode)}`;
+}
+
+/** Whether a connection is masqueraded, and why. */
+export function masqueradeText(masquerade: NonNullable<Outcome["masquerade"]>): string {
+  return masquerade.applies
+    ? `masqueraded: ${MASQUERADED[masquerade.reason]}`
+    : `not masqueraded: ${KEPT[masquerade.reason]}`;
+}
+
+/**
+ * The outcome of a new connection to a destination. The planner has decided everything that does not depend on the
+ * connection's source.
+ */
+export function outcomeOf(
+  destination: Destination,
+  from: Source,
+  settings: FamilySettings,
+  { traffic, relay }: ModeDescription,
+  protocol: Protocol,
+): Outcome {
+  const { hit } = destination;
+  const relayed = isRelayed(destination, protocol, relay);
+  if (hit && relayed && relay === "localhost-node-ports") {
+    // The relay serves it without rules. All traffic at localhost is the node's own, which may use every endpoint.
+    const { port } = hit;
+    if (port.clusterEndpoints.length === 0) return stopped(from, "rejected", "no-endpoints");
+    return throughRelay(balanced(port, "cluster", from, undefined));
+  }
+  const outcome = hit === undefined
+    ? toNoService(destination, from, settings, traffic)
+    : hit.frontend.kind === "clusterIP"
+    ? toClusterIP(hit.port, from, settings, traffic)
+    : traffic.by === "virtual-servers"
+    ? toExternalServer(hit, from)
+    : toExternal(hit, destination, from, settings, traffic);
+  return relayed ? throughRelay(outcome) : outcome;
+}
+
+/** Whether the relay carries connections to a destination in a mode with this relay. It carries no SCTP. */
+export function isRelayed({ address, hit }: Destination, protocol: Protocol, relay: ModeRelay): boolean {
+  if (hit === undefined || protocol === "sctp" || relay === "none") return false;
+  return relay === "services" || hit.frontend.kind === "nodePort" && isLoopback(address);
+}
+
+/** The outcome of a connection that goes to the relay instead of an endpoint. */
+function throughRelay(outcome: Outcome): Outcome {
+  if (outcome.fate !== "balanced") return outcome;
+  return { ...outcome, masquerade: { applies: true, reason: "relayed" }, hairpin: [] };
+}
+
 /** Whether a connection counts as one from a pod of this node (kube-proxy's detectLocalMode). */
-export function isLocalTraffic({ origin, address }: Source, { localTraffic }: FamilySettings): boolean {
+function isLocalTraffic({ origin, address }: Source, { localTraffic }: FamilySettings): boolean {
   switch (localTraffic.by) {
     case "none":
       return false;
@@ -102,7 +160,7 @@ export function isLocalTraffic({ origin, address }: Source, { localTraffic }: Fa
 }
 
 /** The outcome of a connection to the endpoints of a traffic policy. */
-export function balanced(
+function balanced(
   port: ServicePort,
   policy: "cluster" | "local",
   from: Source,
@@ -128,7 +186,7 @@ export function balanced(
 }
 
 /** The outcome of a connection that reaches no endpoint. */
-export function stopped(from: Source, fate: Exclude<Fate, "balanced">, reason: FateReason): Outcome {
+function stopped(from: Source, fate: Exclude<Fate, "balanced">, reason: Outcome["reason"]): Outcome {
   return {
     from,
     fate,
@@ -141,26 +199,17 @@ export function stopped(from: Source, fate: Exclude<Fate, "balanced">, reason: F
   };
 }
 
-/** The outcome of a new connection in a mode with rules. */
-export function outcomeByRules(
-  destination: Destination,
-  from: Source,
-  settings: FamilySettings,
-  traffic: RuleTraffic,
-): Outcome {
-  const { hit } = destination;
-  if (hit === undefined) return toNoService(destination, from, settings, traffic);
-  return hit.frontend.kind === "clusterIP"
-    ? toClusterIP(hit.port, from, settings)
-    : toExternal(hit, destination, from, settings, traffic);
-}
-
 function toNoService(
-  { address, isClusterIP, isThisNode, unserved }: Destination,
+  { address, isClusterIP, isBound, isThisNode, unserved }: Destination,
   from: Source,
   settings: FamilySettings,
-  traffic: RuleTraffic,
+  traffic: ModeTraffic,
 ): Outcome {
+  if (traffic.by === "virtual-servers") {
+    // Service addresses are bound to the node; their other ports are closed.
+    if (!isBound) return stopped(from, "untouched", "no-service");
+    return stopped(from, "rejected", isClusterIP ? "unused-port" : "unused-service-port");
+  }
   if (unserved && traffic.refusesEverywhere) {
     if (unserved.external === "reject") return stopped(from, "rejected", "no-endpoints");
     if (unserved.external === "drop") return stopped(from, "dropped", "no-local-endpoints");
@@ -171,10 +220,18 @@ function toNoService(
   return stopped(from, traffic.unusedPort, "unused-port");
 }
 
-function toClusterIP(port: ServicePort, from: Source, settings: FamilySettings): Outcome {
+function toClusterIP(port: ServicePort, from: Source, settings: FamilySettings, { by }: ModeTraffic): Outcome {
   if (port.internal === "reject") return stopped(from, "rejected", "no-endpoints");
-  if (port.internal === "drop") return stopped(from, "dropped", "no-local-endpoints");
-  return balanced(port, port.internal, from, clusterIPMasquerade(from, settings));
+  // A virtual server rejects connections if its list of endpoints is empty.
+  if (port.internal === "drop") {
+    return stopped(from, by === "virtual-servers" ? "rejected" : "dropped", "no-local-endpoints");
+  }
+  // The node's own traffic leaves a virtual server with the cluster IP as its source, which other nodes cannot answer.
+  const isUnanswered = by === "virtual-servers" && settings.localTraffic.by === "none" && from.origin === "node";
+  const masquerade = isUnanswered && !settings.masqueradeAll
+    ? { applies: true, reason: "not-from-local-pod" } as const
+    : clusterIPMasquerade(from, settings);
+  return balanced(port, port.internal, from, masquerade);
 }
 
 /** Whether traffic to cluster IPs is masqueraded: replies to traffic from elsewhere must come back through this node. */
@@ -229,26 +286,30 @@ function byExternalPolicy({ frontend, port }: FrontendHit, from: Source, setting
   return balanced(port, "local", from, { applies: false, reason: "external-policy-local" });
 }
 
-/** Whether the relay carries connections to a destination in a mode with this relay. It carries no SCTP. */
-export function isRelayed({ address, hit }: Destination, protocol: Protocol, relay: ModeRelay): boolean {
-  if (hit === undefined || protocol === "sctp" || relay === "none") return false;
-  return relay === "services" || hit.frontend.kind === "nodePort" && isLoopback(address);
-}
-
 /**
- * The outcome of a connection to a node port at localhost that the relay serves without rules: all traffic there is the node's
- * own, which may use every endpoint.
+ * The outcome of a connection to an external IP, a load balancer IP or a node port in a mode with virtual servers (IPVS), as
+ * in kube-proxy: a virtual server has one list of endpoints for all clients.
  */
-export function outcomeAtLocalhost({ hit }: Destination, from: Source): Outcome {
-  const port = hit!.port;
-  if (port.clusterEndpoints.length === 0) return stopped(from, "rejected", "no-endpoints");
-  return throughRelay(balanced(port, "cluster", from, undefined));
+function toExternalServer({ frontend, port }: FrontendHit, from: Source): Outcome {
+  const { verdict, sources } = frontend;
+  // The node's own traffic reaches the virtual server before any rule.
+  if (verdict === "reject" && from.origin === "node") return stopped(from, "rejected", "no-endpoints");
+  if (sources && !isAdmitted(from, sources, port)) return stopped(from, "dropped", "source-range");
+  if (verdict === "reject") return stopped(from, "rejected", "no-endpoints");
+  const outcome = verdict === "cluster"
+    ? balanced(port, "cluster", from, { applies: true, reason: "external-policy-cluster" })
+    // Without endpoints on this node, its pods still reach endpoints on other nodes (kubernetes PR 97081).
+    : balanced(port, verdict === "drop" ? "cluster" : "local", from, {
+      applies: false,
+      reason: "external-policy-local",
+    });
+  return { ...outcome, onlySources: from.address === undefined ? sources : undefined };
 }
 
-/** The outcome of a connection that the rules send to the relay instead of an endpoint. */
-export function throughRelay(outcome: Outcome): Outcome {
-  if (outcome.fate !== "balanced") return outcome;
-  return { ...outcome, masquerade: { applies: true, reason: "relayed" }, hairpin: [] };
+/** The node's own traffic is not checked against the ranges: it is admitted if the node's address is in them. */
+function isAdmitted({ origin, address }: Source, sources: readonly string[], port: ServicePort): boolean {
+  if (origin === "node") return port.loadBalancerSources?.includeNode !== false;
+  return address === undefined || sources.some((range) => prefixContains(range, address));
 }
 
 /** A note about a relayed connection. */
