@@ -16,10 +16,9 @@ import { type Family, isLoopback } from "../platform/mod.ts";
 import {
   browse,
   type BrowseQuestion,
+  list,
   type ListedEndpoint,
   type ListedService,
-  listEndpoints,
-  listServices,
   type ServicePage,
 } from "./listing.ts";
 import { explain } from "./explain.ts";
@@ -50,8 +49,8 @@ export function createAnswers(basis: AnswerBasis): Answers {
     explain: (question) => explain(question, basis),
     // deno-lint-ignore require-await -- errors become rejections
     resolve: async (name, from) => resolveDestination(name, from, basis),
-    services: (search) => Promise.resolve(listServices(basis, search)),
-    endpoints: (search) => Promise.resolve(listEndpoints(basis, search)),
+    services: (search) => Promise.resolve(list(basis, search).map(({ service }) => service)),
+    endpoints: (search) => Promise.resolve(list(basis, search).flatMap(({ endpoints }) => endpoints)),
     browse: (question) => Promise.resolve(browse(basis, question)),
     state(family) {
       const { planner, settings, revision, relayPlaces } = basis.families[family];

@@ -16,12 +16,12 @@ import type { PlannedPort } from "../core/planning/mod.ts";
 import { countText, FAMILIES, type Family, joinHostPort } from "../platform/mod.ts";
 
 /** The fields of a service port that a list shows. */
-type ListedPort =
-  & Pick<ServicePort, "name" | "protocol" | "clusterIP" | "port" | "externalIPs" | "loadBalancerIPs" | "nodePort">
-  & Pick<ServicePort, "internal" | "external" | "affinitySeconds" | "balance">;
+type ListedField =
+  | ("name" | "protocol" | "clusterIP" | "port" | "externalIPs" | "loadBalancerIPs" | "nodePort")
+  | ("internal" | "external" | "affinitySeconds" | "balance");
 
 /** A planned service port of one family. */
-export interface ListedService extends ListedPort {
+export interface ListedService extends Pick<ServicePort, ListedField> {
   readonly family: Family;
   readonly type: string;
   /** The number of endpoints in use; `endpoints` is the number of all. */
@@ -45,14 +45,10 @@ export interface ListedEndpoint extends ExplainedEndpoint {
   readonly traffic?: CountedTraffic;
 }
 
-/** Lists the service ports whose name contains `search`; all by default. */
-export function listServices(basis: AnswerBasis, search: string): readonly ListedService[] {
-  return findServicePorts(basis, { search }).flatMap((found) => listed(basis, found)?.service ?? []);
-}
-
-/** Lists the endpoints of the service ports whose name contains `search`. */
-export function listEndpoints(basis: AnswerBasis, search: string): readonly ListedEndpoint[] {
-  return findServicePorts(basis, { search }).flatMap((found) => listed(basis, found)?.endpoints ?? []);
+/** Lists the service ports whose name contains `search`, with their endpoints; all by default. */
+export function list(basis: AnswerBasis, search: string): readonly ListedPort[] {
+  return findServicePorts(basis, ({ owner }) => owner.wanted.name.includes(search))
+    .flatMap((found) => listed(basis, found) ?? []);
 }
 
 /** A service port that a search found. */
@@ -61,30 +57,29 @@ interface FoundServicePort {
   readonly owner: PlannedPort;
 }
 
-/** Selects service ports. */
-interface ServiceSearch {
-  /** Only service ports whose name contains this. */
-  readonly search: string;
-  /** A further condition. */
-  readonly wanted?: (owner: PlannedPort, family: Family) => boolean;
-}
-
 /** Finds service ports, sorted by name and family. It is cheap: `listed` collects the details. */
-function findServicePorts(basis: AnswerBasis, { search, wanted }: ServiceSearch): readonly FoundServicePort[] {
+function findServicePorts(
+  basis: AnswerBasis,
+  isWanted: (found: FoundServicePort) => boolean,
+): readonly FoundServicePort[] {
   const found = FAMILIES.flatMap((family) =>
-    [...basis.families[family].planner.ports()]
-      .filter((owner) => owner.wanted.name.includes(search) && (wanted === undefined || wanted(owner, family)))
-      .map((owner) => ({ family, owner }))
+    [...basis.families[family].planner.ports()].map((owner) => ({ family, owner })).filter(isWanted)
   );
   const order = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
   return found.sort((a, b) => order(a.owner.key, b.owner.key) || order(a.family, b.family));
+}
+
+/** A service port in detail. */
+interface ListedPort {
+  readonly service: ListedService;
+  readonly endpoints: readonly ListedEndpoint[];
 }
 
 /** The details of a service port; undefined if its service has changed since it was planned. */
 function listed(
   basis: AnswerBasis,
   { family, owner }: FoundServicePort,
-): { readonly service: ListedService; readonly endpoints: readonly ListedEndpoint[] } | undefined {
+): ListedPort | undefined {
   const { families, traffic } = basis;
   const { planned, wanted, reported } = owner;
   const port = planned ?? wanted;
@@ -212,15 +207,15 @@ export function browse(
   basis: AnswerBasis,
   { search, namespace = "", attention, order = "name", page: requestedPage, pageSize }: BrowseQuestion,
 ): ServicePage {
-  const isBroken = brokenIn(basis), broken = new Set<PlannedPort>(), namespaces = new Set<string>();
-  const wanted = (owner: PlannedPort, family: Family) => {
-    const ofService = owner.service.slice(0, owner.service.indexOf("/"));
+  const broken = new Set<PlannedPort>(), namespaces = new Set<string>();
+  const isWanted = (found: FoundServicePort) => {
+    const { owner } = found, ofService = owner.service.slice(0, owner.service.indexOf("/"));
     namespaces.add(ofService);
-    if (isBroken(owner, family)) broken.add(owner);
+    if (isBroken(basis, found)) broken.add(owner);
     return owner.wanted.name.includes(search) && (namespace === "" || namespace === ofService) &&
       (!attention || broken.has(owner));
   };
-  const found = inOrder(basis, findServicePorts(basis, { search: "", wanted }), order, broken);
+  const found = inOrder(basis, findServicePorts(basis, isWanted), order, broken);
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
   const page = Math.min(Math.max(1, requestedPage), pages);
   const most = found.length <= FEW_SERVICES ? MOST_ENDPOINTS.ofFew : MOST_ENDPOINTS.ofMany;
@@ -270,10 +265,8 @@ function isServed({ families }: AnswerBasis, { owner, family }: FoundServicePort
 }
 
 /** Traffic policy Local without an endpoint on this node is normal: load balancers send nothing to such a node. */
-function brokenIn(basis: AnswerBasis): (owner: PlannedPort, family: Family) => boolean {
-  return (owner, family) => {
-    const { planned, reported } = owner;
-    if (planned === undefined || reported.length > 0 || !isServed(basis, { owner, family })) return true;
-    return planned.internal === "reject" || hasExternalFrontends(planned) && planned.external === "reject";
-  };
+function isBroken(basis: AnswerBasis, found: FoundServicePort): boolean {
+  const { planned, reported } = found.owner;
+  if (planned === undefined || reported.length > 0 || !isServed(basis, found)) return true;
+  return planned.internal === "reject" || hasExternalFrontends(planned) && planned.external === "reject";
 }

@@ -3,7 +3,15 @@ import { type Configuration, HEALTHZ_PORT, METRICS_PORT } from "../config/mod.ts
 import type { Family, SyncReport } from "../core/model/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import { close } from "../platform/http/mod.ts";
-import { type Clock, errorText, isLoopback, joinHostPort, type Logger, splitHostPort } from "../platform/mod.ts";
+import {
+  type Clock,
+  errorText,
+  isLoopback,
+  joinHostPort,
+  type Logger,
+  readUpTo,
+  splitHostPort,
+} from "../platform/mod.ts";
 import { KNOWN_PATHS } from "./metrics_server.ts";
 
 /**
@@ -26,11 +34,6 @@ type ConnectTo = (
   options: { readonly hostname: string; readonly port: number; readonly signal: AbortSignal },
 ) => Promise<Deno.TcpConn>;
 
-interface Using {
-  readonly clock: Clock;
-  readonly connect: ConnectTo;
-}
-
 /** The timeout of each request, with its connection: a firewall may drop packets even to this node itself. */
 const LONGEST_ANSWER_MS = 1000;
 const LONGEST_ANSWER_BYTES = 16 * 1024;
@@ -44,10 +47,18 @@ export async function findNeighbours(
   clock: Clock,
   connect: ConnectTo = Deno.connect,
 ): Promise<readonly Neighbour[]> {
-  const using = { clock, connect };
+  const ask = (place: string, path: string) => get(place, path, clock, connect);
+  const probe = async (place: string, path: string, judge: Judge): Promise<Neighbour | undefined> => {
+    const answer = await ask(place, path), kind = answer && judge(answer);
+    if (kind === undefined) return undefined;
+    // kube-proxy has no `/readyz`, and lists no paths.
+    const other = await ask(place, "/readyz");
+    const isSluice = other !== undefined && (judgeHealth(other) !== undefined || other.body.startsWith(KNOWN_PATHS));
+    return { kind: isSluice ? "Sluice" : kind, answersOn: place + path };
+  };
   const found = await Promise.all([
-    ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => probe(place, "/proxyMode", judgeMode, using)),
-    ...placesOf(healthzBindAddress, HEALTHZ_PORT).map((place) => probe(place, "/healthz", judgeHealth, using)),
+    ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => probe(place, "/proxyMode", judgeMode)),
+    ...placesOf(healthzBindAddress, HEALTHZ_PORT).map((place) => probe(place, "/healthz", judgeHealth)),
   ]);
   return found.filter((neighbour) => neighbour !== undefined);
 }
@@ -86,18 +97,6 @@ interface Answer {
 
 type Judge = (answer: Answer) => Neighbour["kind"] | undefined;
 
-async function probe(place: string, path: string, judge: Judge, using: Using): Promise<Neighbour | undefined> {
-  const answer = await get(place, path, using);
-  const kind = answer && judge(answer);
-  return kind && { kind: await isSluice(place, using) ? "Sluice" : kind, answersOn: place + path };
-}
-
-/** Whether the proxy at this place is Sluice: kube-proxy has no `/readyz`, and lists no paths. */
-async function isSluice(place: string, using: Using): Promise<boolean> {
-  const answer = await get(place, "/readyz", using);
-  return answer !== undefined && (judgeHealth(answer) !== undefined || answer.body.startsWith(KNOWN_PATHS));
-}
-
 function judgeMode({ head, body }: Answer): Neighbour["kind"] | undefined {
   const isMode = /^(iptables|ipvs|nftables|userspace)$/.test(body.trim());
   return isMode && /^HTTP\/1\.1 200 /.test(head) ? "kube-proxy" : undefined;
@@ -111,7 +110,7 @@ function judgeHealth({ body }: Answer): Neighbour["kind"] | undefined {
 }
 
 /** The response of a server to `path`; undefined if there is no server, or no response in time. */
-async function get(place: string, path: string, { clock, connect }: Using): Promise<Answer | undefined> {
+async function get(place: string, path: string, clock: Clock, connect: ConnectTo): Promise<Answer | undefined> {
   const { address, port } = splitHostPort(place);
   const late = new AbortController();
   const cancel = clock.schedule(LONGEST_ANSWER_MS, () => late.abort());
@@ -121,7 +120,9 @@ async function get(place: string, path: string, { clock, connect }: Using): Prom
     late.signal.addEventListener("abort", () => close(opened), { once: true });
     const text = `GET ${path} HTTP/1.1\r\nHost: ${place}\r\nConnection: close\r\n\r\n`;
     await connection.write(new TextEncoder().encode(text));
-    return split(await readText(connection));
+    const answer = new TextDecoder("latin1").decode(await readUpTo(connection, LONGEST_ANSWER_BYTES));
+    const [, head, body] = /^(.*?)\r\n\r\n(.*)$/s.exec(answer) ?? [];
+    return head === undefined || body === undefined ? undefined : { head, body };
   } catch {
     return undefined;
   } finally {
@@ -130,36 +131,9 @@ async function get(place: string, path: string, { clock, connect }: Using): Prom
   }
 }
 
-async function readText(connection: Deno.Conn): Promise<string> {
-  const chunk = new Uint8Array(4096);
-  const decoder = new TextDecoder("latin1");
-  let text = "";
-  while (text.length < LONGEST_ANSWER_BYTES) {
-    const length = await connection.read(chunk);
-    if (length === null) break;
-    text += decoder.decode(chunk.subarray(0, length), { stream: true });
-  }
-  return text;
-}
-
-function split(text: string): Answer | undefined {
-  const end = text.indexOf("\r\n\r\n");
-  return end < 0 ? undefined : { head: text.slice(0, end), body: text.slice(end + 4) };
-}
-
 /** Detects a program that keeps changing the rules, and names it if it answers on a proxy's port. */
 export interface DriftWatch {
   report(report: SyncReport): void;
-}
-
-/** Options of `createDriftWatch`. */
-interface DriftWatchOptions {
-  /** Finds the service proxies that answer on this node. */
-  readonly findNeighbours: () => Promise<readonly Neighbour[]>;
-  /** Receives the problem while it lasts; each family is a scope. */
-  readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /**
@@ -179,8 +153,13 @@ interface Repairs {
   isReported: boolean;
 }
 
-/** Creates a drift watch. */
-export function createDriftWatch({ findNeighbours, onProblems, clock, logger }: DriftWatchOptions): DriftWatch {
+/** Creates a drift watch that reports the problem of a family, its scope, while it lasts. */
+export function createDriftWatch({ findNeighbours, onProblems, clock, logger }: {
+  readonly findNeighbours: () => Promise<readonly Neighbour[]>;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): DriftWatch {
   const repaired = new Map<Family, Repairs>();
 
   const reportDrift = async (family: Family, repairs: Repairs) => {

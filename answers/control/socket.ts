@@ -1,6 +1,7 @@
 /**
  * The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced.
  */
+import { dirname } from "node:path";
 import { type Clock, errorText, networkNamespace } from "../../platform/mod.ts";
 import { identifyProcess, pidFileOf } from "./client.ts";
 
@@ -16,7 +17,7 @@ export class SocketInUseError extends Error {
  */
 export async function listenOnControlSocket(path: string): Promise<Deno.Listener> {
   try {
-    await Deno.mkdir(folderOf(path), { recursive: true, mode: 0o700 });
+    await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await removeStale(path);
     const listener = Deno.listen({ transport: "unix", path });
     await Deno.chmod(path, 0o600);
@@ -52,11 +53,6 @@ async function answers(path: string): Promise<boolean> {
   }
 }
 
-function folderOf(path: string): string {
-  const slash = path.lastIndexOf("/");
-  return slash > 0 ? path.slice(0, slash) : slash === 0 ? "/" : ".";
-}
-
 /** The process that answers on a control socket. */
 export interface ProxyProcess {
   /** Its id, in its own PID namespace. */
@@ -87,13 +83,6 @@ export class AnotherSluiceError extends Error {
 /** The time that the other process has to identify itself, in milliseconds. */
 const LONGEST_ANSWER_MS = 2000;
 
-/** This process, for the comparison with the holder of a control socket. */
-interface Refuser {
-  readonly self: ProxyProcess;
-  /** Whether the ports that this proxy is configured to serve are free. */
-  readonly portsAreFree: () => boolean;
-}
-
 /**
  * Throws if the process that holds the control socket `path` serves the same network namespace as this one, or if it
  * does not identify itself (it hangs, or starts slowly) and one of this proxy's ports is taken. Returns if it serves
@@ -101,8 +90,12 @@ interface Refuser {
  * file system, and a conflict still shows on the ports.
  * @throws {AnotherSluiceError}
  */
-export async function refuseAnother(path: string, clock: Clock, { self, portsAreFree }: Refuser): Promise<void> {
-  const other = await processAt(path, clock);
+export async function refuseAnother(
+  path: string,
+  clock: Clock,
+  { self, portsAreFree }: { readonly self: ProxyProcess; readonly portsAreFree: () => boolean },
+): Promise<void> {
+  const other = await identifyProcess(path, { clock, timeoutMs: LONGEST_ANSWER_MS }).catch(() => undefined);
   if (other === undefined) {
     if (portsAreFree()) return;
     throw new AnotherSluiceError(path, undefined);
@@ -111,9 +104,4 @@ export async function refuseAnother(path: string, clock: Clock, { self, portsAre
   if (networkNamespace !== undefined && networkNamespace === self.networkNamespace) {
     throw new AnotherSluiceError(path, pid);
   }
-}
-
-/** The process that answers on a control socket; undefined if it does not identify itself. */
-async function processAt(path: string, clock: Clock): Promise<ProxyProcess | undefined> {
-  return await identifyProcess(path, { clock, timeoutMs: LONGEST_ANSWER_MS }).catch(() => undefined);
 }
