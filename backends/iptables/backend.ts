@@ -16,7 +16,6 @@ import {
   type SyncResult,
 } from "../contract/mod.ts";
 import { cleanAfterSync, createConntrackCleaner, readSysctl } from "../host/mod.ts";
-import { repeatingRunner } from "../tools/mod.ts";
 import {
   type AroundRestore,
   BASE,
@@ -101,7 +100,7 @@ export function createIptablesBackend(
   return {
     async setup() {
       const [host] = await Promise.all([
-        examineHost(family, createIptablesTools(family, repeatingRunner(runner))),
+        examineHost(family, runner),
         tcpLiberal.read(),
       ]);
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
@@ -179,7 +178,7 @@ function takeSyncFigures(reconciler: ChainReconciler): SyncFigures<IptablesFigur
 export const IPTABLES_CODE = {
   create: createIptablesBackend,
   async examine({ family, runner }: HostQuestion): Promise<void> {
-    await examineHost(family, createIptablesTools(family, runner));
+    await examineHost(family, runner);
   },
   layout: IPTABLES_LAYOUTS.IPv4,
   removeTraces: removeIptablesTraces,

@@ -11,6 +11,7 @@ import {
   type BaseOptions,
   baseRules,
   type ChainsByTable,
+  fixedChain,
   type Layout,
   serviceChainNames,
   type Table,
@@ -111,7 +112,7 @@ export function createRuleset(options: RulesetOptions): Ruleset {
       const dispatch = treeOf(index, table, chain)?.render(chain);
       if (!dispatch && !isBase) return undefined;
       const fixed = isBase ? baseRules(table, chain, settings, options, index.hairpin.addresses()) : [];
-      if (!dispatch) return { rules: fixed, jumps: 0, ownerOf: () => undefined };
+      if (!dispatch) return fixedChain(fixed);
       return {
         rules: [...dispatch.rules, ...fixed],
         jumps: dispatch.rules.length,

@@ -9,23 +9,30 @@ import {
   type SyncResult,
   UnsupportedHostError,
 } from "../contract/mod.ts";
-import { cleanAfterSync, createConntrackCleaner, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
-import { ifInstalled, isLackOfFeature, repeatingRunner, type Runner, ToolMissingError } from "../tools/mod.ts";
+import {
+  cleanAfterSync,
+  createConntrackCleaner,
+  readSysctl,
+  reportSetting,
+  type Sysctl,
+  writeSysctls,
+} from "../host/mod.ts";
+import { createRefusals } from "../reconcile/mod.ts";
+import { ifInstalled, isLackOfFeature, ToolMissingError } from "../tools/mod.ts";
 import {
   createChainReconciler,
   createIptablesTools,
   examineHost as examineIptables,
   type Host,
-  type IptablesTools,
   type Layout,
   removeIptablesTraces,
 } from "../xtables/mod.ts";
-import { type Contribution, createDesired, type Desired } from "./desired.ts";
+import { type Contribution, createDesired } from "./desired.ts";
 import { createDummyInterface } from "./dummy_interface.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { createIpvsReconciler, type IpvsReconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUT } from "./rules.ts";
-import { createSets, type Entry, entryOf, type ListedSets, NODE_PORT_SETS, type Sets } from "./sets.ts";
+import { createSets, entryOf, NODE_PORT_SETS } from "./sets.ts";
 import {
   createVirtualServers,
   operationLine,
@@ -44,19 +51,14 @@ const DEFAULTS: IpvsSettings = {
   timeoutSeconds: { tcp: 0, tcpFin: 0, udp: 0 },
 };
 
-type Chains = ReturnType<typeof createChainReconciler>;
-
 /** The IPVS backend of one family. */
 export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> {
   const { family, runner, clock, logger, ipvs = DEFAULTS } = options;
   const servers = createVirtualServers(family, runner);
-  const sets = createSets(family, runner);
-  const dummy = createDummyInterface(family, runner);
-  const iptables = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
-  const desired = createDesired(family, ipvs.scheduler);
+  const refusals = createRefusals<string>(logger);
+  const desired = createDesired(family, ipvs.scheduler, refusals);
   let reconciler: IpvsReconciler | undefined;
-  let chains: Chains | undefined;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
     return createTrafficReader({ desired, servers, clock });
@@ -72,23 +74,19 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
     const { problems, figures } = await cleanAfterSync(conntrack, reconciler, desired, options);
     return {
       problems,
-      figures: { ...takeFigures(desired, reconciler, chains!), ...figures },
+      figures: { ...reconciler.takeFigures(), ...figures },
       againAfterMs: reconciler.againAfterMs(),
     };
   }
 
   return {
     async setup() {
-      const { flavour, randomFully } = await examineHost(family, ipvs, {
-        runner,
-        servers,
-        sets,
-        iptables: createIptablesTools(family, repeatingRunner(runner)),
-      });
-      const rules = createRules({ family, randomFully });
-      chains = createChainReconciler({ layout: IPVS_LAYOUT, ruleset: rules, tools: iptables, flavour, logger });
-      const { excludePrefixes } = ipvs, kernel = { servers, sets, dummy, rules, chains };
-      reconciler = createIpvsReconciler({ family, desired, ...kernel, excludePrefixes, clock, logger });
+      const { flavour, randomFully } = await examineHost(options);
+      const ruleset = createRules(desired, { family, randomFully });
+      const tools = createIptablesTools(family, runner);
+      const chains = createChainReconciler({ layout: IPVS_LAYOUT, ruleset, tools, flavour, logger });
+      const { excludePrefixes } = ipvs;
+      reconciler = createIpvsReconciler({ family, runner, clock, desired, servers, excludePrefixes, refusals, chains });
       logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
     },
     configure: () => configureHost(ipvs, servers, options),
@@ -119,34 +117,15 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
   };
 }
 
-/** The counts of a sync, without its conntrack cleanup. */
-function takeFigures(desired: Desired, reconciler: IpvsReconciler, chains: Chains) {
-  const figures = reconciler.takeFigures(), chainFigures = chains.takeFigures(), rules = chains.rules();
-  return {
-    virtual_servers: desired.servers.size(),
-    server_operations: figures.serverOperations,
-    set_changes: figures.setChanges,
-    iptables_rules_nat: rules.nat,
-    iptables_rules_filter: rules.filter,
-    iptables_rules_last_nat: chainFigures.rulesLast.nat,
-    iptables_rules_last_filter: chainFigures.rulesLast.filter,
-    restore_failures: chainFigures.restoreFailures,
-    drift_repaired: figures.drifted + chainFigures.drifted,
-  };
-}
-
 /** The code of IPVS mode, as the registry loads it. */
 export const IPVS_CODE = {
   create: createIpvsBackend,
-  async examine({ family, runner, ipvs = DEFAULTS }: HostQuestion): Promise<void> {
-    const servers = createVirtualServers(family, runner), sets = createSets(family, runner);
-    await examineHost(family, ipvs, { runner, servers, sets, iptables: createIptablesTools(family, runner) });
+  async examine(host: HostQuestion): Promise<void> {
+    await examineHost(host);
   },
   layout: IPVS_LAYOUT,
   removeTraces: removeIpvsTraces,
 };
-
-const NO_SETS: ListedSets = { names: new Set(), entries: new Set() };
 
 /**
  * Removes everything that the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and
@@ -159,20 +138,16 @@ async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promis
   const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
   const { hasDummy, dummy: addresses } = await dummy.list();
   // A kernel without support for sets has none to remove.
-  const listed = hasDummy ? await sets.list() : await sets.list().catch(() => NO_SETS);
-  if (!hasDummy && listed.names.size === 0) return;
+  const listed = hasDummy ? await sets.list() : await sets.list().catch(() => undefined);
+  if (listed === undefined || !hasDummy && listed.names.size === 0) return;
   await removeIptablesTraces(options, stays);
   const servers = createVirtualServers(family, runner);
   const isOurs = (key: string) => {
     const server = parseServerKey(key);
-    return server && (addresses.has(server.address) || isNodePort(server, listed));
-  };
-  const isNodePort = (
-    { protocol, address, port }: NonNullable<ReturnType<typeof parseServerKey>>,
-    { entries }: ListedSets,
-  ) => {
+    if (server === undefined) return false;
+    const { protocol, address, port } = server;
     const element = protocol === "sctp" ? `${address},sctp:${port}` : String(port);
-    return entries.has(entryOf(NODE_PORT_SETS[protocol].all, family, element));
+    return addresses.has(address) || listed.entries.has(entryOf(NODE_PORT_SETS[protocol].all, family, element));
   };
   const own = [...(await servers.list()).keys()].filter(isOurs);
   const failure = own.length === 0
@@ -195,21 +170,11 @@ function describeContribution({ servers, entries, addresses }: Contribution): re
       ),
     ],
   }));
-  const bySet = new Map<string, Entry[]>();
-  for (const entry of entries) {
-    const [set = "", element = ""] = entry.split(" ");
-    bySet.set(set, [...bySet.get(set) ?? [], element]);
-  }
-  const sets = [...bySet].map(([set, lines]): RulePart => ({ place: `set ${set}`, lines }));
+  const bySet = Map.groupBy(entries, (entry) => entry.split(" ", 1)[0]!);
+  const sets = [...bySet].map(([set, all]): RulePart => (
+    { place: `set ${set}`, lines: all.map((entry) => entry.slice(set.length + 1)) }
+  ));
   return [...virtual, ...sets, { place: `addresses of ${DUMMY_INTERFACE}`, lines: [...addresses] }];
-}
-
-/** The tools that checking and configuring a host for IPVS mode needs. */
-interface HostTools {
-  readonly runner: Runner;
-  readonly servers: VirtualServers;
-  readonly sets: Sets;
-  readonly iptables: IptablesTools;
 }
 
 /** The address of a trial virtual server, from the ranges for documentation (RFC 5737 and 3849). */
@@ -220,19 +185,21 @@ const TRIAL_PORT = 9;
  * Tests whether this host can serve a family with IPVS.
  * @throws {UnsupportedHostError} if it cannot, naming what is missing
  */
-async function examineHost(family: Family, settings: IpvsSettings, tools: HostTools): Promise<Host> {
-  const { scheduler } = settings;
+async function examineHost({ family, runner, ipvs: { scheduler } = DEFAULTS }: HostQuestion): Promise<Host> {
+  const servers = createVirtualServers(family, runner);
   try {
-    await loadModules(tools.runner, ["ip_vs", `ip_vs_${scheduler}`, "nf_conntrack", "ip_set", "dummy"]);
-    await tools.servers.list().catch((error: unknown) => {
+    // In a container that cannot load modules, the kernel loads them on demand.
+    const modules = ["ip_vs", `ip_vs_${scheduler}`, "nf_conntrack", "ip_set", "dummy"];
+    await ifInstalled(runner.run({ tool: "modprobe", args: ["-q", "-a", ...modules] }));
+    await servers.list().catch((error: unknown) => {
       if (!/Can't initialize ipvs/i.test(String(error))) throw error;
       throw new UnsupportedHostError(
         `this kernel has no IPVS (the module ip_vs): ${(error as Error).message}; use mode nftables or iptables there`,
       );
     });
-    await tools.sets.list();
-    await tryScheduler(family, scheduler, tools.servers);
-    return await examineIptables(family, tools.iptables);
+    await createSets(family, runner).list();
+    await tryScheduler(family, scheduler, servers);
+    return await examineIptables(family, runner);
   } catch (error) {
     if (!(error instanceof ToolMissingError)) throw error;
     throw new UnsupportedHostError(
@@ -240,11 +207,6 @@ async function examineHost(family: Family, settings: IpvsSettings, tools: HostTo
       { cause: error },
     );
   }
-}
-
-/** Loads modules if possible. In a container that cannot, the kernel loads them on demand. */
-async function loadModules(runner: Runner, modules: readonly string[]): Promise<void> {
-  await ifInstalled(runner.run({ tool: "modprobe", args: ["-q", "-a", ...modules] }));
 }
 
 async function tryScheduler(family: Family, scheduler: string, servers: VirtualServers): Promise<void> {
@@ -269,32 +231,19 @@ async function tryScheduler(family: Family, scheduler: string, servers: VirtualS
 /** From this version on, rescheduling a connection with a reused port loses no packet (kubernetes issue 93297). */
 const CONN_REUSE_FIXED = [5, 9] as const;
 
-/** The sysctl with the version of the kernel. */
-const RELEASE = "kernel.osrelease";
-
 /** Sets the kernel settings that IPVS mode needs, as kube-proxy does. Failures are reported. */
 async function configureHost(
   { strictARP, timeoutSeconds }: IpvsSettings,
-  servers: HostTools["servers"],
+  servers: VirtualServers,
   options: BackendOptions,
 ): Promise<void> {
-  const { runner } = options;
   const settings: Sysctl[] = [
     { name: "net.ipv4.vs.conntrack", value: 1 },
     { name: "net.ipv4.vs.expire_nodest_conn", value: 1 },
     { name: "net.ipv4.vs.expire_quiescent_template", value: 1 },
     { name: "net.ipv4.ip_forward", value: 1 },
   ];
-  const reported = async <T>(name: string, work: Promise<T>): Promise<T | undefined> => {
-    try {
-      const result = await work;
-      reportSetting(options, name);
-      return result;
-    } catch (error) {
-      reportSetting(options, name, errorText(error));
-    }
-  };
-  if (await reported(RELEASE, isOlderThan(runner, CONN_REUSE_FIXED))) {
+  if (isOlderThan(CONN_REUSE_FIXED, await readSysctl(options, "kernel.osrelease"))) {
     settings.push({ name: "net.ipv4.vs.conn_reuse_mode", value: 0 });
   }
   if (strictARP) {
@@ -302,15 +251,14 @@ async function configureHost(
     settings.push({ name: "net.ipv4.conf.all.arp_announce", value: 2 });
   }
   await writeSysctls(options, settings);
-  if (Object.values(timeoutSeconds).some((seconds) => seconds > 0)) {
-    await reported("IPVS timeouts", servers.setTimeouts(timeoutSeconds));
-  }
+  if (Object.values(timeoutSeconds).every((seconds) => seconds === 0)) return;
+  const failure = await servers.setTimeouts(timeoutSeconds).then(() => undefined, errorText);
+  reportSetting(options, "IPVS timeouts", failure);
 }
 
-/** Whether the kernel is older than a version; false if its version is unknown. */
-async function isOlderThan(runner: Runner, [major, minor]: readonly [number, number]): Promise<boolean> {
-  const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", RELEASE], timeoutMs: 10_000 });
-  const version = /^(\d+)\.(\d+)/.exec(stdout);
+/** Whether a kernel of this release (`5.4.0-generic`) is older than a version; false if its release is unknown. */
+function isOlderThan([major, minor]: readonly [number, number], release = ""): boolean {
+  const version = /^(\d+)\.(\d+)/.exec(release);
   if (!version) return false;
   const own = Number(version[1]);
   return own < major || (own === major && Number(version[2]) < minor);

@@ -4,29 +4,27 @@ import {
   type FamilySettings,
   type Frontend,
   frontendsOf,
-  hasExternalFrontends,
   isPolicyLocal,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
 } from "../../core/model/mod.ts";
 import { prefixContains, splitHostPort } from "../../platform/mod.ts";
+import type { Refusals } from "../reconcile/mod.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Entry, entryOf, NODE_PORT_SETS, type SetKind } from "./sets.ts";
-import { type HeldServer, serverDefinition, type ServerKey, serverKey, type VirtualServer } from "./virtual_servers.ts";
+import { serverDefinition, type ServerKey, serverKey, type VirtualServer, weightsOf } from "./virtual_servers.ts";
 
 /** The desired state that deltas build up, and where the kernel may differ from it. Pure, without effects. */
 export interface Desired {
   apply(delta: FamilyDelta): void;
   /** This node's own addresses, sorted. */
   setNodeAddresses(addresses: readonly string[]): void;
-  readonly servers: Ledger<HeldServer>;
+  readonly servers: Ledger<VirtualServer>;
   /** The addresses of the dummy interface. */
   readonly addresses: Ledger<true>;
   /** The elements of all sets. */
   readonly entries: Ledger<true>;
-  /** Load balancer frontends that the node itself must not use, as `address protocol port`, sorted. */
-  closedToNode(): readonly string[];
   /** Everything that a service port needs in the kernel; undefined for an unknown service port. */
   contribution(key: ServicePortKey): Contribution | undefined;
   servicePort(key: ServicePortKey): ServicePort | undefined;
@@ -35,80 +33,70 @@ export interface Desired {
 }
 
 /** The desired state of a family before the first delta. */
-export function createDesired(family: Family, scheduler: string): Desired {
-  const servers = createLedger<HeldServer>(sameServer);
-  const addresses = createLedger<true>(Object.is);
-  const entries = createLedger<true>(Object.is);
-  const closed = createLedger<true>(Object.is);
+export function createDesired(family: Family, scheduler: string, refusals: Refusals<string>): Desired {
+  const servers = createLedger("virtual server", refusals, sameServer);
+  const addresses = createLedger<true>("address", refusals);
+  const entries = createLedger<true>("set element", refusals);
+  const ports = new Map<ServicePortKey, ServicePort>();
   let settings: FamilySettings | undefined;
   let nodeAddresses: readonly string[] = [];
-  let ports = new Map<ServicePortKey, ServicePort>();
 
-  const circumstances = (): Circumstances => {
+  const contribution = (port: ServicePort): Contribution => {
     if (!settings) throw new Error("there are no settings before the first full snapshot");
-    return { family, settings, scheduler, nodeAddresses };
+    return contributionOf(port, { family, settings, scheduler, nodeAddresses });
   };
-  const claim = (owner: ServicePortKey, contribution: Contribution) => {
-    for (const [id, server] of contribution.servers) servers.claim(id, owner, server);
-    for (const id of contribution.addresses) addresses.claim(id, owner, true);
-    for (const id of contribution.entries) entries.claim(id, owner, true);
-    for (const id of contribution.closedToNode) closed.claim(id, owner, true);
+  const claim = (owner: ServicePortKey, port: ServicePort) => {
+    const all = contribution(port);
+    for (const [id, server] of all.servers) servers.claim(id, owner, server);
+    for (const id of all.addresses) addresses.claim(id, owner, true);
+    for (const id of all.entries) entries.claim(id, owner, true);
   };
-  const release = (owner: ServicePortKey, contribution: Contribution) => {
-    for (const id of contribution.servers.keys()) servers.release(id, owner);
-    for (const id of contribution.addresses) addresses.release(id, owner);
-    for (const id of contribution.entries) entries.release(id, owner);
-    for (const id of contribution.closedToNode) closed.release(id, owner);
+  const release = (owner: ServicePortKey, port: ServicePort) => {
+    const all = contribution(port);
+    for (const id of all.servers.keys()) servers.release(id, owner);
+    for (const id of all.addresses) addresses.release(id, owner);
+    for (const id of all.entries) entries.release(id, owner);
   };
-  /** Changes the circumstances and replaces the contributions of the service ports that depend on them. */
-  const changeCircumstances = (change: () => void, dependsOnThem: (port: ServicePort) => boolean) => {
-    const concerned = settings ? [...ports].filter(([, port]) => dependsOnThem(port)) : [];
-    if (settings) {
-      const before = circumstances();
-      for (const [key, port] of concerned) release(key, contributionOf(port, before));
-    }
+  /** Changes what every contribution depends on. */
+  const changeAll = (change: () => void) => {
+    for (const [key, port] of ports) release(key, port);
     change();
-    if (!settings) return;
-    const now = circumstances();
-    for (const [key, port] of concerned) if (ports.has(key)) claim(key, contributionOf(port, now));
+    for (const [key, port] of ports) claim(key, port);
   };
   const remove = (key: ServicePortKey) => {
     const port = ports.get(key);
-    if (!port) return;
-    release(key, contributionOf(port, circumstances()));
+    if (port) release(key, port);
     ports.delete(key);
   };
 
   return {
     apply(delta) {
       if (delta.base === undefined || delta.settings) {
-        changeCircumstances(() => {
-          if (delta.base === undefined) ports = new Map();
+        changeAll(() => {
+          if (delta.base === undefined) ports.clear();
           settings = delta.settings ?? settings;
-        }, () => true);
+        });
       }
       for (const key of delta.deleted) remove(key);
-      const now = circumstances();
       for (const port of delta.set) {
         const key = servicePortKey(port.name, port.protocol);
         remove(key);
         ports.set(key, port);
-        claim(key, contributionOf(port, now));
+        claim(key, port);
       }
     },
     setNodeAddresses(next) {
       if (next.join() === nodeAddresses.join()) return;
-      changeCircumstances(() => {
+      changeAll(() => {
         nodeAddresses = next;
-      }, hasExternalFrontends);
+      });
     },
     servers,
     addresses,
     entries,
-    closedToNode: () => [...closed.ids()].sort(),
     contribution(key) {
       const port = ports.get(key);
-      return port && contributionOf(port, circumstances());
+      return port && contribution(port);
     },
     servicePort: (key) => ports.get(key),
     servicePorts: () => ports.values(),
@@ -117,13 +105,13 @@ export function createDesired(family: Family, scheduler: string): Desired {
 }
 
 /** Whether two virtual servers are equal, ignoring the order of their real servers. */
-function sameServer(a: HeldServer | undefined, b: HeldServer | undefined): boolean {
+function sameServer(a: VirtualServer | undefined, b: VirtualServer | undefined): boolean {
   if (!a || !b) return a === b;
-  if (a.definition !== b.definition || a.misweighted || b.misweighted) return false;
+  if (a.definition !== b.definition) return false;
   if (a.realServers === b.realServers && a.weights === b.weights) return true;
   if (a.realServers.length !== b.realServers.length) return false;
-  const those = new Map(b.realServers.map((real, i) => [real, b.weights?.[i] ?? 1]));
-  return a.realServers.every((real, i) => those.get(real) === (a.weights?.[i] ?? 1));
+  const others = weightsOf(b);
+  return [...weightsOf(a)].every(([real, weight]) => others.get(real) === weight);
 }
 
 /** The circumstances of this node that a contribution depends on. */
@@ -141,8 +129,6 @@ export interface Contribution {
   /** Addresses of the dummy interface. */
   readonly addresses: ReadonlySet<string>;
   readonly entries: ReadonlySet<Entry>;
-  /** Load balancer frontends that the node itself must not use, as `address protocol port`. */
-  readonly closedToNode: readonly string[];
 }
 
 /** The contribution of a service port. */
@@ -151,7 +137,6 @@ function contributionOf(port: ServicePort, circumstances: Circumstances): Contri
   const servers = new Map<ServerKey, VirtualServer>();
   const addresses = new Set<string>();
   const entries = new Set<Entry>();
-  const closedToNode: string[] = [];
   const definition = serverDefinition(schedulerOf(port, scheduler), port.affinitySeconds, port.balance?.hash);
   const enter = (kind: SetKind, element: string) => entries.add(entryOf(kind, family, element));
   const serve = (address: string, number: number, reals: Pick<VirtualServer, "realServers" | "weights">) => {
@@ -192,13 +177,10 @@ function contributionOf(port: ServicePort, circumstances: Circumstances): Contri
       enter("loadBalancer", at(address));
       if (keepsSource) enter("loadBalancerLocal", at(address));
       for (const [set, element] of firewallEntries(port, address)) enter(set, element);
-      if (port.loadBalancerSources?.includeNode === false) {
-        closedToNode.push(`${address} ${port.protocol} ${port.port}`);
-      }
     }
   }
   if (port.healthCheckNodePort !== 0) enter("healthCheckNodePort", String(port.healthCheckNodePort));
-  return { servers, addresses, entries, closedToNode };
+  return { servers, addresses, entries };
 }
 
 /** This node's addresses that serve node ports. */

@@ -14,7 +14,7 @@ interface HostAddresses {
   /** Whether the dummy interface exists. */
   readonly hasDummy: boolean;
   /** The addresses of the dummy interface. */
-  readonly dummy: ReadonlySet<string>;
+  readonly dummy: ReadonlyMap<string, true>;
   /** The addresses of all other interfaces, without loopback and link-local IPv6 addresses. */
   readonly node: readonly string[];
 }
@@ -68,7 +68,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
 
   return {
     async list() {
-      const dummy = new Set<string>(), node = new Set<string>();
+      const dummy = new Map<string, true>(), node = new Set<string>();
       let hasDummy = false;
       const links = await run(["-o", "link", "show", "dev", DUMMY_INTERFACE], () => {
         hasDummy = true;
@@ -79,7 +79,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
         const [, name, , prefix] = line.trim().split(/\s+/);
         const address = canonicalAddress(prefix?.split("/")[0] ?? "");
         if (address === undefined) return;
-        if (name === DUMMY_INTERFACE) dummy.add(address);
+        if (name === DUMMY_INTERFACE) dummy.set(address, true);
         else if (!STAYS_ON_LINK.some((prefix) => prefixContains(prefix, address))) node.add(address);
       });
       requireSuccess("ip addr", result);

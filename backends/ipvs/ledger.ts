@@ -10,13 +10,12 @@ export interface Ledger<Value> {
   /** Withdraws an owner's claim. */
   release(id: string, owner: string): void;
   wanted(id: string): Value | undefined;
-  /** The ids of all wanted objects. */
-  ids(): Iterable<string>;
-  /** The owner whose value counts; undefined for an unwanted object. */
-  owner(id: string): string | undefined;
+  /** The number of wanted objects. */
   size(): number;
-  /** The objects that differ between the kernel and the desired state. */
+  /** The objects that differ between the kernel and the desired state, except changes that the kernel refuses. */
   differences(): readonly Difference<Value>[];
+  /** Notes that the kernel refuses the difference of an object, with the tool's message. */
+  refuse(id: string, failure: string): void;
   /** Notes that the kernel holds an object in its desired form. */
   settle(id: string): void;
   /** Notes that the kernel holds a part of a wanted object. */
@@ -42,8 +41,15 @@ interface Claim<Value> {
   readonly value: Value;
 }
 
-/** Creates a ledger without claims, for an empty kernel. */
-export function createLedger<Value>(same: (a: Value | undefined, b: Value | undefined) => boolean): Ledger<Value> {
+/**
+ * Creates a ledger without claims, for an empty kernel.
+ * @param kind the kind of its objects, for messages: `virtual server`
+ */
+export function createLedger<Value>(
+  kind: string,
+  refusals: Refusals<string>,
+  same: (a: Value | undefined, b: Value | undefined) => boolean = Object.is,
+): Ledger<Value> {
   const claims = new Map<string, readonly Claim<Value>[]>();
   let pending = new Map<string, Value | undefined>();
 
@@ -69,17 +75,25 @@ export function createLedger<Value>(same: (a: Value | undefined, b: Value | unde
       if (all) change(id, all.filter((claim) => claim.owner !== owner));
     },
     wanted,
-    ids: () => claims.keys(),
-    owner: (id) => claims.get(id)?.[0]?.owner,
     size: () => claims.size,
     differences() {
       const all: Difference<Value>[] = [];
       for (const [id, held] of pending) {
         const now = wanted(id);
         if (same(held, now)) pending.delete(id);
-        else all.push({ id, held, wanted: now });
+        else if (!refusals.has(id, now)) all.push({ id, held, wanted: now });
       }
       return all;
+    },
+    refuse(id, failure) {
+      const claim = claims.get(id)?.[0];
+      refusals.add(id, {
+        what: `${kind} ${id}`,
+        effect: "unchanged",
+        servicePort: claim?.owner.replace(/\|\w+$/, ""),
+        failure,
+        wanted: claim?.value,
+      });
     },
     settle: (id) => void pending.delete(id),
     hold: (id, part) => void pending.set(id, part),
@@ -87,38 +101,14 @@ export function createLedger<Value>(same: (a: Value | undefined, b: Value | unde
       const found = new Map<string, Value | undefined>();
       let unexpected = 0;
       const compare = (id: string) => {
-        const held = kernel.get(id);
-        const believed = pending.has(id) ? pending.get(id) : wanted(id);
-        if (!same(held, believed)) unexpected++;
-        if (!same(held, wanted(id))) found.set(id, held);
+        const held = kernel.get(id), isWanted = same(held, wanted(id));
+        if (!isWanted) found.set(id, held);
+        if (pending.has(id) ? !same(held, pending.get(id)) : !isWanted) unexpected++;
       };
       for (const id of kernel.keys()) compare(id);
       for (const id of claims.keys()) if (!kernel.has(id)) compare(id);
       pending = found;
       return unexpected;
-    },
-  };
-}
-
-/** The differences of a ledger, except changes that the kernel refuses. */
-interface Pending<Value> {
-  differences(): Difference<Value>[];
-  /** Records a refusal with the tool's message. */
-  refuse(id: string, failure: string): void;
-}
-
-/** The pending differences of a ledger. The kind is for messages: `virtual server`. */
-export function createPending<Value>(kind: string, ledger: Ledger<Value>, refusals: Refusals<string>): Pending<Value> {
-  return {
-    differences: () => ledger.differences().filter(({ id, wanted }) => !refusals.has(id, wanted)),
-    refuse(id, failure) {
-      refusals.add(id, {
-        what: `${kind} ${id}`,
-        effect: "unchanged",
-        servicePort: ledger.owner(id)?.replace(/\|\w+$/, ""),
-        failure,
-        wanted: ledger.wanted(id),
-      });
     },
   };
 }

@@ -1,30 +1,14 @@
-import type { Family } from "../../core/model/mod.ts";
-import type { Logger } from "../../platform/mod.ts";
+import type { Family, SyncFigures } from "../../core/model/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
-import {
-  createAccumulator,
-  createReconciler,
-  createRefusals,
-  type Reconciler,
-  type Refusals,
-  type Target,
-} from "../reconcile/mod.ts";
-import { isHostFailure } from "../tools/mod.ts";
+import { createAccumulator, createReconciler, type Reconciler, type Refusals, type Target } from "../reconcile/mod.ts";
+import { isHostFailure, type Runner } from "../tools/mod.ts";
 import type { ChainReconciler } from "../xtables/mod.ts";
 import type { Desired } from "./desired.ts";
-import type { AddressChange, DummyInterface } from "./dummy_interface.ts";
-import { createPending } from "./ledger.ts";
-import { IPVS_LAYOUT, type Rules } from "./rules.ts";
+import { type AddressChange, createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
+import type { IpvsFigure } from "./mode.ts";
+import { closedToNode, IPVS_LAYOUT } from "./rules.ts";
 import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
-import { type Entry, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
-
-/** Counts of one reconciliation, for metrics (see SyncResult). */
-interface ReconcileFigures {
-  readonly serverOperations: number;
-  readonly setChanges: number;
-  /** The number of objects that other programs changed, without rules. */
-  readonly drifted: number;
-}
+import { createSets, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
 
 /**
  * Brings virtual servers, sets, addresses and rules to the desired state. Between two listings, a comparison reads only
@@ -34,38 +18,31 @@ export interface IpvsReconciler extends Pick<Reconciler<true, string>, "run" | "
   /** The time until a run is needed even if nothing changes; undefined if none is. */
   againAfterMs(): number | undefined;
   /** The counts since the last call. */
-  takeFigures(): ReconcileFigures;
+  takeFigures(): SyncFigures<IpvsFigure>;
   /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** The parts that a reconciler works with. */
-interface ReconcilerOptions extends Omit<ServerSyncOptions, "refusals"> {
+interface ReconcilerOptions extends ServerSyncOptions {
   readonly family: Family;
-  readonly sets: Sets;
-  readonly dummy: DummyInterface;
-  readonly rules: Rules;
+  readonly runner: Runner;
+  readonly refusals: Refusals<string>;
   readonly chains: ChainReconciler;
-  readonly logger: Logger;
 }
 
 /** Creates a reconciler that has not read the kernel yet. */
 export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler {
-  const { family, desired, rules, chains, clock } = options;
-  const refusals = createRefusals<string>(options.logger);
-  const servers = createServerSync({ ...options, refusals });
-  const sets = createSetSync(desired, options.sets, refusals, family);
-  const addresses = createAddressSync(desired, options.dummy, refusals);
+  const { family, runner, desired, refusals, chains, clock } = options;
+  const servers = createServerSync(options);
+  const sets = createSetSync(desired, createSets(family, runner), family);
+  const addresses = createAddressSync(desired, createDummyInterface(family, runner));
   let rulesFollow = "";
 
   function touchRules(): void {
-    const settings = desired.settings();
-    if (!settings) return;
-    const closed = desired.closedToNode();
-    const now = JSON.stringify([settings, closed]);
+    const now = JSON.stringify([desired.settings(), closedToNode(desired.servicePorts())]);
     if (now === rulesFollow) return;
     rulesFollow = now;
-    rules.set(settings, closed);
     const { filter, nat } = IPVS_LAYOUT.baseChains;
     chains.touch({ filter: new Set(filter), nat: new Set(nat) });
   }
@@ -112,52 +89,46 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
     problems: () => [...reconciler.problems(), ...chains.problems()],
     againAfterMs: servers.againAfterMs,
     takeEarlierUdpFrontends: servers.takeEarlierUdpFrontends,
-    takeFigures: () => ({
-      serverOperations: servers.takeOperations(),
-      setChanges: sets.takeChanges(),
-      drifted: reconciler.takeDrifted(),
-    }),
+    takeFigures() {
+      const { rulesLast, restoreFailures, drifted } = chains.takeFigures(), rules = chains.rules();
+      return {
+        virtual_servers: desired.servers.size(),
+        server_operations: servers.takeOperations(),
+        set_changes: sets.takeChanges(),
+        iptables_rules_nat: rules.nat,
+        iptables_rules_filter: rules.filter,
+        iptables_rules_last_nat: rulesLast.nat,
+        iptables_rules_last_filter: rulesLast.filter,
+        restore_failures: restoreFailures,
+        drift_repaired: reconciler.takeDrifted() + drifted,
+      };
+    },
   };
-}
-
-/** Brings the kernel's sets to the desired state. */
-interface SetSync {
-  /** Reads the kernel; returns how many elements other programs changed. */
-  read(): Promise<number>;
-  /**
-   * Writes the differences in one call, which it repeats without each element that the kernel refuses. Throws if the
-   * host is at fault.
-   */
-  write(): Promise<void>;
-  /** The number of changes written since the last call. */
-  takeChanges(): number;
 }
 
 /** The maximum number of refused elements that one write leaves out. */
 const SEARCH_LIMIT = 32;
 
-/** Creates a synchronizer of sets that has not read them yet. */
-function createSetSync(desired: Desired, sets: Sets, refusals: Refusals<string>, family: Family): SetSync {
-  const { entries: ledger } = desired;
+/** Brings the kernel's sets to the desired state. */
+function createSetSync({ entries: ledger }: Desired, sets: Sets, family: Family) {
   let missing = new Set<string>();
-  const pending = createPending("set element", ledger, refusals);
   const written = createAccumulator(() => 0);
-
-  function toWrite(): SetChange[] {
-    return pending.differences().map(({ id, wanted }) => ({ does: wanted ? "add" : "del", entry: id }));
-  }
-
   return {
-    async read() {
+    /** Reads the kernel; returns how many elements other programs changed. */
+    async read(): Promise<number> {
       const { names, entries } = await sets.list();
-      missing = new Set(SET_KINDS.map((kind) => setName(kind, family)).filter((name) => !names.has(name)));
-      const held = new Map<Entry, true>();
-      for (const entry of entries) held.set(entry, true);
-      return ledger.adopt(held);
+      missing = new Set(SET_KINDS.map((kind) => setName(kind, family))).difference(names);
+      return ledger.adopt(entries);
     },
-    async write() {
+    /**
+     * Writes the differences in one call, which it repeats without each element that the kernel refuses. Throws if the
+     * host is at fault.
+     */
+    async write(): Promise<void> {
       for (let tries = 0;; tries++) {
-        const changes = toWrite();
+        const changes = ledger.differences().map(({ id, wanted }): SetChange => (
+          { does: wanted ? "add" : "del", entry: id }
+        ));
         if (changes.length === 0 && missing.size === 0) return;
         const failure = await sets.apply(missing, changes);
         if (failure === undefined) {
@@ -169,7 +140,7 @@ function createSetSync(desired: Desired, sets: Sets, refusals: Refusals<string>,
         const { entry, kind, text } = failure;
         const isSearchable = kind !== "absent" && !isHostFailure(failure) && tries < SEARCH_LIMIT;
         if (entry === undefined || !isSearchable) throw new Error(text);
-        pending.refuse(entry, text);
+        ledger.refuse(entry, text);
       }
     },
     takeChanges: written.take,
@@ -177,46 +148,37 @@ function createSetSync(desired: Desired, sets: Sets, refusals: Refusals<string>,
 }
 
 /** Brings the dummy interface's addresses to the desired state. */
-interface AddressSync {
-  /**
-   * Reads the host's addresses, including the node's own; returns how many addresses of the dummy interface other programs
-   * changed.
-   */
-  read(): Promise<number>;
-  /** The addresses that the next `write` adds. */
-  toAdd(): ReadonlySet<string>;
-  /** Writes the differences in one call. Throws if the kernel accepts none of them. */
-  write(): Promise<void>;
-}
-
-/** Creates a synchronizer of addresses that has not read them yet. */
-function createAddressSync(desired: Desired, dummy: DummyInterface, refusals: Refusals<string>): AddressSync {
+function createAddressSync(desired: Desired, dummy: DummyInterface) {
   const { addresses: ledger } = desired;
   let hasDummy = false;
-  const pending = createPending("address", ledger, refusals);
   return {
-    async read() {
+    /**
+     * Reads the host's addresses, including the node's own; returns how many addresses of the dummy interface other
+     * programs changed.
+     */
+    async read(): Promise<number> {
       const found = await dummy.list();
       hasDummy = found.hasDummy;
       const nodeIP = desired.settings()?.nodeIP;
       // A dry run lists no addresses.
       desired.setNodeAddresses(found.node.length > 0 || nodeIP === undefined ? found.node : [nodeIP]);
-      return ledger.adopt(new Map([...found.dummy].map((address) => [address, true])));
+      return ledger.adopt(found.dummy);
     },
-    toAdd: () => new Set(pending.differences().filter(({ wanted }) => wanted).map(({ id }) => id)),
-    async write() {
+    /** The addresses that the next `write` adds. */
+    toAdd: () => new Set(ledger.differences().filter(({ wanted }) => wanted).map(({ id }) => id)),
+    /** Writes the differences in one call. Throws if the kernel accepts none of them. */
+    async write(): Promise<void> {
       if (!hasDummy) await dummy.create();
       hasDummy = true;
-      const changes = pending.differences().map(({ id, wanted }): AddressChange => ({
-        does: wanted ? "add" : "del",
-        address: id,
-      }));
+      const changes = ledger.differences().map(({ id, wanted }): AddressChange => (
+        { does: wanted ? "add" : "del", address: id }
+      ));
       if (changes.length === 0) return;
       const failures = await dummy.apply(changes);
       for (const { address } of changes) {
         const failure = failures.get(address);
         if (failure === undefined) ledger.settle(address);
-        else pending.refuse(address, failure);
+        else ledger.refuse(address, failure);
       }
     },
   };

@@ -1,9 +1,10 @@
-import type { Family, FamilySettings, Protocol } from "../../core/model/mod.ts";
+import type { Family, FamilySettings, Protocol, ServicePort } from "../../core/model/mod.ts";
 import { hostPrefix } from "../../platform/mod.ts";
 import {
   acceptRules,
   BASE,
   comment,
+  createFixedChains,
   jump,
   type Layout,
   localMatch,
@@ -11,9 +12,9 @@ import {
   markRules,
   masquerade,
   masqueradeRules,
-  type Table,
   type WantedChains,
 } from "../xtables/mod.ts";
+import type { Desired } from "./desired.ts";
 import { NODE_PORT_SETS, type SetKind, setName, SETS } from "./sets.ts";
 
 /** The chains that only IPVS mode has, by kube-proxy's names. */
@@ -60,38 +61,18 @@ interface RulesOptions {
 }
 
 /** The rules of IPVS mode, which masquerade and drop; the sets hold the addresses and ports. */
-export interface Rules extends WantedChains {
-  /**
-   * Sets the data that the rules depend on.
-   * @param closedToNode load balancer frontends that the node itself must not use, as `address protocol port`
-   */
-  set(settings: FamilySettings, closedToNode: readonly string[]): void;
-}
-
-/** Creates the rules of a family, without settings at first. */
-export function createRules(options: RulesOptions): Rules {
-  let settings: FamilySettings | undefined;
-  let closedToNode: readonly string[] = [];
-  const has = (table: Table, chain: string) => IPVS_LAYOUT.baseChains[table].includes(chain);
-  return {
-    set(nextSettings, nextClosed) {
-      settings = nextSettings;
-      closedToNode = nextClosed;
+export function createRules(desired: Pick<Desired, "settings" | "servicePorts">, options: RulesOptions): WantedChains {
+  return createFixedChains(
+    IPVS_LAYOUT.baseChains,
+    (table, chain) => {
+      const settings = desired.settings();
+      if (!settings) return undefined;
+      if (table === "nat") return natRules(chain, settings, options);
+      return filterRules(chain, settings, options.family, desired.servicePorts());
     },
-    render(table, chain) {
-      if (!settings || !has(table, chain)) return undefined;
-      const rules = table === "nat"
-        ? natRules(chain, settings, options)
-        : filterRules(chain, settings, options.family, closedToNode);
-      return { rules, jumps: 0, ownerOf: () => undefined };
-    },
-    has,
-    chains: (table) => IPVS_LAYOUT.baseChains[table],
     // A chain is created before chains that jump to it.
-    rank: (_, chain) => chain === BASE.markMasquerade ? 0 : REFERRED_TO.includes(chain) ? 1 : 2,
-    exclude: () => ({ filter: new Set(), nat: new Set() }),
-    servicePort: () => undefined,
-  };
+    (chain) => chain === BASE.markMasquerade ? 0 : REFERRED_TO.includes(chain) ? 1 : 2,
+  );
 }
 
 const REFERRED_TO: readonly string[] = [CHAIN.nodePort, CHAIN.loadBalancer, CHAIN.sourceRanges];
@@ -157,7 +138,7 @@ function filterRules(
   chain: string,
   settings: FamilySettings,
   family: Family,
-  closedToNode: readonly string[],
+  servicePorts: Iterable<ServicePort>,
 ): string[] {
   switch (chain) {
     case BASE.forward:
@@ -175,7 +156,7 @@ function filterRules(
     case CHAIN.filter:
       return accessRules(family);
     case CHAIN.outFilter:
-      return closedToNode.map(closedRule);
+      return closedToNode(servicePorts).map(closedRule);
     default:
       return [];
   }
@@ -191,6 +172,16 @@ function accessRules(family: Family): string[] {
     `${inSet("healthCheckNodePort", family, "dst", false)}-j RETURN`,
     `-m conntrack --ctstate NEW ${inSet("boundAddresses", family, "dst", false)}${refusal}`,
   ];
+}
+
+/** The load balancer frontends that the node itself must not use, as `address protocol port`, sorted. */
+export function closedToNode(servicePorts: Iterable<ServicePort>): readonly string[] {
+  const closed: string[] = [];
+  for (const { loadBalancerSources, loadBalancerIPs, protocol, port } of servicePorts) {
+    if (loadBalancerSources?.includeNode !== false) continue;
+    for (const address of loadBalancerIPs) closed.push(`${address} ${protocol} ${port}`);
+  }
+  return closed.sort();
 }
 
 const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };

@@ -1,20 +1,17 @@
 import { type Clock, prefixContains } from "../../platform/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
-import { createAccumulator, type Refusals } from "../reconcile/mod.ts";
+import { createAccumulator } from "../reconcile/mod.ts";
 import { isHostFailure, type ToolFailure } from "../tools/mod.ts";
 import type { Desired } from "./desired.ts";
-import { createPending, type Difference } from "./ledger.ts";
+import type { Difference } from "./ledger.ts";
 import {
-  addressOf,
-  type HeldServer,
-  type ListedServer,
   type Operation,
   parseServerKey,
   type ServerKey,
   serverOperations,
   terminatingAfter,
+  type VirtualServer,
   type VirtualServers,
-  weightsOf,
 } from "./virtual_servers.ts";
 
 /** Brings the kernel's virtual servers to the desired state. */
@@ -44,55 +41,46 @@ export interface ServerSyncOptions {
   readonly servers: VirtualServers;
   /** Virtual servers in these prefixes that are not wanted belong to other programs. */
   readonly excludePrefixes: readonly string[];
-  readonly refusals: Refusals<string>;
   readonly clock: Clock;
 }
 
 /** The maximum number of virtual servers that are tried one by one after ipvsadm refused some of a batch. */
 const SEARCH_LIMIT = 64;
 
-const NONE: ReadonlySet<string> = new Set();
-
 /** Creates a synchronizer of virtual servers that has not read them yet. */
-export function createServerSync(options: ServerSyncOptions): ServerSync {
-  const { desired, servers, excludePrefixes, refusals, clock } = options;
+export function createServerSync({ desired, servers, excludePrefixes, clock }: ServerSyncOptions): ServerSync {
   const { servers: ledger } = desired;
   const termination = createTermination(servers, clock);
-  const pending = createPending("virtual server", ledger, refusals);
   const operations = createAccumulator(() => 0);
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;
 
   async function read(): Promise<number> {
-    const held = new Map<ServerKey, HeldServer>();
-    const terminating = new Map<ServerKey, ReadonlySet<string>>();
-    for (const [key, listed] of await servers.list()) {
-      const wanted = ledger.wanted(key);
-      if (!wanted && isExcluded(key, excludePrefixes)) continue;
-      const { server, ending } = interpret(listed, wanted);
-      held.set(key, server);
-      if (ending.size > 0) terminating.set(key, ending);
-    }
+    const held = new Map(
+      (await servers.list()).entries().filter(([key]) => ledger.wanted(key) || !isExcluded(key, excludePrefixes)),
+    );
     if (isFirst) earlierFrontends.value = udpFrontendsOf(held.keys());
     isFirst = false;
-    termination.reset(terminating);
+    termination.reset(held);
     return ledger.adopt(held);
   }
 
   /** Writes some differences; returns the failure if the kernel refuses any. */
-  async function writeSome(some: readonly Difference<HeldServer>[]): Promise<ToolFailure | undefined> {
-    if (some.length === 0) return undefined;
-    const { all, terminating } = plan(some, termination);
+  async function writeSome(some: readonly Difference<VirtualServer>[]): Promise<ToolFailure | undefined> {
+    const all = some.flatMap(({ id, held, wanted }) => [...serverOperations(id, held, wanted, termination.of(id))]);
+    if (all.length === 0) return undefined;
     operations.value += all.length;
     const failure = await servers.apply(all);
     if (failure !== undefined) return failure;
-    for (const { id } of some) ledger.settle(id);
-    for (const [id, ending] of terminating) termination.note(id, ending);
+    for (const { id, held, wanted } of some) {
+      ledger.settle(id);
+      termination.note(id, terminatingAfter(id, held, wanted, termination.of(id)));
+    }
     return undefined;
   }
 
-  function toWrite(): Difference<HeldServer>[] {
-    return pending.differences().filter(({ id, wanted }) => wanted !== undefined || !isExcluded(id, excludePrefixes));
+  function toWrite(): Difference<VirtualServer>[] {
+    return ledger.differences().filter(({ id, wanted }) => wanted !== undefined || !isExcluded(id, excludePrefixes));
   }
 
   /** Finds the refused virtual servers: ipvsadm has written all others, and the rest is tried one by one. */
@@ -103,7 +91,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
     if (left.length > SEARCH_LIMIT) throw new Error(failure.text);
     for (const difference of left) {
       const own = await writeSome([difference]);
-      if (own) pending.refuse(difference.id, own.text);
+      if (own) ledger.refuse(difference.id, own.text);
     }
     // A refused virtual server may exist in part.
     if (left.length > 0) await read();
@@ -114,7 +102,9 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
     async announce(addresses) {
       if (addresses.size === 0) return;
       const added = toWrite().flatMap(({ id, held, wanted }) =>
-        wanted && !held && addresses.has(addressOf(id) ?? "") ? [{ id, definition: wanted.definition }] : []
+        wanted && !held && addresses.has(parseServerKey(id)?.address ?? "")
+          ? [{ id, definition: wanted.definition }]
+          : []
       );
       if (added.length === 0) return;
       const failure = await servers.apply(added.map(({ id, definition }) => ({ does: "add", server: id, definition })));
@@ -136,21 +126,8 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
 }
 
 function isExcluded(key: ServerKey, excludePrefixes: readonly string[]): boolean {
-  const address = addressOf(key);
+  const address = parseServerKey(key)?.address;
   return address !== undefined && excludePrefixes.some((prefix) => prefixContains(prefix, address));
-}
-
-/** Returns the operations that write some differences, and the real servers that terminate after them. */
-function plan(some: readonly Difference<HeldServer>[], termination: Termination) {
-  const terminating = new Map<ServerKey, ReadonlySet<string>>();
-  const all: Operation[] = [];
-  for (const { id, held, wanted } of some) {
-    const before = termination.of(id) ?? NONE;
-    const own = [...serverOperations(id, held, wanted, before)];
-    terminating.set(id, terminatingAfter(own, before));
-    for (const operation of own) all.push(operation);
-  }
-  return { all, terminating };
 }
 
 function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
@@ -162,45 +139,6 @@ function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
   return frontends;
 }
 
-/** Converts a listed virtual server. If its real servers are the desired ones it shares their list, to save memory. */
-function interpret(
-  { definition, weights }: ListedServer,
-  wanted: HeldServer | undefined,
-): { readonly server: HeldServer; readonly ending: ReadonlySet<string> } {
-  const desired = wanted?.weights && weightsOf(wanted);
-  const realServers: string[] = [];
-  const ending = new Set<string>(), misweighted = new Set<string>();
-  for (const [real, weight] of weights) {
-    if (weight === 0) ending.add(real);
-    else if (weight === (desired?.get(real) ?? 1)) realServers.push(real);
-    else misweighted.add(real);
-  }
-  const isWanted = wanted?.realServers.length === realServers.length &&
-    wanted.realServers.every((real, i) => weights.get(real) === (wanted.weights?.[i] ?? 1));
-  const ofReals = desired && realServers.map((real) => desired.get(real) ?? 1);
-  const server = isWanted ? { ...wanted, definition } : { definition, realServers, ...ofReals && { weights: ofReals } };
-  return { server: misweighted.size > 0 ? { ...server, misweighted } : server, ending };
-}
-
-/**
- * Graceful termination: real servers that get no new connections, and are removed when their last connection has ended.
- */
-interface Termination {
-  /** The terminating real servers of a virtual server. */
-  of(server: ServerKey): ReadonlySet<string> | undefined;
-  /** Replaces the terminating real servers of a virtual server. */
-  note(server: ServerKey, terminating: ReadonlySet<string>): void;
-  /** Replaces the terminating real servers of all virtual servers. */
-  reset(all: ReadonlyMap<ServerKey, ReadonlySet<string>>): void;
-  /**
-   * Counts connections if a count is due, and forgets the real servers that have none left.
-   * @returns the operations that remove them
-   */
-  takeEnded(): Promise<Operation[]>;
-  /** The time until the next count is due; undefined if no real server terminates. */
-  againAfterMs(): number | undefined;
-}
-
 /** Most connections of a removed real server are short: the first count is early, later ones follow once a minute. */
 const FIRST_COUNT_MS = 5_000;
 const NEXT_COUNT_MS = 60_000;
@@ -208,8 +146,12 @@ const NEXT_COUNT_MS = 60_000;
 /** The share of time that counting may take: listing 10,000 virtual servers takes half a second. */
 const COUNTING_SHARE = 0.02;
 
-/** Creates graceful termination, without real servers at first. */
-export function createTermination(servers: VirtualServers, clock: Clock): Termination {
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * Graceful termination: real servers that get no new connections, and are removed when their last connection has ended.
+ */
+function createTermination(servers: VirtualServers, clock: Clock) {
   const terminating = new Map<ServerKey, ReadonlySet<string>>();
   let dueMs: number | undefined;
   let notBeforeMs = 0;
@@ -218,22 +160,30 @@ export function createTermination(servers: VirtualServers, clock: Clock): Termin
     const latest = Math.max(clock.monotonic() + ms, notBeforeMs);
     dueMs = dueMs === undefined ? latest : Math.min(dueMs, latest);
   };
+  const of = (server: ServerKey) => terminating.get(server) ?? NONE;
+  /** Replaces the terminating real servers of a virtual server. */
   const note = (server: ServerKey, now: ReadonlySet<string>) => {
-    const before = terminating.get(server);
+    const before = of(server);
     if (now.size === 0) terminating.delete(server);
     else terminating.set(server, now);
-    for (const real of now) if (!before?.has(real)) return countWithin(FIRST_COUNT_MS);
-    if (terminating.size === 0) dueMs = undefined;
+    if (!now.isSubsetOf(before)) countWithin(FIRST_COUNT_MS);
+    else if (terminating.size === 0) dueMs = undefined;
   };
 
   return {
-    of: (server) => terminating.get(server),
+    /** The terminating real servers of a virtual server. */
+    of,
     note,
-    reset(all) {
-      for (const server of [...terminating.keys()]) if (!all.has(server)) note(server, new Set());
-      for (const [server, now] of all) note(server, now);
+    /** Replaces the terminating real servers by those of the virtual servers in the kernel. */
+    reset(kernel: ReadonlyMap<ServerKey, { readonly terminating: ReadonlySet<string> }>): void {
+      for (const server of [...terminating.keys()]) if (!kernel.has(server)) note(server, NONE);
+      for (const [server, listed] of kernel) note(server, listed.terminating);
     },
-    async takeEnded() {
+    /**
+     * Counts connections if a count is due, and forgets the real servers that have none left.
+     * @returns the operations that remove them
+     */
+    async takeEnded(): Promise<Operation[]> {
       if (dueMs === undefined || clock.monotonic() < dueMs) return [];
       const startedMs = clock.monotonic();
       const connections = await servers.connections(new Set(terminating.keys()));
@@ -254,6 +204,7 @@ export function createTermination(servers: VirtualServers, clock: Clock): Termin
       if (terminating.size > 0) countWithin(NEXT_COUNT_MS);
       return operations;
     },
+    /** The time until the next count is due; undefined if no real server terminates. */
     againAfterMs: () => dueMs === undefined ? undefined : Math.max(0, dueMs - clock.monotonic()),
   };
 }

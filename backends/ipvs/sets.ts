@@ -141,7 +141,7 @@ export function entryOf(kind: SetKind, family: Family, element: string): Entry {
 export interface ListedSets {
   /** The names of the sets that exist. */
   readonly names: ReadonlySet<string>;
-  readonly entries: ReadonlySet<Entry>;
+  readonly entries: ReadonlyMap<Entry, true>;
 }
 
 /** A change of one element. */
@@ -212,12 +212,12 @@ export function createSets(family: Family, runner: Runner): Sets {
     });
   return {
     async list() {
-      const names = new Set<string>(), entries = new Set<Entry>();
+      const names = new Set<string>(), entries = new Map<Entry, true>();
       const onLine = (line: string) => {
         const [does, name] = line.split(" ", 2);
         if (!name || !own.has(name)) return;
         if (does === "create") names.add(name);
-        else if (does === "add") entries.add(line.slice("add ".length));
+        else if (does === "add") entries.set(line.slice("add ".length), true);
       };
       await runOrThrow(runner, { tool: "ipset", args: ["save"], onLine }, "ipset save");
       return { names, entries };

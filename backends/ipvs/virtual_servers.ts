@@ -29,12 +29,6 @@ export interface VirtualServer {
   readonly weights?: readonly number[];
 }
 
-/** A virtual server as the kernel holds it, or should hold it. */
-export interface HeldServer extends VirtualServer {
-  /** Real servers whose weight is neither 0 nor the desired one, set by another program. */
-  readonly misweighted?: ReadonlySet<string>;
-}
-
 const PROTOCOL_OPTIONS: Readonly<Record<Protocol, string>> = { tcp: "-t", udp: "-u", sctp: "--sctp-service" };
 
 /** The key of a virtual server. */
@@ -113,18 +107,16 @@ function optionsOf(operation: Operation): string {
   }
 }
 
-/** The virtual servers that operations change. */
-function* changedServers(operations: readonly Operation[]): Generator<PlaceChange> {
-  for (const operation of operations) {
-    const text = optionsOf(operation).trimStart() || "the virtual server itself";
-    const removes = operation.does === "delete" || operation.does === "delete-real";
-    yield {
-      kind: "members",
-      place: `virtual server ${operation.server}`,
-      removed: removes ? [text] : [],
-      added: removes ? [] : [text],
-    };
-  }
+/** The change of a virtual server by an operation. */
+function changeOf(operation: Operation): PlaceChange {
+  const text = optionsOf(operation).trimStart() || "the virtual server itself";
+  const removes = operation.does === "delete" || operation.does === "delete-real";
+  return {
+    kind: "members",
+    place: `virtual server ${operation.server}`,
+    removed: removes ? [text] : [],
+    added: removes ? [] : [text],
+  };
 }
 
 /**
@@ -133,7 +125,7 @@ function* changedServers(operations: readonly Operation[]): Generator<PlaceChang
  */
 export function* serverOperations(
   server: ServerKey,
-  held: HeldServer | undefined,
+  held: VirtualServer | undefined,
   wanted: VirtualServer | undefined,
   terminating: ReadonlySet<string>,
 ): Generator<Operation> {
@@ -147,18 +139,15 @@ export function* serverOperations(
   for (const [real, weight] of weightsOf(wanted)) {
     const before = there.get(real);
     if (before === weight) continue;
-    const isThere = before !== undefined || terminating.has(real) || held?.misweighted?.has(real);
+    const isThere = before !== undefined || terminating.has(real);
     yield { does: isThere ? "update-real" : "add-real", server, real, weight };
   }
-  const stay = new Set(wanted.realServers);
   const graceful = terminatesGracefully(server);
-  for (const real of [...held?.realServers ?? [], ...held?.misweighted ?? []]) {
-    if (stay.has(real)) continue;
+  const present = graceful ? there.keys() : [...there.keys(), ...terminating];
+  for (const real of new Set(present).difference(new Set(wanted.realServers))) {
     if (graceful) yield { does: "update-real", server, real, weight: 0 };
     else yield { does: "delete-real", server, real };
   }
-  if (graceful) return;
-  for (const real of terminating) if (!stay.has(real)) yield { does: "delete-real", server, real };
 }
 
 /** The weight of each real server of a virtual server. */
@@ -166,46 +155,23 @@ export function weightsOf(server: VirtualServer | undefined): ReadonlyMap<string
   return new Map(server?.realServers.map((real, i) => [real, server.weights?.[i] ?? 1]));
 }
 
-/** The real servers that terminate after these operations. */
-export function terminatingAfter(operations: Iterable<Operation>, before: ReadonlySet<string>): ReadonlySet<string> {
-  const after = new Set(before);
-  for (const operation of operations) {
-    if (operation.does === "delete" || operation.does === "add") after.clear();
-    else if (operation.does === "delete-real") after.delete(operation.real);
-    else if (operation.does === "update-real" && operation.weight === 0) after.add(operation.real);
-    else if (operation.does === "update-real" || operation.does === "add-real") after.delete(operation.real);
-  }
-  return after;
+/** The real servers of a virtual server that terminate once it is as wanted. */
+export function terminatingAfter(
+  server: ServerKey,
+  held: VirtualServer | undefined,
+  wanted: VirtualServer | undefined,
+  terminating: ReadonlySet<string>,
+): ReadonlySet<string> {
+  if (!held || !wanted || !terminatesGracefully(server)) return new Set();
+  return new Set([...terminating, ...held.realServers]).difference(new Set(wanted.realServers));
 }
 
-/** A virtual server as ipvsadm lists it. */
-export interface ListedServer {
-  readonly definition: string;
-  /** The weights of its real servers, by `address:port`. */
-  readonly weights: Map<string, number>;
-}
-
-/** Reads the virtual servers of a family, line by line as `ipvsadm --save -n` prints them. */
-function createListingReader(family: Family): {
-  readonly onLine: (line: string) => void;
-  readonly servers: ReadonlyMap<ServerKey, ListedServer>;
-} {
-  const servers = new Map<ServerKey, ListedServer>();
-  return {
-    servers,
-    onLine(line) {
-      const [does, option, at, ...rest] = line.trim().split(" ");
-      if (!option || !at) return;
-      const key = `${option} ${canonicalJoined(at)}`;
-      const named = parseServerKey(key);
-      if (!named || familyOf(named.address) !== family) return;
-      if (does === "-A") servers.set(key, { definition: rest.join(" "), weights: new Map() });
-      else if (does === "-a" && rest[1]) {
-        const weight = rest[rest.indexOf("-w") + 1];
-        servers.get(key)?.weights.set(canonicalJoined(rest[1]), Number(weight));
-      }
-    },
-  };
+/** A virtual server in the kernel. */
+interface ListedServer extends VirtualServer {
+  readonly realServers: string[];
+  readonly weights: number[];
+  /** Its real servers of weight 0, which wait for their connections to end; not among the others. */
+  readonly terminating: Set<string>;
 }
 
 /** `address:port` with the address in canonical form; ipvsadm prints some IPv6 addresses differently. */
@@ -262,20 +228,44 @@ const FAILURES: FailureTable = [
   ["done already", /already exists/],
 ];
 
+/** The options of protocols, by their names in the tables of ipvsadm. */
+const LISTED_PROTOCOLS: Readonly<Record<string, string>> = { TCP: "-t", UDP: "-u", SCTP: "--sctp-service" };
+
 /** The virtual servers of this host. */
 export function createVirtualServers(family: Family, runner: Runner): VirtualServers {
-  async function listed(args: readonly string[], onLine: (line: string) => void): Promise<void> {
+  async function run(args: readonly string[], onLine: (line: string) => void): Promise<void> {
     const result = await runner.run({ tool: "ipvsadm", args, onLine, timeoutMs: TIMEOUT_MS });
     const failure = failureOf("ipvsadm", result, FAILURES);
     if (failure && failure.kind !== "absent") throw new Error(failure.text);
   }
+
+  /** The virtual server of this family that ipvsadm prints; undefined for others. */
+  function serverAt(option: string | undefined, at: string) {
+    if (option === undefined) return undefined;
+    const key = `${option} ${canonicalJoined(at)}`, server = parseServerKey(key);
+    return server && familyOf(server.address) === family ? { key, ...server } : undefined;
+  }
+
+  /** Reads a table of `ipvsadm -Ln`: each real server with the columns behind its name. */
+  async function readTable(
+    args: readonly string[],
+    onReal: (server: NonNullable<ReturnType<typeof serverAt>>, real: string, columns: readonly number[]) => void,
+  ): Promise<void> {
+    let server: ReturnType<typeof serverAt>;
+    await run(["-Ln", ...args], (line) => {
+      const [name = "", at = "", ...columns] = line.trim().split(/\s+/);
+      if (name !== "->") server = serverAt(LISTED_PROTOCOLS[name], at);
+      else if (server !== undefined) onReal(server, canonicalJoined(at), columns.map(Number));
+    });
+  }
+
   return {
     async apply(operations) {
       const result = await runner.run({
         tool: "ipvsadm",
         args: ["--restore"],
-        stdin: printedInput(() => lines(operations)),
-        changes: () => changedServers(operations),
+        stdin: printedInput(() => operations.values().map(operationLine)),
+        changes: () => operations.values().map(changeOf),
         timeoutMs: TIMEOUT_MS,
       });
       const { exitCode, stderr } = result;
@@ -283,42 +273,41 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
       return { kind: classifyFailure(stderr, FAILURES), text: failureText("ipvsadm", result) };
     },
     async list() {
-      const reader = createListingReader(family);
-      await listed(["--save", "-n"], reader.onLine);
-      return reader.servers;
+      const servers = new Map<ServerKey, ListedServer>();
+      await run(["--save", "-n"], (line) => {
+        const [does, option, at = "", ...rest] = line.trim().split(" ");
+        const key = serverAt(option, at)?.key;
+        if (key === undefined) return;
+        if (does === "-A") {
+          servers.set(key, { definition: rest.join(" "), realServers: [], weights: [], terminating: new Set() });
+        } else if (does === "-a" && rest[1]) {
+          const real = canonicalJoined(rest[1]), weight = Number(rest[rest.indexOf("-w") + 1]);
+          const server = servers.get(key);
+          if (weight === 0) server?.terminating.add(real);
+          else {
+            server?.realServers.push(real);
+            server?.weights.push(weight);
+          }
+        }
+      });
+      return servers;
     },
     async connections(of) {
       const found = new Map<ServerKey, Map<string, number>>();
-      let reals: Map<string, number> | undefined;
-      const onLine = (line: string) => {
-        const words = line.trim().split(/\s+/);
-        if (words[0] === "->") {
-          const active = Number(words[4]), inactive = Number(words[5]);
-          if (reals && words[1] && !Number.isNaN(active + inactive)) reals.set(words[1], active + inactive);
-          return;
-        }
-        const key = LISTED_PROTOCOLS[words[0] ?? ""] + ` ${words[1]}`;
-        reals = of.has(key) ? new Map() : undefined;
-        if (reals) found.set(key, reals);
+      const onReal: Parameters<typeof readTable>[1] = ({ key }, real, [, , active = NaN, inactive = NaN]) => {
+        if (!of.has(key) || Number.isNaN(active + inactive)) return;
+        if (!found.has(key)) found.set(key, new Map());
+        found.get(key)!.set(real, active + inactive);
       };
-      if (of.size > ONE_BY_ONE) await listed(["-Ln"], onLine);
-      else for (const key of of) await listed(["-Ln", ...key.split(" ")], onLine);
+      if (of.size > ONE_BY_ONE) await readTable([], onReal);
+      else for (const key of of) await readTable(key.split(" "), onReal);
       return found;
     },
     async counters(onReal) {
-      let server: ReturnType<typeof parseServerKey>;
-      await listed(["-Ln", "--stats", "--exact"], (line) => {
-        const [name = "", at = "", ...numbers] = line.trim().split(/\s+/);
-        if (name !== "->") {
-          const option = LISTED_PROTOCOLS[name];
-          const named = option === undefined ? undefined : parseServerKey(`${option} ${canonicalJoined(at)}`);
-          server = named && familyOf(named.address) === family ? named : undefined;
-          return;
-        }
-        if (server === undefined) return;
-        const [connections = 0, inPackets = 0, outPackets = 0, inBytes = 0, outBytes = 0] = numbers.map(Number);
+      await readTable(["--stats", "--exact"], ({ protocol, address, port }, real, columns) => {
+        const [connections = 0, inPackets = 0, outPackets = 0, inBytes = 0, outBytes = 0] = columns;
         const sums = { connections, packets: inPackets + outPackets, bytes: inBytes + outBytes };
-        onReal({ ...server, real: canonicalJoined(at), ...sums });
+        onReal({ protocol, address, port, real, ...sums });
       });
     },
     async setTimeouts({ tcp, tcpFin, udp }) {
@@ -326,15 +315,4 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
       await runOrThrow(runner, { tool: "ipvsadm", args }, "ipvsadm --set");
     },
   };
-}
-
-const LISTED_PROTOCOLS: Readonly<Record<string, string>> = { TCP: "-t", UDP: "-u", SCTP: "--sctp-service" };
-
-function* lines(operations: readonly Operation[]): Generator<string> {
-  for (const operation of operations) yield operationLine(operation);
-}
-
-/** The address of a virtual server; undefined for one of a firewall mark. */
-export function addressOf(key: ServerKey): string | undefined {
-  return parseServerKey(key)?.address;
 }

@@ -130,6 +130,11 @@ export interface RenderedChain {
   ownerOf(rule: number): ServicePortKey | undefined;
 }
 
+/** A chain whose rules belong to no single service port and jump to no chain of a service. */
+export function fixedChain(rules: readonly string[]): RenderedChain {
+  return { rules, jumps: 0, ownerOf: () => undefined };
+}
+
 /** Chains by table. */
 export type ChainsByTable = Readonly<Record<Table, ReadonlySet<string>>>;
 
@@ -147,4 +152,26 @@ export interface WantedChains {
   rank(table: Table, chain: string): number;
   /** The service port with this key; undefined if there is none. */
   servicePort(key: ServicePortKey): ServicePort | undefined;
+}
+
+/**
+ * Desired chains that do not depend on the services.
+ * @param rulesOf the rules of a chain; undefined if it should not be written yet
+ */
+export function createFixedChains(
+  chains: Readonly<Record<Table, readonly string[]>>,
+  rulesOf: (table: Table, chain: string) => readonly string[] | undefined,
+  rank: (chain: string) => number = () => 0,
+): WantedChains {
+  return {
+    exclude: () => ({ filter: new Set(), nat: new Set() }),
+    render(table, chain) {
+      const rules = chains[table].includes(chain) ? rulesOf(table, chain) : undefined;
+      return rules && fixedChain(rules);
+    },
+    has: (table, chain) => chains[table].includes(chain),
+    chains: (table) => chains[table],
+    rank: (_, chain) => rank(chain),
+    servicePort: () => undefined,
+  };
 }

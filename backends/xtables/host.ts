@@ -1,10 +1,17 @@
 import type { Family } from "../../core/model/mod.ts";
 import { UnsupportedHostError } from "../contract/mod.ts";
-import { isHostFailure, isLackOfFeature, type ToolFailure, ToolMissingError } from "../tools/mod.ts";
+import {
+  isHostFailure,
+  isLackOfFeature,
+  repeatingRunner,
+  type Runner,
+  type ToolFailure,
+  ToolMissingError,
+} from "../tools/mod.ts";
 import { type BaseOptions, compareRule } from "./base_chains.ts";
-import type { RenderedChain } from "./chains.ts";
+import { fixedChain } from "./chains.ts";
 import { hashRules } from "./shadow.ts";
-import type { ChainUpdate, Flavour, IptablesTools } from "./tools.ts";
+import { type ChainUpdate, createIptablesTools, type Flavour, type IptablesTools } from "./tools.ts";
 
 /** The features of this host's iptables. */
 export interface Host extends Omit<BaseOptions, "tcpLiberal"> {
@@ -16,12 +23,12 @@ const TRIAL_CHAIN = "KUBE-SVC-TRIAL";
 
 /**
  * Checks which features this host's iptables supports. A failure without a message, by a signal, or for lack of memory
- * is inconclusive.
- * @param tools repeat a run that failed (see `repeatingRunner`)
+ * is inconclusive, and the trial is repeated.
  * @throws {UnsupportedHostError} if iptables does not work for this family
  * @throws {Error} if a trial failed for another reason
  */
-export async function examineHost(family: Family, tools: IptablesTools): Promise<Host> {
+export async function examineHost(family: Family, runner: Runner): Promise<Host> {
+  const tools = createIptablesTools(family, repeatingRunner(runner));
   try {
     const flavour = await tools.flavour();
     const failure = await trialFailure(tools, []);
@@ -51,8 +58,7 @@ async function works(tools: IptablesTools, rules: readonly string[]): Promise<bo
 /** Writes rules into a chain that no packet reaches, and deletes it again. */
 async function trialFailure(tools: IptablesTools, rules: readonly string[]): Promise<ToolFailure | undefined> {
   const trial = { table: "nat", chain: TRIAL_CHAIN } as const;
-  const rendered: RenderedChain = { rules, jumps: 0, ownerOf: () => undefined };
-  const write: ChainUpdate = { ...trial, action: "write", rendered, hash: hashRules(rules) };
+  const write: ChainUpdate = { ...trial, action: "write", rendered: fixedChain(rules), hash: hashRules(rules) };
   const written = await tools.restore({ updates: [write], jumps: [] });
   const deleted = await tools.restore({ updates: [{ ...trial, action: "delete" }], jumps: [] });
   return written ?? deleted;

@@ -1,7 +1,7 @@
 import { errorText } from "../../platform/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
 import { readSysctl, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
-import { BASE, jump, type Layout, NO_LAYOUT } from "./chains.ts";
+import { BASE, createFixedChains, jump, type Layout, NO_LAYOUT } from "./chains.ts";
 import { comment, LOOPBACK } from "./matches.ts";
 import { createChainReconciler } from "./reconcile.ts";
 import { createIptablesTools } from "./tools.ts";
@@ -89,22 +89,9 @@ export async function stillRoutesLoopback(options: BackendOptions, isOurs: boole
 
 /** Writes the martian rule, if it is missing, and nothing else. Throws if that fails. */
 async function dropMartians({ runner, logger }: BackendOptions): Promise<void> {
-  const tools = createIptablesTools("IPv4", runner);
-  const layout = withMartians(NO_LAYOUT), filter = new Set(layout.baseChains.filter), nat = new Set<string>();
-  const reconciler = createChainReconciler({
-    layout,
-    ruleset: {
-      render: () => ({ rules: MARTIAN_RULES, jumps: 0, ownerOf: () => undefined }),
-      has: (table, chain) => layout.baseChains[table].includes(chain),
-      chains: (table) => layout.baseChains[table],
-      rank: () => 0,
-      exclude: () => ({ filter: nat, nat }),
-      servicePort: () => undefined,
-    },
-    tools,
-    flavour: await tools.flavour(),
-    logger,
-  });
-  reconciler.touch({ filter, nat });
+  const tools = createIptablesTools("IPv4", runner), flavour = await tools.flavour();
+  const layout = withMartians(NO_LAYOUT), ruleset = createFixedChains(layout.baseChains, () => MARTIAN_RULES);
+  const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, logger });
+  reconciler.touch({ filter: new Set([BASE.martians]), nat: new Set() });
   await reconciler.run();
 }

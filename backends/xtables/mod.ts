@@ -29,6 +29,8 @@ export {
   affinityListName,
   BASE,
   type ChainsByTable,
+  createFixedChains,
+  fixedChain,
   jump,
   type Layout,
   namesBeside,

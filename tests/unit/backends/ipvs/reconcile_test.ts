@@ -143,6 +143,36 @@ Deno.test("an endpoint that returns while it terminates keeps its connections", 
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
 });
 
+Deno.test("connections are counted after 5 s, then once a minute, and for at most 2% of the time", async () => {
+  for (const [countMs, nextMs] of [[10, MINUTE_MS], [2_000, 100_000]] as const) {
+    const host = createIpvsHost();
+    const runner: FakeRunner = {
+      ...host.runner,
+      run(call) {
+        if (call.args[0] === "-Ln") host.clock.advance(countMs);
+        return host.runner.run(call);
+      },
+    };
+    const { snapshot, change } = await backendUnderTest({ ...host, runner });
+    await snapshot([web()]);
+    host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.active = 1;
+    assert.equal((await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })])).againAfterMs, 5_000);
+    host.clock.advance(5_000);
+    assert.equal((await change([])).againAfterMs, nextMs);
+  }
+});
+
+Deno.test("real servers of a virtual server that the kernel no longer has are not waited for", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change, backend } = await backendUnderTest(host);
+  await snapshot([web()]);
+  host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.active = 1;
+  await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  host.runner.ipvs.servers.delete(KEY);
+  assert.equal((await backend.resync()).againAfterMs, undefined);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1 });
+});
+
 Deno.test("graceful termination continues after a restart", async () => {
   const host = createIpvsHost();
   await (await backendUnderTest(host)).snapshot([web()]);
@@ -427,7 +457,7 @@ Deno.test("changed weights update real servers, one of weight 0 terminates, and 
   await restarted.snapshot([weighted(3, 2)]);
   assert.deepEqual(restarted.takeWrites(), []);
   host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[0]!)!.weight = 9;
-  await restarted.backend.resync();
+  assert.equal((await restarted.backend.resync()).figures["drift_repaired"], 1);
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 3, [ENDPOINTS[1]!]: 2 });
   await restarted.change([weighted(3, 0)]);
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 3, [ENDPOINTS[1]!]: 0 });
