@@ -106,24 +106,6 @@ export const FIELDS = {
     nodeLabels: texts(),
     podLabels: texts(),
   }),
-  /** Sluice's own: several nodes behind one uplink, one of which watches the API server (docs/sites.md). */
-  site: section({
-    /** The name of the site; none if empty. */
-    name: text(),
-    leaseNamespace: text("sluice-sites"),
-    leaseDuration: duration(10 * SECOND),
-    renewPeriod: duration(4 * SECOND),
-    /** HOST:PORT on which a leader serves the other nodes. */
-    listenAddress: text(":12094"),
-    /** Without effect: nodes find their leader by its Lease. */
-    discoveryAddress: text(),
-    /** This node's host for the other nodes; its Node's first address if empty. */
-    advertiseAddress: text(),
-    /** PEM files; without a key, the certificate (by default the kubelet's) is one for clients, with its key. */
-    tlsCAFile: text(),
-    tlsCertFile: text(),
-    tlsPrivateKeyFile: text(),
-  }),
   ...FEATURE_FIELDS,
   winkernel: section({
     networkName: text(),

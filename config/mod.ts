@@ -15,7 +15,6 @@
  *   feature_gates.ts             the feature gates of kube-proxy
  *   source.ts                    `--source` and its flags
  *   balance.ts                   how services can be balanced in the mode
- *   site.ts                      the settings of a site
  *   ipvs.ts                      schedulers and deprecation of ipvs mode
  *   configuration.ts             the validated, frozen result, and how it is written as a file
  *   family_settings.ts           the settings of one family
@@ -55,7 +54,6 @@ export { ipvsDeprecation } from "./ipvs.ts";
 export { suggestion } from "./nearest.ts";
 export { applicable, CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
 export { FIELDS } from "./kube_proxy_configuration.ts";
-export { LONGEST_LEASE_MS, readSiteAddress } from "./site.ts";
 export { isServer, sourceText } from "./source.ts";
 
 export { HEALTHZ_PORT, METRICS_PORT, parseBindAddress } from "./validation.ts";

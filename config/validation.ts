@@ -15,7 +15,6 @@ import { checkFeatureGates, isFeatureEnabled } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 import { NODE_PORT_KEYWORDS, readPortRange } from "./family_settings.ts";
-import { checkSite } from "./site.ts";
 
 /** The default port of the health server (pkg/cluster/ports). */
 export const HEALTHZ_PORT = 10256;
@@ -93,7 +92,6 @@ export function validate(
   if (settings.configSyncPeriodMs <= 0) {
     report("configSyncPeriod", formatDuration(settings.configSyncPeriodMs), "must be greater than 0");
   }
-  checkSite(settings.site, report);
   warnings.push(...checkPortRange(settings.portRange, mode, report));
   const gates = checkFeatureGates(settings.featureGates);
   problems.push(...gates.refused.map((message) => ({ path: "featureGates", message })));

@@ -1,12 +1,13 @@
 import type { Backend, BackendOptions, ModeDescription } from "../backends/contract/mod.ts";
 import type { Fields, OptionsOf } from "../platform/schema/mod.ts";
 import type { KernelSetting, Ledgers } from "../core/channel/mod.ts";
-import type { ApiWrite, ClusterObject } from "../core/objects/mod.ts";
+import type { ApiWrite, ClusterObject, ReportLink, Source, SourceSink } from "../core/objects/mod.ts";
 import type { CallWorker, CountsOfPorts, FamilySettings, SyncReport, WorkerCall } from "../core/model/mod.ts";
 import type { InternalService, PlanChanges, PlannedPort } from "../core/planning/mod.ts";
 import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
 import type { Clock, Family, Logger } from "../platform/mod.ts";
+import type { TlsFiles, WireAddress } from "../kpng/transport/mod.ts";
 import type { MetricReading, Registry } from "../platform/metrics/mod.ts";
 
 /**
@@ -29,8 +30,62 @@ export interface Feature<F extends Fields = Fields> {
   familySettings?(options: OptionsOf<F>): Partial<FamilySettings>;
   /** The sysctls that it needs. */
   readonly kernelSettings?: readonly KernelSetting[];
-  /** Loads its code. */
-  load(): Promise<{ start(node: Node, options: OptionsOf<F>): Promise<RunningFeature | undefined> }>;
+  /** Loads its code; undefined if it does nothing but to take the place of the API server. */
+  load?(): Promise<{ start(node: Node, options: OptionsOf<F>): Promise<RunningFeature | undefined> }>;
+  /** Takes the place of the API server as the source of this node; only one feature does. */
+  readonly source?: {
+    /** Tells its cached state from that of the API server: `site shop`. */
+    origin(options: OptionsOf<F>): string;
+    load(): Promise<{ openSource(cluster: ClusterAccess, options: OptionsOf<F>): FeatureSource }>;
+  };
+}
+
+/** What a feature may use to take the place of the API server as the source. */
+export interface ClusterAccess {
+  /** The name of this node's Node object. */
+  readonly nodeName: string;
+  /** Requests to the API server; each fails with an ApiError. */
+  readonly api: {
+    /** Reads the object at a path; the resource is as RBAC names it. */
+    read(resource: string, path: string, signal: AbortSignal): Promise<unknown>;
+    send(request: ApiWrite, signal: AbortSignal): Promise<unknown>;
+  };
+  /** Opens the API server as a source of every kind, for all nodes. */
+  watchApi(onLink: ReportLink): Source;
+  /** Opens a server of Sluice's own as such a source. */
+  watchServer(server: ServerAccess, onLink: ReportLink): Promise<Source>;
+  /** Its file in the state directory; undefined without the folder. */
+  readonly file: FeatureFile | undefined;
+  /** Receives the state of the link to the server in use. */
+  readonly onLink: ReportLink;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A server of Sluice's own, and when a connection to it is given up and tried again. */
+export interface ServerAccess {
+  readonly address: WireAddress;
+  readonly tls: TlsFiles;
+  readonly backoff: { readonly firstMs: number; readonly longestMs: number };
+  readonly liveness: { readonly probeAfterMs: number; readonly answerMs: number };
+}
+
+/** A file that was opened before the permission to write files is dropped. */
+export interface FeatureFile {
+  readonly path: string;
+  /** Returns what was written last; undefined if nothing was. */
+  read(): Promise<Uint8Array | undefined>;
+  write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+}
+
+/** A source that has taken the place of the API server. */
+export interface FeatureSource extends Source {
+  /** A sink that the feature hears, too; the source must report to it. */
+  tee(sink: SourceSink): SourceSink;
+  /** Every object of the cluster, to keep. */
+  objects(): Iterable<ClusterObject>;
+  /** Starts what it does in the running proxy, before the source runs. */
+  startRun(node: Node): RunningFeature;
 }
 
 /** Returns a variable of the process's environment; undefined if it is not set, or not among those that a run keeps. */

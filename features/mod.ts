@@ -10,7 +10,10 @@
  */
 export type {
   AnsweredCall,
+  ClusterAccess,
   FamilyWorker,
+  FeatureFile,
+  FeatureSource,
   FeatureStatus,
   Node,
   NodeApi,

@@ -4,8 +4,10 @@ import type { OptionsOf } from "../platform/schema/mod.ts";
 import { registerProblems } from "../core/problems/mod.ts";
 import { canary } from "./canary/feature.ts";
 import type {
+  ClusterAccess,
   Environment,
   Feature,
+  FeatureSource,
   Node,
   Process,
   ProcessFeature,
@@ -15,11 +17,12 @@ import type {
 } from "./contract.ts";
 import { failover } from "./failover/feature.ts";
 import { nodeCondition } from "./node_condition/feature.ts";
+import { site } from "./site/feature.ts";
 import { systemd } from "./systemd/feature.ts";
 import { telemetry } from "./telemetry/feature.ts";
 import { traffic } from "./traffic/feature.ts";
 
-const REGISTERED = [traffic, failover, canary, nodeCondition, systemd] as const;
+const REGISTERED = [site, traffic, failover, canary, nodeCondition, systemd] as const;
 
 type Intersection<T> = (T extends unknown ? (one: T) => void : never) extends (all: infer All) => void ? All : never;
 
@@ -34,7 +37,11 @@ export interface RegisteredFeature extends Pick<Feature, "name" | "fields" | "fl
   check?(options: FeatureOptions, mode: ModeDescription, report: SettingReports): void;
   isOn(options: FeatureOptions, mode: ModeDescription, environment: Environment): boolean;
   familySettings?(options: FeatureOptions): Partial<FamilySettings>;
-  load(): Promise<{ start(node: Node, options: FeatureOptions): Promise<RunningFeature | undefined> }>;
+  load?(): Promise<{ start(node: Node, options: FeatureOptions): Promise<RunningFeature | undefined> }>;
+  readonly source?: {
+    origin(options: FeatureOptions): string;
+    load(): Promise<{ openSource(cluster: ClusterAccess, options: FeatureOptions): FeatureSource }>;
+  };
 }
 
 /** All features, in the order of their start. */

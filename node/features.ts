@@ -16,12 +16,12 @@ import type { Family } from "../platform/mod.ts";
 
 /** The features that are on. */
 export interface RunningFeatures {
-  /** Starts the features of a configuration, and what those of the process, by name, do in a run. Call it once. */
+  /** Starts the features of a configuration, and what those that are open already, by name, do in a run. Call it once. */
   start(
     node: Node,
     configuration: Configuration,
     registry: Registry,
-    ofProcess?: ReadonlyMap<string, RunningProcessFeature>,
+    open: readonly Iterable<readonly [string, Pick<RunningProcessFeature, "startRun">]>[],
   ): Promise<void>;
   planned(changes: TrackedChanges): void;
   /** Receives the objects of an earlier run that are not served; undefined if no feature uses them. */
@@ -40,16 +40,16 @@ export interface RunningFeatures {
 export function createFeatures(): RunningFeatures {
   const running = new Map<string, RunningFeature>();
   return {
-    async start(node, configuration, registry, ofProcess) {
+    async start(node, configuration, registry, open) {
       const add = (name: string, started: RunningFeature | undefined) => {
         if (started === undefined) return;
         started.addMetrics?.(registry);
         running.set(name, started);
       };
-      for (const [name, feature] of ofProcess ?? []) add(name, feature.startRun(node));
+      for (const [name, feature] of open.flatMap((some) => [...some])) add(name, feature.startRun(node));
       for (const feature of featuresOn(configuration, configuration.modeDescription, node.environment)) {
-        const { start } = await feature.load();
-        add(feature.name, await start(node, configuration));
+        const code = await feature.load?.();
+        add(feature.name, await code?.start(node, configuration));
       }
     },
     planned: (changes) => running.forEach((feature) => feature.planned?.(changes)),

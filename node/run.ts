@@ -46,7 +46,7 @@ import { createBalanceReports, createHealthCheckPlanner } from "../core/planning
 import type { RunningProxy } from "./running_status.ts";
 import { type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
 import { type OpenSource, openSource } from "../sources/mod.ts";
-import type { ApiRequestOutcome, SiteStatus } from "../sources/reports/mod.ts";
+import type { ApiRequestOutcome } from "../core/objects/mod.ts";
 import { createTracking, type ServiceKey, type Tracking } from "../core/tracking/mod.ts";
 
 /** Runs the proxy until its signal is aborted, or the one-time task that the configuration selects. Resolves with the exit status. */
@@ -87,16 +87,14 @@ async function serve(options: ProxyOptions): Promise<number> {
     onChange: changed.publish,
     onProblems: problems.report,
   });
-  const linkChanged = createTopic<[SourceLink]>(), siteChanged = createTopic<[SiteStatus]>();
-  const requestEnded = createTopic<[ApiRequestOutcome]>();
+  const linkChanged = createTopic<[SourceLink]>(), requestEnded = createTopic<[ApiRequestOutcome]>();
   const link = createSourceLink(clock, linkChanged.publish);
   linkChanged.subscribe(feed.linkChanged);
-  siteChanged.subscribe(link.enterSite);
-  const { source, events, ownNode, otherNodes, close } = await openSource({
+  const { source, features: sourceFeatures, events, ownNode, otherNodes, close } = await openSource({
     ...options,
     onApiRequest: requestEnded.publish,
     onLink: link.report,
-    site: { memoryFile: options.kept?.siteFile, onSite: siteChanged.publish },
+    isOfNode: true,
     kept: options.kept && {
       ...options.kept,
       objects: tracking.objects,
@@ -109,7 +107,6 @@ async function serve(options: ProxyOptions): Promise<number> {
   const nodeEvents = recordEvents(options, events, signal);
   if (nodeEvents) {
     linkChanged.subscribe(nodeEvents.link);
-    siteChanged.subscribe(nodeEvents.site);
     problemReported.subscribe(nodeEvents.problem);
   }
   const recordServiceProblem = (service: ServiceKey, problem: Problem, action: string) =>
@@ -184,7 +181,7 @@ async function serve(options: ProxyOptions): Promise<number> {
       headline: async () => (await import("./running_status.ts")).headlineOf(running),
       recordEvent: (reason: string, subject: string, message: string) => nodeEvents?.normal(reason, subject, message),
     };
-    await features.start(featureNode, configuration, metrics.registry, options.processFeatures);
+    await features.start(featureNode, configuration, metrics.registry, [sourceFeatures, options.processFeatures ?? []]);
 
     // From changes to plans.
     const nodeWatch = createNodeWatch({
@@ -230,7 +227,7 @@ function recordEvents(
   signal: AbortSignal,
 ): NodeEvents | undefined {
   const recorder = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
-  return recorder && createNodeEvents({ recorder, mode, isInSite: site.name !== "", clock });
+  return recorder && createNodeEvents({ recorder, mode, sharesUplink: site.name !== "", clock });
 }
 
 function exitStatus({ signal, replaced, logger }: ProxyOptions, { reason }: AbortSignal): 0 | 1 {

@@ -1,4 +1,4 @@
-import type { SourceServer } from "../core/objects/mod.ts";
+import type { ApiRequestOutcome, SourceServer } from "../core/objects/mod.ts";
 import { type ProblemCode, problemCodes, problemKind } from "../core/problems/mod.ts";
 import {
   createRegistry,
@@ -8,7 +8,6 @@ import {
   type Registry,
 } from "../platform/metrics/mod.ts";
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
-import type { ApiRequestOutcome } from "../sources/reports/mod.ts";
 import type { SourceLink } from "./source_link.ts";
 
 /** The metrics of a proxy and of `sluice serve`. */

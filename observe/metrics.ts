@@ -11,7 +11,6 @@ import {
   type Registry,
   SYNC_BUCKETS,
 } from "../platform/metrics/mod.ts";
-import type { SiteStatus } from "../sources/reports/mod.ts";
 import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./proxy_health.ts";
 import type { SourceLink } from "./source_link.ts";
@@ -91,7 +90,6 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const restarts = own.counter("worker_restarts_total", "Restarts of the family's worker", FAMILY);
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, read);
-  if (options.link) addSite(registry, options.link);
   addFeatures(registry, featureGates);
   if (mode.metrics.countsPackets) updates.push(addWorkerCounts(registry, PACKETS, [], readPacketCounts));
   if (readRelayFigures) {
@@ -224,21 +222,6 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
       ...["ip_family", "traffic_policy"],
     ],
     ["gauge", "sluice_changes_pending", "Service ports whose last change is not in the kernel", pending, ...FAMILY],
-  ]);
-}
-
-/** Registers the role of this node in its site; without a site, nothing is shown. */
-function addSite(registry: Registry, link: () => SourceLink): void {
-  const ofSite = (value: (site: SiteStatus) => number) => () => {
-    const { site } = link();
-    return site && [[{ site: site.name }, value(site)] as const];
-  };
-  const confirmed = "Whether the Lease of the site names the leader that this node follows or is";
-  const changes = "How often the leader of the site has changed";
-  addReadings(registry, "sluice_site_", [
-    ["gauge", "leader", "Whether this node leads its site", ofSite(({ role }) => Number(role === "leader")), "site"],
-    ["gauge", "lease_confirmed", confirmed, ofSite(({ isConfirmed }) => Number(isConfirmed)), "site"],
-    ["gauge", "leader_changes", changes, ofSite(({ transitions }) => transitions), "site"],
   ]);
 }
 

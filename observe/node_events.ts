@@ -10,7 +10,6 @@ import {
 import { type Problem, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import { type ServiceKey, serviceKeyOf, splitServiceKey } from "../core/tracking/mod.ts";
 import { type Clock, durationText, plural, VERSION } from "../platform/mod.ts";
-import type { SiteStatus } from "../sources/reports/mod.ts";
 import type { EventObject, EventRecorder } from "./events.ts";
 import type { SourceLink } from "./source_link.ts";
 import { failureOf } from "./status.ts";
@@ -21,8 +20,6 @@ export interface NodeEvents {
   workerHealth(family: Family, health: FamilyHealth): void;
   /** Notes the state of the link to the API server, and reports that it is back after a longer time. */
   link(link: SourceLink): void;
-  /** Reports that this node leads its site from now on. */
-  site(site: SiteStatus): void;
   /** Reports that this node's Node object does not exist. */
   nodeMissing(message: string): void;
   /**
@@ -46,18 +43,17 @@ interface NodeEventsOptions {
   readonly recorder: EventRecorder;
   readonly mode: ProxyMode;
   /** Whether the node shares its uplink with others: an Event that needs no action is not worth a connection of its own. */
-  readonly isInSite: boolean;
+  readonly sharesUplink: boolean;
   readonly clock: Clock;
 }
 
 /** Creates the Events of a proxy and records its start. */
-export function createNodeEvents({ recorder, mode, isInSite, clock }: NodeEventsOptions): NodeEvents {
+export function createNodeEvents({ recorder, mode, sharesUplink, clock }: NodeEventsOptions): NodeEvents {
   const failingSinceMs = new Map<Family, number>();
   const failed = new Set<Family>();
   const refused: Record<Family, string[]> = { IPv4: [], IPv6: [] };
   let disconnectedMs: number | undefined;
-  let isLeader = false;
-  if (!isInSite) recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
+  if (!sharesUplink) recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
 
   const reportFailure = (family: Family, code: ProblemCode, message: string) => {
     failed.add(family);
@@ -99,16 +95,9 @@ export function createNodeEvents({ recorder, mode, isInSite, clock }: NodeEvents
       }
       const lastedMs = sinceMs - (disconnectedMs ?? sinceMs);
       disconnectedMs = undefined;
-      if (lastedMs < FAILING_FOR_MS || isInSite) return;
+      if (lastedMs < FAILING_FOR_MS || sharesUplink) return;
       const message = `${server} was unreachable for ${durationText(lastedMs)}; changes are applied again`;
       recorder.record("Normal", "SourceRestored", "", message);
-    },
-    site({ name, role, isConfirmed, transitions }) {
-      const wasLeader = isLeader;
-      isLeader = role === "leader" && (isConfirmed || wasLeader);
-      if (!isLeader || wasLeader) return;
-      const message = `this node watches the API server for site ${name} (leader number ${transitions + 1})`;
-      recorder.record("Normal", "SiteLeader", name, message);
     },
     nodeMissing(message) {
       recorder.record("Warning", reasonOf("node-missing"), "", message);

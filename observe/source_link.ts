@@ -1,5 +1,5 @@
 import type { Clock } from "../platform/mod.ts";
-import type { ReportLink, SiteStatus } from "../sources/reports/mod.ts";
+import type { ReportLink } from "../core/objects/mod.ts";
 
 /** The link to the server that the cluster's state comes from. Times are wall times in milliseconds since 1970. */
 export interface SourceLink {
@@ -20,8 +20,6 @@ export interface SourceLink {
   readonly keptMs?: number;
   /** The endpoints that differ from the cached state, because the container runtime has other pods; undefined if unknown. */
   readonly keptEndpoints?: RevisedEndpoints;
-  /** The role of this node in its site; undefined without a site. */
-  readonly site?: SiteStatus;
 }
 
 /** The cached endpoints of this node that were revised. */
@@ -40,8 +38,6 @@ export interface SourceLinkRecord {
    * again.
    */
   serveKept(keptMs: number | undefined, keptEndpoints?: RevisedEndpoints): void;
-  /** Notes that this node's role in its site has changed. */
-  enterSite(site: SiteStatus): void;
   current(): SourceLink;
 }
 
@@ -86,9 +82,6 @@ export function createSourceLink(clock: Clock, onChange: (link: SourceLink) => v
       const { keptMs: _, keptEndpoints: __, ...rest } = link;
       if (keptMs === undefined) link = rest;
       else link = keptEndpoints === undefined ? { ...rest, keptMs } : { ...rest, keptMs, keptEndpoints };
-    },
-    enterSite(site) {
-      link = { ...link, site };
     },
     current: () => link,
   };

@@ -1,20 +1,21 @@
 /**
  * General-purpose utilities without knowledge of Sluice: clock, log, addresses, retries, abort signals, folder watches.
  *
- *   clock.ts           time, timers and abort signals
- *   log.ts             structured logger, and its rate limit for repetitions
- *   retry.ts           backoff and retry
- *   address.ts         IP addresses, prefixes and families
- *   host.ts            cores, search path, network namespace, and programs run for an isolate
- *   build.ts           version, build and shipped files
- *   output.ts          standard output and standard error, full-screen output
- *   topic.ts           events between parts
- *   text.ts            numbers for people
- *   folder_changes.ts  watches a folder
- *   tcp_probe.ts       tries a TCP connection
- *   yaml.ts            loads package yaml on first use
- *   yaml_package.ts    the parts of package yaml in use
- *   data.ts            equality and compact copies of plain data, joined and bounded bytes
+ *   clock.ts               time, timers and abort signals
+ *   log.ts                 structured logger, and its rate limit for repetitions
+ *   retry.ts               backoff and retry
+ *   address.ts             IP addresses, prefixes and families
+ *   host.ts                cores, search path, network namespace, and programs run for an isolate
+ *   build.ts               version, build and shipped files
+ *   output.ts              standard output and standard error, full-screen output
+ *   topic.ts               events between parts
+ *   text.ts                numbers for people
+ *   folder_changes.ts      watches a folder
+ *   client_certificate.ts  validates a client certificate and its key
+ *   tcp_probe.ts           tries a TCP connection
+ *   yaml.ts                loads package yaml on first use
+ *   yaml_package.ts        the parts of package yaml in use
+ *   data.ts                equality and compact copies of plain data, joined and bounded bytes
  *
  * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files, addresses
  * that are probed.
@@ -36,6 +37,7 @@ export {
   specialRange,
   splitHostPort,
 } from "./address.ts";
+export { type CertificateCheck, loadCertificateCheck } from "./client_certificate.ts";
 export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
 export { compact, joinBytes, joinFlat, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";

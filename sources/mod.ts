@@ -4,20 +4,21 @@
  * In: the configuration. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
 import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
-import type { ApiRequestOutcome, ReportLink, SiteStatus } from "./reports/mod.ts";
+import { type Configuration, isServer, labelKeys, sourceText, watchedKinds } from "../config/mod.ts";
 import {
-  type Configuration,
-  isServer,
-  labelKeys,
-  LONGEST_LEASE_MS,
-  readSiteAddress,
-  sourceText,
-  watchedKinds,
-} from "../config/mod.ts";
-import { type ApiWrite, createDecode, type DetailFilters, KINDS, type Source } from "../core/objects/mod.ts";
-import type { KeptSourceOptions, StateFile } from "./kept/mod.ts";
-import type { ApiClient, ApiErrorKind } from "./kubernetes/mod.ts";
-import type { SiteSource } from "./site/mod.ts";
+  ApiError,
+  type ApiErrorKind,
+  type ApiRequestOutcome,
+  type ApiWrite,
+  createDecode,
+  type DetailFilters,
+  KINDS,
+  type ReportLink,
+  type Source,
+} from "../core/objects/mod.ts";
+import { type ClusterAccess, type FeatureFile, featuresOn, type FeatureSource } from "../features/mod.ts";
+import type { KeptSourceOptions, StateFile, StateOrigin } from "./kept/mod.ts";
+import type { ApiClient } from "./kubernetes/mod.ts";
 
 /** Writing to the API server. */
 interface ApiAccess {
@@ -51,6 +52,8 @@ export interface OpenSource {
   };
   /** Lists the cluster's other Nodes as the end of a sentence; undefined if no Node is needed. */
   readonly otherNodes?: (signal: AbortSignal) => Promise<string>;
+  /** The feature that has taken the place of the API server, by its name; empty if none has. */
+  readonly features: ReadonlyMap<string, FeatureSource>;
   close(): void;
 }
 
@@ -62,8 +65,8 @@ const NODE_REFUSALS: readonly ApiErrorKind[] = REFUSALS.filter((kind) => kind !=
 
 /** The state files of this process, independent of the configuration of a run. */
 export interface KeptState extends Pick<KeptSourceOptions, "file" | "isKernelEmpty" | "pods"> {
-  /** The file with the last leader of the site; undefined without a site. */
-  readonly siteFile?: StateFile;
+  /** The files of features, by their names. */
+  readonly featureFiles?: ReadonlyMap<string, StateFile>;
 }
 
 /** Options of `openSource`. */
@@ -79,23 +82,10 @@ export interface SourceOptions {
   readonly onLink?: ReportLink;
   /** Keeps the state of a server, to serve it at the next start if the server does not answer; without effect on files. */
   readonly kept?: KeptState & Pick<KeptSourceOptions, "objects" | "onServing" | "receiverIfNotServed">;
-  /** Takes part in the configured site, if any. */
-  readonly site?: SitePart;
+  /** Whether it is the source of a node's proxy, for which a feature may take the place of the API server. */
+  readonly isOfNode?: boolean;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
-}
-
-/** The dependencies of taking part in a site. */
-interface SitePart {
-  /** Stores the leader across restarts; undefined without a state directory. */
-  readonly memoryFile: StateFile | undefined;
-  /** Receives every change of this node's role in the site. */
-  readonly onSite: (status: SiteStatus) => void;
-}
-
-/** An opened source that may take part in a site. */
-interface Opened extends OpenSource {
-  readonly site?: SiteSource;
 }
 
 /**
@@ -103,8 +93,8 @@ interface Opened extends OpenSource {
  * these labels and annotations of Kubernetes' objects), to pass it on. Throws an Error that names the problem and its place.
  */
 export async function openSource(options: SourceOptions, details?: DetailFilters): Promise<OpenSource> {
-  const { configuration: { source, nodeName, serviceProxyName, stateDelayMs, site }, kept } = options;
-  if (kept === undefined || !isServer(source)) return forSite(await openConfigured(options, details));
+  const { configuration: { source, nodeName, serviceProxyName, stateDelayMs }, kept } = options;
+  if (kept === undefined || !isServer(source)) return heardByFeature(await openConfigured(options, details));
   const failure = Promise.withResolvers<void>();
   const onLink: ReportLink = (stream, server, event) => {
     // With several servers, the next one is tried at once.
@@ -113,37 +103,43 @@ export async function openSource(options: SourceOptions, details?: DetailFilters
   };
   const opened = await openConfigured({ ...options, onLink }, details);
   const { createKeptSource } = await import("./kept/mod.ts");
+  const [feature] = opened.features.values();
   const keptSource = createKeptSource({
     ...kept,
     source: opened.source,
     origin: {
       node: nodeName,
-      source: [sourceText(source), opened.server, opened.site && `site ${site.name}`]
+      source: [sourceText(source), opened.server, featureOf(options)?.origin(options.configuration)]
         .filter((part) => part !== undefined).join(" "),
       proxyName: serviceProxyName ?? "",
     },
     delayMs: stateDelayMs,
     failed: failure.promise,
-    // Every node of a site keeps the whole state, to serve it if it leads.
-    kinds: opened.site === undefined ? watchedKinds(options.configuration) : KINDS,
-    objects: opened.site?.objects ?? kept.objects,
+    kinds: feature === undefined ? watchedKinds(options.configuration) : KINDS,
+    objects: feature?.objects ?? kept.objects,
     clock: options.clock,
     logger: options.logger,
   });
-  return forSite({ ...opened, source: keptSource });
+  return heardByFeature({ ...opened, source: keptSource });
 }
 
-/** The source, which also fills the state that this node serves if it leads its site. */
-function forSite({ site, ...opened }: Opened): OpenSource {
-  if (site === undefined) return opened;
-  const { source } = opened;
-  return { ...opened, source: { run: (sink, signal) => source.run(site.tee(sink), signal) } };
+/** The source, which also reports to the feature that has taken the place of the API server, if any. */
+function heardByFeature(opened: OpenSource): OpenSource {
+  const [feature] = opened.features.values();
+  if (feature === undefined) return opened;
+  return { ...opened, source: { run: (sink, signal) => opened.source.run(feature.tee(sink), signal) } };
 }
 
-async function openConfigured(
-  options: SourceOptions,
-  details?: DetailFilters,
-): Promise<Opened> {
+/** The feature that takes the place of the API server; undefined if none does. */
+function featureOf({ configuration, isOfNode }: SourceOptions) {
+  if (!isOfNode || configuration.source.kind !== "kube") return undefined;
+  const [feature] = featuresOn(configuration, configuration.modeDescription).flatMap(({ name, source }) =>
+    source === undefined ? [] : [{ name, ...source }]
+  );
+  return feature;
+}
+
+async function openConfigured(options: SourceOptions, details?: DetailFilters): Promise<OpenSource> {
   const { configuration, logger, clock, runProgram, onApiRequest, onLink, env, kept } = options;
   const { source: choice, nodeName } = configuration;
   const { serviceProxyName, maxMessageBytes } = configuration;
@@ -151,17 +147,17 @@ async function openConfigured(
   const keys = labelKeys(configuration);
   const podsOf = kept?.pods && ((node: string) => node === nodeName);
   const decode = createDecode({ serviceProxyName, details, podsOf, labelKeys: keys });
-  const close = () => {};
+  const none = { features: new Map(), close() {} };
   switch (choice.kind) {
     case "file": {
       await loadYaml();
       const { createManifestSource } = await import("./manifests/mod.ts");
-      return { source: createManifestSource({ path: choice.path, decode, clock, logger }), close };
+      return { source: createManifestSource({ path: choice.path, decode, clock, logger }), ...none };
     }
     case "state": {
       await loadYaml();
       const { createStateSource } = await import("./state/mod.ts");
-      return { source: createStateSource({ path: choice.path, inFull, clock, logger }), close };
+      return { source: createStateSource({ path: choice.path, inFull, clock, logger }), ...none };
     }
     case "grpc": {
       const { createGrpcSource } = await import("./grpc/mod.ts");
@@ -172,11 +168,10 @@ async function openConfigured(
         throw new Error("--api-client-tls-…: TLS is not supported on unix sockets");
       }
       const shared = { tls, scope, nodeName, inFull, maxMessageBytes, onLink, clock, logger };
-      return { source: createGrpcSource({ addresses, ...shared }), close };
+      return { source: createGrpcSource({ addresses, ...shared }), ...none };
     }
     case "kube": {
       const {
-        ApiError,
         connectToApi,
         createKubernetesSource,
         listNodeNames,
@@ -187,10 +182,9 @@ async function openConfigured(
       } = await import("./kubernetes/mod.ts");
       const { kubeconfig, master } = configuration;
       const api = await connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
-      const site = options.site && configuration.site.name !== ""
-        ? await openSite(options, options.site, api)
-        : undefined;
-      const source = site ?? createKubernetesSource({
+      const features = await openFeature(options, api);
+      const [ofFeature] = features.values();
+      const source = ofFeature ?? createKubernetesSource({
         api,
         kinds: inFull ? KINDS : watchedKinds(configuration),
         labelKeys: keys,
@@ -213,53 +207,77 @@ async function openConfigured(
         isRefusal: (error) => error instanceof ApiError && NODE_REFUSALS.includes(error.kind),
       };
       const otherNodes = async (signal: AbortSignal) => otherNodesText(nodeName, await listNodeNames(api, signal));
-      return { source, site, server: api.server, events, ownNode, otherNodes, close: () => api.close() };
+      return { source, features, server: api.server, events, ownNode, otherNodes, close: () => api.close() };
     }
   }
 }
 
-/** Opens the source of a node in a site; each node reads every kind in full, to serve it if it leads. */
-async function openSite(
-  { configuration, onLink, kept, clock, logger }: SourceOptions,
-  { memoryFile, onSite }: SitePart,
-  api: ApiClient,
-): Promise<SiteSource> {
-  const { createKubernetesSource } = await import("./kubernetes/mod.ts");
-  const {
-    CLUSTER_CA,
-    createSiteSource,
-    givenCertificates,
-    KUBELET_CERTIFICATE,
-    kubeletCertificates,
-    NO_DETAILS,
-  } = await import("./site/mod.ts");
-  const { nodeName, serviceProxyName, maxMessageBytes, site } = configuration;
-  const { leaseDurationMs: leaseMs, renewPeriodMs: renewMs, leaseNamespace } = site;
-  // The other nodes of the site keep the state that they get from this one.
+/** No label or annotation is passed on: proxies need none. */
+const NONE = () => false;
+const NO_DETAILS: DetailFilters = {
+  serviceLabels: NONE,
+  serviceAnnotations: NONE,
+  nodeLabels: NONE,
+  nodeAnnotations: NONE,
+};
+
+/** Lets a feature take the place of the API server. It gets every kind in full, since it may serve other nodes. */
+async function openFeature(options: SourceOptions, api: ApiClient): Promise<ReadonlyMap<string, FeatureSource>> {
+  const feature = featureOf(options);
+  if (feature === undefined) return new Map();
+  const { createKubernetesSource, readText, sendObject } = await import("./kubernetes/mod.ts");
+  const { configuration, onLink = () => {}, kept, clock, logger } = options;
+  const { nodeName, serviceProxyName, maxMessageBytes } = configuration;
+  // The other nodes keep the state that they get from this one.
   const podsOf = kept?.pods && ((node: string) => node !== "");
   const decode = createDecode({ serviceProxyName, details: NO_DETAILS, podsOf });
-  const kinds = KINDS;
-  const { tlsCAFile, tlsCertFile, tlsPrivateKeyFile } = site;
-  const certificates = tlsPrivateKeyFile === ""
-    ? kubeletCertificates({ ca: tlsCAFile || CLUSTER_CA, crt: tlsCertFile || KUBELET_CERTIFICATE })
-    : givenCertificates({ ca: tlsCAFile, crt: tlsCertFile, key: tlsPrivateKeyFile });
-  const listen = readSiteAddress(site.listenAddress)!;
-  return createSiteSource({
-    site: site.name,
+  const { name, origin, load } = feature;
+  const { openSource } = await load();
+  const file = kept?.featureFiles?.get(name);
+  const cluster: ClusterAccess = {
     nodeName,
-    api,
-    openApi: (onLink) =>
-      createKubernetesSource({ api, kinds, nodeName: undefined, serviceProxyName, decode, onLink, logger, clock }),
-    leaseNamespace,
-    timing: { leaseMs, renewMs, longestLeaseMs: LONGEST_LEASE_MS },
-    listen,
-    advertisedHost: site.advertiseAddress || undefined,
-    certificates,
-    memoryFile,
-    maxMessageBytes,
+    api: {
+      read: async (resource, path, signal) => JSON.parse(await readText(api, { resource, path }, signal)),
+      send: (request, signal) => sendObject(api, request, signal),
+    },
+    watchApi: (onLink) =>
+      createKubernetesSource({
+        api,
+        kinds: KINDS,
+        nodeName: undefined,
+        serviceProxyName,
+        decode,
+        onLink,
+        logger,
+        clock,
+      }),
+    async watchServer({ address, ...server }, onLink) {
+      const { createGrpcSource } = await import("./grpc/mod.ts");
+      const inFull = { scope: "global", inFull: true } as const;
+      return createGrpcSource({
+        addresses: [address],
+        ...server,
+        ...inFull,
+        nodeName,
+        maxMessageBytes,
+        onLink,
+        clock,
+        logger,
+      });
+    },
+    file: file && fileOf(file, { node: nodeName, source: origin(configuration), proxyName: "" }, clock),
     onLink,
-    onSite,
     clock,
     logger,
-  });
+  };
+  return new Map([[name, openSource(cluster, configuration)]]);
+}
+
+/** A file of the state directory, as a feature uses it. */
+function fileOf(file: StateFile, origin: StateOrigin, clock: Clock): FeatureFile {
+  return {
+    path: file.path,
+    read: async () => (await file.read(origin)).state?.payload,
+    write: (payload) => file.write(origin, { payload, atMs: clock.now() }),
+  };
 }

@@ -132,27 +132,6 @@ function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateW
   }
 }
 
-/** This node's role in its site; undefined without a site. */
-function stateOfSite({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
-  if (link?.site === undefined) return undefined;
-  const { name, role, isConfirmed, leader, address, from, sinceMs } = link.site;
-  const since = `for ${lasting(atMs - sinceMs)}`;
-  const unconfirmed = isConfirmed ? undefined : "its Lease cannot be read or renewed";
-  if (role === "leader") {
-    return { tone: isConfirmed ? "good" : "warning", words: `${name}: leader ${since}`, reason: unconfirmed };
-  }
-  if (role === "follower") {
-    const words = `${name}: follower of ${leader} (grpc://${address}) ${since}`;
-    if (from === "leader") return { tone: isConfirmed ? "good" : "warning", words, reason: unconfirmed };
-    const reason = from === "api" ? "it does not answer, so the API server is watched" : "it has not answered yet";
-    return { tone: "warning", words, reason };
-  }
-  if (role === "alone") {
-    return { tone: "warning", words: `${name}: alone ${since}`, reason: "its Lease cannot be used" };
-  }
-  return { tone: "warning", words: `${name}: no leader is known ${since}`, reason: undefined };
-}
-
 /** The state of the proxy: the state of its worst family, or of its link to the source. */
 function stateOfProxy(status: ProxyStatus, views: readonly FamilyView[]): StateWords {
   const families = views.map(({ family, state }) => ({ name: family, ...state }));
@@ -250,8 +229,6 @@ export interface StatusView extends Omit<ProxyStatus, "link" | "families"> {
   readonly state: StateWords;
   /** The link to the API server or relay; undefined if the source is a file. */
   readonly link: StateWords | undefined;
-  /** The role in the site; undefined without a site. */
-  readonly site: StateWords | undefined;
   /**
    * The beginning of the state, in milliseconds since 1970: of the oldest error, or of the proxy if everything is in
    * effect; undefined if unknown.
@@ -284,7 +261,7 @@ export function viewOf(status: ProxyStatus): StatusView {
     link?.keptMs === undefined;
   return {
     ...status,
-    ...{ inOrder, state, link: stateOfLink(status), site: stateOfSite(status), families },
+    ...{ inOrder, state, link: stateOfLink(status), families },
     sinceMs: inOrder ? startedAtMs : beginningOfTrouble(status),
     waiting: families.reduce((sum, { changesPending }) => sum + changesPending, changesToPlan),
     uptime: durationText(Math.max(1000, atMs - startedAtMs)),

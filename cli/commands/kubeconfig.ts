@@ -132,10 +132,13 @@ async function objectsOfSite(
   namespace: string,
 ): Promise<readonly IdentityObject[]> {
   const { siteObjects } = await import("../../sources/identity/mod.ts");
-  const { readMembers, readSiteMembers } = await import("../../sources/site/mod.ts");
+  const { readMembers, readSiteMembers } = await import("../../features/site/lease.ts");
+  const { readText } = await import("../../sources/kubernetes/mod.ts");
+  const read = async (resource: string, path: string, signal: AbortSignal) =>
+    JSON.parse(await readText(api, { resource, path }, signal));
   const given = flags.get(MEMBERS.name) as string | undefined;
   const members = given === undefined
-    ? await readSiteMembers(api, site.leaseNamespace, site.name, signal)
+    ? await readSiteMembers({ read }, site.leaseNamespace, site.name, signal)
     : readMembers(given);
   if (members.length === 0) {
     throw new Error(`site ${site.name} has no members: name its nodes with --site-members NODE,NODE`);

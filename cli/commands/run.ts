@@ -14,7 +14,7 @@ import {
 } from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
-import { startProcessFeatures } from "../../features/mod.ts";
+import { featuresOn, startProcessFeatures } from "../../features/mod.ts";
 import { abortedBy, type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
@@ -221,10 +221,11 @@ async function serveAnswers(
  * reported as a problem.
  */
 export async function openKeptState(
-  { stateDirectory, runtimeSocket, source, site, cleanup, initOnly }: Configuration,
+  configuration: Configuration,
   { clock, logger }: Pick<Invocation, "clock" | "logger">,
   onProblems: ReportProblems,
 ): Promise<KeptState | undefined> {
+  const { stateDirectory, runtimeSocket, source, modeDescription, cleanup, initOnly } = configuration;
   if (runtimeSocket !== undefined && stateDirectory === undefined) {
     logger.warn("--container-runtime-endpoint has no effect without --state-directory");
   }
@@ -234,10 +235,13 @@ export async function openKeptState(
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   try {
     const file = openStateDirectory(stateDirectory);
-    const siteFile = site.name === "" ? undefined : openStateDirectory(stateDirectory, "site");
+    const featureFiles = new Map(
+      featuresOn(configuration, modeDescription).filter((feature) => feature.source !== undefined)
+        .map(({ name }) => [name, openStateDirectory(stateDirectory, name)]),
+    );
     const runner = createProcessRunner({ clock, path: searchPath() });
     const pods = runtimeSocket === undefined ? undefined : await watchPods(runtimeSocket, onProblems);
-    return { file, siteFile, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
+    return { file, featureFiles, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
   } catch (error) {
     const code = error instanceof UntrustedStateError ? "state-untrusted" : "state-not-kept";
     onProblems("state directory", [{ code, subject: stateDirectory, detail: errorText(error) }]);

@@ -14,11 +14,10 @@ export function statusLines(
   layout: Pick<Layout, "columns" | "colour">,
 ): readonly string[] {
   const { node, nodeAddresses, zone, kernel, version, mode, source } = status;
-  const { state, link, site, uptime, families, features, atMs } = viewOf(status);
+  const { state, link, uptime, families, features, atMs } = viewOf(status);
   const lines: Line[] = [
     statePieces(state),
     ["source    ", ...(link === undefined ? [source] : statePieces(link))],
-    ...(site === undefined ? [] : [["site      ", ...statePieces(site)]]),
     ["node      ", ["bold", node], `  ${[...nodeAddresses, ...(zone === "" ? [] : [`zone ${zone}`])].join("  ")}`],
     [`proxy     Sluice ${version}, ${mode} mode, up ${uptime}, kernel ${kernel}`],
     ...Object.values(features).map((one) => [one.label.toLowerCase().padEnd(10), ...statePieces(one)]),

@@ -122,7 +122,7 @@ export interface SliceEndpoint {
   readonly zoneHints: readonly string[] | undefined;
   /** The nodes that should use it; undefined without a hint. */
   readonly nodeHints: readonly string[] | undefined;
-  /** Its pod; only set if `DecodeOptions.podsOf` selects it, or the leader of a site sent it. */
+  /** Its pod; only set if `DecodeOptions.podsOf` selects it, or a server sent it. */
   readonly pod?: PodRef;
   /** The name of its pod; only kept if weights may refer to labels of pods. */
   readonly podName?: string;

@@ -53,4 +53,14 @@ export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./fields.ts";
 export { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
-export type { ApiWrite, Source, SourceServer, SourceSink } from "./source.ts";
+export {
+  ApiError,
+  type ApiErrorKind,
+  type ApiRequestOutcome,
+  type ApiWrite,
+  type LinkEvent,
+  type ReportLink,
+  type Source,
+  type SourceServer,
+  type SourceSink,
+} from "./source.ts";

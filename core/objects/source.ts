@@ -34,6 +34,20 @@ export interface Source {
   run(sink: SourceSink, signal: AbortSignal): Promise<void>;
 }
 
+/** A change of one request stream of a source. Plain data. */
+export type LinkEvent =
+  /** A request was answered. */
+  | { readonly type: "answered" }
+  /** An event of the cluster arrived, or a message that there was none, such as a bookmark. */
+  | { readonly type: "received" }
+  /** A request failed, and is sent again within this time. */
+  | { readonly type: "failed"; readonly error: string; readonly retryInMs: number }
+  /** The stream is no longer used, whether it failed or not. */
+  | { readonly type: "ended" };
+
+/** Reports an event of a stream; `stream` names it within the source (`services`), and `server` the server it goes to. */
+export type ReportLink = (stream: string, server: string, event: LinkEvent) => void;
+
 /** A request that creates or patches an object of the API. */
 export interface ApiWrite {
   readonly verb: "create" | "patch";
@@ -45,4 +59,55 @@ export interface ApiWrite {
   readonly object: unknown;
   /** The kind of patch: a merge patch (RFC 7386) by default, or a strategic merge patch, which merges lists by their keys. */
   readonly patch?: "strategic";
+}
+
+/** The kind of a failed request, which determines the reaction. */
+export type ApiErrorKind =
+  | "credentials" // unreadable or unusable: reloaded at the next attempt
+  | "certificate-expired" // the server's or the client's; or it is not valid yet
+  | "certificate" // the server's certificate is not trusted, or the client's is refused
+  | "unreachable" // no connection: refused, no route, reset
+  | "dns"
+  | "timeout" // no answer, or an answer that stalled
+  | "unauthorized" // 401: credentials are reloaded
+  | "forbidden" // 403
+  | "not-found" // 404
+  | "conflict" // 409: the object has changed, or exists already
+  | "expired" // 410, or a resourceVersion that the server does not have: relist
+  | "throttled" // 429: wait as long as the server requests
+  | "unavailable" // 5xx
+  | "rejected" // any other status
+  | "garbled"; // not an answer of the Kubernetes API: HTML, truncated JSON
+
+/** A failed request to the API server; the message names the request, the failure and the reaction. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly kind: ApiErrorKind;
+  /** The wait that the server requests, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    kind: ApiErrorKind,
+    message: string,
+    options: { readonly retryAfterMs?: number; readonly cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** The outcome of one HTTP request to the API server, for metrics. */
+export interface ApiRequestOutcome {
+  readonly method: "GET" | "POST" | "PATCH";
+  /** `host:port` of the API server, as in its URL. */
+  readonly host: string;
+  /** The HTTP status; undefined if there was no response. */
+  readonly status: number | undefined;
+  /** The duration of the request in milliseconds; undefined for a watch, which is reported when its response begins. */
+  readonly durationMs: number | undefined;
+  /** The size of the request body. */
+  readonly requestBytes: number;
+  /** The size of the body of a successful response; undefined for a watch and for other responses. */
+  readonly responseBytes: number | undefined;
 }

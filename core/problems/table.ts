@@ -276,34 +276,6 @@ const PROBLEMS = {
       "check that the runtime runs, that it has CRI version v1 (containerd 1.6, CRI-O 1.20 or later), and that --container-runtime-endpoint is " +
       "its socket, as in the kubelet's configuration; Sluice keeps retrying until the API server answers",
   },
-  "site-lease-refused": {
-    severity: "warning",
-    about: "API resource",
-    title: "the Lease of the site cannot be used, so this node watches the API server itself",
-    fix:
-      "create the site with sluice kubeconfig --site NAME --site-members NODE,NODE, or deploy/sites.yaml; or correct the site's " +
-      "certificates; see the detail (docs/sites.md)",
-  },
-  "site-not-member": {
-    severity: "warning",
-    about: "API resource",
-    title: "this node is no member of its site, so it watches the API server itself",
-    fix: "name it among --site-members of sluice kubeconfig --site NAME, or correct site.name (docs/sites.md)",
-  },
-  "site-leader-refused": {
-    severity: "warning",
-    about: "API resource",
-    title: "the node that holds the site's Lease may not lead, so this node watches the API server itself",
-    fix:
-      "if that node belongs to the site, name it among --site-members, or give it a certificate with its name and the site's CA; " +
-      "if not, somebody misuses the token of the site's nodes: replace it (docs/sites.md)",
-  },
-  "site-not-served": {
-    severity: "error",
-    about: "server",
-    title: "the leader of the site cannot serve the other nodes, which watch the API server themselves",
-    fix: "free the port or set site.listenAddress, or correct the site's certificates; see the detail (docs/sites.md)",
-  },
   "control-socket-closed": {
     severity: "warning",
     about: "file",

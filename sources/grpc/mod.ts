@@ -3,7 +3,7 @@
  *
  * In: messages of KPNG's protocol. Out: objects, to a `SourceSink`. May touch: the network.
  */
-import type { Source, SourceSink } from "../../core/objects/mod.ts";
+import type { ReportLink, Source, SourceSink } from "../../core/objects/mod.ts";
 import { type Connection, openConnection, ServerLeavingError, watchEnd } from "../../kpng/client/mod.ts";
 import { METHODS, PROBE_METHOD, WATCH_REQUEST } from "../../kpng/messages/mod.ts";
 import { createReceiver } from "../../kpng/receiving/mod.ts";
@@ -21,7 +21,6 @@ import {
   wireAddressText,
 } from "../../kpng/transport/mod.ts";
 import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
-import type { ReportLink } from "../reports/mod.ts";
 import type { ClientHttp2Stream } from "node:http2";
 
 /** Options of `createGrpcSource`. */

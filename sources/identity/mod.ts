@@ -3,9 +3,9 @@
  *
  * In: an administrator's API client. Out: a kubeconfig. May touch: the network.
  */
-import type { RawObject } from "../../core/objects/mod.ts";
+import { ApiError, type RawObject } from "../../core/objects/mod.ts";
 import { type Clock, errorText, loadYaml, sleep } from "../../platform/mod.ts";
-import { type ApiClient, ApiError, type ApiServer, readText, sendObject } from "../kubernetes/mod.ts";
+import { type ApiClient, type ApiServer, readText, sendObject } from "../kubernetes/mod.ts";
 
 /** An object of the identity. */
 export interface IdentityObject extends RawObject {

@@ -9,5 +9,5 @@
  * In: a source, the objects of the trackers, and the pods of this node. Out: objects, to a `SourceSink`. May touch: the state
  * file, through a handle that is opened before the write permission is dropped.
  */
-export { openStateDirectory, type StateFile, UntrustedStateError } from "./state_file.ts";
+export { openStateDirectory, type StateFile, type StateOrigin, UntrustedStateError } from "./state_file.ts";
 export { createKeptSource, type KeptSourceOptions } from "./kept_source.ts";

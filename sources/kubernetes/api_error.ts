@@ -1,41 +1,5 @@
-import { isRawObject } from "../../core/objects/mod.ts";
+import { ApiError, type ApiErrorKind, isRawObject } from "../../core/objects/mod.ts";
 import { errorText } from "../../platform/mod.ts";
-
-/** The kind of a failed request, which determines the reaction. */
-export type ApiErrorKind =
-  | "credentials" // unreadable or unusable: reloaded at the next attempt
-  | "certificate-expired" // the server's or the client's; or it is not valid yet
-  | "certificate" // the server's certificate is not trusted, or the client's is refused
-  | "unreachable" // no connection: refused, no route, reset
-  | "dns"
-  | "timeout" // no answer, or an answer that stalled
-  | "unauthorized" // 401: credentials are reloaded
-  | "forbidden" // 403
-  | "not-found" // 404
-  | "conflict" // 409: the object has changed, or exists already
-  | "expired" // 410, or a resourceVersion that the server does not have: relist
-  | "throttled" // 429: wait as long as the server requests
-  | "unavailable" // 5xx
-  | "rejected" // any other status
-  | "garbled"; // not an answer of the Kubernetes API: HTML, truncated JSON
-
-/** A failed request to the API server; the message names the request, the failure and the reaction. */
-export class ApiError extends Error {
-  override readonly name = "ApiError";
-  readonly kind: ApiErrorKind;
-  /** The wait that the server requests, in milliseconds. */
-  readonly retryAfterMs: number | undefined;
-
-  constructor(
-    kind: ApiErrorKind,
-    message: string,
-    options: { readonly retryAfterMs?: number; readonly cause?: unknown } = {},
-  ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.kind = kind;
-    this.retryAfterMs = options.retryAfterMs;
-  }
-}
 
 /** The request, as named in error messages. */
 export interface RequestSubject {

@@ -1,6 +1,6 @@
 import { type Clock, errorText, joinHostPort, type Logger, type RunProgram, systemClock } from "../../platform/mod.ts";
 import { type Access, createMaterialReader, serverUrl } from "./access.ts";
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "../../core/objects/mod.ts";
 import { authProvider } from "./auth_provider.ts";
 import { type CredentialPlugin, execPlugin, type PluginCredentials, type RunningPlugin } from "./exec_plugin.ts";
 import { readKubeconfig } from "./kubeconfig.ts";

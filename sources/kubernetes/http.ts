@@ -1,14 +1,15 @@
-import { type Clock, errorText, type Logger, sleep, unlessAborted, VERSION } from "../../platform/mod.ts";
-import type { ApiRequestOutcome } from "../reports/mod.ts";
 import {
-  ApiError,
-  errorOfFetch,
-  errorOfGarbage,
-  errorOfStatus,
-  type RequestSubject,
-  statusOf,
-  what,
-} from "./api_error.ts";
+  type CertificateCheck,
+  type Clock,
+  errorText,
+  loadCertificateCheck,
+  type Logger,
+  sleep,
+  unlessAborted,
+  VERSION,
+} from "../../platform/mod.ts";
+import { ApiError, type ApiRequestOutcome } from "../../core/objects/mod.ts";
+import { errorOfFetch, errorOfGarbage, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
 
 /** One request to the API server. */
@@ -290,15 +291,6 @@ function createConnections() {
       current = undefined;
     },
   };
-}
-
-/** Throws if a client certificate and its key (PEM) cannot be used. */
-export type CertificateCheck = (certificate: string, key: string) => void;
-
-/** Loads the check of client certificates together with `node:crypto`, which takes megabytes of memory. */
-export async function loadCertificateCheck(): Promise<CertificateCheck> {
-  const { checkClientCertificate } = await import("./client_certificate.ts");
-  return checkClientCertificate;
 }
 
 function createHttpClient(

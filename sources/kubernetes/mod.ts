@@ -1,38 +1,43 @@
 /**
  * The client and source for an API server: list and watch, credentials, recovery, and sending objects (Events).
  *
- *   resource.ts            how to request each kind
- *   reflector.ts           list, watch, retry and relist of one resource
- *   list.ts                paged lists, parsed incrementally
- *   watch.ts               one watch, and how long it may be silent
- *   known_objects.ts       deduplicates objects by version
- *   recovery.ts            the failures of one server, and the reflectors' waits
- *   http.ts                the HTTP client, which detects that the server is reachable again
- *   named_server.ts        the same for a server whose certificate has another name
- *   answer_time.ts         detects that the server answers slowly
- *   api_error.ts           failed requests, classified
- *   credentials.ts         finds the API server and its credentials
- *   access.ts              the server's URL and the origin of each credential, inline or in files
- *   kubeconfig.ts          kubeconfig files
- *   client_certificate.ts  validates a client certificate and its key
- *   exec_plugin.ts         credential plugins: programs (`exec`)
- *   objects.ts             reads, creates and patches single objects; names of Nodes, UIDs of Services
+ *   resource.ts      how to request each kind
+ *   reflector.ts     list, watch, retry and relist of one resource
+ *   list.ts          paged lists, parsed incrementally
+ *   watch.ts         one watch, and how long it may be silent
+ *   known_objects.ts deduplicates objects by version
+ *   recovery.ts      the failures of one server, and the reflectors' waits
+ *   http.ts          the HTTP client, which detects that the server is reachable again
+ *   named_server.ts  the same for a server whose certificate has another name
+ *   answer_time.ts   detects that the server answers slowly
+ *   api_error.ts     failed requests, classified
+ *   credentials.ts   finds the API server and its credentials
+ *   access.ts        the server's URL and the origin of each credential, inline or in files
+ *   kubeconfig.ts    kubeconfig files
+ *   exec_plugin.ts   credential plugins: programs (`exec`)
+ *   objects.ts       reads, creates and patches single objects; names of Nodes, UIDs of Services
  *
  * In: a kubeconfig or service account. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
-import type { Decode, Kind, LabelKeys, Source } from "../../core/objects/mod.ts";
+import {
+  ApiError,
+  type ApiErrorKind,
+  type Decode,
+  type Kind,
+  type LabelKeys,
+  type LinkEvent,
+  type ReportLink,
+  type Source,
+} from "../../core/objects/mod.ts";
 import { type Clock, createBackoff, type Logger, sleep, systemClock } from "../../platform/mod.ts";
-import type { LinkEvent, ReportLink } from "../reports/mod.ts";
 import { timeAnswers } from "./answer_time.ts";
-import { ApiError, type ApiErrorKind } from "./api_error.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { createRecovery, createServerFailures, type ServerFailures } from "./recovery.ts";
 import { type ApiClient, type ApiClientOptions, createApiClient } from "./http.ts";
 import { createKnownObjects } from "./known_objects.ts";
 import { runReflector } from "./reflector.ts";
 import { resourcesOf, streamOf } from "./resource.ts";
-export { ApiError, type ApiErrorKind } from "./api_error.ts";
-export { type ApiClient, loadCertificateCheck } from "./http.ts";
+export type { ApiClient } from "./http.ts";
 export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
 export { listNodeNames, otherNodesText, readNode, readServiceUid, readText, sendObject } from "./objects.ts";
 export type { CredentialPlugin } from "./exec_plugin.ts";

@@ -1,6 +1,6 @@
 /** What all reflectors of one API server share: its failures as problems, and the waits until it answers. */
 import type { Problem, ProblemCode, ReportProblems } from "../../core/problems/mod.ts";
-import type { ApiErrorKind } from "./api_error.ts";
+import type { ApiErrorKind } from "../../core/objects/mod.ts";
 import { type Clock, sleep } from "../../platform/mod.ts";
 
 /** The failures of one API server: one problem for each cause, whatever the number of resources that meet it. */

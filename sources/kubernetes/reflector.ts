@@ -1,7 +1,5 @@
 import { type Backoff, type Clock, type Logger, sleep } from "../../platform/mod.ts";
-import type { SourceSink } from "../../core/objects/mod.ts";
-import type { LinkEvent } from "../reports/mod.ts";
-import { ApiError } from "./api_error.ts";
+import { ApiError, type LinkEvent, type SourceSink } from "../../core/objects/mod.ts";
 import type { Recovery, ServerFailures } from "./recovery.ts";
 import type { ApiClient } from "./http.ts";
 import { isBefore, type KnownObjects } from "./known_objects.ts";

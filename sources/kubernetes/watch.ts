@@ -1,4 +1,5 @@
-import { ApiError, errorOfBrokenJson, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
+import { ApiError } from "../../core/objects/mod.ts";
+import { errorOfBrokenJson, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
 import { isBefore, metaOf } from "./known_objects.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";

@@ -5,11 +5,9 @@
  */
 import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
 import { type Clock, errorText, type Logger, type RunProgram } from "../../platform/mod.ts";
-import type { Kind } from "../../core/objects/mod.ts";
+import { ApiError, type ApiErrorKind, type Kind } from "../../core/objects/mod.ts";
 import {
   type ApiClient,
-  ApiError,
-  type ApiErrorKind,
   connectToApi,
   listNodeNames,
   otherNodesText,

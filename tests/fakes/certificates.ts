@@ -8,7 +8,7 @@ import {
   otherNames,
   privateKeyPem,
   purposes,
-} from "../../sources/site/certificates.ts";
+} from "../../features/site/certificates.ts";
 
 export type { CertificatePair };
 

@@ -1,7 +1,7 @@
 /** Nodes that elect the leader of their site, on a fake clock and Lease. */
 import { silentLogger } from "../../platform/log.ts";
-import { createElection, type Election } from "../../sources/site/election.ts";
-import type { Leader, LeaseClient } from "../../sources/site/lease.ts";
+import { createElection, type Election } from "../../features/site/election.ts";
+import type { Leader, LeaseClient } from "../../features/site/lease.ts";
 import type { FakeClock } from "./clock.ts";
 
 /** The times of the elections. */

@@ -1,6 +1,6 @@
 /** Clients of one Lease over lines that delay, lose and cut requests and answers. */
-import { ApiError } from "../../sources/kubernetes/mod.ts";
-import type { LeaseClient, LeaseRecord, LeaseWrite } from "../../sources/site/lease.ts";
+import { ApiError } from "../../core/objects/source.ts";
+import type { LeaseClient, LeaseRecord, LeaseWrite } from "../../features/site/lease.ts";
 import type { Clock } from "../../platform/clock.ts";
 
 /** The line of one node. */

@@ -1,3 +1,11 @@
 import { loadTests } from "./load.ts";
 
-await loadTests("unit/features");
+await loadTests(
+  "unit/features/calls_test.ts",
+  "unit/features/canary",
+  "unit/features/failover",
+  "unit/features/node_condition",
+  "unit/features/systemd",
+  "unit/features/telemetry",
+  "unit/features/traffic",
+);

@@ -1,3 +1,3 @@
 import { loadTests } from "./load.ts";
 
-await loadTests("unit/sources/site");
+await loadTests("unit/features/site");

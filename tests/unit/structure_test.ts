@@ -28,6 +28,8 @@ const ALL = [...PRODUCT, "build", "demo", "tests"];
 const FEATURE_MAY_IMPORT = [
   ...["platform", "platform/checks", "platform/metrics", "platform/schema"],
   ...["core/", "backends/contract"],
+  // A feature that takes the place of the source serves other nodes.
+  ...["kpng/server", "kpng/store", "kpng/transport"],
 ];
 /** The part of a feature that runs in a worker: `worker.ts`, or a folder `worker`. */
 const WORKER_PART = /^features\/\w+\/worker(\.ts$|\/)/;
@@ -42,6 +44,8 @@ const OTHER_ENTRIES: readonly { readonly from: RegExp; readonly to: RegExp }[] =
   { from: /^features\/registry\.ts$/, to: /^features\/\w+\/feature\.ts$/ },
   { from: /^features\/calls\.ts$/, to: /^features\/\w+\/calls\.ts$/ },
   { from: /^workers\//, to: /^features\/calls\.ts$/ },
+  // `sluice kubeconfig` creates the objects of a site.
+  { from: /^cli\/commands\//, to: /^features\/site\/lease\.ts$/ },
 ];
 
 /**
@@ -106,10 +110,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "config": [
     ...["platform", "platform/schema", "core/", "backends", "backends/contract", "kpng/transport", "features"],
   ],
-  "sources/reports": [],
   "observe": [
     ...[
-      "sources/reports",
       "platform",
       "platform/http",
       "platform/metrics",
@@ -121,7 +123,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ],
   ],
   "observe/serving": [
-    "sources/reports",
     "platform",
     "platform/http",
     "platform/metrics",
@@ -130,18 +131,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "kpng/server",
     "observe",
   ],
-  "sources/kubernetes": ["platform", "core/", "config", "sources/reports"],
+  "sources/kubernetes": ["platform", "core/", "config"],
   "sources/preflight": ["platform", "core/", "sources/kubernetes"],
   "sources/identity": ["platform", "core/objects", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
   "sources/kept": ["platform", "core/", "cri"],
-  "sources/grpc": ["platform", "core/", "kpng/", "sources/reports"],
-  "sources/site": [
-    ...["platform", "core/", "kpng/store", "kpng/server", "kpng/transport", "sources/reports"],
-    ...["sources/kubernetes", "sources/kept", "sources/grpc"],
-  ],
-  "sources": ["platform", "core/", "config", "kpng/transport", "sources/"],
+  "sources/grpc": ["platform", "core/", "kpng/"],
+  "sources": ["platform", "core/", "features", "config", "kpng/transport", "sources/"],
   "answers": ["platform", "core/", "backends/contract", "config", "observe", "sources"],
   "answers/control": ["platform", "platform/http", "core/", "features", "observe", "answers"],
   "answers/page": [
@@ -156,7 +153,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "config",
     "observe",
     "sources",
-    "sources/reports",
     "answers",
     "answers/",
   ],
@@ -297,7 +293,7 @@ const LOADED_LATE: readonly string[] = [
 ];
 
 /** The parts of a feature that are loaded if it is on, and when its first call arrives. */
-const LATE_OF_FEATURES = /^features\/\w+\/(start\.ts$|worker(\.ts$|\/))/;
+const LATE_OF_FEATURES = /^features\/\w+\/(start\.ts$|source\.ts$|worker(\.ts$|\/))/;
 
 /** Static imports of the entries, direct or not, that must not be in the memory of every proxy; with the importer. */
 function heavyImports(tree: Tree, entries: readonly string[], late: readonly string[] = LOADED_LATE): string[] {

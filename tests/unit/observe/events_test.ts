@@ -153,13 +153,13 @@ Deno.test("a message is truncated to the length limit of events", async () => {
   assert.equal(written()[0]!.message.length, 1000);
 });
 
-function nodeEvents(isInSite = false) {
+function nodeEvents(sharesUplink = false) {
   const clock = createFakeClock(undefined, promisesSettled);
   const recorded: string[] = [];
   const events = createNodeEvents({
     recorder: { record: (type, reason, _about, message) => recorded.push(`${type} ${reason} ${message}`) },
     mode: "nftables",
-    isInSite,
+    sharesUplink,
     clock,
   });
   const report = (changes: Partial<SyncReport>) =>
@@ -253,7 +253,7 @@ Deno.test("a problem is recorded if the table names an Event for its code", () =
 
 Deno.test("a health check node port that cannot be opened is an event of its Service, in its namespace", async () => {
   const { clock, recorder, requests } = setUp();
-  const events = createNodeEvents({ recorder, mode: "nftables", isInSite: false, clock });
+  const events = createNodeEvents({ recorder, mode: "nftables", sharesUplink: false, clock });
   events.healthCheckFailed("shop/web", 32000, "cannot listen on 192.0.2.1: Address already in use");
   await settled();
   const { verb, path, object } = requests[1]!;
@@ -273,7 +273,7 @@ Deno.test("a health check node port that cannot be opened is an event of its Ser
 
 Deno.test("a refused service has events of its own, also when it is accepted again", async () => {
   const { clock, recorder, requests } = setUp();
-  const events = createNodeEvents({ recorder, mode: "nftables", isInSite: false, clock });
+  const events = createNodeEvents({ recorder, mode: "nftables", sharesUplink: false, clock });
   const report = {
     family: "IPv4",
     revision: 1,
@@ -321,7 +321,7 @@ Deno.test("repairs and the return of the API server are recorded, a short outage
 
 Deno.test("a balancing annotation without effect is an event of its Service", async () => {
   const { clock, recorder, requests } = setUp();
-  const events = createNodeEvents({ recorder, mode: "iptables", isInSite: false, clock });
+  const events = createNodeEvents({ recorder, mode: "iptables", sharesUplink: false, clock });
   const detail = "annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random";
   events.serviceProblem("shop/web", { code: "balance-ignored", subject: "shop/web", detail }, "Balance");
   await settled();

@@ -420,19 +420,6 @@ Deno.test("the link to a server is a metric; a source that is a file has none", 
   assert.deepEqual(await setUp("nftables").samplesOf("sluice_source_"), []);
 });
 
-Deno.test("this node's part in its site is a metric; without a site there is none", async () => {
-  const link = createSourceLink(createFakeClock());
-  const { samplesOf } = setUp("nftables", link.current);
-  assert.deepEqual(await samplesOf("sluice_site_"), []);
-  const part = { name: "north", isConfirmed: false, leader: "a", address: undefined, from: "api", sinceMs: 0 } as const;
-  link.enterSite({ ...part, role: "leader", transitions: 3 });
-  assert.deepEqual((await samplesOf("sluice_site_")).toSorted(), [
-    'sluice_site_leader_changes{site="north"} 3',
-    'sluice_site_leader{site="north"} 1',
-    'sluice_site_lease_confirmed{site="north"} 0',
-  ]);
-});
-
 Deno.test("every server of the source has a series, 1 for the one in use", async () => {
   const { samplesOf, setServers } = setUp();
   assert.deepEqual(await samplesOf("sluice_source_server"), []);

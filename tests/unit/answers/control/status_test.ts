@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { type FamilyStatusDetails, type ProxyStatus, viewOf } from "../../../../answers/control/status.ts";
 import type { Family } from "../../../../core/model/mod.ts";
 import { createSourceLink } from "../../../../observe/mod.ts";
-import type { SiteStatus } from "../../../../sources/reports/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const AFTERNOON = Date.UTC(2026, 10, 22, 14, 3, 20);
@@ -108,33 +107,4 @@ Deno.test("a family whose rules differ at every comparison, or that is behind, i
   const behind = { ...quiet, problems: [overdue] };
   assert.equal(viewOf(behind).inOrder, false);
   assert.equal(viewOf(behind).state.words, "IPv6: behind: a tool or the kernel does not answer");
-});
-
-Deno.test("a node says which part it has in its site, and why that is not in order", () => {
-  const { link, status } = start();
-  assert.equal(viewOf(status()).site, undefined);
-  const words = (part: Partial<SiteStatus>) => {
-    link.enterSite({
-      name: "north",
-      role: "follower",
-      isConfirmed: true,
-      leader: "a",
-      address: "10.0.0.1:12091",
-      from: "leader",
-      transitions: 1,
-      sinceMs: AFTERNOON,
-      ...part,
-    });
-    const { tone, words, reason } = viewOf(status()).site!;
-    return `${tone}: ${words}${reason === undefined ? "" : ` (${reason})`}`;
-  };
-  const following = "north: follower of a (grpc://10.0.0.1:12091) for 60 s";
-  assert.equal(words({}), `good: ${following}`);
-  assert.equal(words({ isConfirmed: false }), `warning: ${following} (its Lease cannot be read or renewed)`);
-  assert.equal(words({ from: "api" }), `warning: ${following} (it does not answer, so the API server is watched)`);
-  assert.equal(words({ role: "leader" }), "good: north: leader for 60 s");
-  assert.equal(
-    words({ role: "alone", isConfirmed: false }),
-    "warning: north: alone for 60 s (its Lease cannot be used)",
-  );
 });

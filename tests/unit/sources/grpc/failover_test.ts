@@ -1,7 +1,7 @@
 /** Several servers: which one is watched, and what reaches the sink when another one takes over. */
 import assert from "node:assert/strict";
 import { type ClusterObject, KINDS, type Source } from "../../../../core/objects/mod.ts";
-import type { ReportLink } from "../../../../sources/reports/mod.ts";
+import type { ReportLink } from "../../../../core/objects/source.ts";
 import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
 import { createTracking } from "../../../../core/tracking/mod.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";

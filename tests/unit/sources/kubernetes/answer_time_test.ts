@@ -4,7 +4,7 @@ import { createProblemBoard } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { sleep } from "../../../../platform/clock.ts";
 import { timeAnswers } from "../../../../sources/kubernetes/answer_time.ts";
-import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
+import { ApiError } from "../../../../core/objects/source.ts";
 import { createServerFailures } from "../../../../sources/kubernetes/recovery.ts";
 import type { ApiClient, ApiRequest } from "../../../../sources/kubernetes/http.ts";
 import { createLinkProbe } from "../../../../sources/kubernetes/mod.ts";

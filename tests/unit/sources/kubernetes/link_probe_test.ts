@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../../core/problems/mod.ts";
 import { createSourceLink } from "../../../../observe/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
+import { ApiError } from "../../../../core/objects/source.ts";
 import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
 import { createServerFailures } from "../../../../sources/kubernetes/recovery.ts";
 import { createLinkProbe } from "../../../../sources/kubernetes/mod.ts";

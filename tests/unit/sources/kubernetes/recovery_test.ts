@@ -1,6 +1,6 @@
 /** Retry delays of reflectors, and how soon they recover, with an API server that fails on command. */
 import assert from "node:assert/strict";
-import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
+import { ApiError } from "../../../../core/objects/source.ts";
 import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
 import { createKubernetesSource } from "../../../../sources/kubernetes/mod.ts";
 import { createRecovery } from "../../../../sources/kubernetes/recovery.ts";

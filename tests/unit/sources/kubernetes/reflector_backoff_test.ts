@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createBackoff } from "../../../../platform/retry.ts";
-import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
+import { ApiError } from "../../../../core/objects/source.ts";
 import { createKnownObjects } from "../../../../sources/kubernetes/known_objects.ts";
 import { runReflector } from "../../../../sources/kubernetes/reflector.ts";
 import { resourcesOf } from "../../../../sources/kubernetes/resource.ts";

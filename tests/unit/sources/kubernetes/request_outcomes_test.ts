@@ -1,6 +1,6 @@
 /** The reported outcomes of requests to the API server. */
 import assert from "node:assert/strict";
-import type { ApiRequestOutcome } from "../../../../sources/reports/mod.ts";
+import type { ApiRequestOutcome } from "../../../../core/objects/source.ts";
 import { connectToApi } from "../../../../sources/kubernetes/mod.ts";
 import { sendObject } from "../../../../sources/kubernetes/objects.ts";
 import { silentLogger } from "../../../../platform/log.ts";

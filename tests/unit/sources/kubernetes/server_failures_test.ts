@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { ApiError, type ApiErrorKind, errorOfFetch } from "../../../../sources/kubernetes/api_error.ts";
+import { ApiError, type ApiErrorKind } from "../../../../core/objects/mod.ts";
+import { errorOfFetch } from "../../../../sources/kubernetes/api_error.ts";
 import { createServerFailures } from "../../../../sources/kubernetes/recovery.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 

@@ -7,42 +7,52 @@
  *   election.ts      carries out the decisions, and follows a leader or succeeds it
  *   feed.ts          watches the leader or the API server, depending on the role
  *   serve.ts         serves the other nodes while this one leads
+ *   part.ts          this node's part, for status, metrics and Events
  *   memory.ts        stores the last leader on disk
  *   certificates.ts  the certificates of the nodes, how a leader makes its own, and the signatures of leaders
  *
  * In: a Lease, and objects of the API server or of the leader. Out: objects, to a `SourceSink`, and to the other nodes. May
  * touch: the network, listening sockets, PEM files, and a file that is opened before the write permission is dropped.
  */
-import { abortedBy, type Clock, joinHostPort, type Logger, sameData } from "../../platform/mod.ts";
-import type { ClusterObject, DetailFilters, Source, SourceSink } from "../../core/objects/mod.ts";
-import type { ReportLink, SiteStatus } from "../reports/mod.ts";
+import type { SourceSink } from "../../core/objects/mod.ts";
+import { abortedBy, joinHostPort } from "../../platform/mod.ts";
 import { createStore } from "../../kpng/store/mod.ts";
 import type { WireAddress } from "../../kpng/transport/mod.ts";
-import { createGrpcSource, type GrpcSourceOptions } from "../grpc/mod.ts";
-import type { StateFile } from "../kept/mod.ts";
-import type { ApiClient } from "../kubernetes/mod.ts";
-import type { SiteCertificates } from "./certificates.ts";
-import { createElection, type ElectionTiming } from "./election.ts";
-import { createFeed } from "./feed.ts";
-import { createLeaseClient, type Leader, type Role } from "./lease.ts";
-import { openSiteMemory, type SiteMemory } from "./memory.ts";
-import { addressOfNode, createSiteServer, readServerAddress } from "./serve.ts";
-export {
+import type { ClusterAccess, FeatureSource } from "../contract.ts";
+import {
   CLUSTER_CA,
   givenCertificates,
   KUBELET_CERTIFICATE,
   kubeletCertificates,
   type SiteCertificates,
 } from "./certificates.ts";
-export { readMembers, readSiteMembers } from "./lease.ts";
+import { createElection, type ElectionTiming } from "./election.ts";
+import { LONGEST_LEASE_MS, readSiteAddress, type SiteOptions } from "./options.ts";
+import { createFeed } from "./feed.ts";
+import { createLeaseClient, type Leader } from "./lease.ts";
+import { openSiteMemory, type SiteMemory } from "./memory.ts";
+import { createSitePart } from "./part.ts";
+import { addressOfNode, createSiteServer, readServerAddress } from "./serve.ts";
+
+/** Takes part in the configured site. */
+export function openSource(cluster: ClusterAccess, { site }: { readonly site: SiteOptions }): FeatureSource {
+  const { tlsCAFile, tlsCertFile, tlsPrivateKeyFile } = site;
+  return createSiteSource(cluster, {
+    site: site.name,
+    leaseNamespace: site.leaseNamespace,
+    timing: { leaseMs: site.leaseDurationMs, renewMs: site.renewPeriodMs, longestLeaseMs: LONGEST_LEASE_MS },
+    listen: readSiteAddress(site.listenAddress)!,
+    advertisedHost: site.advertiseAddress || undefined,
+    certificates: tlsPrivateKeyFile === ""
+      ? kubeletCertificates({ ca: tlsCAFile || CLUSTER_CA, crt: tlsCertFile || KUBELET_CERTIFICATE })
+      : givenCertificates({ ca: tlsCAFile, crt: tlsCertFile, key: tlsPrivateKeyFile }),
+  });
+}
 
 /** Options of `createSiteSource`. */
-interface SiteSourceOptions extends Pick<GrpcSourceOptions, "nodeName" | "onLink" | "clock" | "logger" | "random"> {
+interface SiteSourceOptions {
   /** The name of the site. */
   readonly site: string;
-  readonly api: ApiClient;
-  /** Opens the API server as a source of every kind, for all nodes. */
-  readonly openApi: (onLink: ReportLink) => Source;
   readonly leaseNamespace: string;
   readonly timing: ElectionTiming & {
     /** The longest Lease that a configuration permits. */
@@ -55,19 +65,6 @@ interface SiteSourceOptions extends Pick<GrpcSourceOptions, "nodeName" | "onLink
   /** The host of this node for the others; its Node's first address if undefined. */
   readonly advertisedHost: string | undefined;
   readonly certificates: SiteCertificates;
-  /** Stores the leader across restarts. */
-  readonly memoryFile: StateFile | undefined;
-  readonly maxMessageBytes: number;
-  /** Receives every change of this node's role in the site. */
-  readonly onSite?: (status: SiteStatus) => void;
-}
-
-/** The source of a node in a site. */
-export interface SiteSource extends Source {
-  /** A sink that also fills the state which this node serves as a leader; the source must report to it. */
-  tee(sink: SourceSink): SourceSink;
-  /** Every object of the cluster, to keep. */
-  objects(): Iterable<ClusterObject>;
 }
 
 const PATIENCE_MS = 20_000;
@@ -76,28 +73,12 @@ const RECONNECT = { firstMs: 250, longestMs: 5_000 };
 /** When a follower probes a silent leader: there are few nodes in a site, and a dead leader must be noticed soon. */
 const LIVENESS = { probeAfterMs: 5_000, answerMs: 5_000 };
 
-/** No label or annotation is passed on: proxies need none. */
-export const NO_DETAILS: DetailFilters = {
-  serviceLabels: () => false,
-  serviceAnnotations: () => false,
-  nodeLabels: () => false,
-  nodeAnnotations: () => false,
-};
-
 /** Creates the source. Nothing is sent before it runs. */
-export function createSiteSource(options: SiteSourceOptions): SiteSource {
-  const {
-    site,
-    nodeName,
-    api,
-    certificates,
-    clock,
-    logger,
-    random = Math.random,
-    onLink = () => {},
-    onSite = () => {},
-  } = options;
+export function createSiteSource(cluster: ClusterAccess, options: SiteSourceOptions): FeatureSource {
+  const { nodeName, api, onLink, clock, logger } = cluster;
+  const { site, certificates } = options;
   const store = createStore({ clock, onProblems: () => {} });
+  const part = createSitePart(site, cluster);
   const lease = createLeaseClient({
     api,
     namespace: options.leaseNamespace,
@@ -118,23 +99,8 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
     return { ...claim, proof: await certificates.prove({ site, ...claim }) };
   };
 
-  const openLeader = async (leader: Leader, onLink: ReportLink): Promise<Source> =>
-    createGrpcSource({
-      addresses: [readServerAddress(leader.address)],
-      tls: await certificates.client(leader),
-      scope: "global",
-      nodeName,
-      inFull: true,
-      maxMessageBytes: options.maxMessageBytes,
-      onLink,
-      backoff: RECONNECT,
-      liveness: LIVENESS,
-      clock,
-      logger,
-      random,
-    });
-
   return {
+    startRun: part.startRun,
     tee: (sink) => teeOf(store, sink),
     *objects() {
       const { services, scoped } = store.state();
@@ -145,13 +111,7 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
       }
     },
     async run(sink, signal) {
-      const memory = await openSiteMemory({
-        file: options.memoryFile,
-        site,
-        node: nodeName,
-        now: () => clock.now(),
-        logger,
-      });
+      const memory = await openSiteMemory(cluster.file, logger);
       const ending = abortedBy(signal);
       const server = createSiteServer({
         listen: options.listen,
@@ -165,10 +125,14 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
       const { leaseMs, patienceMs = PATIENCE_MS } = options.timing;
       const feed = createFeed({
         sink,
-        openApi: options.openApi,
-        openLeader,
+        openApi: cluster.watchApi,
+        openLeader: async (leader, onLink) => {
+          const tls = await certificates.client(leader);
+          const address = readServerAddress(leader.address);
+          return await cluster.watchServer({ address, tls, backoff: RECONNECT, liveness: LIVENESS }, onLink);
+        },
         // Spread, since all nodes lose their leader at the same moment.
-        patienceMs: () => leaseMs + patienceMs * (1 + random()),
+        patienceMs: () => leaseMs + patienceMs * (1 + Math.random()),
         onLost: () => election.lost(),
         onFollowed: () => election.followed(),
         onFrom: () => report(),
@@ -177,8 +141,7 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
         logger,
         signal: ending.signal,
       });
-      const statusReport = createStatusReport({ site, node: nodeName, onSite, clock, logger });
-      const report = () => statusReport(election.role(), feed.from(), election.transitions());
+      const report = () => part.enter(election.role(), feed.from(), election.transitions());
       const election = createElection({
         node: nodeName,
         onStandBy: feed.standBy,
@@ -200,7 +163,6 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
         onProblems: sink.problems,
         clock,
         logger,
-        random,
       });
       feed.enter(election.role());
       report();
@@ -238,47 +200,4 @@ function teeOf(first: SourceSink, second: SourceSink): SourceSink {
     },
     problems: second.problems,
   };
-}
-
-/** Options of `createStatusReport`. */
-interface StatusReportOptions {
-  readonly site: string;
-  readonly node: string;
-  readonly onSite: (status: SiteStatus) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
-/** Reports and logs changes of a node's role in its site. */
-type StatusReport = (role: Role, from: SiteStatus["from"], transitions: number) => void;
-
-/** A report without history. */
-function createStatusReport({ site, node, onSite, clock, logger }: StatusReportOptions): StatusReport {
-  let last: SiteStatus | undefined;
-  let sinceMs = clock.now();
-  return (role, from, transitions) => {
-    const isFollower = role.kind === "follower";
-    const leader = role.kind === "leader" ? node : isFollower ? role.leader.node : undefined;
-    const isConfirmed = (role.kind === "leader" || isFollower) && role.isConfirmed;
-    const isNew = last?.role !== role.kind || last.leader !== leader;
-    if (isNew) sinceMs = clock.now();
-    const address = isFollower ? role.leader.address : undefined;
-    const status = { name: site, role: role.kind, isConfirmed, leader, address, from, transitions, sinceMs };
-    if (sameData(status, last)) return;
-    if (isNew || last?.isConfirmed !== isConfirmed) logRole(role, site, logger);
-    last = status;
-    onSite(status);
-  };
-}
-
-function logRole(role: Role, site: string, logger: Logger): void {
-  if (role.kind === "alone") logger.warn("no Lease for the site, watching the API server", { site });
-  if (role.kind === "leader" && role.isConfirmed) logger.info("leading the site", { site });
-  if (role.kind === "leader" && !role.isConfirmed) {
-    logger.warn("leading the site without its Lease: the API server cannot be reached", { site });
-  }
-  if (role.kind !== "follower") return;
-  const { node, address } = role.leader;
-  if (role.isConfirmed) logger.info("following the leader of the site", { site, leader: node, address });
-  else logger.warn("following the last leader of the site: its Lease cannot be read", { site, leader: node, address });
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { checkClientCertificate } from "../../../../sources/kubernetes/client_certificate.ts";
-import { createCertificateAuthority } from "../../../fakes/certificates.ts";
+import { loadCertificateCheck } from "../../../platform/mod.ts";
+import { createCertificateAuthority } from "../../fakes/certificates.ts";
 
+const checkClientCertificate = await loadCertificateCheck();
 const authority = await createCertificateAuthority("authority");
 const { cert, key } = await authority.issue("system:kube-proxy");
 

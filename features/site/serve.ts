@@ -5,7 +5,7 @@ import type { Store } from "../../kpng/store/mod.ts";
 import type { Serving } from "../../kpng/server/mod.ts";
 import { readWireAddress, type WireAddress, wireAddressText } from "../../kpng/transport/mod.ts";
 import { decodeObject } from "../../core/objects/mod.ts";
-import { type ApiClient, readText } from "../kubernetes/mod.ts";
+import type { ClusterAccess } from "../contract.ts";
 import type { ServerTls } from "./certificates.ts";
 import type { Role } from "./lease.ts";
 
@@ -131,9 +131,9 @@ export function readServerAddress(text: string): WireAddress & { readonly kind: 
 }
 
 /** Returns the first address of a Node, from the API server. Throws an Error if it has none. */
-export async function addressOfNode(api: ApiClient, name: string, signal: AbortSignal): Promise<string> {
-  const text = await readText(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(name)}` }, signal);
-  const { object } = decodeObject("Node", JSON.parse(text));
+export async function addressOfNode(api: ClusterAccess["api"], name: string, signal: AbortSignal): Promise<string> {
+  const raw = await api.read("nodes", `/api/v1/nodes/${encodeURIComponent(name)}`, signal);
+  const { object } = decodeObject("Node", raw);
   const address = object?.kind === "Node" ? object.addresses[0] : undefined;
   if (address !== undefined) return address;
   throw new Error(`Node ${name} has no address for the site's other nodes (set site.advertiseAddress)`);

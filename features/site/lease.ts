@@ -1,7 +1,7 @@
 /** The objects of a site at the API server, which the installer creates: the Lease that elects its leader, and the list of its members. */
-import { isRawObject, rawObject } from "../../core/objects/mod.ts";
+import { ApiError, isRawObject, rawObject } from "../../core/objects/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
-import { type ApiClient, ApiError, readText, sendObject } from "../kubernetes/mod.ts";
+import type { ClusterAccess } from "../contract.ts";
 
 /** A node that leads a site, as its Lease names it. */
 export interface Leader {
@@ -57,7 +57,7 @@ export interface LeaseClient {
 
 /** Options of `createLeaseClient`. */
 export interface LeaseClientOptions {
-  readonly api: ApiClient;
+  readonly api: ClusterAccess["api"];
   readonly namespace: string;
   /** The name of the site. */
   readonly site: string;
@@ -95,12 +95,12 @@ export function createLeaseClient(
   const now = () => new Date(startMs + clock.monotonic()).toISOString().replace("Z", "000Z");
   const inTime = <T>(ms: number, signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>) =>
     withDeadline(clock, ms, `${namespace}/${name}`, signal, act);
-  const get = async (resource: string, path: string, signal: AbortSignal): Promise<unknown> =>
-    JSON.parse(await inTime(REQUEST_MS, signal, (signal) => readText(api, { resource, path }, signal)));
+  const get = (resource: string, path: string, signal: AbortSignal) =>
+    inTime(REQUEST_MS, signal, (signal) => api.read(resource, path, signal));
   const patch = async (ms: number, object: unknown, signal: AbortSignal) =>
     recordOf(
       await inTime(ms, signal, (signal) => {
-        return sendObject(api, { verb: "patch", resource: RESOURCE, path, object }, signal);
+        return api.send({ verb: "patch", resource: RESOURCE, path, object }, signal);
       }),
       limits,
     );
@@ -123,14 +123,13 @@ export function createLeaseClient(
 
 /** Returns the members of a site as the installer has named them; none if it has not. */
 export async function readSiteMembers(
-  api: ApiClient,
+  api: Pick<ClusterAccess["api"], "read">,
   namespace: string,
   site: string,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   try {
-    const path = membersPath(namespace, site);
-    return membersOf(JSON.parse(await readText(api, { resource: "configmaps", path }, signal)));
+    return membersOf(await api.read("configmaps", membersPath(namespace, site), signal));
   } catch (error) {
     if (error instanceof ApiError && error.kind === "not-found") return [];
     throw error;

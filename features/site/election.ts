@@ -4,7 +4,7 @@
  */
 import { type Clock, createBackoff, errorText, type Logger, sameData } from "../../platform/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
-import { ApiError, type ApiErrorKind } from "../kubernetes/mod.ts";
+import { ApiError, type ApiErrorKind } from "../../core/objects/mod.ts";
 import { createElector, type ElectionStep } from "./elector.ts";
 import type { Leader, LeaseClient, LeaseRecord, Role } from "./lease.ts";
 import type { SiteMemory } from "./memory.ts";

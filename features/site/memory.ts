@@ -1,6 +1,6 @@
 import { isRawObject, rawObject } from "../../core/objects/mod.ts";
 import { errorText, type Logger, sameData } from "../../platform/mod.ts";
-import type { StateFile } from "../kept/mod.ts";
+import type { FeatureFile } from "../contract.ts";
 import type { Leader } from "./lease.ts";
 import type { CertificatePair } from "./certificates.ts";
 
@@ -22,17 +22,6 @@ export interface SiteMemory {
   written(): Promise<void>;
 }
 
-/** Options of `openSiteMemory`. */
-export interface SiteMemoryOptions {
-  /** The file in the state directory; without it, nothing survives a restart. */
-  readonly file: StateFile | undefined;
-  readonly site: string;
-  readonly node: string;
-  /** Wall time in milliseconds since 1970. */
-  readonly now: () => number;
-  readonly logger: Logger;
-}
-
 /** The content of the file. */
 interface Remembered {
   readonly leader?: Leader;
@@ -40,18 +29,16 @@ interface Remembered {
   readonly server?: CertificatePair;
 }
 
-/** Reads the memory from its file. A file that cannot be read counts as empty, with a warning. */
-export async function openSiteMemory({ file, site, node, now, logger }: SiteMemoryOptions): Promise<SiteMemory> {
-  const origin = { node, source: `site ${site}`, proxyName: "" };
-  let remembered: Remembered = file === undefined ? {} : await read(file, origin, logger);
+/** Reads the memory from its file; without one, nothing survives a restart. A file that cannot be read counts as empty, with a warning. */
+export async function openSiteMemory(file: FeatureFile | undefined, logger: Logger): Promise<SiteMemory> {
+  let remembered: Remembered = file === undefined ? {} : await read(file, logger);
   let writing: Promise<void> = Promise.resolve();
   let making: Promise<CertificatePair> | undefined;
 
   const change = (next: Remembered) => {
     remembered = next;
     if (file === undefined) return;
-    const payload = new TextEncoder().encode(JSON.stringify(next));
-    writing = file.write(origin, { payload, atMs: now() }).catch((error) => {
+    writing = file.write(new TextEncoder().encode(JSON.stringify(next))).catch((error) => {
       logger.warn("the leader of the site cannot be remembered", { file: file.path, error: errorText(error) });
     });
   };
@@ -77,11 +64,11 @@ export async function openSiteMemory({ file, site, node, now, logger }: SiteMemo
   };
 }
 
-async function read(file: StateFile, origin: Parameters<StateFile["read"]>[0], logger: Logger): Promise<Remembered> {
+async function read(file: FeatureFile, logger: Logger): Promise<Remembered> {
   try {
-    const { state } = await file.read(origin);
-    if (state === undefined) return {};
-    const raw = rawObject(JSON.parse(new TextDecoder().decode(state.payload)));
+    const bytes = await file.read();
+    if (bytes === undefined) return {};
+    const raw = rawObject(JSON.parse(new TextDecoder().decode(bytes)));
     const isList = Array.isArray(raw.members) && raw.members.every((name) => typeof name === "string");
     const members = isList ? raw.members as readonly string[] : undefined;
     return { leader: fieldsOf(raw.leader, LEADER), members, server: fieldsOf(raw.server, SERVER) };

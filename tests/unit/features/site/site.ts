@@ -1,18 +1,21 @@
 /** Nodes of a site in this process, with real sockets, behind a fake API server. */
 import type { ClusterObject } from "../../../../core/objects/mod.ts";
-import type { SiteStatus } from "../../../../sources/reports/mod.ts";
+import type { ClusterAccess, FeatureFile } from "../../../../features/contract.ts";
 import { silentLogger, systemClock } from "../../../../platform/mod.ts";
 import { createDecode, KINDS } from "../../../../core/objects/mod.ts";
 import { createTracking, type Tracking } from "../../../../core/tracking/mod.ts";
 import type { TlsFiles } from "../../../../kpng/transport/mod.ts";
-import { connectToApi, createKubernetesSource } from "../../../../sources/kubernetes/mod.ts";
+import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
+import { connectToApi, createKubernetesSource, readText, sendObject } from "../../../../sources/kubernetes/mod.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
 import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
-import { isProven, prove, type SiteCertificates } from "../../../../sources/site/certificates.ts";
-import { createSiteSource, NO_DETAILS } from "../../../../sources/site/mod.ts";
+import { isProven, prove, type SiteCertificates } from "../../../../features/site/certificates.ts";
+import type { SiteStatus } from "../../../../features/site/part.ts";
+import { createSiteSource } from "../../../../features/site/source.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_server.ts";
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
+import { featureNode } from "../../../fakes/feature_node.ts";
 import { freePort } from "../../../fakes/sockets.ts";
 
 /** A node of the site. */
@@ -31,7 +34,7 @@ export interface SiteNode {
 
 /** What survives on the disk of a node. */
 export interface Disk {
-  readonly site: StateFile;
+  readonly site: FeatureFile;
   readonly state: StateFile;
 }
 
@@ -55,18 +58,20 @@ export interface SiteUnderTest {
 
 /** A state file in memory. */
 export function createDisk(): Disk {
-  const file = (path: string): StateFile => {
-    let kept: KeptState | undefined;
-    return {
-      path,
+  let bytes: Uint8Array | undefined;
+  let kept: KeptState | undefined;
+  return {
+    site: {
+      path: "site",
+      read: () => Promise.resolve(bytes),
+      write: (written) => Promise.resolve(void (bytes = written)),
+    },
+    state: {
+      path: "state",
       read: () => Promise.resolve({ state: kept, ignored: [] }),
-      write(_origin, state) {
-        kept = state;
-        return Promise.resolve();
-      },
-    };
+      write: (_origin, state) => Promise.resolve(void (kept = state)),
+    },
   };
-  return { site: file("site"), state: file("state") };
 }
 
 /** Times that let a test end within seconds. */
@@ -136,7 +141,6 @@ async function startNode(
 ): Promise<SiteNode> {
   const clock = systemClock, logger = silentLogger;
   const problems = new Map<string, readonly string[]>();
-  let status: SiteStatus | undefined;
   const tracking = createTracking({
     kinds: KINDS,
     nodeName: name,
@@ -146,25 +150,38 @@ async function startNode(
     onProblems: (scope, list) => problems.set(scope, list.map(({ code }) => code)),
   });
   const api = await connectToApi({ kubeconfig: undefined, master: server.url, logger, clock });
-  const decode = createDecode({ details: NO_DETAILS });
-  const source = createSiteSource({
-    site: "north",
+  const none = () => false;
+  const decode = createDecode({
+    details: { serviceLabels: none, serviceAnnotations: none, nodeLabels: none, nodeAnnotations: none },
+  });
+  const cluster: ClusterAccess = {
     nodeName: name,
-    api,
-    openApi: (onLink) => {
-      return createKubernetesSource({ api, kinds: KINDS, nodeName: undefined, decode, onLink, logger, clock });
+    api: {
+      read: async (resource, path, signal) => JSON.parse(await readText(api, { resource, path }, signal)),
+      send: (request, signal) => sendObject(api, request, signal),
     },
+    watchApi: (onLink) =>
+      createKubernetesSource({ api, kinds: KINDS, nodeName: undefined, decode, onLink, logger, clock }),
+    watchServer({ address, ...how }, onLink) {
+      const addresses = [address], inFull = true, scope = "global";
+      return Promise.resolve(
+        createGrpcSource({ addresses, ...how, scope, nodeName: name, inFull, onLink, clock, logger }),
+      );
+    },
+    file: disk.site,
+    onLink() {},
+    clock,
+    logger,
+  };
+  const source = createSiteSource(cluster, {
+    site: "north",
     leaseNamespace: "sluice-sites",
     timing,
     listen: { kind: "tcp", host: "127.0.0.1", port },
     advertisedHost: "127.0.0.1",
     certificates,
-    memoryFile: disk.site,
-    maxMessageBytes: 1_000_000,
-    onSite: (next) => status = next,
-    clock,
-    logger,
   });
+  const running = source.startRun(featureNode({ tracking, clock }));
   const kept = createKeptSource({
     source,
     file: disk.state,
@@ -182,7 +199,7 @@ async function startNode(
     name,
     port,
     tracking,
-    status: () => status,
+    status: () => running.status?.()?.data as SiteStatus | undefined,
     names: () => Array.from(tracking.objects(), nameOf).sort(),
     problems: () => [...problems.values()].flat(),
     async kill() {

@@ -9,7 +9,7 @@ import {
   TIMING,
 } from "../../../fakes/election_node.ts";
 import { createLeaseLines } from "../../../fakes/lease_line.ts";
-import type { LeaseClient } from "../../../../sources/site/lease.ts";
+import type { LeaseClient } from "../../../../features/site/lease.ts";
 
 const STEP_MS = 100;
 

@@ -1,7 +1,13 @@
 /** Watches the leader of a site or the API server, depending on the role of the node. */
 import { type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
-import { type Kind, KINDS, type Source, type SourceSink } from "../../core/objects/mod.ts";
-import type { LinkEvent, ReportLink } from "../reports/mod.ts";
+import {
+  type Kind,
+  KINDS,
+  type LinkEvent,
+  type ReportLink,
+  type Source,
+  type SourceSink,
+} from "../../core/objects/mod.ts";
 import type { Leader, Role } from "./lease.ts";
 
 /** Options of `createFeed`. */

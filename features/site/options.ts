@@ -1,7 +1,19 @@
-/** The settings of a site (docs/sites.md). */
-import { readWireAddress, type WireAddress } from "../kpng/transport/mod.ts";
-import { formatDuration } from "../platform/schema/mod.ts";
-import type { Settings } from "./kube_proxy_configuration.ts";
+import { readWireAddress, type WireAddress } from "../../kpng/transport/mod.ts";
+import { formatDuration } from "../../platform/schema/mod.ts";
+import type { ReportSetting } from "../contract.ts";
+
+/** The options of a site; durations in milliseconds. */
+export interface SiteOptions {
+  readonly name: string;
+  readonly leaseNamespace: string;
+  readonly leaseDurationMs: number;
+  readonly renewPeriodMs: number;
+  readonly listenAddress: string;
+  readonly advertiseAddress: string;
+  readonly tlsCAFile: string;
+  readonly tlsCertFile: string;
+  readonly tlsPrivateKeyFile: string;
+}
 
 /** The name of a Lease ends with the site's (RFC 1123 label), which client-go and kubectl limit to 63 characters together. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/;
@@ -13,7 +25,7 @@ export const LONGEST_LEASE_MS = 600_000;
 const RENEWALS = 2;
 
 /** Checks the settings of a site; without a name, they have no effect and are not checked. */
-export function checkSite(site: Settings["site"], report: (path: string, value: unknown, must: string) => void): void {
+export function checkSite(site: SiteOptions, report: ReportSetting): void {
   if (site.name === "") return;
   if (!NAME.test(site.name)) {
     report("site.name", site.name, "must be 1 to 40 lower-case letters, digits and '-', starting and ending with one");

@@ -12,16 +12,15 @@ import {
   givenCertificates,
   kubeletCertificates,
   type SiteCertificates,
-} from "../../../../sources/site/certificates.ts";
-import { createSiteServer } from "../../../../sources/site/serve.ts";
-import { openSiteMemory } from "../../../../sources/site/memory.ts";
+} from "../../../../features/site/certificates.ts";
+import { createSiteServer } from "../../../../features/site/serve.ts";
+import { openSiteMemory } from "../../../../features/site/memory.ts";
 import { KINDS } from "../../../../core/objects/mod.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { freePort } from "../../../fakes/sockets.ts";
 import { applyNodes, applyService, withSite } from "./site.ts";
 
-const memoryOf = (name: string) =>
-  openSiteMemory({ file: undefined, site: "north", node: name, now: () => 0, logger: silentLogger });
+const newMemory = () => openSiteMemory(undefined, silentLogger);
 
 /** Writes the files of a kubelet, and passes their certificates to `test`. */
 async function withKubelets(
@@ -67,7 +66,7 @@ async function connect(port: number, tls: TlsFiles): Promise<string> {
 }
 
 async function withLeader(certificates: SiteCertificates, test: (port: number, published: string) => Promise<void>) {
-  const memory = await memoryOf("leader");
+  const memory = await newMemory();
   const store = createStore({ clock: systemClock, onProblems: () => {} });
   for (const kind of KINDS) store.synced(kind);
   const serving = await startServing({
@@ -104,7 +103,7 @@ Deno.test("a follower accepts exactly the certificate in the Lease as its leader
   await withKubelets(async (issue) => {
     // An impostor has a kubelet's certificate, too, but the Lease names another one.
     await withLeader(await issue("impostor"), async (port) => {
-      const published = await (await issue("a")).published(await memoryOf("a"));
+      const published = await (await issue("a")).published(await newMemory());
       const files = await (await issue("b")).client({ node: "a", address: "", certificate: published, proof: "" });
       assert.match(await connect(port, files), /certificate|UNABLE_TO_VERIFY|UnknownIssuer|BadSignature/i);
     });
@@ -175,7 +174,7 @@ Deno.test("given certificates prove and let in the nodes that they name, plainly
 Deno.test("a leader whose site has other members closes its connections, and lets in the new ones", async () => {
   await withKubelets(async (issue) => {
     const [leader, b, c] = [await issue("a"), await issue("b"), await issue("c")];
-    const memory = await memoryOf("a");
+    const memory = await newMemory();
     const port = freePort();
     const store = createStore({ clock: systemClock, onProblems: () => {} });
     for (const kind of KINDS) store.synced(kind);

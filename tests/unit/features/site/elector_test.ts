@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { createElector } from "../../../../sources/site/elector.ts";
-import type { LeaseRecord } from "../../../../sources/site/lease.ts";
+import { createElector } from "../../../../features/site/elector.ts";
+import type { LeaseRecord } from "../../../../features/site/lease.ts";
 
 function lease(node: string, version: string, renewedMs = 0, term = "first"): LeaseRecord {
   const durationMs = 30_000;

@@ -1,6 +1,6 @@
 /** The certificates with which the nodes of a site recognize each other, and the signatures of its leaders. */
 import { Buffer } from "node:buffer";
-import { loadCertificateCheck } from "../kubernetes/mod.ts";
+import { loadCertificateCheck } from "../../platform/mod.ts";
 import type { ClientRule } from "../../kpng/server/mod.ts";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "../../kpng/transport/mod.ts";
 import type { Leader } from "./lease.ts";

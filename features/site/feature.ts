@@ -1,0 +1,103 @@
+import { duration, section, text } from "../../platform/schema/mod.ts";
+import { feature } from "../contract.ts";
+import { checkSite } from "./options.ts";
+
+/** Of several nodes behind one uplink, one watches the API server and serves the others (docs/sites.md). */
+export const site = feature({
+  name: "site",
+  fields: {
+    site: section({
+      /** The name of the site; none if empty. */
+      name: text(),
+      leaseNamespace: text("sluice-sites"),
+      leaseDuration: duration(10_000),
+      renewPeriod: duration(4_000),
+      /** HOST:PORT on which a leader serves the other nodes. */
+      listenAddress: text(":12094"),
+      /** Without effect: nodes find their leader by its Lease. */
+      discoveryAddress: text(),
+      /** This node's host for the other nodes; its Node's first address if empty. */
+      advertiseAddress: text(),
+      /** PEM files; without a key, the certificate (by default the kubelet's) is one for clients, with its key. */
+      tlsCAFile: text(),
+      tlsCertFile: text(),
+      tlsPrivateKeyFile: text(),
+    }),
+  },
+  flags: [
+    {
+      name: "site",
+      path: "site.name",
+      description:
+        "The name of this node's site: of the nodes of a site, one watches the API server and serves the others.",
+    },
+    {
+      name: "site-listen-address",
+      path: "site.listenAddress",
+      description: "The HOST:PORT on which a site's leader serves the other nodes; :12094 by default.",
+    },
+    {
+      name: "site-tls-ca",
+      path: "site.tlsCAFile",
+      description:
+        "The PEM file of the CA that must have signed the certificates of a site's nodes; /etc/kubernetes/pki/ca.crt by default.",
+    },
+    {
+      name: "site-tls-crt",
+      path: "site.tlsCertFile",
+      description:
+        "The PEM file of this node's certificate for its site, for servers and clients; the kubelet's client certificate by default.",
+    },
+    {
+      name: "site-tls-key",
+      path: "site.tlsPrivateKeyFile",
+      description: "The PEM file of that certificate's key.",
+    },
+  ],
+  problems: {
+    "site-lease-refused": {
+      severity: "warning",
+      about: "API resource",
+      title: "the Lease of the site cannot be used, so this node watches the API server itself",
+      fix:
+        "create the site with sluice kubeconfig --site NAME --site-members NODE,NODE, or deploy/sites.yaml; or correct the site's " +
+        "certificates; see the detail (docs/sites.md)",
+    },
+    "site-not-member": {
+      severity: "warning",
+      about: "API resource",
+      title: "this node is no member of its site, so it watches the API server itself",
+      fix: "name it among --site-members of sluice kubeconfig --site NAME, or correct site.name (docs/sites.md)",
+    },
+    "site-leader-refused": {
+      severity: "warning",
+      about: "API resource",
+      title: "the node that holds the site's Lease may not lead, so this node watches the API server itself",
+      fix:
+        "if that node belongs to the site, name it among --site-members, or give it a certificate with its name and the site's CA; " +
+        "if not, somebody misuses the token of the site's nodes: replace it (docs/sites.md)",
+    },
+    "site-not-served": {
+      severity: "error",
+      about: "server",
+      title: "the leader of the site cannot serve the other nodes, which watch the API server themselves",
+      fix:
+        "free the port or set site.listenAddress, or correct the site's certificates; see the detail (docs/sites.md)",
+    },
+  },
+  check: ({ site }, _mode, report) => checkSite(site, report.invalid),
+  isOn: ({ site }) => site.name !== "",
+  source: {
+    origin: ({ site }) => `site ${site.name}`,
+    load: () => import("./source.ts"),
+  },
+});
+
+declare module "../../core/problems/table.ts" {
+  interface FeatureProblems {
+    "site-lease-refused": true;
+    "site-not-member": true;
+    "site-leader-refused": true;
+    "site-not-served": true;
+  }
+}
