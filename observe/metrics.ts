@@ -13,7 +13,6 @@ import {
 } from "../platform/metrics/mod.ts";
 import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./proxy_health.ts";
-import type { SourceLink } from "./source_link.ts";
 
 /** Values that are stored elsewhere and read at every scrape. */
 export interface ChangeFigures {
