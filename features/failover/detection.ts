@@ -3,25 +3,22 @@ import type { ServicePort } from "../../core/model/mod.ts";
 import type { PlannedPort } from "../../core/planning/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
-import type { Family } from "../../platform/mod.ts";
-import type { Node, NodeFamily } from "../contract.ts";
+import { type Family, probeTcp } from "../../platform/mod.ts";
+import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
 import { readAttempts } from "./calls.ts";
-import { createEndpointProbe, type TryTcp } from "./endpoint_probe.ts";
+import { createEndpointProbe } from "./endpoint_probe.ts";
 import type { FailoverOptions } from "./feature.ts";
 import { type EndpointUses, type FailureWatch, type Unreachable, watchFailures } from "./watch.ts";
-import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
-
-/** The detection of endpoints that do not answer. */
-export interface Detection {
-  /** Begins to watch with the first round of planning. */
-  planned(): void;
-  figures(): DetectionFigures;
-}
+import { readWhenShown } from "../../platform/metrics/mod.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Has the families leave out what the detection finds. `tryTcp` makes a connection attempt. */
-export function startDetection(node: Node, options: FailoverOptions, tryTcp: TryTcp): Detection {
+/** Has the families leave out what the detection finds; it begins with the first round of planning. */
+export function startDetection(
+  node: Node,
+  options: FailoverOptions,
+  tryTcp = probeTcp,
+): Required<Pick<RunningFeature, "addMetrics" | "planned">> {
   const { families, reportProblems, recordServiceProblem, clock, signal } = node;
   const watches = new Map<Family, FailureWatch>();
   const probe = createEndpointProbe(options, tryTcp, clock);
@@ -40,14 +37,7 @@ export function startDetection(node: Node, options: FailoverOptions, tryTcp: Try
       }
     };
     return watchFailures({
-      thresholds: {
-        attempts: options.attempts,
-        silenceMs: options.silenceMs,
-        recoveryProbes: options.recoveryProbes,
-        trialMs: options.trialIntervalMs,
-      },
-      intervalMs: options.intervalMs,
-      recoveryIntervalMs: options.recoveryIntervalMs,
+      settings: options,
       read: () => call(readAttempts, undefined),
       usesOf: (endpoints) => usesOf(ports(), endpoints),
       probe,
@@ -61,13 +51,27 @@ export function startDetection(node: Node, options: FailoverOptions, tryTcp: Try
     planned() {
       if (watches.size === 0) families.forEach((served) => watches.set(served.family, watch(served)));
     },
-    figures: () =>
-      Object.fromEntries(
-        [...watches].map(([family, watch]) => [family, {
-          unreachable: watch.unreachable().size,
-          ejections: watch.ejections(),
-        }]),
-      ),
+    addMetrics(registry) {
+      const add = (type: "gauge" | "counter", name: string, help: string, valueOf: (watch: FailureWatch) => number) =>
+        readWhenShown(
+          registry,
+          type,
+          { name, help, labels: ["ip_family"] },
+          () => [...watches].map(([family, watch]) => [{ ip_family: family }, valueOf(watch)] as const),
+        );
+      add(
+        "gauge",
+        "sluice_endpoints_unreachable",
+        "Endpoints that are left out because they do not answer",
+        (watch) => watch.unreachable().size,
+      );
+      add(
+        "counter",
+        "sluice_endpoint_ejections_total",
+        "Times that an endpoint was left out",
+        (watch) => watch.ejections(),
+      );
+    },
   };
 }
 
@@ -114,22 +118,4 @@ export function usesOf(
 /** The endpoints that a service port uses or leaves out because they are unreachable. */
 function candidatesOf({ clusterEndpoints, localEndpoints, unreachableEndpoints = [] }: ServicePort): Set<string> {
   return new Set([...clusterEndpoints, ...localEndpoints, ...unreachableEndpoints]);
-}
-
-/** The metrics of the detection of endpoints that do not answer, by family. */
-type DetectionFigures = Readonly<
-  Partial<Record<Family, { readonly unreachable: number; readonly ejections: number }>>
->;
-
-/** Registers the metrics of the detection. */
-export function addDetections(registry: Registry, read: () => DetectionFigures): void {
-  const add = (type: "gauge" | "counter", name: string, help: string, figure: "unreachable" | "ejections") =>
-    readWhenShown(
-      registry,
-      type,
-      { name, help, labels: ["ip_family"] },
-      () => Object.entries(read()).map(([family, figures]) => [{ ip_family: family }, figures[figure]] as const),
-    );
-  add("gauge", "sluice_endpoints_unreachable", "Endpoints that are left out because they do not answer", "unreachable");
-  add("counter", "sluice_endpoint_ejections_total", "Times that an endpoint was left out", "ejections");
 }

@@ -1,16 +1,8 @@
 import type { AttemptCounts } from "../../core/model/mod.ts";
+import type { FailoverOptions } from "./feature.ts";
 
-/** The thresholds of the detection; durations in milliseconds. */
-export interface FailureThresholds {
-  /** The number of attempts in a row without an answer that makes an endpoint a suspect. */
-  readonly attempts: number;
-  /** The time for which a suspect must not have answered any attempt, counted from the reading that first showed an attempt. */
-  readonly silenceMs: number;
-  /** The number of probes in a row that an endpoint that was left out must answer to be used again. */
-  readonly recoveryProbes: number;
-  /** The time after which an endpoint that was left out is tried again, regardless of its probes; it doubles each time. */
-  readonly trialMs: number;
-}
+/** The options that the detection depends on. */
+export type Thresholds = Pick<FailoverOptions, "attempts" | "silenceMs" | "recoveryProbes" | "trialIntervalMs">;
 
 /** The result of a probe: something answered, nothing did, or the probe could not be made. */
 export type ProbeResult = "answered" | "silent" | "unknown";
@@ -95,8 +87,8 @@ const TRIED_MS = 600_000;
 const TRIED_IN_VAIN_MS = 60_000;
 
 /** A detector that has not read any counts. `now` is a monotonic clock in milliseconds. */
-export function createFailureDetector(thresholds: FailureThresholds, now: () => number): FailureDetector {
-  const { attempts, silenceMs, recoveryProbes, trialMs } = thresholds;
+export function createFailureDetector(thresholds: Thresholds, now: () => number): FailureDetector {
+  const { attempts, silenceMs, recoveryProbes, trialIntervalMs } = thresholds;
   const endpoints = new Map<string, Endpoint>();
   const left = new Set<string>();
   let readAtMs: number | undefined;
@@ -154,7 +146,7 @@ export function createFailureDetector(thresholds: FailureThresholds, now: () => 
     endpoint.recoveries = isAnswered ? endpoint.recoveries + 1 : 0;
     const isBack = endpoint.recoveries >= Math.min(recoveryProbes * 2 ** doublings, MOST_RECOVERY_PROBES);
     // If a network policy has begun to drop the probes, only connections can show that it is alive.
-    if (isBack || now() - endpoint.stateSinceMs >= trialMs * 2 ** doublings) release(name);
+    if (isBack || now() - endpoint.stateSinceMs >= trialIntervalMs * 2 ** doublings) release(name);
   };
 
   return {

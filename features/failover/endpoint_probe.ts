@@ -1,15 +1,9 @@
 /** Probes endpoints that seem not to answer. */
 import type { ProbeResult } from "./detector.ts";
 import type { FailoverOptions } from "./feature.ts";
-import { type Clock, sleep, splitHostPort, type TcpProbeResult } from "../../platform/mod.ts";
+import { type Clock, type probeTcp, sleep, splitHostPort } from "../../platform/mod.ts";
 
-/** A TCP connection attempt that waits up to `timeoutMs` for an answer (see `probeTcp`). */
-export type TryTcp = (
-  target: { readonly address: string; readonly port: number },
-  timeoutMs: number,
-) => Promise<TcpProbeResult>;
-
-/** Probes an endpoint, `address:port`. */
+/** Probes an endpoint, `address:port`. A `thorough` probe is repeated. */
 export type ProbeEndpoint = (endpoint: string, kind: "single" | "thorough") => Promise<ProbeResult>;
 
 /** The rounds of a probe that is not thorough: the liveness port, then both. */
@@ -23,7 +17,7 @@ const ROUNDS_OF_SINGLE = 2;
  */
 export function createEndpointProbe(
   { probes, probeTimeoutMs, livenessPort }: Pick<FailoverOptions, "probes" | "probeTimeoutMs" | "livenessPort">,
-  tryTcp: TryTcp,
+  tryTcp: typeof probeTcp,
   clock: Clock,
 ): ProbeEndpoint {
   return async (endpoint, kind) => {
@@ -38,7 +32,7 @@ export function createEndpointProbe(
         const delayMs = probeTimeoutMs / 2 / rounds * round;
         if (delayMs > 0) await sleep(clock, delayMs);
         if (hasAnswered) return;
-        const result = await tryTcp({ address, port }, probeTimeoutMs - delayMs);
+        const result = await tryTcp({ address, port }, probeTimeoutMs - delayMs, clock);
         if (typeof result === "object") hasFailed = true;
         if (result !== "answered") return;
         hasAnswered = true;

@@ -1,34 +1,39 @@
-import { boolean, duration, formatDuration, integer, section } from "../../platform/schema/mod.ts";
+import { boolean, duration, formatDuration, integer, type OptionsOf, section } from "../../platform/schema/mod.ts";
 import { feature, type SettingReports } from "../contract.ts";
 import type { ModeDescription } from "../../backends/contract/mod.ts";
+
+const FIELDS = {
+  failover: section({
+    endpointFailureDetection: boolean(),
+    /** How often connection attempts are read. */
+    interval: duration(150),
+    /** The number of attempts in a row without an answer that makes an endpoint a suspect, */
+    attempts: integer(3),
+    /** and the time for which it must not have answered any, counted from the reading that first showed one. */
+    silence: duration(150),
+    /** The number of times that a suspect is probed, and how long all of them wait for an answer. */
+    probes: integer(5),
+    probeTimeout: duration(300),
+    /** A second port that is probed: on a live node, the kubelet accepts the connection, or a pod refuses it. */
+    livenessPort: integer(10250),
+    /** How often an endpoint that was left out is probed, and how many answers in a row it needs to be used again. */
+    recoveryInterval: duration(1_000),
+    recoveryProbes: integer(2),
+    /** When an endpoint that was left out is tried again, regardless of its probes; twice as long each time. */
+    trialInterval: duration(60_000),
+    resetGoneConnections: boolean(),
+    /** For how long connections to a deleted endpoint are reset. */
+    goneTimeout: duration(3_600_000),
+  }),
+};
+
+/** The options of failover. */
+export type FailoverOptions = OptionsOf<typeof FIELDS>["failover"];
 
 /** Leaves out endpoints that do not answer, and resets connections to deleted endpoints (docs/failover.md). */
 export const failover = feature({
   name: "failover",
-  fields: {
-    failover: section({
-      endpointFailureDetection: boolean(),
-      /** How often connection attempts are read. */
-      interval: duration(150),
-      /** The number of attempts in a row without an answer that makes an endpoint a suspect, */
-      attempts: integer(3),
-      /** and the time for which it must not have answered any. */
-      silence: duration(150),
-      /** The number of times that a suspect is probed, and how long all of them wait for an answer. */
-      probes: integer(5),
-      probeTimeout: duration(300),
-      /** A second port that is probed: on a live node, the kubelet accepts the connection, or a pod refuses it. */
-      livenessPort: integer(10250),
-      /** How often an endpoint that was left out is probed, and how many answers in a row it needs to be used again. */
-      recoveryInterval: duration(1_000),
-      recoveryProbes: integer(2),
-      /** When an endpoint that was left out is tried again, regardless of its probes; twice as long each time. */
-      trialInterval: duration(60_000),
-      resetGoneConnections: boolean(),
-      /** For how long connections to a deleted endpoint are reset. */
-      goneTimeout: duration(3_600_000),
-    }),
-  },
+  fields: FIELDS,
   flags: [
     {
       name: "endpoint-failure-detection",
@@ -64,22 +69,6 @@ declare module "../../core/problems/table.ts" {
   interface FeatureProblems {
     "endpoint-unreachable": true;
   }
-}
-
-/** The options of failover; durations in milliseconds. */
-export interface FailoverOptions {
-  readonly endpointFailureDetection: boolean;
-  readonly intervalMs: number;
-  readonly attempts: number;
-  readonly silenceMs: number;
-  readonly probes: number;
-  readonly probeTimeoutMs: number;
-  readonly livenessPort: number;
-  readonly recoveryIntervalMs: number;
-  readonly recoveryProbes: number;
-  readonly trialIntervalMs: number;
-  readonly resetGoneConnections: boolean;
-  readonly goneTimeoutMs: number;
 }
 
 /** Reports what the mode does not support, and thresholds that cannot work. */

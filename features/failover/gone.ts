@@ -1,38 +1,40 @@
 import type { ClusterObject, EndpointSlice } from "../../core/objects/mod.ts";
-import type { TrackedChanges } from "../../core/tracking/mod.ts";
 import { joinHostPort } from "../../platform/mod.ts";
-import type { NodeFamily } from "../contract.ts";
+import type { NodeFamily, RunningFeature } from "../contract.ts";
 
-/** The TCP endpoints of an EndpointSlice. */
-export interface SliceOfEndpoints {
-  readonly ports: readonly { readonly protocol: string; readonly port: number }[];
-  readonly endpoints: readonly { readonly address: string }[];
-}
-
-/** Finds TCP endpoints that have left every EndpointSlice, regardless of their conditions. */
-export interface GoneTracker {
-  /** Notes that the slices of these services may have changed; returns the endpoints deleted since. */
-  note(services: Iterable<string>): readonly string[];
-  /** Returns the endpoints of these earlier slices that no noted slice has. */
-  goneSince(earlier: readonly SliceOfEndpoints[]): readonly string[];
-}
-
-/** Reports endpoints that are gone to a family. */
-export interface GoneReporter {
-  planned(changes: TrackedChanges): void;
-  /** Notes objects of an earlier run, for connections to endpoints that have left their slices since. */
-  earlier(objects: readonly ClusterObject[]): void;
-}
+/** Tells a family which TCP endpoints have left every EndpointSlice, regardless of their conditions. */
+export type GoneReporter = Required<Pick<RunningFeature, "planned" | "earlier">>;
 
 /** Reports endpoints of a family once its slices are known. `slicesOf` returns the current slices of a service. */
 export function reportGone(
   { family, noteGone }: Pick<NodeFamily, "family" | "noteGone">,
-  slicesOf: (service: string) => readonly SliceOfEndpoints[],
+  slicesOf: (service: string) => readonly EndpointSlice[],
 ): GoneReporter {
-  const tracker = createGoneTracker(slicesOf);
+  const byService = new Map<string, ReadonlySet<string>>();
+  /** The number of services that have each endpoint. */
+  const uses = new Map<string, number>();
   let earlier: readonly EndpointSlice[] = [], hasPlanned = false;
+
+  /** Notes that the slices of these services may have changed; returns the endpoints deleted since. */
+  const note = (services: Iterable<string>): readonly string[] => {
+    const removed = new Set<string>();
+    for (const service of services) {
+      const before = byService.get(service), after = targetsOf(slicesOf(service));
+      for (const target of after) if (!before?.has(target)) uses.set(target, (uses.get(target) ?? 0) + 1);
+      for (const target of before ?? []) {
+        if (after.has(target)) continue;
+        uses.set(target, uses.get(target)! - 1);
+        removed.add(target);
+      }
+      if (after.size > 0) byService.set(service, after);
+      else byService.delete(service);
+    }
+    const gone = [...removed].filter((target) => uses.get(target) === 0);
+    for (const target of gone) uses.delete(target);
+    return gone;
+  };
   const report = (services: Iterable<string>) => {
-    const gone = [...tracker.note(services), ...tracker.goneSince(earlier)];
+    const gone = [...note(services), ...[...targetsOf(earlier)].filter((target) => !uses.has(target))];
     earlier = [];
     if (gone.length > 0) noteGone(gone);
   };
@@ -41,7 +43,7 @@ export function reportGone(
       hasPlanned = true;
       report(changes.endpoints[family].services);
     },
-    earlier(objects) {
+    earlier(objects: readonly ClusterObject[]) {
       earlier = objects.filter((object) => object.kind === "EndpointSlice").filter((slice) => slice.family === family);
       // Before the first plan, the current slices are unknown.
       if (hasPlanned) report([]);
@@ -49,34 +51,7 @@ export function reportGone(
   };
 }
 
-/** A tracker that knows no endpoints. `slicesOf` returns the current slices of a service. */
-export function createGoneTracker(slicesOf: (service: string) => readonly SliceOfEndpoints[]): GoneTracker {
-  const byService = new Map<string, ReadonlySet<string>>();
-  /** The number of services that have each endpoint. */
-  const uses = new Map<string, number>();
-  return {
-    note(services) {
-      const removed = new Set<string>();
-      for (const service of services) {
-        const before = byService.get(service), after = targetsOf(slicesOf(service));
-        for (const target of after) if (!before?.has(target)) uses.set(target, (uses.get(target) ?? 0) + 1);
-        for (const target of before ?? []) {
-          if (after.has(target)) continue;
-          uses.set(target, uses.get(target)! - 1);
-          removed.add(target);
-        }
-        if (after.size > 0) byService.set(service, after);
-        else byService.delete(service);
-      }
-      const gone = [...removed].filter((target) => uses.get(target) === 0);
-      for (const target of gone) uses.delete(target);
-      return gone;
-    },
-    goneSince: (earlier) => [...targetsOf(earlier)].filter((target) => !uses.has(target)),
-  };
-}
-
-function targetsOf(slices: readonly SliceOfEndpoints[]): ReadonlySet<string> {
+function targetsOf(slices: readonly EndpointSlice[]): ReadonlySet<string> {
   const targets = new Set<string>();
   for (const { ports, endpoints } of slices) {
     for (const { protocol, port } of ports) {

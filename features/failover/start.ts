@@ -1,8 +1,6 @@
-import { probeTcp } from "../../platform/mod.ts";
 import type { Node, RunningFeature } from "../contract.ts";
-import { addDetections, startDetection } from "./detection.ts";
-import type { TryTcp } from "./endpoint_probe.ts";
-import { type GoneReporter, reportGone } from "./gone.ts";
+import { startDetection } from "./detection.ts";
+import { reportGone } from "./gone.ts";
 import type { FailoverOptions } from "./feature.ts";
 
 /** Starts the parts that are on. */
@@ -10,15 +8,14 @@ export function start(
   node: Node,
   { failover: options }: { readonly failover: FailoverOptions },
 ): Promise<RunningFeature> {
-  const tryTcp: TryTcp = (target, timeoutMs) => probeTcp(target, timeoutMs, node.clock);
-  const detection = options.endpointFailureDetection ? startDetection(node, options, tryTcp) : undefined;
-  const reporters: readonly GoneReporter[] = options.resetGoneConnections
+  const detection = options.endpointFailureDetection ? startDetection(node, options) : undefined;
+  const reporters = options.resetGoneConnections
     ? node.families.map((served) => reportGone(served, node.tracking.endpoints[served.family].slicesOf))
     : [];
   return Promise.resolve({
-    ...(detection && { addMetrics: (registry) => addDetections(registry, detection.figures) }),
+    ...detection,
     planned(changes) {
-      detection?.planned();
+      detection?.planned(changes);
       for (const reporter of reporters) reporter.planned(changes);
     },
     ...(options.resetGoneConnections && {

@@ -1,6 +1,8 @@
 import type { Clock } from "../../platform/mod.ts";
 import type { AttemptCounts, ServicePortName } from "../../core/model/mod.ts";
-import { createFailureDetector, type FailureThresholds, type ProbeResult } from "./detector.ts";
+import { createFailureDetector, type Thresholds } from "./detector.ts";
+import type { ProbeEndpoint } from "./endpoint_probe.ts";
+import type { FailoverOptions } from "./feature.ts";
 
 /** The uses of one endpoint. */
 export interface EndpointUses {
@@ -16,19 +18,14 @@ export interface Unreachable {
   readonly servicePorts: readonly ServicePortName[];
 }
 
-/** Options of `watchFailures`; durations in milliseconds. */
+/** Options of `watchFailures`. */
 export interface FailureWatchOptions {
-  readonly thresholds: FailureThresholds;
-  /** The interval of readings while there are connection attempts. */
-  readonly intervalMs: number;
-  /** The interval of probes of unreachable endpoints, and of endpoints not probed recently. */
-  readonly recoveryIntervalMs: number;
+  readonly settings: Thresholds & Pick<FailoverOptions, "intervalMs" | "recoveryIntervalMs">;
   /** Reads the counts; undefined if there are none or the worker does not answer. */
   readonly read: () => Promise<AttemptCounts | undefined>;
   /** The uses of these endpoints; unused endpoints are absent. */
   readonly usesOf: (endpoints: ReadonlySet<string>) => ReadonlyMap<string, EndpointUses>;
-  /** Probes an endpoint. A `thorough` probe is repeated. */
-  readonly probe: (endpoint: string, kind: "single" | "thorough") => Promise<ProbeResult>;
+  readonly probe: ProbeEndpoint;
   /** Called when the unreachable endpoints have changed. */
   readonly onChange: (unreachable: readonly Unreachable[], changed: ReadonlySet<string>) => void;
   readonly clock: Clock;
@@ -65,8 +62,8 @@ const GATHER_MS = 10;
 
 /** Watches the endpoints of a family until the signal is aborted. */
 export function watchFailures(options: FailureWatchOptions): FailureWatch {
-  const { clock, signal, usesOf } = options;
-  const detector = createFailureDetector(options.thresholds, () => clock.monotonic());
+  const { clock, signal, usesOf, settings } = options;
+  const detector = createFailureDetector(settings, () => clock.monotonic());
   const waiting: string[] = [];
   let probed = 0, ejections = 0;
   let unreachable: ReadonlySet<string> = new Set();
@@ -89,7 +86,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     cancelGathering ??= clock.schedule(GATHER_MS, applyChanges);
   };
 
-  const probe = async (endpoint: string, kind: "single" | "thorough"): Promise<ProbeResult> => {
+  const probe: ProbeEndpoint = async (endpoint, kind) => {
     if (signal.aborted) return "unknown";
     const result = await options.probe(endpoint, kind);
     detector.noteProbe(endpoint, result);
@@ -139,7 +136,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
   const tryUntried = async (): Promise<void> => {
     const tried = new Set(detector.takeUntried(MOST_TRIED));
     if (tried.size === 0) return;
-    tryAtMs = clock.monotonic() + options.recoveryIntervalMs;
+    tryAtMs = clock.monotonic() + settings.recoveryIntervalMs;
     const used = usesOf(tried);
     for (const endpoint of tried.intersection(detector.unreachable())) {
       if (!used.has(endpoint)) detector.release(endpoint);
@@ -161,7 +158,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
       isTrying = true;
       tryUntried().finally(() => isTrying = false);
     }
-    const least = counts && counts.size > 0 ? options.intervalMs : IDLE_INTERVAL_MS;
+    const least = counts && counts.size > 0 ? settings.intervalMs : IDLE_INTERVAL_MS;
     readingsMs.push(nowMs - startedAtMs);
     if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
     const mostMs = MOST_READING_MS + MOST_OF_ENDPOINT_MS * (counts?.size ?? 0);
@@ -169,7 +166,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     cancelReading = clock.schedule(waitMs, readOnce);
   };
 
-  cancelReading = clock.schedule(options.intervalMs, readOnce);
+  cancelReading = clock.schedule(settings.intervalMs, readOnce);
   signal.addEventListener("abort", () => {
     cancelReading();
     cancelGathering?.();

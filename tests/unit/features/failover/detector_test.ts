@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createFailureDetector, type ProbeResult } from "../../../../features/failover/detector.ts";
 
-const THRESHOLDS = { attempts: 3, silenceMs: 150, recoveryProbes: 2, trialMs: 60_000 };
+const THRESHOLDS = { attempts: 3, silenceMs: 150, recoveryProbes: 2, trialIntervalMs: 60_000 };
 
 /** A detector, and a kernel that counts attempts. */
 function detecting() {

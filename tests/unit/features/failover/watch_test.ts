@@ -5,6 +5,10 @@ import type { Attempts } from "../../../../core/model/worker_calls.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 
 const ALL = ["a", "b", "c", "d"];
+const SETTINGS = {
+  ...{ attempts: 3, silenceMs: 150, recoveryProbes: 2, trialIntervalMs: 60_000 },
+  ...{ intervalMs: 150, recoveryIntervalMs: 1_000 },
+};
 
 /** A service with these endpoints, and a kernel that counts 5 attempts to each in use every 100 ms. */
 function watching(changes: Partial<FailureWatchOptions> = {}, endpoints = ALL) {
@@ -15,9 +19,7 @@ function watching(changes: Partial<FailureWatchOptions> = {}, endpoints = ALL) {
   const reported: (readonly Unreachable[])[] = [];
   const end = new AbortController();
   const watch = watchFailures({
-    thresholds: { attempts: 3, silenceMs: 150, recoveryProbes: 2, trialMs: 60_000 },
-    intervalMs: 150,
-    recoveryIntervalMs: 1_000,
+    settings: SETTINGS,
     read: () => Promise.resolve(new Map(counts)),
     usesOf: (wanted) =>
       new Map(
