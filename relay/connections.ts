@@ -1,24 +1,17 @@
 /** TCP connections: from a client to an endpoint and back. */
-import type { Clock, Logger } from "../platform/mod.ts";
-import type { RelayLimits } from "./contract.ts";
-import type { Chooser, FailedDials, Target } from "./target.ts";
+import type { RelayOptions } from "./contract.ts";
+import type { Chooser, Target } from "./target.ts";
 import type { Counters, RelayTraffic } from "./figures.ts";
 import type { FileWatch } from "./file_watch.ts";
 import type { RelayNetwork } from "./network.ts";
 import type { Socket } from "node:net";
 
-/** Inputs of `createConnections`. */
-export interface ConnectionsOptions {
+/** The parts of a relay that its connections and flows share. */
+export interface RelayParts extends Pick<RelayOptions, "family" | "limits" | "clock" | "logger"> {
   readonly network: RelayNetwork;
   readonly chooser: Chooser;
-  /** Receives how endpoints answer. */
-  readonly failed: Pick<FailedDials, "add" | "forget">;
-  readonly limits: RelayLimits;
   readonly counters: Counters;
   readonly traffic: Pick<RelayTraffic, "begin">;
-  readonly clock: Clock;
-  /** Limits repetitions. */
-  readonly logger: Logger;
   readonly files: Pick<FileWatch, "note" | "touch">;
 }
 
@@ -42,8 +35,8 @@ interface Connection {
 }
 
 /** Creates an empty set of connections. */
-export function createConnections(options: ConnectionsOptions): Connections {
-  const { network, chooser, failed, limits, counters, traffic, clock, logger, files } = options;
+export function createConnections(parts: RelayParts): Connections {
+  const { chooser, limits, counters, traffic, logger, files } = parts;
   const open = new Set<Connection>();
   let onDrained = () => {};
 
@@ -87,23 +80,14 @@ export function createConnections(options: ConnectionsOptions): Connections {
       watch(connection, client);
       files.touch();
       const address = client.remoteAddress ?? "";
-      connection.cancelDial = dial(chooser.candidates(target, address), {
-        network,
-        clock,
-        limits,
-        onFailover: () => counters.failovers++,
-        onLate: failed.add,
-        onError: files.note,
-        onSettled(dialed) {
-          if (dialed !== undefined) {
-            failed.forget(dialed.endpoint);
-            chooser.chosen(target, address, dialed.endpoint);
-            return join(connection, dialed, target);
-          }
-          counters.connectionsFailed++;
-          logger.debug("no endpoint accepts the connection", { servicePort: target.servicePort.name });
-          reset(connection);
-        },
+      connection.cancelDial = dial(chooser.candidates(target, address), parts, (dialed) => {
+        if (dialed !== undefined) {
+          chooser.chosen(target, address, dialed.endpoint);
+          return join(connection, dialed, target);
+        }
+        counters.connectionsFailed++;
+        logger.debug("no endpoint accepts the connection", { servicePort: target.servicePort.name });
+        reset(connection);
       });
     },
     drained() {
@@ -137,21 +121,6 @@ function pump(from: Socket, to: Socket, count: (bytes: number) => void): void {
   from.resume();
 }
 
-/** Inputs of `dial`. */
-interface DialOptions {
-  readonly network: Pick<RelayNetwork, "connectTcp">;
-  readonly clock: Clock;
-  readonly limits: Pick<RelayLimits, "headStartMs" | "connectMs">;
-  /** Called when another endpoint is tried because one refused, failed or did not answer within its head start. */
-  readonly onFailover: () => void;
-  /** Called when an endpoint refused, failed or did not answer within its head start; it may still accept. */
-  readonly onLate: (endpoint: string) => void;
-  /** Called with the error of each attempt that failed. */
-  readonly onError: (error: unknown) => void;
-  /** Called once: with the connection, or with undefined when all endpoints have failed or on timeout. */
-  readonly onSettled: (dialed: Dialed | undefined) => void;
-}
-
 /** A connection to an endpoint. */
 export interface Dialed {
   readonly socket: Socket;
@@ -163,11 +132,15 @@ const MAX_ATTEMPTS = 4;
 
 /**
  * Connects to the first of `candidates`. Each has a head start before the next is tried as well; if it fails, the next is
- * tried at once. The first that accepts wins, the others are closed. Returns a function that cancels all attempts without
- * a call of `onSettled`.
+ * tried at once. The first that accepts wins, the others are closed. `onSettled` is called once: with the connection, or
+ * with undefined when all endpoints have failed or on timeout. Returns a function that cancels all attempts without a call
+ * of it.
  */
-export function dial(candidates: Iterator<string, void, void>, options: DialOptions): () => void {
-  const { network, clock, limits, onFailover, onLate, onError, onSettled } = options;
+export function dial(
+  candidates: Iterator<string, void, void>,
+  { network, clock, limits, counters, chooser, files }: Omit<RelayParts, "family" | "logger" | "traffic">,
+  onSettled: (dialed: Dialed | undefined) => void,
+): () => void {
   const attempts = new Set<Socket>();
   let cancelHeadStart = () => {};
   const drop = (socket: Socket) => {
@@ -194,8 +167,8 @@ export function dial(candidates: Iterator<string, void, void>, options: DialOpti
     // Stays for the lifetime of the socket: errors after the last attempt are ignored.
     socket.on("error", (error) => {
       if (!attempts.delete(socket)) return;
-      onError(error);
-      onLate(endpoint);
+      files.note(error);
+      chooser.late(endpoint);
       tryNext();
     });
   };
@@ -206,14 +179,14 @@ export function dial(candidates: Iterator<string, void, void>, options: DialOpti
       if (attempts.size === 0) giveUp();
       return;
     }
-    onFailover();
+    counters.failovers++;
     if (attempts.size === MAX_ATTEMPTS) drop(attempts.values().next().value!);
     start(next.value);
   };
   const start = (endpoint: string) => {
     attempt(endpoint);
     cancelHeadStart = clock.schedule(limits.headStartMs, () => {
-      onLate(endpoint);
+      chooser.late(endpoint);
       tryNext();
     });
   };

@@ -8,6 +8,7 @@ import type {
   TrafficReading,
 } from "../core/model/mod.ts";
 import type { Clock, Logger } from "../platform/mod.ts";
+import type { RelayFigures } from "./figures.ts";
 import type { RelayNetwork } from "./network.ts";
 
 /**
@@ -45,36 +46,6 @@ export interface Relay {
   takeTraffic(): TrafficReading | undefined;
   /** Closes the listeners, waits at most `stopMs` for open connections, then resets them. */
   stop(): Promise<void>;
-}
-
-/** Counters since the start, and gauges where noted. */
-export interface RelayFigures {
-  /** Gauge: open TCP connections of clients. */
-  readonly connectionsOpen: number;
-  readonly connectionsAccepted: number;
-  /** Connections that were reset at once because `connections` were open. */
-  readonly connectionsRefused: number;
-  /** Connections that were reset because no endpoint accepted them, or there was none. */
-  readonly connectionsFailed: number;
-  /** Endpoints that refused, failed or did not answer in time, so that another one was tried. */
-  readonly failovers: number;
-  /** TCP payload from clients to endpoints. */
-  readonly bytesToEndpoints: number;
-  /** TCP payload from endpoints to clients. */
-  readonly bytesToClients: number;
-  /** Gauge: UDP flows in the table. */
-  readonly udpFlows: number;
-  readonly udpFlowsCreated: number;
-  /** UDP flows that were closed early because `udpFlows` were in the table. */
-  readonly udpFlowsEvicted: number;
-  readonly datagramsToEndpoints: number;
-  readonly datagramsToClients: number;
-  /** Datagrams of clients that were dropped: no endpoint, or the system refused to send them. */
-  readonly datagramsDropped: number;
-  /** Gauge: open listeners, TCP and UDP. */
-  readonly listeners: number;
-  /** Failures to open a listener, each try. */
-  readonly listenersFailed: number;
 }
 
 /** The bounds of a relay: sizes, and times in milliseconds. `defaultRelayLimits` returns them for a limit of files. */

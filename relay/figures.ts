@@ -1,28 +1,43 @@
-import type { RelayFigures } from "./contract.ts";
 import type { ServicePortKey, TrafficReading } from "../core/model/mod.ts";
 
+const NOTHING_COUNTED = {
+  /** Gauge: open TCP connections of clients. */
+  connectionsOpen: 0,
+  connectionsAccepted: 0,
+  /** Connections that were reset at once because `connections` were open. */
+  connectionsRefused: 0,
+  /** Connections that were reset because no endpoint accepted them, or there was none. */
+  connectionsFailed: 0,
+  /** Endpoints that refused, failed or did not answer in time, so that another one was tried. */
+  failovers: 0,
+  /** TCP payload from clients to endpoints. */
+  bytesToEndpoints: 0,
+  /** TCP payload from endpoints to clients. */
+  bytesToClients: 0,
+  /** Gauge: UDP flows in the table. */
+  udpFlows: 0,
+  udpFlowsCreated: 0,
+  /** UDP flows that were closed early because `udpFlows` were in the table. */
+  udpFlowsEvicted: 0,
+  datagramsToEndpoints: 0,
+  datagramsToClients: 0,
+  /** Datagrams of clients that were dropped: no endpoint, or the system refused to send them. */
+  datagramsDropped: 0,
+  /** Gauge: open listeners, TCP and UDP. */
+  listeners: 0,
+  /** Failures to open a listener, each try. */
+  listenersFailed: 0,
+};
+
 /** The metrics while they are counted. */
-export type Counters = { -readonly [Name in keyof RelayFigures]: number };
+export type Counters = typeof NOTHING_COUNTED;
+
+/** Counters since the start, and gauges where noted. */
+export type RelayFigures = Readonly<Counters>;
 
 /** Returns the metrics of a relay that has done nothing. */
 export function createCounters(): Counters {
-  return {
-    connectionsOpen: 0,
-    connectionsAccepted: 0,
-    connectionsRefused: 0,
-    connectionsFailed: 0,
-    failovers: 0,
-    bytesToEndpoints: 0,
-    bytesToClients: 0,
-    udpFlows: 0,
-    udpFlowsCreated: 0,
-    udpFlowsEvicted: 0,
-    datagramsToEndpoints: 0,
-    datagramsToClients: 0,
-    datagramsDropped: 0,
-    listeners: 0,
-    listenersFailed: 0,
-  };
+  return { ...NOTHING_COUNTED };
 }
 
 /** Counts the relay's traffic by service port and endpoint, while counting is requested. */

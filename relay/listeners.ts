@@ -183,35 +183,30 @@ function portsOf({ open }: Served): RelayListeners {
   return Object.fromEntries([...open.values()].map(({ place, listener }) => [place.list, listener.port]));
 }
 
-/** Picks ports from a range. */
-export interface PortChoice {
-  /**
-   * Opens the first free port of the range, starting at one that depends on the name: after a restart, a listener gets the same
-   * port again, to which old rules still send its traffic. Rejects with the error of `open`, or if no port is free.
-   */
-  open<Result>(name: string, open: (port: number) => Promise<Result>): Promise<Result>;
-}
+/**
+ * Opens the first free port of a range, starting at one that depends on the name: after a restart, a listener gets the same
+ * port again, to which old rules still send its traffic. Rejects with the error of `open`, or if no port is free.
+ */
+export type OpenInRange = <Result>(name: string, open: (port: number) => Promise<Result>) => Promise<Result>;
 
 /** The time for which a full range is not searched again. */
 const FULL_MS = 5000;
 
 /** Creates the choice of a range for one protocol. */
-export function createPortChoice({ first, last }: PortRange, clock: Clock): PortChoice {
+export function createPortChoice({ first, last }: PortRange, clock: Clock): OpenInRange {
   const size = last - first + 1;
   let fullUntilMs = -Infinity;
-  return {
-    async open(name, open) {
-      const start = numberOf(name);
-      for (let i = 0; i < size && clock.monotonic() >= fullUntilMs; i++) {
-        try {
-          return await open(first + (start + i) % size);
-        } catch (error) {
-          if (!isPortTaken(error)) throw error;
-        }
+  return async (name, open) => {
+    const start = numberOf(name);
+    for (let i = 0; i < size && clock.monotonic() >= fullUntilMs; i++) {
+      try {
+        return await open(first + (start + i) % size);
+      } catch (error) {
+        if (!isPortTaken(error)) throw error;
       }
-      if (clock.monotonic() >= fullUntilMs) fullUntilMs = clock.monotonic() + FULL_MS;
-      throw new Error(`no port of portRange ${first}-${last} is free (widen it)`);
-    },
+    }
+    if (clock.monotonic() >= fullUntilMs) fullUntilMs = clock.monotonic() + FULL_MS;
+    throw new Error(`no port of portRange ${first}-${last} is free (widen it)`);
   };
 }
 

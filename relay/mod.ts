@@ -18,33 +18,30 @@
  */
 import { type FamilyDelta, type Protocol, type ServicePortKey, servicePortKey } from "../core/model/mod.ts";
 import { limitRepeats, waitAtMost } from "../platform/mod.ts";
-import { createAffinityTable, createChooser, createFailedDials } from "./target.ts";
+import { createChooser } from "./target.ts";
 import { createConnections } from "./connections.ts";
 import type { Relay, RelayOptions, RelayUpdate } from "./contract.ts";
 import { createCounters, createRelayTraffic } from "./figures.ts";
 import { createFileWatch } from "./file_watch.ts";
-import { createListeners, createPortChoice, type PortChoice } from "./listeners.ts";
+import { createListeners, createPortChoice, type OpenInRange } from "./listeners.ts";
 import { systemNetwork } from "./network.ts";
 import { createUdpFlows } from "./udp_flows.ts";
 export {
   defaultRelayLimits,
   type Relay,
-  type RelayFigures,
   type RelayLimits,
   type RelayOptions,
   type RelayPlacement,
 } from "./contract.ts";
+export type { RelayFigures } from "./figures.ts";
 export type { RelayNetwork } from "./network.ts";
 
 /** Creates a relay without listeners. */
 export function createRelay(options: RelayOptions): Relay {
-  const { family, placement, limits, clock, network = systemNetwork, random = Math.random } = options;
+  const { family, placement, limits, clock, network = systemNetwork } = options;
   const logger = limitRepeats(options.logger, clock);
   const counters = createCounters();
   const traffic = createRelayTraffic();
-  const affinity = createAffinityTable(clock, limits.affinityClients);
-  const failed = createFailedDials(clock);
-  const chooser = createChooser({ affinity, failed, random, mayConnect: options.mayConnect });
   const files = createFileWatch({
     clock,
     probe: () => network.bindUdp(family === "IPv4" ? "0.0.0.0" : "::", 0).close(),
@@ -53,10 +50,10 @@ export function createRelay(options: RelayOptions): Relay {
       void inTurn(() => listeners.renew());
     },
   });
-  const connections = createConnections({ network, chooser, failed, limits, counters, traffic, clock, logger, files });
-  const flows = createUdpFlows({ family, network, chooser, limits, counters, traffic, clock, logger, files });
+  const parts = { family, network, chooser: createChooser(options), limits, counters, traffic, clock, logger, files };
+  const connections = createConnections(parts), flows = createUdpFlows(parts);
   // SCTP is not relayed.
-  const choices: Partial<Record<Protocol, PortChoice>> | undefined = options.ports && {
+  const choices: Partial<Record<Protocol, OpenInRange>> | undefined = options.ports && {
     tcp: createPortChoice(options.ports, clock),
     udp: createPortChoice(options.ports, clock),
   };
@@ -69,7 +66,7 @@ export function createRelay(options: RelayOptions): Relay {
           ? flows.listen(address, at, target)
           : await network.listenTcp(address, at, (client) => connections.accept(client, target));
       const choice = port === 0 ? choices?.[protocol] : undefined;
-      return await (choice?.open(`${target.key} ${list}`, open) ?? open(port));
+      return await (choice?.(`${target.key} ${list}`, open) ?? open(port));
     },
   });
 

@@ -1,5 +1,5 @@
 /** The sockets of the system, behind an interface that tests replace. */
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { splitHostPort } from "../platform/mod.ts";
 
 /** An open listener. */
@@ -49,7 +49,7 @@ export const systemNetwork: RelayNetwork = {
         server.off("error", reject);
         // A failed accept is not reported, see file_watch.ts.
         server.on("error", () => {});
-        resolve({ port: portOf(server), close: () => server.close() });
+        resolve({ port: (server.address() as AddressInfo).port, close: () => server.close() });
       });
     });
   },
@@ -79,9 +79,4 @@ export const systemNetwork: RelayNetwork = {
  */
 function isOfOtherFamily(address: string | undefined): boolean {
   return address?.startsWith("::ffff:") ?? false;
-}
-
-function portOf(server: Server): number {
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

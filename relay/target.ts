@@ -1,82 +1,48 @@
 /** The endpoints behind one listener, and the choice among them. */
 import type { Clock } from "../platform/mod.ts";
 import type { ServicePort, ServicePortKey } from "../core/model/mod.ts";
-import type { RelayOptions } from "./contract.ts";
+import type { RelayLimits, RelayOptions } from "./contract.ts";
 
-/** The endpoints that clients with session affinity used last, within a bound. */
-interface AffinityTable {
-  /** Returns the endpoint of a client, or undefined if it has none or its time has passed. */
-  get(client: string): string | undefined;
-  /** Stores the endpoint of a client for `seconds` from now; every connection renews it. */
-  put(client: string, endpoint: string, seconds: number): void;
+/** Values by name, each for some time. */
+interface ExpiringMap<Value> {
+  /** Returns a value, or undefined if there is none or its time has passed. */
+  get(name: string): Value | undefined;
+  /** Sets a value for some time from now. */
+  set(name: string, value: Value, forMs: number): void;
+  delete(name: string): void;
+  isEmpty(): boolean;
 }
 
-interface Remembered {
-  readonly endpoint: string;
-  readonly untilMs: number;
-}
-
-/** Creates an empty table for at most `size` clients; the one that was renewed longest ago makes room. */
-export function createAffinityTable(clock: Clock, size: number): AffinityTable {
-  // In the order of renewal.
-  const clients = new Map<string, Remembered>();
+/** Creates an empty map of at most `size` values; the one that was set longest ago makes room. */
+export function createExpiringMap<Value>(clock: Clock, size: number): ExpiringMap<Value> {
+  // In the order of setting.
+  const values = new Map<string, { readonly value: Value; readonly untilMs: number }>();
   const dropOldest = () => {
-    for (const [client, { untilMs }] of clients) {
-      if (clients.size <= size && untilMs > clock.monotonic()) return;
-      clients.delete(client);
+    for (const [name, { untilMs }] of values) {
+      if (values.size <= size && untilMs > clock.monotonic()) return;
+      values.delete(name);
     }
   };
   return {
-    get(client) {
-      const known = clients.get(client);
-      return known !== undefined && known.untilMs > clock.monotonic() ? known.endpoint : undefined;
+    get(name) {
+      const known = values.get(name);
+      return known !== undefined && known.untilMs > clock.monotonic() ? known.value : undefined;
     },
-    put(client, endpoint, seconds) {
-      clients.delete(client);
-      clients.set(client, { endpoint, untilMs: clock.monotonic() + seconds * 1000 });
+    set(name, value, forMs) {
+      values.delete(name);
+      values.set(name, { value, untilMs: clock.monotonic() + forMs });
       dropOldest();
     },
+    delete: (name) => void values.delete(name),
+    isEmpty() {
+      dropOldest();
+      return values.size === 0;
+    },
   };
-}
-
-/** TCP endpoints that recently did not accept a connection in time. */
-export interface FailedDials {
-  /** The endpoint refused, failed or did not answer within its head start. */
-  add(endpoint: string): void;
-  /** The endpoint has accepted a connection. */
-  forget(endpoint: string): void;
-  has(endpoint: string): boolean;
-  /** Whether there is none. */
-  isEmpty(): boolean;
 }
 
 /** The time for which a failed endpoint is tried last: one client per period pays for the next try. */
 const DEMOTED_MS = 5000;
-
-/** Creates an empty set. */
-export function createFailedDials(clock: Clock): FailedDials {
-  // In order of expiry, since all last equally long.
-  const untilMs = new Map<string, number>();
-  const expire = () => {
-    for (const [endpoint, endMs] of untilMs) {
-      if (endMs > clock.monotonic()) return;
-      untilMs.delete(endpoint);
-    }
-  };
-  return {
-    add(endpoint) {
-      expire();
-      untilMs.delete(endpoint);
-      untilMs.set(endpoint, clock.monotonic() + DEMOTED_MS);
-    },
-    forget: (endpoint) => void untilMs.delete(endpoint),
-    has: (endpoint) => (untilMs.get(endpoint) ?? 0) > clock.monotonic(),
-    isEmpty() {
-      expire();
-      return untilMs.size === 0;
-    },
-  };
-}
 
 /** The list of endpoints that a listener serves. */
 export type EndpointList = "cluster" | "local";
@@ -96,8 +62,10 @@ export interface Chooser {
    * one.
    */
   candidates(target: Target, client: string): Generator<string, void, void>;
-  /** Notes which endpoint serves the client, for session affinity. */
+  /** Notes which endpoint serves the client, for session affinity, and that it works. */
   chosen(target: Target, client: string, endpoint: string): void;
+  /** Notes that a TCP endpoint refused, failed or did not answer within its head start. */
+  late(endpoint: string): void;
 }
 
 /** The endpoints of a target. */
@@ -118,20 +86,19 @@ function pick(count: number, weights: readonly number[] | undefined, random: num
   return weights.findIndex((weight) => (left -= weight) < 0);
 }
 
-/** Inputs of `createChooser`. */
-export interface ChooserOptions {
-  readonly affinity: AffinityTable;
-  /** TCP endpoints to try last. */
-  readonly failed: Pick<FailedDials, "has" | "isEmpty">;
-  /** Returns a number in [0, 1). */
-  readonly random: () => number;
-  /** See `RelayOptions`. */
-  readonly mayConnect?: RelayOptions["mayConnect"];
+/** What a relay's choice depends on. */
+export interface ChooserOptions extends Pick<RelayOptions, "clock" | "mayConnect" | "random"> {
+  readonly limits: Pick<RelayLimits, "affinityClients">;
 }
 
 /** Creates a chooser. A client keeps its endpoint across the lists of a service port, as in the kernel's modes. */
-export function createChooser({ affinity, failed, random, mayConnect = () => true }: ChooserOptions): Chooser {
-  const isFailed = (target: Target, endpoint: string) => target.servicePort.protocol === "tcp" && failed.has(endpoint);
+export function createChooser(
+  { clock, limits, random = Math.random, mayConnect = () => true }: ChooserOptions,
+): Chooser {
+  const affinity = createExpiringMap<string>(clock, limits.affinityClients);
+  const failed = createExpiringMap<true>(clock, Infinity);
+  const isFailed = (target: Target, endpoint: string) =>
+    target.servicePort.protocol === "tcp" && !!failed.get(endpoint);
   const firstOf = (target: Target): string | undefined => {
     const endpoints = endpointsOf(target), weights = weightsOf(target);
     if (failed.isEmpty()) return endpoints[pick(endpoints.length, weights, random())];
@@ -161,9 +128,11 @@ export function createChooser({ affinity, failed, random, mayConnect = () => tru
       for (const endpoint of all(target, client)) if (mayConnect(endpoint, protocol)) yield endpoint;
     },
     chosen(target, client, endpoint) {
-      const { affinitySeconds } = target.servicePort;
-      if (affinitySeconds > 0) affinity.put(clientOf(target, client), endpoint, affinitySeconds);
+      const { affinitySeconds, protocol } = target.servicePort;
+      if (affinitySeconds > 0) affinity.set(clientOf(target, client), endpoint, affinitySeconds * 1000);
+      if (protocol === "tcp") failed.delete(endpoint);
     },
+    late: (endpoint) => failed.set(endpoint, true, DEMOTED_MS),
   };
 }
 

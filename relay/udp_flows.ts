@@ -1,16 +1,9 @@
 /** UDP: one flow for each client address and port at a listener, with a socket of its own towards the endpoint. */
-import { type Clock, type Family, sleep, splitHostPort } from "../platform/mod.ts";
-import type { ConnectionsOptions } from "./connections.ts";
+import { sleep, splitHostPort } from "../platform/mod.ts";
+import type { RelayParts } from "./connections.ts";
 import type { CountBytes } from "./figures.ts";
-import type { FileWatch } from "./file_watch.ts";
 import type { DatagramSocket, Listener } from "./network.ts";
 import { endpointsOf, type Target } from "./target.ts";
-
-/** Inputs of `createUdpFlows`. */
-export interface UdpFlowsOptions extends Omit<ConnectionsOptions, "failed" | "files"> {
-  readonly family: Family;
-  readonly files: Pick<FileWatch, "note">;
-}
 
 /** The UDP listeners and their flows. */
 export interface UdpFlows {
@@ -48,9 +41,22 @@ interface Flow {
   answers: number;
   /** The state of the service port for which the endpoint was chosen or checked. */
   checked: Target["servicePort"];
+  kind: FlowKind;
+  /** The time of the last use, with a resolution of half a second. */
+  usedMs: number;
   isClosed: boolean;
 }
 
+/**
+ * The kinds of flows, in order of eviction: `answered` has carried one datagram in each direction, so it is probably over;
+ * `stream` is long-lived (as in the kernel's connection tracking); `question` is any other.
+ */
+const KINDS = ["answered", "question", "stream"] as const;
+type FlowKind = typeof KINDS[number];
+
+/** Uses within this time do not change the order of flows, so that a busy flow costs nothing there. */
+const RESOLUTION_MS = 500;
+const SWEEP_MS = 1000;
 /** The time after which a client that retransmits without an answer gets another endpoint. */
 const SILENCE_MS = 1000;
 /** The time after which an answered flow is a stream (as in the kernel's connection tracking). */
@@ -59,30 +65,54 @@ const STREAM_MS = 2000;
 const PAUSE_MS = 1000;
 
 /** Creates an empty table of flows. */
-export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
-  const { network, chooser, limits, counters, traffic, clock, logger } = options;
+export function createUdpFlows(
+  { family, network, chooser, limits, counters, traffic, clock, logger, files }: RelayParts,
+): UdpFlows {
   const buffers = createDatagramBuffers();
   const doors = new Set<Door>();
-  const anyAddress = options.family === "IPv4" ? "0.0.0.0" : "::";
+  const anyAddress = family === "IPv4" ? "0.0.0.0" : "::";
+  /** The flows of each kind, in the order of their last use. */
+  const byUse: Readonly<Record<FlowKind, Set<Flow>>> = { answered: new Set(), question: new Set(), stream: new Set() };
+  const idleMs = { answered: limits.udpAnsweredIdleMs, question: limits.udpIdleMs, stream: limits.udpStreamIdleMs };
+  let cancelSweep: (() => void) | undefined;
 
   const close = (flow: Flow) => {
     flow.isClosed = true;
     flow.door.flows.delete(clientOf(flow.client));
-    idle.remove(flow);
+    byUse[flow.kind].delete(flow);
     flow.socket.close();
-    counters.udpFlows = idle.size();
+    if (--counters.udpFlows > 0) return;
+    cancelSweep?.();
+    cancelSweep = undefined;
   };
-  const idle = createIdleFlows<Flow>({
-    clock,
-    idleMs: { answered: limits.udpAnsweredIdleMs, question: limits.udpIdleMs, stream: limits.udpStreamIdleMs },
-    onIdle: close,
-  });
+  const sweep = () => {
+    cancelSweep = undefined;
+    for (const kind of KINDS) {
+      const latestMs = clock.monotonic() - idleMs[kind];
+      for (const flow of byUse[kind]) {
+        if (flow.usedMs > latestMs) break;
+        close(flow);
+      }
+    }
+    if (counters.udpFlows > 0) cancelSweep = clock.schedule(SWEEP_MS, sweep);
+  };
+  /** Notes a use of a flow, which may be of another kind from now on. */
+  const use = (flow: Flow, kind = flow.kind) => {
+    const nowMs = clock.monotonic();
+    if (flow.isClosed || kind === flow.kind && nowMs - flow.usedMs < RESOLUTION_MS) return;
+    byUse[flow.kind].delete(flow);
+    flow.kind = kind;
+    flow.usedMs = nowMs;
+    byUse[kind].add(flow);
+  };
+  /** The flow to evict: of the first kind, the one used longest ago. */
+  const oldest = () => KINDS.map((kind) => byUse[kind]).find(({ size }) => size > 0)!.values().next().value!;
 
   const openFlow = (door: Door, client: Deno.NetAddr): Flow | undefined => {
     const endpoint = nextEndpoint(door.target, client, undefined);
     if (endpoint === undefined) return undefined;
-    if (idle.size() >= limits.udpFlows) {
-      close(idle.oldest()!);
+    if (counters.udpFlows >= limits.udpFlows) {
+      close(oldest());
       counters.udpFlowsEvicted++;
       logger.warn("UDP flow closed early: too many are open", { limit: limits.udpFlows });
     }
@@ -90,16 +120,17 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
     const flow: Flow = {
       ...{ door, client, startedMs, endpoint, to: addressOf(endpoint), sinceMs: startedMs },
       ...{ checked: door.target.servicePort, isAnswered: false, isClosed: false },
-      ...{ questions: 1, answers: 0 },
+      ...{ questions: 1, answers: 0, kind: "question", usedMs: startedMs },
       socket: network.bindUdp(anyAddress, 0),
       countBytes: undefined,
     };
     flow.countBytes = traffic.begin(door.target.key, endpoint);
     chooser.chosen(door.target, client.hostname, endpoint);
     door.flows.set(clientOf(client), flow);
-    idle.add(flow);
+    byUse.question.add(flow);
     counters.udpFlowsCreated++;
-    counters.udpFlows = idle.size();
+    counters.udpFlows++;
+    cancelSweep ??= clock.schedule(SWEEP_MS, sweep);
     void receiveAnswers(flow);
     return flow;
   };
@@ -131,8 +162,8 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
   const flowOf = (door: Door, client: Deno.NetAddr): Flow | undefined => {
     const flow = door.flows.get(clientOf(client));
     if (flow === undefined) return openFlow(door, client);
-    idle.touch(flow);
-    if (++flow.questions === 2) idle.become(flow, "question");
+    use(flow);
+    if (++flow.questions === 2) use(flow, "question");
     if (flow.checked !== door.target.servicePort) {
       if (!mayStay(flow)) return move(flow) ? flow : undefined;
       flow.checked = door.target.servicePort;
@@ -140,7 +171,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
     if (!flow.isAnswered && door.isAnswering && clock.monotonic() - flow.sinceMs >= SILENCE_MS) {
       counters.failovers++;
       move(flow);
-    } else if (flow.isAnswered && clock.monotonic() - flow.startedMs >= STREAM_MS) idle.become(flow, "stream");
+    } else if (flow.isAnswered && clock.monotonic() - flow.startedMs >= STREAM_MS) use(flow, "stream");
     return flow;
   };
 
@@ -153,7 +184,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
       flow.countBytes?.(data.length);
     } catch (error) {
       counters.datagramsDropped++;
-      options.files.note(error);
+      files.note(error);
       logger.warn("datagram dropped", { servicePort: door.target.servicePort.name, error });
     }
   };
@@ -181,9 +212,9 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
         const [data, from] = await socket.receive(buffer);
         if (!isSame(from as Deno.NetAddr, flow.to)) continue;
         flow.isAnswered = door.isAnswering = true;
-        idle.touch(flow);
-        if (++flow.answers === 1 && flow.questions === 1) idle.become(flow, "answered");
-        else if (flow.answers === 2 && flow.questions === 1) idle.become(flow, "question");
+        use(flow);
+        if (++flow.answers === 1 && flow.questions === 1) use(flow, "answered");
+        else if (flow.answers === 2 && flow.questions === 1) use(flow, "question");
         await door.socket.send(data, flow.client).then(
           () => {
             counters.datagramsToClients++;
@@ -241,18 +272,11 @@ const SLOT_BYTES = 65_536;
 /** Slots that are allocated at once: 64 MB, which malloc maps without touching them. */
 const SLOTS = 1024;
 
-/** A pool of buffers. */
-interface DatagramBuffers {
-  take(): Uint8Array<ArrayBuffer>;
-  /** Takes back a buffer that no pending call uses. */
-  release(buffer: Uint8Array<ArrayBuffer>): void;
-}
-
 /**
  * Creates a pool of buffers of 64 kB each. A datagram of 100 bytes touches one page of 4 kB, so 10,000 buffers take some
  * 40 MB; allocated one by one they would take 640.
  */
-function createDatagramBuffers(): DatagramBuffers {
+function createDatagramBuffers() {
   const free: Uint8Array<ArrayBuffer>[] = [];
   const grow = () => {
     const slab = new ArrayBuffer(SLOTS * SLOT_BYTES);
@@ -263,103 +287,7 @@ function createDatagramBuffers(): DatagramBuffers {
       if (free.length === 0) grow();
       return free.pop()!;
     },
-    release: (buffer) => void free.push(buffer),
-  };
-}
-
-/**
- * The kinds of flows, in order of eviction: `answered` has carried one datagram in each direction, so it is probably over;
- * `stream` is long-lived (as in the kernel's connection tracking); `question` is any other.
- */
-type FlowKind = "answered" | "question" | "stream";
-
-/** Inputs of `createIdleFlows`. */
-interface IdleFlowsOptions<Flow> {
-  readonly clock: Clock;
-  /** The time after which an idle flow of each kind ends. */
-  readonly idleMs: Readonly<Record<FlowKind, number>>;
-  /** Called for a flow that was idle for too long; must remove the flow. */
-  readonly onIdle: (flow: Flow) => void;
-}
-
-/** Flows ordered by last use, with a resolution of half a second. */
-interface IdleFlows<Flow> {
-  /** Adds a flow as a question. */
-  add(flow: Flow): void;
-  touch(flow: Flow): void;
-  /** Changes the kind of a flow that was just used. */
-  become(flow: Flow, kind: FlowKind): void;
-  remove(flow: Flow): void;
-  size(): number;
-  /** The flow to evict: of the first kind, the one used longest ago. */
-  oldest(): Flow | undefined;
-}
-
-/** Datagrams within this time do not change the order, so that a busy flow costs nothing here. */
-const RESOLUTION_MS = 500;
-const SWEEP_MS = 1000;
-const KINDS: readonly FlowKind[] = ["answered", "question", "stream"];
-
-/** Creates an empty table. A timer runs while it is not empty. */
-function createIdleFlows<Flow>(options: IdleFlowsOptions<Flow>): IdleFlows<Flow> {
-  const { clock, idleMs, onIdle } = options;
-  const kinds = new Map<Flow, FlowKind>();
-  /** The times of the last use, in their order. */
-  const used: Readonly<Record<FlowKind, Map<Flow, number>>> = {
-    answered: new Map(),
-    question: new Map(),
-    stream: new Map(),
-  };
-  let cancelSweep: (() => void) | undefined;
-
-  const place = (flow: Flow, kind: FlowKind) => {
-    used[kinds.get(flow) ?? kind].delete(flow);
-    kinds.set(flow, kind);
-    used[kind].set(flow, clock.monotonic());
-  };
-  const end = (kind: FlowKind) => {
-    const latestMs = clock.monotonic() - idleMs[kind];
-    for (const [flow, usedMs] of used[kind]) {
-      if (usedMs > latestMs) return;
-      onIdle(flow);
-    }
-  };
-  const sweep = () => {
-    KINDS.forEach(end);
-    cancelSweep = undefined;
-    keepSweeping();
-  };
-  const keepSweeping = () => {
-    if (kinds.size > 0) cancelSweep ??= clock.schedule(SWEEP_MS, sweep);
-    else {
-      cancelSweep?.();
-      cancelSweep = undefined;
-    }
-  };
-
-  return {
-    add(flow) {
-      place(flow, "question");
-      keepSweeping();
-    },
-    touch(flow) {
-      const kind = kinds.get(flow);
-      if (kind === undefined) return;
-      if (clock.monotonic() - used[kind].get(flow)! >= RESOLUTION_MS) place(flow, kind);
-    },
-    become(flow, kind) {
-      if (kinds.has(flow) && kinds.get(flow) !== kind) place(flow, kind);
-    },
-    remove(flow) {
-      const kind = kinds.get(flow);
-      if (kind !== undefined) used[kind].delete(flow);
-      kinds.delete(flow);
-      keepSweeping();
-    },
-    size: () => kinds.size,
-    oldest() {
-      for (const kind of KINDS) for (const flow of used[kind].keys()) return flow;
-      return undefined;
-    },
+    /** Takes back a buffer that no pending call uses. */
+    release: (buffer: Uint8Array<ArrayBuffer>) => void free.push(buffer),
   };
 }

@@ -1,41 +1,37 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { dial, type Dialed } from "../../../relay/connections.ts";
-import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
-
-interface Lab {
-  readonly clock: FakeClock;
-  /** The sockets by endpoint, in the order of the attempts. */
-  readonly attempts: Map<string, Socket>;
-  readonly settled: (Dialed | undefined)[];
-  failovers: number;
-  /** The endpoints that were late, in order. */
-  readonly late: string[];
-  readonly cancel: () => void;
-}
+import { createCounters } from "../../../relay/figures.ts";
+import { defaultRelayLimits } from "../../../relay/mod.ts";
+import { systemNetwork } from "../../../relay/network.ts";
+import { type Chooser, createChooser } from "../../../relay/target.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
 
 /** Dials endpoints whose sockets do nothing until the test makes them. */
-function startDial(...endpoints: string[]): Lab {
-  const clock = createFakeClock();
+function startDial(...endpoints: string[]) {
+  const clock = createFakeClock(), counters = createCounters();
+  /** The sockets by endpoint, in the order of the attempts. */
   const attempts = new Map<string, Socket>();
-  const settled: (Dialed | undefined)[] = [];
-  const lab = { clock, attempts, settled, failovers: 0, late: [] as string[], cancel: () => {} };
-  lab.cancel = dial(endpoints.values() as Iterator<string, void, void>, {
-    clock,
-    limits: { headStartMs: 250, connectMs: 10_000 },
-    network: {
-      connectTcp(endpoint) {
-        const socket = new Socket();
-        attempts.set(endpoint, socket);
-        return socket;
-      },
+  const settled: (Dialed | undefined)[] = [], late: string[] = [];
+  const network = {
+    ...systemNetwork,
+    connectTcp(endpoint: string) {
+      const socket = new Socket();
+      attempts.set(endpoint, socket);
+      return socket;
     },
-    onError: () => {},
-    onFailover: () => lab.failovers++,
-    onLate: (endpoint) => lab.late.push(endpoint),
-    onSettled: (dialed) => settled.push(dialed),
-  });
-  return lab;
+  };
+  const limits = { ...defaultRelayLimits(20_000), headStartMs: 250, connectMs: 10_000 };
+  const chooser: Chooser = {
+    ...createChooser({ clock, limits }),
+    late: (endpoint) => void late.push(endpoint),
+  };
+  const cancel = dial(
+    endpoints.values() as Iterator<string, void, void>,
+    { clock, counters, network, limits, chooser, files: { note() {}, touch() {} } },
+    (dialed) => settled.push(dialed),
+  );
+  return { clock, counters, attempts, settled, late, cancel };
 }
 
 const refuse = (socket: Socket | undefined) => socket!.emit("error", new Error("ECONNREFUSED"));
@@ -59,7 +55,7 @@ Deno.test("a refusal starts the next attempt at once, with a head start of its o
   assert.equal(lab.attempts.size, 2);
   lab.clock.advance(1);
   assert.deepEqual([...lab.attempts.keys()], ["a", "b", "c"]);
-  assert.equal(lab.failovers, 2);
+  assert.equal(lab.counters.failovers, 2);
 });
 
 Deno.test("it fails once all have refused, and not before the slowest has answered", () => {

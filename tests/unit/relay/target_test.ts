@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createAffinityTable, createChooser, createFailedDials, type Target } from "../../../relay/target.ts";
+import { createChooser, createExpiringMap, type Target } from "../../../relay/target.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 
@@ -8,7 +8,7 @@ const target = (clusterEndpoints: string[], affinitySeconds = 0): Target => ({
   servicePort: fakeServicePort("default/web", { clusterEndpoints, affinitySeconds, localEndpoints: ["local"] }),
 });
 const chooserOf = (random = Math.random, clock = createFakeClock()) =>
-  createChooser({ affinity: createAffinityTable(clock, 100), failed: createFailedDials(clock), random });
+  createChooser({ clock, limits: { affinityClients: 100 }, random });
 
 Deno.test("each endpoint is a candidate once, and each comes first equally often", () => {
   const chooser = chooserOf();
@@ -39,23 +39,23 @@ Deno.test("with affinity, a client's endpoint comes first while it is in the lis
   assert.equal([...chooser.candidates(target(["a", "b", "c"]), "10.0.0.1")][0], "a");
 });
 
-Deno.test("an affinity table forgets what has expired, and what was renewed longest ago", () => {
+Deno.test("an expiring map forgets what has expired, and what was set longest ago", () => {
   const clock = createFakeClock();
-  const table = createAffinityTable(clock, 2);
-  table.put("one", "a", 10);
-  table.put("two", "b", 60);
-  table.put("one", "a", 10);
-  table.put("three", "c", 60);
-  assert.deepEqual(["one", "two", "three"].map((client) => table.get(client)), ["a", undefined, "c"]);
+  const map = createExpiringMap<string>(clock, 2);
+  map.set("one", "a", 10_000);
+  map.set("two", "b", 60_000);
+  map.set("one", "a", 10_000);
+  map.set("three", "c", 60_000);
+  assert.deepEqual(["one", "two", "three"].map((name) => map.get(name)), ["a", undefined, "c"]);
   clock.advance(10_000);
-  assert.equal(table.get("one"), undefined);
+  assert.deepEqual([map.get("one"), map.isEmpty()], [undefined, false]);
+  clock.advance(50_000);
+  assert.equal(map.isEmpty(), true, "nothing is kept of what has expired");
 });
 
 Deno.test("an endpoint that the relay may not connect to is no candidate, not even with affinity", () => {
-  const clock = createFakeClock();
   const chooser = createChooser({
-    affinity: createAffinityTable(clock, 100),
-    failed: createFailedDials(clock),
+    ...{ clock: createFakeClock(), limits: { affinityClients: 100 } },
     random: () => 0,
     mayConnect: (endpoint) => endpoint !== "a",
   });
@@ -84,13 +84,12 @@ Deno.test("the first candidate is chosen by weight, and the others follow", () =
 });
 
 Deno.test("an endpoint that lately failed is tried last for some seconds, unless all did or affinity asks for it", () => {
-  const clock = createFakeClock(), failed = createFailedDials(clock);
-  const chooser = createChooser({ affinity: createAffinityTable(clock, 100), failed, random: () => 0 });
+  const clock = createFakeClock(), chooser = chooserOf(() => 0, clock);
   const order = (of: Target, client = "10.0.0.1") => [...chooser.candidates(of, client)];
   const web = target(["a", "b", "c"]), sticky = target(["a", "b", "c"], 60);
   chooser.chosen(sticky, "10.0.0.2", "a");
 
-  failed.add("a");
+  chooser.late("a");
   assert.deepEqual(order(web), ["b", "c", "a"]);
   assert.equal(order(sticky, "10.0.0.2")[0], "a");
   const { servicePort, ...rest } = web;
@@ -105,13 +104,11 @@ Deno.test("an endpoint that lately failed is tried last for some seconds, unless
   assert.deepEqual(order({ ...rest, servicePort: { ...servicePort, balance: drained } }), ["b", "c", "a"]);
 
   clock.advance(4999);
-  failed.add("b");
+  chooser.late("b");
   assert.deepEqual(order(web), ["c", "a", "b"]);
-  failed.add("c");
+  chooser.late("c");
   assert.equal(order(web)[0], "a", "all have failed");
-  failed.forget("c");
+  chooser.chosen(web, "10.0.0.1", "c");
   clock.advance(1);
   assert.deepEqual(order(web), ["a", "c", "b"]);
-  clock.advance(5000);
-  assert.equal(failed.isEmpty(), true, "nothing is kept of endpoints that failed long ago");
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Family, silentLogger } from "../../../platform/mod.ts";
-import { createAffinityTable, createChooser, createFailedDials, type Target } from "../../../relay/target.ts";
+import { createChooser, type Target } from "../../../relay/target.ts";
 import { createCounters, createRelayTraffic } from "../../../relay/figures.ts";
 import { defaultRelayLimits, type RelayLimits, type RelayNetwork } from "../../../relay/mod.ts";
 import { systemNetwork } from "../../../relay/network.ts";
@@ -46,13 +46,9 @@ function startLab(clusterEndpoints: readonly string[], { limits, network, family
     servicePort: fakeServicePort("default/dns", { protocol: "udp", clusterEndpoints }),
   };
   const flows = createUdpFlows({
-    ...{ family, clock, counters, traffic, logger: silentLogger, files: { note: () => {} } },
+    ...{ family, clock, counters, traffic, logger: silentLogger, files: { note() {}, touch() {} } },
     network: { ...systemNetwork, ...network },
-    chooser: createChooser({
-      affinity: createAffinityTable(clock, 100),
-      failed: createFailedDials(clock),
-      random: () => 0,
-    }),
+    chooser: createChooser({ clock, limits: { affinityClients: 100 }, random: () => 0 }),
     limits: { ...defaultRelayLimits(20_000), ...limits },
   });
   const hostname = family === "IPv4" ? "127.0.0.1" : "::1";
