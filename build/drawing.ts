@@ -5,6 +5,7 @@ const ROOMS = [
   "main.ts",
   "cli",
   "node",
+  "serve",
   "answers",
   "sources",
   "observe",

@@ -1,6 +1,6 @@
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
-import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
+import { DEFAULT_MESSAGE_BYTES } from "../kpng/address/mod.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
 import { alternative, type CommandSpec, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat, unwritable } from "./configuration.ts";

@@ -1,7 +1,7 @@
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { Family, ProxyMode } from "../core/model/mod.ts";
-import type { TlsPaths, WireAddress } from "../kpng/transport/mod.ts";
+import type { TlsPaths, WireAddress } from "../kpng/address/mod.ts";
 import { type DeepReadonly, type Field, type Fields, formatDuration, valueName } from "../platform/schema/mod.ts";
 import { API_VERSION, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
 import { FAMILIES, loadYaml } from "../platform/mod.ts";

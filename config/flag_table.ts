@@ -1,5 +1,5 @@
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
-import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
+import { DEFAULT_MESSAGE_BYTES } from "../kpng/address/mod.ts";
 import { FEATURES } from "../features/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, durationOrZero, type Field, fieldAt, integer, quantity, text } from "../platform/schema/mod.ts";

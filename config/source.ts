@@ -1,4 +1,4 @@
-import { readWireAddress, type WireAddress, wireAddressText } from "../kpng/transport/mod.ts";
+import { readWireAddress, type WireAddress, wireAddressText } from "../kpng/address/mod.ts";
 import type { GivenFlags } from "./arguments.ts";
 import type { SourceChoice } from "./configuration.ts";
 

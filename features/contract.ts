@@ -7,7 +7,7 @@ import type { InternalService, PlanChanges, PlannedPort } from "../core/planning
 import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
 import type { Clock, Family, Logger } from "../platform/mod.ts";
-import type { TlsFiles, WireAddress } from "../kpng/transport/mod.ts";
+import type { TlsFiles, WireAddress } from "../kpng/address/mod.ts";
 import type { MetricReading, Registry } from "../platform/metrics/mod.ts";
 
 /**

@@ -21,6 +21,7 @@ import { runCleanup, runInit } from "./family_task.ts";
 import { createFeatures } from "./features.ts";
 import { type ProxyOptions, shareFiles } from "./proxy_options.ts";
 import { createNodeWatch } from "./node_watch.ts";
+import { createSourceLink, type SourceLink } from "../observe/process/mod.ts";
 import {
   addressesWithin,
   createChangeFeed,
@@ -30,13 +31,11 @@ import {
   createNodeEvents,
   createProxyHealth,
   createServiceHealth,
-  createSourceLink,
   createStatusRecorder,
   findNeighbours,
   type NodeEvents,
   ownAddresses,
   type ProxyHealth,
-  type SourceLink,
   startOperatorServers,
 } from "../observe/mod.ts";
 import { createLedgers, type Ledgers } from "../core/channel/mod.ts";

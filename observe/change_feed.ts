@@ -10,7 +10,7 @@ import {
 import type { PlanChanges } from "../core/planning/mod.ts";
 import { isOfSource, type ProblemChange, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import { type Clock, type Family, otherFamily, plural, sameData } from "../platform/mod.ts";
-import type { SourceLink } from "./source_link.ts";
+import type { SourceLink } from "./process/mod.ts";
 
 /** Something that happened on this node. Plain data. */
 export interface FeedEvent {

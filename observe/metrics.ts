@@ -11,7 +11,7 @@ import {
   type Registry,
   SYNC_BUCKETS,
 } from "../platform/metrics/mod.ts";
-import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
+import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./process/mod.ts";
 import type { HealthEndpoint } from "./proxy_health.ts";
 
 /** Values that are stored elsewhere and read at every scrape. */

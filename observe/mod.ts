@@ -3,19 +3,17 @@
  *
  * In: reports of syncs, workers and requests. Out: HTTP servers and Events. May touch: listening sockets.
  */
-export { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
 export { type ChangeFeed, createChangeFeed, type Feed, type FeedEvent, type PlannedOptions } from "./change_feed.ts";
 export { createDriftWatch, type DriftWatch, findNeighbours, nameOf, portsAreFree } from "./neighbours.ts";
 export { createEventRecorder } from "./events.ts";
 export { createProxyHealth, type ProxyHealth } from "./proxy_health.ts";
-export { listeningProblem, startOperatorServers } from "./servers.ts";
+export { startOperatorServers } from "./servers.ts";
 export { type ChangeFigures, createMetrics, type Metrics, type WorkerCounts } from "./metrics.ts";
 export type { StatusPage } from "./metrics_server.ts";
 export { addressesWithin, ownAddresses } from "./node_addresses.ts";
 export { createNodeEvents, type NodeEvents } from "./node_events.ts";
 export { NODE_SCOPE, watchNodePresence } from "./node_presence.ts";
 export { createServiceHealth, type ServiceHealth } from "./service_health.ts";
-export { createSourceLink, type SourceLink, type SourceLinkRecord } from "./source_link.ts";
 export {
   createStatusRecorder,
   failureOf,

@@ -11,7 +11,7 @@ import { type Problem, type ProblemCode, problemKind } from "../core/problems/mo
 import { type ServiceKey, serviceKeyOf, splitServiceKey } from "../core/tracking/mod.ts";
 import { type Clock, durationText, plural, VERSION } from "../platform/mod.ts";
 import type { EventObject, EventRecorder } from "./events.ts";
-import type { SourceLink } from "./source_link.ts";
+import type { SourceLink } from "./process/mod.ts";
 import { failureOf } from "./status.ts";
 
 /** The Events of this node's proxy: its start, and the problems that need an administrator. */

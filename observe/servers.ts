@@ -7,7 +7,7 @@ import {
   type LoggingFormat,
 } from "../config/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
-import { errorText } from "../platform/mod.ts";
+import { listeningProblem } from "./process/mod.ts";
 import type { Metrics } from "./metrics.ts";
 import { type MetricsServerOptions, startMetricsServer } from "./metrics_server.ts";
 import { type ProxyHealth, startHealthzServer } from "./proxy_health.ts";
@@ -57,19 +57,4 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
       statusPage,
     }),
   ]);
-}
-
-/**
- * A function that reports that a server (`subject`) cannot listen on its address, with the error of its last try, or that it
- * listens, with undefined.
- */
-export function listeningProblem(
-  problems: Pick<ProblemBoard, "report">,
-  subject: string,
-  bindAddress: string | undefined,
-): (error: unknown) => void {
-  return (error) => {
-    const problem = { code: "server-not-listening", subject, detail: `${bindAddress}: ${errorText(error)}` } as const;
-    problems.report(subject, error === undefined ? [] : [problem], { isLogged: true });
-  };
 }

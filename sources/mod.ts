@@ -161,7 +161,7 @@ async function openConfigured(options: SourceOptions, details?: DetailFilters): 
     }
     case "grpc": {
       const { createGrpcSource } = await import("./grpc/mod.ts");
-      const { readTlsFiles } = await import("../kpng/transport/mod.ts");
+      const { readTlsFiles } = await import("../kpng/address/mod.ts");
       const { addresses, scope } = choice;
       const tls = readTlsFiles(choice.tls, "--api-client-tls");
       if (tls !== undefined && addresses.some(({ kind }) => kind === "unix")) {

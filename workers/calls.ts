@@ -1,3 +1,4 @@
+import { backendTools } from "../backends/mod.ts";
 import {
   describeRules,
   type PacketCounts,
@@ -9,6 +10,9 @@ import {
 } from "../core/model/mod.ts";
 import { FEATURE_CALLS } from "../features/calls.ts";
 import type { AnsweredCall } from "../features/mod.ts";
+import type { Family } from "../platform/mod.ts";
+import type { WorkerCode } from "./protocol.ts";
+import { workerEntry } from "./web_worker.ts";
 
 const describe: AnsweredCall<ServicePortKey, RuleDescription> = {
   ...describeRules,
@@ -40,3 +44,9 @@ const traffic: AnsweredCall<undefined, TrafficReading> = {
 export const CALLS: ReadonlyMap<string, AnsweredCall> = new Map(
   [describe, packetCounts, traffic, ...FEATURE_CALLS].map((call) => [call.name, call]),
 );
+
+/** The code and the tools of a family's worker. */
+export function familyCode(family: Family): WorkerCode {
+  const ofCalls = [...CALLS.values()].flatMap(({ tools = [] }) => tools);
+  return { entry: workerEntry("family"), name: `sluice-${family}`, tools: [...backendTools(), ...ofCalls] };
+}

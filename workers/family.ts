@@ -15,11 +15,11 @@ import {
   writeToStderr,
 } from "../platform/mod.ts";
 import type { FamilyWorker } from "../features/mod.ts";
-import { CALLS } from "./calls.ts";
+import { CALLS, familyCode } from "./calls.ts";
 import { checkedMessage } from "./checked_message.ts";
 import type { CallMessage, FromWorker, RoleMessage, StartMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
-import { createWebWorker, familyCode } from "./web_worker.ts";
+import { createWebWorker } from "./web_worker.ts";
 import { ownScope } from "./worker_scope.ts";
 
 /** The grace period for running tools when the worker stops, in milliseconds; then they are killed. */

@@ -3,7 +3,8 @@
  * that runs credential plugins, one that asks the container runtime, some that write to the watchers of `sluice serve`. Each
  * has no more permissions than it needs.
  *
- *   start.ts            starts the workers of families and of `sluice serve`, and the one that asks the container runtime
+ *   start.ts            starts the workers of families, and the one that asks the container runtime
+ *   serving.ts          starts the workers of `sluice serve`; an entry of its own, since that loads nothing else here
  *   worker_pool.ts      the workers of both families; each one can restart the other
  *   supervise.ts        replaces a worker that dies or hangs
  *   watched_worker.ts   pings a worker, and asks it questions
@@ -26,11 +27,5 @@
  *
  * In: deltas and questions as messages, every field checked. Out: reports. May run: the tools of backends/contract.
  */
-export {
-  defaultServingWorkers,
-  relaysOnDemand,
-  servingWorkers,
-  startFamilyWorkers,
-  startRuntimeWatch,
-} from "./start.ts";
+export { relaysOnDemand, startFamilyWorkers, startRuntimeWatch } from "./start.ts";
 export { startHookWorker, startPluginWorker } from "./start_plugin.ts";

@@ -1,7 +1,5 @@
-import { errorText, type Family } from "../platform/mod.ts";
+import { errorText } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
-import { backendTools } from "../backends/mod.ts";
-import { CALLS } from "./calls.ts";
 
 /** The failure of a worker whose message cannot be deserialized. */
 export const UNREADABLE = "a message from it cannot be read";
@@ -60,10 +58,4 @@ function startWithSocket(socket: string, start: (net: false | string[]) => Worke
 /** The URL of a worker's code: a source file or bundle beside this module. */
 export function workerEntry(name: string): string {
   return new URL(`./${name}.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url).href;
-}
-
-/** The code and the tools of a family's worker. */
-export function familyCode(family: Family): WorkerCode {
-  const ofCalls = [...CALLS.values()].flatMap(({ tools = [] }) => tools);
-  return { entry: workerEntry("family"), name: `sluice-${family}`, tools: [...backendTools(), ...ofCalls] };
 }

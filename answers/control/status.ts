@@ -3,7 +3,8 @@ import type { Family, ProxyMode } from "../../core/model/mod.ts";
 import type { NoLocalEndpoints } from "../../core/planning/mod.ts";
 import { type CurrentProblem, type ProblemCode, problemKind } from "../../core/problems/mod.ts";
 import type { FeatureStatus } from "../../features/mod.ts";
-import type { FamilyRecord, FeedEvent, SourceLink, SyncSummary } from "../../observe/mod.ts";
+import type { SourceLink } from "../../observe/process/mod.ts";
+import type { FamilyRecord, FeedEvent, SyncSummary } from "../../observe/mod.ts";
 import { durationText, plural, timeOfDay } from "../../platform/mod.ts";
 
 /** The status of a running proxy, for the page and the terminal. Plain data. */

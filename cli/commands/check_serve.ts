@@ -1,10 +1,10 @@
 /** The checks of `sluice check --serve`. */
 import { type Finding, isOfSource, problemFinding } from "../../core/problems/mod.ts";
-import type { TlsFiles, WireAddress } from "../../kpng/transport/mod.ts";
+import { readTlsFiles, type TlsFiles, type WireAddress } from "../../kpng/address/mod.ts";
 import { abortedBy, errorText, isLoopback, plural, silentLogger, splitHostPort } from "../../platform/mod.ts";
-import { readServerCertificate } from "./certificates.ts";
-import { openClusterStore } from "./cluster_store.ts";
+import { openClusterStore, readServerCertificate } from "../../serve/mod.ts";
 import type { Invocation } from "./command.ts";
+import { readDetailFilters } from "./detail_flags.ts";
 import { readServeAddresses } from "./serve.ts";
 
 /** How long a source may take to send its whole state. */
@@ -14,7 +14,7 @@ const SOON_MS = 7 * 86_400_000;
 
 /** Runs all checks for `sluice serve` with the same flags. */
 export async function findingsOfServe(invocation: Invocation): Promise<readonly Finding[]> {
-  const { listen, tls, healthzBindAddress, metricsBindAddress } = await readServeAddresses(invocation);
+  const { listen, tls, healthzBindAddress, metricsBindAddress } = readServeAddresses(invocation);
   return [
     examineAddress("gRPC", "--listen", listen),
     ...operatorAddress("health", "--healthz-bind-address", healthzBindAddress),
@@ -54,7 +54,6 @@ async function examineTls(
   listen: WireAddress,
   { clock }: Pick<Invocation, "clock">,
 ): Promise<readonly Finding[]> {
-  const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
   const name = "TLS";
   const unusable = (message: string) => problemFinding(name, "certificate-unusable", message);
   let files: TlsFiles | undefined;
@@ -104,13 +103,17 @@ async function examineSource(invocation: Invocation): Promise<readonly Finding[]
   const cancel = clock.schedule(SOURCE_MS, () => done.abort());
   try {
     const failed = Promise.withResolvers<void>();
-    const { store, problems, ended } = await openClusterStore({ ...invocation, logger: silentLogger }, within, {
+    const { store, problems, run } = await openClusterStore({
+      ...invocation,
+      details: readDetailFilters(invocation),
+      logger: silentLogger,
+      signal: within,
       onProblems(_, problems) {
         if (problems.some(({ code }) => isOfSource(code) || code === "file-unreadable")) failed.resolve();
       },
     });
     const { createChangeWaiters } = await import("../../kpng/server/mod.ts");
-    await Promise.race([createChangeWaiters(store, clock).changed(0, within).catch(() => {}), failed.promise, ended]);
+    await Promise.race([createChangeWaiters(store, clock).changed(0, within).catch(() => {}), failed.promise, run()]);
     if (store.ready()) {
       return [{ name, verdict: "green", message: `${text} has ${plural(store.state().services.length, "service")}` }];
     }

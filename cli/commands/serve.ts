@@ -1,10 +1,9 @@
 /** `sluice serve`, and its flags, which `sluice check --serve` checks. */
-import { type ClusterStore, DETAIL_FLAGS, openClusterStore } from "./cluster_store.ts";
 import type { Command, Invocation } from "./command.ts";
-import { type Flag, isServer, option, parseBindAddress, text } from "../../config/mod.ts";
-import { startProcessFeatures } from "../../features/mod.ts";
-import type { ServingOptions } from "../../kpng/server/mod.ts";
-import type { TlsPaths, WireAddress } from "../../kpng/transport/mod.ts";
+import { type Flag, option, parseBindAddress, text } from "../../config/mod.ts";
+import { DETAIL_FLAGS, readDetailFilters } from "./detail_flags.ts";
+import { readWireAddress } from "../../kpng/address/mod.ts";
+import type { ServerOptions } from "../../serve/run.ts";
 
 const DEFAULT_LISTEN = "tcp://127.0.0.1:12090";
 const DEFAULT_HOST = "127.0.0.1";
@@ -46,19 +45,10 @@ function bindFlag(name: keyof typeof PORTS, server: string, paths: string): Flag
   return option(`${name}-bind-address`, text(address), description);
 }
 
-/** Where a server listens, and with which certificates. */
-interface ServeAddresses {
-  readonly listen: WireAddress;
-  /** The paths of the PEM files. */
-  readonly tls: TlsPaths;
-  /** `address:port`; undefined for none. */
-  readonly healthzBindAddress: string | undefined;
-  readonly metricsBindAddress: string | undefined;
-}
-
-/** Reads the flags. Throws an Error that names the invalid one. */
-export async function readServeAddresses({ flags }: Pick<Invocation, "flags">): Promise<ServeAddresses> {
-  const { readWireAddress } = await import("../../kpng/transport/mod.ts");
+/** Reads where a server listens, and the paths of its certificates. Throws an Error that names the invalid flag. */
+export function readServeAddresses(
+  { flags }: Pick<Invocation, "flags">,
+): Pick<ServerOptions, "listen" | "tls" | "healthzBindAddress" | "metricsBindAddress"> {
   const given = (name: string) => flags.get(name) as string | undefined;
   const listen = given("listen") || DEFAULT_LISTEN;
   const address = readWireAddress(listen);
@@ -105,76 +95,10 @@ export const serveCommand: Command = {
     },
   ],
   async start(invocation) {
-    const addresses = await readServeAddresses(invocation);
-    const givenWorkers = readWorkerCount(invocation);
-    const { followCertificates } = await import("./certificates.ts");
-    const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
-    const tls = readTlsFiles(addresses.tls, "--listen-tls");
-    const { createSourceLink } = await import("../../observe/mod.ts");
-    const { createServingMetrics } = await import("../../observe/serving/mod.ts");
-    const { configuration: { source }, clock, logger, signal } = invocation;
-    const link = createSourceLink(clock);
-    const metrics = createServingMetrics({
-      figures: () => serving.figures(),
-      source: () => cluster.figures(),
-      link: isServer(source) ? link.current : undefined,
-      servers: () => cluster.servers(),
-      problems: () => cluster.problems.counts(),
-    });
-    const cluster = await openClusterStore(invocation, signal, {
-      onApiRequest: metrics.apiRequest,
-      onLink: link.report,
-    });
-    const { startServing } = await import("../../kpng/server/mod.ts");
-    const { store } = cluster;
-    const features = await startProcessFeatures({
-      ...{ nodeName: undefined, reportProblems: cluster.problems.report, clock, logger },
-      environment: (name) => Deno.env.get(name),
-    });
-    features.forEach((feature) => feature.attach(metrics, clock.now()));
-    const workers = await servingWorkersOf(givenWorkers, invocation);
-    const serving = await startServing({
-      address: addresses.listen,
-      tls,
-      store,
-      clock,
-      logger,
-      onLag: metrics.lag,
-      workers,
-    });
-    try {
-      void followCertificates({ paths: addresses.tls, current: tls, renew: serving.renew, clock, logger, signal });
-      await startOperatorServers(addresses, cluster, metrics, invocation);
-      await cluster.ended;
-      return 0;
-    } finally {
-      await serving.close();
-      for (const feature of features.values()) await feature.stop();
-      logger.info("stopped serving");
-    }
+    const addresses = readServeAddresses(invocation);
+    const workers = readWorkerCount(invocation);
+    const { runServer } = await import("../../serve/run.ts");
+    await runServer({ ...invocation, ...addresses, workers, details: readDetailFilters(invocation) });
+    return 0;
   },
 };
-
-async function servingWorkersOf(given: number | undefined, { clock }: Invocation): Promise<ServingOptions["workers"]> {
-  const { defaultServingWorkers, servingWorkers } = await import("../../workers/mod.ts");
-  return { count: given ?? defaultServingWorkers(), spawn: servingWorkers(clock) };
-}
-
-async function startOperatorServers(
-  { healthzBindAddress, metricsBindAddress }: ServeAddresses,
-  { figures: source, problems }: ClusterStore,
-  metrics: { expose(): Promise<string> },
-  { clock, logger, signal }: Invocation,
-): Promise<void> {
-  const { startServingServers } = await import("../../observe/serving/mod.ts");
-  await startServingServers({
-    healthzBindAddress,
-    metricsBindAddress,
-    source,
-    metrics,
-    problems,
-    clock,
-    logger,
-    signal,
-  });
-}

@@ -1,6 +1,6 @@
 /** `sluice watch` and `sluice export`: the cluster's state and its changes on standard output, or in a file. */
-import { DETAIL_FLAGS, openClusterStore } from "./cluster_store.ts";
 import { type Command, type Invocation, isJson, TEXT_OR_JSON, UsageError } from "./command.ts";
+import { DETAIL_FLAGS, readDetailFilters } from "./detail_flags.ts";
 import { dropRunPermission, startHook } from "./privileges.ts";
 import { duration, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
@@ -58,7 +58,7 @@ export const watchCommand: Command = {
       : await startHook(program, args, (reason) => lost.abort(new Error(reason)));
     dropRunPermission();
     const stop = abortedBy(signal, lost.signal);
-    const { store, ended } = await openClusterStore(invocation, stop.signal);
+    const { store, ended } = await openedStore(invocation, stop.signal);
     const output = run === undefined
       ? printed(choice, invocation)
       : await executed(program!, run, invocation, stop.signal);
@@ -68,6 +68,13 @@ export const watchCommand: Command = {
     return 0;
   },
 };
+
+/** A store that is being filled; `ended` rejects if the source cannot work. */
+async function openedStore(invocation: Invocation, signal: AbortSignal) {
+  const { openClusterStore } = await import("../../serve/mod.ts");
+  const { store, run } = await openClusterStore({ ...invocation, details: readDetailFilters(invocation), signal });
+  return { store, ended: run() };
+}
 
 /** The receiver of the operations. */
 interface Output {
@@ -116,7 +123,7 @@ async function executed(
 }
 
 async function watchStore(
-  store: Awaited<ReturnType<typeof openClusterStore>>["store"],
+  store: Store,
   choice: string | undefined,
   output: Output,
   { configuration: { nodeName }, clock }: Invocation,
@@ -187,7 +194,7 @@ export const exportCommand: Command = {
     if (!to) throw new Error("--to is required: a file, or - for standard output");
     const done = new AbortController();
     const { signal } = abortedBy(invocation.signal, done.signal);
-    const { store, ended } = await openClusterStore(invocation, signal);
+    const { store, ended } = await openedStore(invocation, signal);
     const exporting = to === "-" ? printOnce(store, invocation, signal) : keepWriting(store, to, invocation, signal);
     try {
       await Promise.race([exporting, ended]);

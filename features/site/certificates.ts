@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { loadCertificateCheck } from "../../platform/mod.ts";
 import type { ClientRule } from "../../kpng/server/mod.ts";
-import { readTlsFiles, type TlsFiles, type TlsPaths } from "../../kpng/transport/mod.ts";
+import { readTlsFiles, type TlsFiles, type TlsPaths } from "../../kpng/address/mod.ts";
 import type { Leader } from "./lease.ts";
 import type { SiteMemory } from "./memory.ts";
 

@@ -1,4 +1,4 @@
-import { readWireAddress, type WireAddress } from "../../kpng/transport/mod.ts";
+import { readWireAddress, type WireAddress } from "../../kpng/address/mod.ts";
 import { formatDuration } from "../../platform/schema/mod.ts";
 import type { ReportSetting } from "../contract.ts";
 

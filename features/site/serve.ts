@@ -3,7 +3,7 @@ import { type Clock, errorText, type Logger, sameData, sleep } from "../../platf
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import type { Serving } from "../../kpng/server/mod.ts";
-import { readWireAddress, type WireAddress, wireAddressText } from "../../kpng/transport/mod.ts";
+import { readWireAddress, type WireAddress, wireAddressText } from "../../kpng/address/mod.ts";
 import { decodeObject } from "../../core/objects/mod.ts";
 import type { ClusterAccess } from "../contract.ts";
 import type { ServerTls } from "./certificates.ts";

@@ -17,7 +17,7 @@
 import type { SourceSink } from "../../core/objects/mod.ts";
 import { abortedBy, joinHostPort } from "../../platform/mod.ts";
 import { createStore } from "../../kpng/store/mod.ts";
-import type { WireAddress } from "../../kpng/transport/mod.ts";
+import type { WireAddress } from "../../kpng/address/mod.ts";
 import type { ClusterAccess, FeatureSource } from "../contract.ts";
 import {
   CLUSTER_CA,

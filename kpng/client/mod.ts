@@ -6,6 +6,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
 import { type Clock, joinHostPort } from "../../platform/mod.ts";
+import type { TlsFiles, WireAddress } from "../address/mod.ts";
 import {
   createFrameReader,
   createHttp2FrameReader,
@@ -22,8 +23,6 @@ import {
   STATUS,
   StatusError,
   statusText,
-  type TlsFiles,
-  type WireAddress,
 } from "../transport/mod.ts";
 
 /** The limit for PING and SETTINGS frames from a server per window. */

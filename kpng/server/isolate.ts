@@ -1,7 +1,8 @@
 /** The gRPC server of one isolate: its calls and its socket. */
 import { type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
 import { int32, message, text } from "../codec/mod.ts";
-import { framesOf, STATUS, StatusError, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
+import { type TlsFiles, type WireAddress, wireAddressText } from "../address/mod.ts";
+import { framesOf, STATUS, StatusError } from "../transport/mod.ts";
 import type { ServedState, Subscription } from "./answers.ts";
 import { type Call, type CallHeaders, carryOut, readCallHeaders, refuse, type RequestStream } from "./call.ts";
 import { admitConnections, type ClientRule } from "./connections.ts";

@@ -18,7 +18,7 @@
  */
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import { type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
+import { type TlsFiles, type WireAddress, wireAddressText } from "../address/mod.ts";
 import type { ClientRule } from "./connections.ts";
 import { createTallyMemory, figuresOf, openTally, type ServingFigures } from "./metrics.ts";
 import { type IsolateServer, serveInIsolate } from "./isolate.ts";

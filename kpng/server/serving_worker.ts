@@ -1,6 +1,6 @@
 /** A worker's side: the gRPC server of its connections, with the main isolate's state, and the messages between both. */
 import { type Clock, errorText, type Fields, type Logger } from "../../platform/mod.ts";
-import type { TlsFiles } from "../transport/mod.ts";
+import type { TlsFiles } from "../address/mod.ts";
 import type { Answer, Position, ServedState, Subscription } from "./answers.ts";
 import type { ClientRule } from "./connections.ts";
 import { type IsolateServer, serveInIsolate, type TcpAddress } from "./isolate.ts";

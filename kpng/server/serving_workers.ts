@@ -1,7 +1,7 @@
 /** The main isolate's side: starts workers that accept connections on one port, and answers their questions. */
 import { type Clock, createBackoff, type Logger, startTurn } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import type { TlsFiles } from "../transport/mod.ts";
+import type { TlsFiles } from "../address/mod.ts";
 import { type Answer, createAnswers, type StoreAnswers } from "./answers.ts";
 import { freeAddress, type IsolateServer } from "./isolate.ts";
 import { clearGauges, createLag, type Lag } from "./metrics.ts";

@@ -85,9 +85,6 @@ export function decodeStatusMessage(header: string): string {
 
 const HEADER_BYTES = 5;
 
-/** The longest message that gRPC clients accept by default. */
-export const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
-
 /** Frames messages. */
 export function framesOf(messages: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return frame(messages, (length) => new Uint8Array(length));

@@ -1,25 +1,15 @@
 /**
- * gRPC's framing over HTTP/2, addresses and TLS files, and the checks on hostile or silent peers.
+ * gRPC's framing over HTTP/2, and the checks on hostile or silent peers.
  *
- *   address.ts  addresses of gRPC servers, and PEM files
- *   http2.ts    HTTP/2's error codes, headers of frames, and checks on them
- *   peers.ts    detects dead peers, and limits the events of hostile ones
- *   grpc.ts     gRPC's framing of messages, and status codes
+ *   http2.ts  HTTP/2's error codes, headers of frames, and checks on them
+ *   peers.ts  detects dead peers, and limits the events of hostile ones
+ *   grpc.ts   gRPC's framing of messages, and status codes
  *
- * In: bytes of a peer. Out: messages. May touch: PEM files.
+ * In: bytes of a peer. Out: messages. May touch: nothing.
  */
-export {
-  readTlsFiles,
-  readWireAddress,
-  type TlsFiles,
-  type TlsPaths,
-  type WireAddress,
-  wireAddressText,
-} from "./address.ts";
 export {
   createFrameReader,
   decodeStatusMessage,
-  DEFAULT_MESSAGE_BYTES,
   encodeStatusMessage,
   framesOf,
   httpStatusText,

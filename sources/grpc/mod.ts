@@ -7,18 +7,15 @@ import type { ReportLink, Source, SourceSink } from "../../core/objects/mod.ts";
 import { type Connection, openConnection, ServerLeavingError, watchEnd } from "../../kpng/client/mod.ts";
 import { METHODS, PROBE_METHOD, WATCH_REQUEST } from "../../kpng/messages/mod.ts";
 import { createReceiver } from "../../kpng/receiving/mod.ts";
+import { DEFAULT_MESSAGE_BYTES, type TlsFiles, type WireAddress, wireAddressText } from "../../kpng/address/mod.ts";
 import {
   createFrameReader,
-  DEFAULT_MESSAGE_BYTES,
   ERROR_CODE,
   framesOf,
   LIVENESS,
   type LivenessLimits,
   silenceText,
-  type TlsFiles,
   watchLiveness,
-  type WireAddress,
-  wireAddressText,
 } from "../../kpng/transport/mod.ts";
 import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
 import type { ClientHttp2Stream } from "node:http2";

@@ -3,7 +3,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect, createServer 
 import type { AddressInfo } from "node:net";
 import type { Kind, ObjectRef } from "../../core/objects/cluster_object.ts";
 import type { SourceSink } from "../../core/objects/source.ts";
-import type { WireAddress } from "../../kpng/transport/address.ts";
+import type { WireAddress } from "../../kpng/address/mod.ts";
 import { createFrameReader, framesOf } from "../../kpng/transport/grpc.ts";
 import {
   ENDPOINT,

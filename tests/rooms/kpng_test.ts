@@ -1,3 +1,3 @@
 import { loadTests } from "./load.ts";
 
-await loadTests("unit/kpng");
+await loadTests("unit/kpng", "unit/serve");

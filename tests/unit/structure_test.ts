@@ -8,6 +8,7 @@ const PRODUCT = [
     "main.ts",
     "cli",
     "node",
+    "serve",
     "answers",
     "observe",
     "sources",
@@ -29,7 +30,7 @@ const FEATURE_MAY_IMPORT = [
   ...["platform", "platform/checks", "platform/metrics", "platform/schema"],
   ...["core/", "backends/contract"],
   // A feature that takes the place of the source serves other nodes.
-  ...["kpng/server", "kpng/store", "kpng/transport"],
+  ...["kpng/address", "kpng/server", "kpng/store"],
 ];
 /** The part of a feature that runs in a worker: `worker.ts`, or a folder `worker`. */
 const WORKER_PART = /^features\/\w+\/worker(\.ts$|\/)/;
@@ -46,6 +47,8 @@ const OTHER_ENTRIES: readonly { readonly from: RegExp; readonly to: RegExp }[] =
   { from: /^workers\//, to: /^features\/calls\.ts$/ },
   // `sluice kubeconfig` creates the objects of a site.
   { from: /^cli\/commands\//, to: /^features\/site\/lease\.ts$/ },
+  { from: /^cli\/commands\/serve\.ts$/, to: /^serve\/run\.ts$/ },
+  { from: /^serve\//, to: /^workers\/serving\.ts$/ },
 ];
 
 /**
@@ -92,6 +95,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["platform", "core/problems", "core/model"],
     ...["backends", "backends/contract", "backends/host", "backends/tools"],
   ],
+  "kpng/address": ["platform"],
   "kpng/codec": ["platform"],
   "kpng/transport": ["platform", "kpng/codec"],
   "kpng/store": ["platform", "core/problems", "core/objects", "core/tracking"],
@@ -99,7 +103,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "kpng/views": ["platform", "core/", "kpng/codec", "kpng/messages", "kpng/store"],
   "kpng/receiving": ["platform", "core/", "kpng/messages", "kpng/store", "kpng/views"],
   "kpng/server": ["platform", "core/", "kpng/"],
-  "kpng/client": ["platform", "kpng/transport"],
+  "kpng/client": ["platform", "kpng/address", "kpng/transport"],
   "cri": ["platform", "kpng/client", "kpng/codec", "kpng/transport"],
   "features": FEATURE_MAY_IMPORT,
   "workers": [
@@ -108,10 +112,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "kpng/server",
   ],
   "config": [
-    ...["platform", "platform/schema", "core/", "backends", "backends/contract", "kpng/transport", "features"],
+    ...["platform", "platform/schema", "core/", "backends", "backends/contract", "kpng/address", "features"],
   ],
+  "observe/process": ["platform", "platform/metrics", "core/objects", "core/problems"],
   "observe": [
     ...[
+      "observe/process",
       "platform",
       "platform/http",
       "platform/metrics",
@@ -122,15 +128,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       "config",
     ],
   ],
-  "observe/serving": [
-    "platform",
-    "platform/http",
-    "platform/metrics",
-    "core/objects",
-    "core/problems",
-    "kpng/server",
-    "observe",
-  ],
   "sources/kubernetes": ["platform", "core/", "config"],
   "sources/preflight": ["platform", "core/", "sources/kubernetes"],
   "sources/identity": ["platform", "core/objects", "sources/kubernetes"],
@@ -138,9 +135,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
   "sources/kept": ["platform", "core/", "cri"],
   "sources/grpc": ["platform", "core/", "kpng/"],
-  "sources": ["platform", "core/", "features", "config", "kpng/transport", "sources/"],
+  "sources": ["platform", "core/", "features", "config", "kpng/address", "sources/"],
+  "serve": [
+    ...["platform", "platform/http", "platform/metrics", "core/objects", "core/problems", "config", "features"],
+    ...["kpng/address", "kpng/server", "kpng/store", "observe/process", "sources"],
+  ],
   "answers": ["platform", "core/", "backends/contract", "config", "observe", "sources"],
-  "answers/control": ["platform", "platform/http", "core/", "features", "observe", "answers"],
+  "answers/control": ["platform", "platform/http", "core/", "features", "observe", "observe/process", "answers"],
   "answers/page": [
     ...["platform", "platform/http", "core/model", "core/problems", "observe", "answers", "answers/control"],
   ],
@@ -152,6 +153,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "core/",
     "config",
     "observe",
+    "observe/process",
     "sources",
     "answers",
     "answers/",
@@ -173,6 +175,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       "observe/",
       "sources",
       "sources/",
+      "serve",
       "answers",
       "answers/",
       "node",
@@ -277,17 +280,15 @@ const LOADED_LATE: readonly string[] = [
   "answers/control/server.ts",
   "cli/installation/",
   "answers/page/",
-  "observe/serving/",
   "sources/preflight/",
   "sources/identity/",
-  "kpng/client/",
-  "kpng/server/",
+  ...["client", "codec", "messages", "receiving", "server", "store", "transport", "views"].map((one) => `kpng/${one}/`),
+  "serve/",
   "cri/",
   "sources/grpc/",
   "sources/kept/",
   "sources/manifests/",
   "sources/state/",
-  "kpng/store/",
   "relay/",
   "workers/relays.ts",
 ];
@@ -295,14 +296,51 @@ const LOADED_LATE: readonly string[] = [
 /** The parts of a feature that are loaded if it is on, and when its first call arrives. */
 const LATE_OF_FEATURES = /^features\/\w+\/(start\.ts$|source\.ts$|worker(\.ts$|\/))/;
 
+/** The imports of a module that are loaded together with it, and those that it loads late. */
+function loadedBy(path: string, tree: Tree): string[] {
+  return importsOf(path, (tree.get(path) ?? "").replace(/^(import|export) type\b[^;]*;/gm, ""));
+}
+
+/** The imports of a module that are loaded together with it. */
+function loadedWith(path: string, tree: Tree): string[] {
+  const text = (tree.get(path) ?? "").replace(/\bimport\(/g, "");
+  return loadedBy(path, new Map([[path, text]]));
+}
+
+/** The modules of the project that are loaded with these entries, and with what the modules in `entered` import late. */
+function modulesLoaded(tree: Tree, entries: readonly string[], entered: RegExp): Set<string> {
+  const found = new Set(entries);
+  for (const path of found) {
+    const imported = (entered.test(path) ? loadedBy : loadedWith)(path, tree);
+    for (const one of imported.filter(isOfProject)) found.add(one);
+  }
+  return found;
+}
+
+/** Where `sluice serve` has its code, beyond what every command loads. */
+const OF_SERVE =
+  /^(serve|kpng|core|platform|sources|observe\/process)\/|^workers\/(serving|watched_worker|web_worker|worker_scope|serve)\.ts$/;
+
+/** The modules of a proxy that `sluice serve` or one of its workers loads. */
+function foreignToServe(tree: Tree): string[] {
+  const ofEveryCommand = modulesLoaded(tree, ["main.ts"], /^$/);
+  const ofServe = modulesLoaded(tree, ["serve/run.ts", "workers/serve.ts"], /^(serve|kpng)\//);
+  return [...ofServe].filter((path) => !OF_SERVE.test(path) && !ofEveryCommand.has(path));
+}
+
+/** The modules of `sluice serve` that a proxy can load, whatever its configuration. */
+function foreignToProxy(tree: Tree): string[] {
+  const ofProxy = modulesLoaded(tree, ["cli/commands/run.ts", "node/mod.ts"], /^(?!serve\/)/);
+  return [...ofProxy].filter((path) => /^serve\/|^workers\/serving\.ts$/.test(path));
+}
+
 /** Static imports of the entries, direct or not, that must not be in the memory of every proxy; with the importer. */
 function heavyImports(tree: Tree, entries: readonly string[], late: readonly string[] = LOADED_LATE): string[] {
   const found: string[] = [];
   const seen = new Set(entries);
   // A Set may grow during its iteration.
   for (const path of seen) {
-    const text = (tree.get(path) ?? "").replace(/\bimport\(/g, "").replace(/^(import|export) type\b[^;]*;/gm, "");
-    for (const imported of importsOf(path, text)) {
+    for (const imported of loadedWith(path, tree)) {
       const isHeavy = isOfProject(imported)
         ? late.some((one) => imported.startsWith(one)) || LATE_OF_FEATURES.test(imported)
         : !LIGHT.includes(imported);
@@ -428,6 +466,22 @@ Deno.test("a running proxy loads modules that take much memory only when it need
   // Workers need the calls of features, not their descriptions.
   assert.deepEqual(heavyImports(product, ["workers/family.ts"], ["features/registry.ts"]), []);
   assert.deepEqual(lateCommonJs(product), []);
+});
+
+Deno.test("`sluice serve` loads nothing of a proxy, and a proxy nothing of it", () => {
+  assert.deepEqual(["serve/run.ts", "workers/serve.ts"].filter((path) => !product.has(path)), []);
+  assert.deepEqual(foreignToServe(product), []);
+  assert.deepEqual(foreignToProxy(product), []);
+  const mixed = new Map([
+    ["main.ts", 'import "./config/a.ts";'],
+    ["config/a.ts", ""],
+    ["serve/run.ts", 'import "../config/a.ts";\nimport type { B } from "../observe/b.ts";\nimport("../observe/c.ts");'],
+    ["observe/c.ts", 'import "./d.ts";'],
+    ["cli/commands/run.ts", 'import("../../node/mod.ts");'],
+    ["node/mod.ts", 'import("../serve/mod.ts");'],
+  ]);
+  assert.deepEqual(foreignToServe(mixed), ["observe/c.ts", "observe/d.ts"]);
+  assert.deepEqual(foreignToProxy(mixed), ["serve/mod.ts"]);
 });
 
 Deno.test("only one module starts programs, only one reads the clock, and only one prints", () => {

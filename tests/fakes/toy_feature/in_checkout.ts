@@ -6,7 +6,7 @@ import type { CallWorker } from "../../../core/model/mod.ts";
 import { FAMILIES, type Family, silentLogger, systemClock } from "../../../platform/mod.ts";
 import { checkedMessage } from "../../../workers/checked_message.ts";
 import { superviseFamily } from "../../../workers/supervise.ts";
-import { familyCode } from "../../../workers/web_worker.ts";
+import { familyCode } from "../../../workers/calls.ts";
 import { createWorkerPool } from "../../../workers/worker_pool.ts";
 import { withManifests, withWholeProxy } from "../whole_proxy.ts";
 

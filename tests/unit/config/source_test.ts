@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { checkSourceFlags, readSource, sourceText } from "../../../config/source.ts";
-import { readWireAddress, wireAddressText } from "../../../kpng/transport/address.ts";
+import { readWireAddress, wireAddressText } from "../../../kpng/address/mod.ts";
 import { accepted, refused } from "./parse.ts";
 
 const read = (source: string, flags: Record<string, unknown> = {}) =>

@@ -3,7 +3,7 @@ import { FEATURE_CALLS } from "../../../features/calls.ts";
 import { examine, rulesInTheWay } from "../../../features/canary/calls.ts";
 import { readAttempts } from "../../../features/failover/calls.ts";
 import { checkedMessage } from "../../../workers/checked_message.ts";
-import { familyCode } from "../../../workers/web_worker.ts";
+import { familyCode } from "../../../workers/calls.ts";
 
 const call = (name: string, request: unknown) => ({ type: "call", number: 1, name, request });
 

@@ -4,10 +4,11 @@ import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { createFakeClock } from "../../fakes/clock.ts";
-import { createMetrics, createSourceLink } from "../../../observe/mod.ts";
+import { createSourceLink } from "../../../observe/process/mod.ts";
+import { createMetrics } from "../../../observe/mod.ts";
 import { addTrafficMetrics } from "../../../features/traffic/start.ts";
 import { createTrafficRecorder } from "../../../features/traffic/recorder.ts";
-import { createServingMetrics } from "../../../observe/serving/mod.ts";
+import { createServingMetrics } from "../../../serve/operator.ts";
 import { NO_TRAFFIC } from "./serving/figures.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);

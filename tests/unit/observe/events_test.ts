@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { ApiWrite } from "../../../core/objects/mod.ts";
 import { createEventRecorder } from "../../../observe/events.ts";
 import { createNodeEvents } from "../../../observe/node_events.ts";
-import type { SourceLink } from "../../../observe/source_link.ts";
+import type { SourceLink } from "../../../observe/process/mod.ts";
 import type { SyncReport } from "../../../core/model/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, promisesSettled, settled } from "../../fakes/clock.ts";

@@ -5,13 +5,8 @@ import "../../../features/registry.ts";
 import assert from "node:assert/strict";
 import { createFakeClock } from "../../fakes/clock.ts";
 import type { PacketCounts, ProxyMode, SyncReport } from "../../../core/model/mod.ts";
-import {
-  type ChangeFigures,
-  createMetrics,
-  createSourceLink,
-  type SourceLink,
-  type WorkerCounts,
-} from "../../../observe/mod.ts";
+import { createSourceLink, type SourceLink } from "../../../observe/process/mod.ts";
+import { type ChangeFigures, createMetrics, type WorkerCounts } from "../../../observe/mod.ts";
 
 const NOW = 1_700_000_000_000;
 

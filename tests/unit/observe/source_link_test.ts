@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createSourceLink } from "../../../observe/mod.ts";
+import { createSourceLink } from "../../../observe/process/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
 const SERVER = "https://10.0.0.1:6443";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type FamilyStatusDetails, type ProxyStatus, viewOf } from "../../../../answers/control/status.ts";
 import type { Family } from "../../../../core/model/mod.ts";
-import { createSourceLink } from "../../../../observe/mod.ts";
+import { createSourceLink } from "../../../../observe/process/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const AFTERNOON = Date.UTC(2026, 10, 22, 14, 3, 20);

@@ -6,7 +6,7 @@ import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
-import type { TlsFiles } from "../../../../kpng/transport/mod.ts";
+import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import {
   givenCertificates,

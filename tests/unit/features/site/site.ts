@@ -4,7 +4,7 @@ import type { ClusterAccess, FeatureFile } from "../../../../features/contract.t
 import { silentLogger, systemClock } from "../../../../platform/mod.ts";
 import { createDecode, KINDS } from "../../../../core/objects/mod.ts";
 import { createTracking, type Tracking } from "../../../../core/tracking/mod.ts";
-import type { TlsFiles } from "../../../../kpng/transport/mod.ts";
+import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { connectToApi, createKubernetesSource, readText, sendObject } from "../../../../sources/kubernetes/mod.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";

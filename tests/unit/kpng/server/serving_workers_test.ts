@@ -4,7 +4,7 @@ import type { SpawnServing } from "../../../../kpng/server/serving_workers.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { STATUS } from "../../../../kpng/transport/grpc.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
-import { servingWorkers } from "../../../../workers/start.ts";
+import { servingWorkers } from "../../../../workers/serving.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import { manyServices, type Served, withServer } from "./served.ts";

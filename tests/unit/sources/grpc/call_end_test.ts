@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { framesOf } from "../../../../kpng/transport/grpc.ts";
-import type { WireAddress } from "../../../../kpng/transport/address.ts";
+import type { WireAddress } from "../../../../kpng/address/mod.ts";
 import { LIVENESS } from "../../../../kpng/transport/peers.ts";
 import { METHODS } from "../../../../kpng/messages/messages.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";

@@ -1,7 +1,7 @@
 /** Notices an API server that is gone without having closed its connections. */
 import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../../core/problems/mod.ts";
-import { createSourceLink } from "../../../../observe/mod.ts";
+import { createSourceLink } from "../../../../observe/process/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { ApiError } from "../../../../core/objects/source.ts";
 import type { ApiClient } from "../../../../sources/kubernetes/http.ts";

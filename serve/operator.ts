@@ -1,10 +1,5 @@
-/**
- * Health and metrics of `sluice serve`, for its operator.
- *
- * In: metrics of the gRPC server and of its source. Out: HTTP servers. May touch: listening sockets.
- */
-import { type CurrentProblem, isOfSource, type ProblemBoard } from "../../core/problems/mod.ts";
-import type { ServingFigures } from "../../kpng/server/mod.ts";
+import { type CurrentProblem, isOfSource, type ProblemBoard } from "../core/problems/mod.ts";
+import type { ServingFigures } from "../kpng/server/mod.ts";
 import {
   createConnectionLimits,
   type HttpAnswer,
@@ -12,10 +7,16 @@ import {
   type RunningServer,
   startServer,
   textAnswer,
-} from "../../platform/http/mod.ts";
-import { CONTENT_TYPE, metricMaker, SYNC_BUCKETS } from "../../platform/metrics/mod.ts";
-import type { Clock, Logger } from "../../platform/mod.ts";
-import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics, listeningProblem } from "../mod.ts";
+} from "../platform/http/mod.ts";
+import { CONTENT_TYPE, metricMaker, SYNC_BUCKETS } from "../platform/metrics/mod.ts";
+import type { Clock, Logger } from "../platform/mod.ts";
+import {
+  addReadings,
+  type CommonMetrics,
+  type CommonSources,
+  createCommonMetrics,
+  listeningProblem,
+} from "../observe/process/mod.ts";
 
 /** Options of `startServingServers`. */
 interface ServingServersOptions {

@@ -1,9 +1,9 @@
 /** Health and metrics of `sluice serve`, over HTTP. */
 import assert from "node:assert/strict";
-import { createProblemBoard } from "../../../../core/problems/mod.ts";
-import { createServingMetrics, type SourceFigures, startServingServers } from "../../../../observe/serving/mod.ts";
-import { systemClock } from "../../../../platform/clock.ts";
-import { silentLogger } from "../../../../platform/log.ts";
+import { createProblemBoard } from "../../../core/problems/mod.ts";
+import { createServingMetrics, type SourceFigures, startServingServers } from "../../../serve/operator.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { silentLogger } from "../../../platform/log.ts";
 
 const FIGURES = {
   watchers: { global: 3, local: 5 },

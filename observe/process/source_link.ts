@@ -1,5 +1,5 @@
-import type { Clock } from "../platform/mod.ts";
-import type { ReportLink } from "../core/objects/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
+import type { ReportLink } from "../../core/objects/mod.ts";
 
 /** The link to the server that the cluster's state comes from. Times are wall times in milliseconds since 1970. */
 export interface SourceLink {

@@ -1,3 +1,8 @@
+/**
+ * Addresses of gRPC servers and the files of their TLS, as on the command line. Every command loads this, nothing else of `kpng`.
+ *
+ * In: texts and paths. Out: addresses and certificates. May touch: PEM files.
+ */
 import { canonicalAddress, errorText } from "../../platform/mod.ts";
 
 /** The address of a gRPC server. */
@@ -5,8 +10,11 @@ export type WireAddress =
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }
   | { readonly kind: "unix"; readonly path: string };
 
+/** The longest message that gRPC clients accept by default. */
+export const DEFAULT_MESSAGE_BYTES: number = 4 * 1024 * 1024;
+
 /** KPNG's port. */
-export const DEFAULT_PORT = 12090;
+const DEFAULT_PORT = 12090;
 
 /**
  * Parses `tcp://HOST:PORT`, `grpc://HOST:PORT`, `HOST:PORT` or `unix://PATH`; an IPv6 host needs brackets. Undefined for

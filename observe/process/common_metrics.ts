@@ -1,13 +1,13 @@
-import type { ApiRequestOutcome, SourceServer } from "../core/objects/mod.ts";
-import { type ProblemCode, problemCodes, problemKind } from "../core/problems/mod.ts";
+import type { ApiRequestOutcome, SourceServer } from "../../core/objects/mod.ts";
+import { type ProblemCode, problemCodes, problemKind } from "../../core/problems/mod.ts";
 import {
   createRegistry,
   metricMaker,
   type MetricReading,
   readWhenShown,
   type Registry,
-} from "../platform/metrics/mod.ts";
-import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
+} from "../../platform/metrics/mod.ts";
+import { KUBERNETES_VERSION, VERSION } from "../../platform/mod.ts";
 import type { SourceLink } from "./source_link.ts";
 
 /** The metrics of a proxy and of `sluice serve`. */

@@ -1,0 +1,24 @@
+/**
+ * What a proxy and `sluice serve` show of their process: its metrics, the link to its source, servers that cannot listen.
+ *
+ * In: reports of the source and of servers. Out: metrics. May touch: nothing.
+ */
+import type { ProblemBoard } from "../../core/problems/mod.ts";
+import { errorText } from "../../platform/mod.ts";
+export { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
+export { createSourceLink, type SourceLink, type SourceLinkRecord } from "./source_link.ts";
+
+/**
+ * A function that reports that a server (`subject`) cannot listen on its address, with the error of its last try, or that it
+ * listens, with undefined.
+ */
+export function listeningProblem(
+  problems: Pick<ProblemBoard, "report">,
+  subject: string,
+  bindAddress: string | undefined,
+): (error: unknown) => void {
+  return (error) => {
+    const problem = { code: "server-not-listening", subject, detail: `${bindAddress}: ${errorText(error)}` } as const;
+    problems.report(subject, error === undefined ? [] : [problem], { isLogged: true });
+  };
+}

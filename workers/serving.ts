@@ -1,0 +1,34 @@
+/** Starts workers of `sluice serve`. */
+import type { FromServingWorker, ServingStart, SpawnServing, ToServingWorker } from "../kpng/server/mod.ts";
+import { type Clock, machineCores } from "../platform/mod.ts";
+import { startWatchedWorker, type Watchable, type WorkerListener } from "./watched_worker.ts";
+import { createWebWorker, workerEntry } from "./web_worker.ts";
+
+/** The maximum default number of workers: each serves about 100 joining nodes per second. */
+const MOST_BY_DEFAULT = 4;
+
+/** The default number of workers: one per core except the main isolate's; none on a single core. */
+export function defaultServingWorkers(): number {
+  return Math.min(machineCores() - 1, MOST_BY_DEFAULT);
+}
+
+/** Returns a function that starts a worker of `sluice serve`, and terminates it if it hangs. */
+export function servingWorkers(clock: Clock): SpawnServing {
+  const spawn = ({ onMessage, onFailure }: WorkerListener<FromServingWorker>): Watchable<ToServingWorker> => {
+    const code = { entry: workerEntry("serve"), name: "sluice-serve", tools: [], network: true } as const;
+    const worker = createWebWorker(code, onFailure);
+    worker.onmessage = ({ data }: MessageEvent<FromServingWorker>) => onMessage(data);
+    return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() };
+  };
+  return (start: ServingStart, listener) => {
+    const worker = startWatchedWorker({ start, spawn, clock }, listener);
+    if (worker === undefined) return undefined;
+    return {
+      post: worker.post,
+      terminate() {
+        worker.unwatch();
+        worker.terminate();
+      },
+    };
+  };
+}
