@@ -25,6 +25,8 @@ export interface Desired {
   readonly addresses: Ledger<true>;
   /** The elements of all sets. */
   readonly entries: Ledger<true>;
+  /** The service ports whose load balancer IPs the node itself must not use. */
+  closedToNode(): Iterable<ServicePort>;
   /** Everything that a service port needs in the kernel; undefined for an unknown service port. */
   contribution(key: ServicePortKey): Contribution | undefined;
   servicePort(key: ServicePortKey): ServicePort | undefined;
@@ -37,7 +39,7 @@ export function createDesired(family: Family, scheduler: string, refusals: Refus
   const servers = createLedger("virtual server", refusals, sameServer);
   const addresses = createLedger<true>("address", refusals);
   const entries = createLedger<true>("set element", refusals);
-  const ports = new Map<ServicePortKey, ServicePort>();
+  const ports = new Map<ServicePortKey, ServicePort>(), closed = new Map<ServicePortKey, ServicePort>();
   let settings: FamilySettings | undefined;
   let nodeAddresses: readonly string[] = [];
 
@@ -50,12 +52,14 @@ export function createDesired(family: Family, scheduler: string, refusals: Refus
     for (const [id, server] of all.servers) servers.claim(id, owner, server);
     for (const id of all.addresses) addresses.claim(id, owner, true);
     for (const id of all.entries) entries.claim(id, owner, true);
+    if (port.loadBalancerSources?.includeNode === false) closed.set(owner, port);
   };
   const release = (owner: ServicePortKey, port: ServicePort) => {
     const all = contribution(port);
     for (const id of all.servers.keys()) servers.release(id, owner);
     for (const id of all.addresses) addresses.release(id, owner);
     for (const id of all.entries) entries.release(id, owner);
+    closed.delete(owner);
   };
   /** Changes what every contribution depends on. */
   const changeAll = (change: () => void) => {
@@ -94,6 +98,7 @@ export function createDesired(family: Family, scheduler: string, refusals: Refus
     servers,
     addresses,
     entries,
+    closedToNode: () => closed.values(),
     contribution(key) {
       const port = ports.get(key);
       return port && contribution(port);

@@ -6,7 +6,7 @@ import type { ChainReconciler } from "../xtables/mod.ts";
 import type { Desired } from "./desired.ts";
 import { type AddressChange, createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
 import type { IpvsFigure } from "./mode.ts";
-import { closedToNode, IPVS_LAYOUT } from "./rules.ts";
+import { IPVS_LAYOUT, loadBalancerFrontends } from "./rules.ts";
 import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
 import { createSets, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
 
@@ -40,7 +40,7 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
   let rulesFollow = "";
 
   function touchRules(): void {
-    const now = JSON.stringify([desired.settings(), closedToNode(desired.servicePorts())]);
+    const now = JSON.stringify([desired.settings(), loadBalancerFrontends(desired.closedToNode())]);
     if (now === rulesFollow) return;
     rulesFollow = now;
     const { filter, nat } = IPVS_LAYOUT.baseChains;

@@ -61,14 +61,14 @@ interface RulesOptions {
 }
 
 /** The rules of IPVS mode, which masquerade and drop; the sets hold the addresses and ports. */
-export function createRules(desired: Pick<Desired, "settings" | "servicePorts">, options: RulesOptions): WantedChains {
+export function createRules(desired: Pick<Desired, "settings" | "closedToNode">, options: RulesOptions): WantedChains {
   return createFixedChains(
     IPVS_LAYOUT.baseChains,
     (table, chain) => {
       const settings = desired.settings();
       if (!settings) return undefined;
       if (table === "nat") return natRules(chain, settings, options);
-      return filterRules(chain, settings, options.family, desired.servicePorts());
+      return filterRules(chain, settings, options.family, desired.closedToNode());
     },
     // A chain is created before chains that jump to it.
     (chain) => chain === BASE.markMasquerade ? 0 : REFERRED_TO.includes(chain) ? 1 : 2,
@@ -138,7 +138,7 @@ function filterRules(
   chain: string,
   settings: FamilySettings,
   family: Family,
-  servicePorts: Iterable<ServicePort>,
+  closedToNode: Iterable<ServicePort>,
 ): string[] {
   switch (chain) {
     case BASE.forward:
@@ -156,7 +156,7 @@ function filterRules(
     case CHAIN.filter:
       return accessRules(family);
     case CHAIN.outFilter:
-      return closedToNode(servicePorts).map(closedRule);
+      return loadBalancerFrontends(closedToNode).map(closedRule);
     default:
       return [];
   }
@@ -174,14 +174,11 @@ function accessRules(family: Family): string[] {
   ];
 }
 
-/** The load balancer frontends that the node itself must not use, as `address protocol port`, sorted. */
-export function closedToNode(servicePorts: Iterable<ServicePort>): readonly string[] {
-  const closed: string[] = [];
-  for (const { loadBalancerSources, loadBalancerIPs, protocol, port } of servicePorts) {
-    if (loadBalancerSources?.includeNode !== false) continue;
-    for (const address of loadBalancerIPs) closed.push(`${address} ${protocol} ${port}`);
-  }
-  return closed.sort();
+/** The load balancer frontends of service ports, as `address protocol port`, sorted. */
+export function loadBalancerFrontends(servicePorts: Iterable<ServicePort>): readonly string[] {
+  return [...servicePorts].flatMap(({ loadBalancerIPs, protocol, port }) =>
+    loadBalancerIPs.map((address) => `${address} ${protocol} ${port}`)
+  ).sort();
 }
 
 const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };

@@ -13,7 +13,16 @@ import {
   type WantedChains,
 } from "./chains.ts";
 import { EMPTY_CHAIN, hashRules, type HeldChain, type KernelState, type Spellings, UNKNOWN_CHAIN } from "./shadow.ts";
-import { type ChainUpdate, failedLines, type Flavour, type IptablesTools, lineOf, type RestoreInput } from "./tools.ts";
+import {
+  type ChainUpdate,
+  failedLines,
+  type Flavour,
+  type IptablesTools,
+  lineOf,
+  type Removal,
+  removalInputs,
+  type RestoreInput,
+} from "./tools.ts";
 
 /** Counts of one reconciliation, for metrics (see SyncResult). */
 export interface ReconcileFigures {
@@ -247,9 +256,6 @@ interface RestoreWork {
   readonly flavour: Flavour;
 }
 
-/** A chain to remove. */
-type Removal = Pick<ChainUpdate, "table" | "chain" | "held">;
-
 /** A chain to write. */
 interface RankedChain {
   readonly table: Table;
@@ -275,8 +281,7 @@ function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain
 
 /**
  * Cuts the work into inputs and renders each one when it is requested, so that the whole text is never in memory. Deletions
- * come last: a few go into the last input with writes, many get their own inputs. All chains are emptied first, since a chain
- * can only be deleted when no other chain refers to it.
+ * come last: a few go into the last input with writes, many get their own inputs.
  */
 export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
   const { ruleset, kernel, dirty, missingJumps, surplusJumps } = work;
@@ -309,12 +314,7 @@ export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
   if (updates.length > 0 || missingJumps.length > 0 || surplusJumps.length > 0) {
     yield { updates, jumps: missingJumps, surplusJumps };
   }
-  if (few) return;
-  for (const action of ["empty", "delete"] as const) {
-    for (let i = 0; i < removals.length; i += limits.names) {
-      yield { updates: removals.slice(i, i + limits.names).map((chain) => ({ ...chain, action })), jumps: [] };
-    }
-  }
+  if (!few) yield* removalInputs(removals, limits.names);
 }
 
 /**

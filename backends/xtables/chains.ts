@@ -8,6 +8,11 @@ export type Table = "filter" | "nat";
 /** Both tables, in the order in which they are restored: packets are rejected before they are forwarded. */
 export const TABLES: readonly Table[] = ["filter", "nat"];
 
+/** Whether a table of iptables has rules of services. */
+export function isTable(name: string): name is Table {
+  return name === "filter" || name === "nat";
+}
+
 /** The chains of one service port. The names are kube-proxy's, so that either program can take over from the other. */
 export interface ServiceChainNames {
   /** Picks one of the endpoints for traffic policy Cluster. */

@@ -1,9 +1,9 @@
 import { errorText } from "../../platform/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
 import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
-import { type Jump, type Layout, NO_LAYOUT, TABLES } from "./chains.ts";
+import { isTable, type Jump, type Layout, NO_LAYOUT } from "./chains.ts";
 import { ROUTED_BY_US, stillRoutesLoopback, withMartians } from "./martians.ts";
-import { createIptablesTools, type Flavour, type IptablesTools, type RestoreInput } from "./tools.ts";
+import { createIptablesTools, type Flavour, type IptablesTools, removalInputs, type RestoreInput } from "./tools.ts";
 
 /**
  * The chains of Sluice and of kube-proxy's modes iptables and ipvs, without the kubelet's chains (KUBE-KUBELET-CANARY,
@@ -81,29 +81,30 @@ async function removeFrom(tools: IptablesTools, stays: Layout | undefined): Prom
   return tables.some(({ chains }) => chains.length > 0);
 }
 
-async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promise<SavedTable[]> {
-  const tables: SavedTable[] = [];
-  const chainStays = (name: string, chain: string) => {
-    const table = TABLES.find((known) => known === name);
-    if (!table || !stays) return false;
-    return chain === ROUTED_BY_US || stays.baseChains[table].includes(chain) || stays.isServiceChain(table, chain);
+async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promise<readonly SavedTable[]> {
+  const tables = new Map<string, SavedTable>();
+  const tableOf = (name: string) => {
+    const table = tables.get(name) ?? { name, chains: [], jumps: [] };
+    tables.set(name, table);
+    return table;
   };
+  const chainStays = (table: string, chain: string) =>
+    stays && isTable(table) &&
+    (chain === ROUTED_BY_US || stays.baseChains[table].includes(chain) || stays.isServiceChain(table, chain));
   const jumpStays = (jump: Jump<string>) =>
     stays?.jumps.some(({ table, from, rule }) => table === jump.table && from === jump.from && rule === jump.rule);
-  await tools.save((line) => {
-    const table = tables.at(-1);
-    if (line.startsWith("*")) tables.push({ name: line.slice(1), chains: [], jumps: [] });
-    else if (line.startsWith(":")) {
-      const chain = line.slice(1, line.indexOf(" "));
-      if (table && OURS.test(chain) && !chainStays(table.name, chain)) table.chains.push(chain);
-    } else if (line.startsWith("-A ")) {
-      const end = line.indexOf(" ", 3), from = line.slice(3, end), to = / -[jg] (\S+)/.exec(line)?.[1];
-      if (!table || to === undefined || !OURS.test(to) || OURS.test(from)) return;
-      const jump = { table: table.name, from, rule: line.slice(end + 1) };
-      if (!jumpStays(jump)) table.jumps.push(jump);
-    }
+  await tools.save({
+    onChain(table, chain) {
+      if (OURS.test(chain) && !chainStays(table, chain)) tableOf(table).chains.push(chain);
+    },
+    onRule(table, from, rule) {
+      const to = /(?:^| )-[jg] (\S+)/.exec(rule)?.[1];
+      if (to === undefined || !OURS.test(to) || OURS.test(from)) return;
+      const jump = { table, from, rule };
+      if (!jumpStays(jump)) tableOf(table).jumps.push(jump);
+    },
   });
-  return tables;
+  return [...tables.values()];
 }
 
 /** The time of a transaction grows with the square of its chains, so many chains are removed in several transactions. */
@@ -112,10 +113,5 @@ const CHAINS_AT_ONCE = 1000;
 /** The inputs that remove a table's chains: the jumps to them first, then their rules, then the chains. */
 function* removal({ name: table, chains, jumps }: SavedTable): Generator<RestoreInput<string>> {
   if (jumps.length > 0) yield { updates: [], jumps: [], surplusJumps: jumps };
-  for (const action of ["empty", "delete"] as const) {
-    for (let i = 0; i < chains.length; i += CHAINS_AT_ONCE) {
-      const some = chains.slice(i, i + CHAINS_AT_ONCE);
-      yield { updates: some.map((chain) => ({ table, chain, action })), jumps: [] };
-    }
-  }
+  yield* removalInputs(chains.map((chain) => ({ table, chain })), CHAINS_AT_ONCE);
 }

@@ -1,4 +1,4 @@
-import { type Jump, type Layout, type Table, TABLES } from "./chains.ts";
+import { isTable, type Jump, type Layout, type Table } from "./chains.ts";
 import type { IptablesTools } from "./tools.ts";
 
 /** A chain in the kernel, as far as known. */
@@ -11,6 +11,9 @@ export interface HeldChain {
   readonly lines?: readonly string[];
 }
 
+/** The character between two rules in their hash. */
+const LINE_END = 10;
+
 /** A chain without rules. */
 export const EMPTY_CHAIN: HeldChain = { hash: hashRules([]), rules: 0, lines: [] };
 
@@ -18,33 +21,26 @@ export const EMPTY_CHAIN: HeldChain = { hash: hashRules([]), rules: 0, lines: []
 export const UNKNOWN_CHAIN: HeldChain = { hash: -1, rules: 0 };
 
 /** The chains of a table in the kernel, as far as known. */
-interface HeldChains {
-  get(chain: string): HeldChain | undefined;
-  /** Sets the state of a chain; undefined if it is deleted. */
-  set(chain: string, held: HeldChain | undefined): void;
-  names(): Iterable<string>;
-  /** The number of rules in all chains together. */
-  rules(): number;
-}
-
-function createHeldChains(): HeldChains {
+function createHeldChains() {
   const chains = new Map<string, HeldChain>();
   let rules = 0;
   return {
-    get: (chain) => chains.get(chain),
-    set(chain, held) {
+    get: (chain: string) => chains.get(chain),
+    /** Sets the state of a chain; undefined if it is deleted. */
+    set(chain: string, held: HeldChain | undefined): void {
       rules += (held?.rules ?? 0) - (chains.get(chain)?.rules ?? 0);
       if (held) chains.set(chain, held);
       else chains.delete(chain);
     },
     names: () => chains.keys(),
+    /** The number of rules in all chains together. */
     rules: () => rules,
   };
 }
 
 /** The chains and jumps of a layout in the kernel. */
 export interface KernelState {
-  readonly chains: Readonly<Record<Table, HeldChains>>;
+  readonly chains: Readonly<Record<Table, ReturnType<typeof createHeldChains>>>;
   /** The jumps from built-in chains, and how often each is present; undefined if that is unknown. */
   jumps: ReadonlyMap<Jump, number> | undefined;
 }
@@ -60,52 +56,43 @@ export async function readKernel(
 ): Promise<KernelState> {
   const chains = { filter: createHeldChains(), nat: createHeldChains() };
   const jumps = new Map<Jump, number>();
-  let table: Table | undefined;
-  let chain = "", ours = false, hash = createTextHash(), rules = 0;
-  let lines: string[] | undefined;
-
-  const finishChain = () => {
-    if (ours && table) chains[table].set(chain, { hash: hash.value(), rules, lines });
-    ours = false;
-    chain = "";
+  let open: ReturnType<typeof openChain> | undefined;
+  const openChain = (table: string, name: string) => {
+    const into = isTable(table) && chains[table].get(name) ? chains[table] : undefined;
+    return {
+      table,
+      name,
+      into,
+      hash: createRulesHash(),
+      rules: 0,
+      lines: tools.keepsRules ? [] as string[] : undefined,
+    };
   };
-  await tools.save((line) => {
-    if (line.startsWith("-A ")) {
-      if (!table) return;
-      const end = line.indexOf(" ", 3);
-      const name = line.slice(3, end);
-      if (name !== chain) {
+  const finishChain = () => {
+    if (open) open.into?.set(open.name, { hash: open.hash.value(), rules: open.rules, lines: open.lines });
+  };
+  await tools.save({
+    onChain(table, name) {
+      if (!isTable(table) || !baseChains[table].includes(name) && !isServiceChain(table, name)) return;
+      chains[table].set(name, EMPTY_CHAIN);
+    },
+    onRule(table, name, rule) {
+      if (open?.name !== name || open.table !== table) {
         finishChain();
-        chain = name;
-        ours = chains[table].get(name) !== undefined;
-        hash = createTextHash();
-        rules = 0;
-        lines = tools.keepsRules ? [] : undefined;
+        open = openChain(table, name);
       }
-      const rule = line.slice(end + 1);
-      if (ours) {
-        hash.add(rule);
-        hash.add("\n");
-        rules++;
-        lines?.push(rule);
+      if (open.into) {
+        open.hash.add(rule);
+        open.rules++;
+        open.lines?.push(rule);
         onRule?.(rule);
       } else {
         const jump = wantedJumps.find((jump) => jump.table === table && jump.from === name && jump.rule === rule);
         if (jump) jumps.set(jump, (jumps.get(jump) ?? 0) + 1);
       }
-    } else if (line.startsWith(":")) {
-      const name = line.slice(1, line.indexOf(" "));
-      if (table && (baseChains[table].includes(name) || isServiceChain(table, name))) {
-        chains[table].set(name, EMPTY_CHAIN);
-      }
-    } else if (line.startsWith("*")) {
-      finishChain();
-      table = TABLES.find((known) => known === line.slice(1));
-    } else if (line === "COMMIT") {
-      finishChain();
-      table = undefined;
-    }
+    },
   });
+  finishChain();
   return { chains, jumps };
 }
 
@@ -122,23 +109,17 @@ export interface Spellings {
   forget(): void;
 }
 
-interface Spelling {
-  readonly written: number;
-  readonly reads: number;
-}
-
 /** No known spellings yet. */
 export function createSpellings(): Spellings {
-  const known = new Map<string, Spelling>(), suspected = new Map<string, Spelling>();
-  const holds = (map: ReadonlyMap<string, Spelling>, id: string, written: HeldChain, reads: HeldChain) => {
-    const spelling = map.get(id);
-    return spelling?.written === written.hash && spelling.reads === reads.hash;
-  };
+  // By chain, the hashes of the text that was written and of the text that iptables-save prints.
+  const known = new Map<string, string>(), suspected = new Map<string, string>();
+  const spelling = (written: HeldChain, reads: HeldChain) => `${written.hash} ${reads.hash}`;
   return {
-    areSame: (id, written, reads) => holds(known, id, written, reads),
+    areSame: (id, written, reads) => known.has(id) && known.get(id) === spelling(written, reads),
     suspect(id, written, reads) {
       if (written.rules !== reads.rules) return false;
-      (holds(suspected, id, written, reads) ? known : suspected).set(id, { written: written.hash, reads: reads.hash });
+      const suspect = spelling(written, reads);
+      (suspected.get(id) === suspect ? known : suspected).set(id, suspect);
       return true;
     },
     forget() {
@@ -149,27 +130,22 @@ export function createSpellings(): Spellings {
 }
 
 /**
- * A running 53-bit hash of text, stored instead of a chain's rules. The probability of a collision of two chains is one in
- * 9,000,000,000,000,000.
+ * A running 53-bit hash of rules in their order, stored instead of a chain's rules. The probability of a collision of two
+ * chains is one in 9,000,000,000,000,000.
  */
-interface TextHash {
-  add(text: string): void;
-  /** The hash of everything added so far. */
-  value(): number;
-}
-
-/** A hash of the empty text. */
-function createTextHash(): TextHash {
+function createRulesHash() {
   let a = 0xdeadbeef | 0, b = 0x41c6ce57 | 0;
+  const mix = (code: number) => {
+    a = Math.imul(a ^ code, 2654435761);
+    b = Math.imul(b ^ code, 1597334677);
+  };
   return {
-    add(text) {
-      for (let i = 0; i < text.length; i++) {
-        const code = text.charCodeAt(i);
-        a = Math.imul(a ^ code, 2654435761);
-        b = Math.imul(b ^ code, 1597334677);
-      }
+    add(rule: string): void {
+      for (let i = 0; i < rule.length; i++) mix(rule.charCodeAt(i));
+      mix(LINE_END);
     },
-    value() {
+    /** The hash of everything added so far. */
+    value(): number {
       const x = Math.imul(a ^ a >>> 16, 2246822507) ^ Math.imul(b ^ b >>> 13, 3266489909);
       const y = Math.imul(b ^ b >>> 16, 2246822507) ^ Math.imul(a ^ a >>> 13, 3266489909);
       return 4294967296 * (0x1fffff & y) + (x >>> 0);
@@ -179,10 +155,7 @@ function createTextHash(): TextHash {
 
 /** The hash of a chain's rules, in order. */
 export function hashRules(rules: readonly string[]): number {
-  const hash = createTextHash();
-  for (const rule of rules) {
-    hash.add(rule);
-    hash.add("\n");
-  }
+  const hash = createRulesHash();
+  for (const rule of rules) hash.add(rule);
   return hash.value();
 }

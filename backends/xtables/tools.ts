@@ -17,8 +17,11 @@ export interface IptablesTools {
   readonly keepsRules: boolean;
   /** Runs `iptables-restore --noflush` on an input. */
   restore(input: RestoreInput<string>): Promise<ToolFailure | undefined>;
-  /** Runs `iptables-save` for all tables. Throws if it fails or its output is malformed or incomplete. */
-  save(onLine: (line: string) => void): Promise<void>;
+  /**
+   * Reads all tables with `iptables-save`. Throws if it fails or its output is malformed or incomplete: if a truncated one
+   * were accepted as the kernel's state, all rules would be rewritten and jumps duplicated.
+   */
+  save(reader: SaveReader): Promise<void>;
   /**
    * Prints the lines of `iptables -v -S` for a chain, or a table without one, with the counters of the rules. Throws if
    * there is no such chain. The lock keeps a restore of iptables-legacy, which sets all counters of the table to 0 for
@@ -27,6 +30,13 @@ export interface IptablesTools {
   list(table: Table, chain: string | undefined, onLine: (line: string) => void): Promise<void>;
   /** The kernel interface that the tools use. Throws if they are missing. */
   flavour(): Promise<Flavour>;
+}
+
+/** Takes what iptables-save prints, table by table: all chains, then their rules, those of a chain one after another. */
+interface SaveReader {
+  onChain(table: string, chain: string): void;
+  /** @param rule the rule without its `-A CHAIN ` */
+  onRule(table: string, chain: string, rule: string): void;
 }
 
 /**
@@ -69,20 +79,28 @@ export function createIptablesTools(family: Family, runner: Runner, variant?: Fl
       });
       return failureOf("iptables-restore", result, FAILURES);
     },
-    async save(onLine) {
-      const form = createSaveForm();
+    async save({ onChain, onRule }) {
+      let table: string | undefined, strange: string | undefined;
       await run({
         tool: `${tool}-save`,
         args: [],
         onLine(line) {
-          form.check(line);
-          onLine(line);
+          if (table !== undefined && line.startsWith("-A ")) {
+            const end = line.indexOf(" ", 3);
+            onRule(table, line.slice(3, end), line.slice(end + 1));
+          } else if (table !== undefined && line.startsWith(":")) {
+            onChain(table, line.slice(1, line.indexOf(" ")));
+          } else if (table === undefined && line.startsWith("*")) table = line.slice(1);
+          else if (line === "COMMIT") table = undefined;
+          else if (line !== "" && !line.startsWith("#")) strange ??= line;
         },
       });
-      const flaw = form.flaw();
-      if (flaw !== undefined) {
-        throw new Error(`${tool}-save succeeded, but its output ${flaw}`);
-      }
+      const flaw = strange !== undefined
+        ? `is malformed (${JSON.stringify(strange.slice(0, 80))})`
+        : table !== undefined
+        ? "ends in the middle of a table"
+        : undefined;
+      if (flaw !== undefined) throw new Error(`${tool}-save succeeded, but its output ${flaw}`);
     },
     async list(table, chain, onLine) {
       const args = ["-w", String(COUNT_WAIT_SECONDS), "-t", table, "-v", "-S", ...(chain === undefined ? [] : [chain])];
@@ -105,29 +123,6 @@ const COUNTER = " -c ";
 export function packetsOf(line: string): number {
   const at = line.lastIndexOf(COUNTER);
   return at < 0 ? 0 : parseInt(line.slice(at + COUNTER.length)) || 0;
-}
-
-/**
- * Checks that an output of iptables-save is complete and well-formed. If a truncated one were accepted as the kernel's
- * state, all rules would be rewritten and jumps duplicated.
- */
-function createSaveForm() {
-  let isOpen = false;
-  let strange: string | undefined;
-  return {
-    check(line: string) {
-      if (line.startsWith("*")) {
-        if (isOpen) strange ??= line;
-        isOpen = true;
-      } else if (line === "COMMIT") isOpen = false;
-      else if (line !== "" && !line.startsWith("#") && !(isOpen && /^(:|-A )/.test(line))) strange ??= line;
-    },
-    /** The error in the output; undefined if there is none. */
-    flaw(): string | undefined {
-      if (strange !== undefined) return `is malformed (${JSON.stringify(strange.slice(0, 80))})`;
-      return isOpen ? "ends in the middle of a table" : undefined;
-    },
-  };
 }
 
 /** The update of one chain by a restore. */
@@ -159,6 +154,24 @@ export interface RestoreInput<T extends string = Table> {
    * to each other.
    */
   readonly rank?: number;
+}
+
+/** A chain to remove. */
+export type Removal<T extends string = Table> = Pick<ChainUpdate<T>, "table" | "chain" | "held">;
+
+/**
+ * The inputs that remove many chains, some at once. All chains are emptied first, since a chain can only be deleted when no
+ * other chain refers to it.
+ */
+export function* removalInputs<T extends string>(
+  removals: readonly Removal<T>[],
+  atOnce: number,
+): Generator<RestoreInput<T>> {
+  for (const action of ["empty", "delete"] as const) {
+    for (let i = 0; i < removals.length; i += atOnce) {
+      yield { updates: removals.slice(i, i + atOnce).map((chain) => ({ ...chain, action })), jumps: [] };
+    }
+  }
 }
 
 /** Prints an input for iptables-restore, one line at a time, newlines included. */
