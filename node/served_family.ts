@@ -176,7 +176,7 @@ export function serveFamily(
       if (planned.set.length > 0) pass(planned, startedAtMs);
     },
     noteGone: channel.gone,
-    call: channel.call,
+    call: channel.link.call,
     serveInternal(service, onEffect) {
       internal.delete("rules");
       if (service) internal.add("rules", onEffect);
@@ -204,14 +204,14 @@ export function serveFamily(
     hasServicePorts: () => channel.hasServicePorts(),
     hasServices: () => planner.hasServices(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
-    relayFigures: () => channel.relayFigures(),
-    compare: () => channel.compare(),
+    relayFigures: async () => await channel.link.relayFigures?.(),
+    compare: channel.link.compare,
     basis: {
       planner,
       settings,
       revision: () => channel.revision(),
-      rules: (key) => channel.call(describeRules, key),
-      relayPlaces: () => channel.relayPlaces(),
+      rules: (key) => channel.link.call(describeRules, key),
+      relayPlaces: () => channel.link.relayPlaces?.(),
       since: ({ plannedIn, wanted }: PlannedPort) => ledger.effect(wanted.name, plannedIn, hasUnsent()),
     },
     stop: (stopOptions) => channel.stop(stopOptions),

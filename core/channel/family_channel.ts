@@ -1,11 +1,9 @@
 /** Sends the planned state of one IP family to its worker, in deltas by revision. */
 import type { Clock, Logger } from "../../platform/mod.ts";
 import {
-  type CallWorker,
   type Family,
   type FamilyDelta,
   type FamilySettings,
-  type RelayPlaces,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
@@ -57,14 +55,8 @@ export interface FamilyChannel {
   start(): void;
   /** The revision last sent; 0 before the first. */
   revision(): number;
-  /** Calls the worker. */
-  readonly call: CallWorker;
-  /** See `FamilyLink.compare`. */
-  compare(): void;
-  /** See `FamilyLink.relayPlaces`. */
-  relayPlaces(): RelayPlaces | undefined;
-  /** See `FamilyLink.relayFigures`. */
-  relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
+  /** The worker, for what needs no delta. */
+  readonly link: Pick<FamilyLink, "call" | "compare" | "relayPlaces" | "relayFigures">;
   /** The number of service ports with unsent changes. */
   pending(): number;
   /** Whether there are any service ports. */
@@ -73,12 +65,6 @@ export interface FamilyChannel {
   stop(options?: StopOptions): Promise<void>;
 }
 
-/** The budget of syncs without a minSyncPeriod; no change waits longer than with kube-proxy's minSyncPeriod of 1 s. */
-const SYNC_BUDGET = { share: 0.2, windowMs: 10_000, longestWaitMs: 1000 };
-/** The work of a small sync that the worker does not measure: tracking, planning, sending and reporting a change. */
-const WORK_BESIDE_SYNC_MS = 5;
-
-/** The state of a channel. */
 interface ChannelState {
   readonly options: FamilyChannelOptions;
   readonly logger: Logger;
@@ -103,7 +89,8 @@ interface ChannelState {
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
   const { clock, restDelays: delays } = options;
   const logger = options.logger.with({ family: options.family });
-  const pace = createPace(options.minSyncPeriodMs, clock);
+  const { minSyncPeriodMs } = options;
+  const pace = minSyncPeriodMs > 0 ? createFrequencyLimit(minSyncPeriodMs, clock) : createWorkBudget(clock);
   const outgoing = createOutgoingState();
   const channel: ChannelState = { options, logger, pace, outgoing, isCut: false, workerListens: false };
   let hadServicePorts = false;
@@ -161,10 +148,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     startAhead: () => change(outgoing.markHead),
     start: () => change(outgoing.start),
     revision: outgoing.revision,
-    call: link.call,
-    compare: () => link.compare(),
-    relayPlaces: () => link.relayPlaces?.(),
-    relayFigures: async () => await link.relayFigures?.(),
+    link,
     pending: outgoing.pending,
     hasServicePorts: () => outgoing.size() > 0,
     stop(options) {
@@ -246,6 +230,7 @@ function noteReport(channel: ChannelState, report: SyncReport): void {
 
 /** Decides when the next delta may be sent. */
 interface Pace {
+  /** The wait before the next delta, in milliseconds; 0 if it may be sent now. */
   waitMs(): number;
   /** A delta was sent that counts against the frequency. */
   sent(): void;
@@ -253,85 +238,45 @@ interface Pace {
   synced(durationMs: number): void;
 }
 
-/** Limits the frequency with a minSyncPeriod, and the share of time without one. */
-function createPace(minSyncPeriodMs: number, clock: Clock): Pace {
-  if (minSyncPeriodMs > 0) {
-    const frequency = createBoundedFrequency({ periodMs: minSyncPeriodMs, burst: 2, clock });
-    return { waitMs: frequency.waitMs, sent: frequency.count, synced() {} };
-  }
-  const budget = createWorkBudget({ ...SYNC_BUDGET, clock });
-  return {
-    waitMs: budget.waitMs,
-    sent() {},
-    synced: (durationMs) => budget.spend(durationMs + WORK_BESIDE_SYNC_MS),
-  };
-}
-
-/** Limits the frequency of an action. */
-interface BoundedFrequency {
-  /** The wait before the next action, in milliseconds; 0 if it is permitted now. */
-  waitMs(): number;
-  /** Counts one action, now. */
-  count(): void;
-}
-
-/**
- * Allows one action every `periodMs` on average, and `burst` in a row after a pause; a period of 0 is no limit. kube-proxy
- * limits its syncs this way, with minSyncPeriod and a burst of 2.
- */
-function createBoundedFrequency(
-  { periodMs, burst, clock }: {
-    readonly periodMs: number;
-    readonly burst: number;
-    readonly clock: Clock;
-  },
-): BoundedFrequency {
-  // When a full burst is available again; each action moves this forward by a period.
+/** Allows one delta every period on average, and two in a row after a pause: kube-proxy's limit with minSyncPeriod. */
+function createFrequencyLimit(periodMs: number, clock: Clock): Pace {
+  // When two in a row are possible again; each delta moves this forward by a period.
   let restedAtMs = -Infinity;
   return {
-    waitMs: () => roundedWait(restedAtMs - (burst - 1) * periodMs - clock.monotonic()),
-    count() {
+    waitMs: () => roundedWait(restedAtMs - periodMs - clock.monotonic()),
+    sent() {
       restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs;
     },
+    synced() {},
   };
 }
 
-/** Limits work to a share of the time. */
-interface WorkBudget {
-  /** The wait before the next piece of work, in milliseconds; 0 if it may start now. */
-  waitMs(): number;
-  /** Counts a piece of work that has just ended. */
-  spend(durationMs: number): void;
-}
+/** The share of the time that sustained work may take. */
+const SHARE = 0.2;
+/** The work that is possible without waiting after an idle period: the share of 10 seconds. */
+const CAPACITY_MS = SHARE * 10_000;
+/** No change waits longer than with kube-proxy's minSyncPeriod of 1 s, however long a sync takes. */
+const LONGEST_WAIT_MS = 1000;
+/** The work of a small sync that the worker does not measure: tracking, planning, sending and reporting a change. */
+const WORK_BESIDE_SYNC_MS = 5;
 
-/** Options of `createWorkBudget`. */
-interface WorkBudgetOptions {
-  /** The share of the time that sustained work may take: 0.2 for a fifth. */
-  readonly share: number;
-  /** The period over which the share is counted; after an idle period, this much of it may be spent without waiting. */
-  readonly windowMs: number;
-  /** The maximum wait. It takes precedence over the share if a single piece of work takes longer than `share` of it. */
-  readonly longestWaitMs: number;
-  readonly clock: Clock;
-}
-
-/** An unspent budget: a leaky bucket that work fills and time drains. */
-export function createWorkBudget({ share, windowMs, longestWaitMs, clock }: WorkBudgetOptions): WorkBudget {
-  const capacityMs = share * windowMs;
+/** Limits syncs to a share of the time: a leaky bucket that work fills and time drains, empty at first. */
+export function createWorkBudget(clock: Clock): Pace {
   let filledMs = 0, updatedAtMs = clock.monotonic();
   const drain = () => {
     const nowMs = clock.monotonic();
-    filledMs = Math.max(0, filledMs - (nowMs - updatedAtMs) * share);
+    filledMs = Math.max(0, filledMs - (nowMs - updatedAtMs) * SHARE);
     updatedAtMs = nowMs;
   };
   return {
     waitMs() {
       drain();
-      return roundedWait((filledMs - capacityMs) / share);
+      return roundedWait((filledMs - CAPACITY_MS) / SHARE);
     },
-    spend(durationMs) {
+    sent() {},
+    synced(durationMs) {
       drain();
-      filledMs = Math.min(filledMs + durationMs, capacityMs + share * longestWaitMs);
+      filledMs = Math.min(filledMs + durationMs + WORK_BESIDE_SYNC_MS, CAPACITY_MS + SHARE * LONGEST_WAIT_MS);
     },
   };
 }
