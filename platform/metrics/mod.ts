@@ -27,15 +27,9 @@ interface Histogram<Label extends string> {
   observe(labels: Labels<Label>, value: number): void;
 }
 
-/** A metric in a registry. */
-type Metric = ShownMetric & {
-  /** Resets every value. */
-  reset(): void;
-};
-
 /** The value of one series of a metric. */
 interface SeriesReading<Value> {
-  readonly labels: Readonly<Record<string, string>>;
+  readonly labels: Labels<string>;
   readonly value: Value;
 }
 
@@ -48,6 +42,22 @@ export type MetricReading =
     readonly bounds: readonly number[];
     readonly series: readonly SeriesReading<Distribution>[];
   });
+
+/** Observations counted by upper bound. */
+interface Distribution {
+  /** The number of observations in each bucket, not cumulative; the last one has no upper bound. */
+  readonly counts: readonly number[];
+  /** The sum of all observations. */
+  readonly sum: number;
+}
+
+/** A metric in a registry. */
+interface Metric {
+  readonly name: string;
+  read(): MetricReading;
+  /** Resets every value. */
+  reset(): void;
+}
 
 /** Metrics that are exposed together, in the order of their registration. */
 export interface Registry {
@@ -71,13 +81,14 @@ interface MetricDescription<Label extends string> {
 /** Creates an empty registry. */
 export function createRegistry(): Registry {
   const metrics = new Map<string, Metric>();
+  const read = () => Array.from(metrics.values(), (metric) => metric.read());
   return {
     add(metric) {
       if (metrics.has(metric.name)) throw new Error(`metric ${metric.name} is registered already`);
       metrics.set(metric.name, metric);
     },
-    expose: () => [...metrics.values()].map(metricText).join("\n"),
-    read: () => [...metrics.values()].map(reading),
+    expose: () => read().map(metricText).join("\n"),
+    read,
     reset: () => metrics.forEach((metric) => metric.reset()),
   };
 }
@@ -87,21 +98,20 @@ export function counter<Label extends string>(
   registry: Registry,
   description: MetricDescription<Label>,
 ): Counter<Label> {
-  const values = valuesOf(registry, "counter", description);
+  const seriesOf = addNumbers(registry, "counter", description);
   return {
     inc(labels, by = 1) {
       if (!(by >= 0)) throw new RangeError(`counter ${description.name} cannot grow by ${by}`);
-      const key = labelText(description.labels, labels);
-      values.set(key, (values.get(key) ?? 0) + by);
+      seriesOf(labels).value += by;
     },
   };
 }
 
 /** Registers a gauge. One without labels starts at 0, others without samples. */
 export function gauge<Label extends string>(registry: Registry, description: MetricDescription<Label>): Gauge<Label> {
-  const values = valuesOf(registry, "gauge", description);
+  const seriesOf = addNumbers(registry, "gauge", description);
   return {
-    set: (labels, value) => void values.set(labelText(description.labels, labels), value),
+    set: (labels, value) => void (seriesOf(labels).value = value),
   };
 }
 
@@ -112,8 +122,8 @@ export function readWhenShown<Label extends string>(
   { name, help, labels }: MetricDescription<Label>,
   read: () => Iterable<readonly [Labels<Label>, number]>,
 ): void {
-  const series = () => [...read()].map(([given, value]) => [labelText(labels, given), value] as const);
-  registry.add({ name, help, type, series, reset() {} });
+  const series = () => Array.from(read(), ([given, value]) => ({ labels: inOrder(labels, given), value }));
+  registry.add({ name, read: () => ({ name, help, type, series: series() }), reset() {} });
 }
 
 /** Registers a histogram. `buckets` are its upper bounds, ascending, without +Inf. */
@@ -123,107 +133,74 @@ export function histogram<Label extends string>(
   buckets: readonly number[],
 ): Histogram<Label> {
   const bounds = [...buckets, Infinity];
-  const series = new Map<string, { readonly counts: number[]; sum: number }>();
+  const { all, seriesOf } = createSeries(labels, () => ({ counts: bounds.map(() => 0), sum: 0 }));
   registry.add({
-    ...{ name, help, type: "histogram", bounds: buckets, series: () => series },
-    reset: () => series.clear(),
+    name,
+    read: () => ({ name, help, type: "histogram", bounds: buckets, series: [...all.values()] }),
+    reset: () => all.clear(),
   });
   return {
     observe(given, value) {
-      const key = labelText(labels, given);
-      let of = series.get(key);
-      if (of === undefined) series.set(key, of = { counts: bounds.map(() => 0), sum: 0 });
+      const { value: of } = seriesOf(given);
       of.counts[bounds.findIndex((bound) => value <= bound)]!++;
       of.sum += value;
     },
   };
 }
 
-function valuesOf(
-  registry: Registry,
-  type: "counter" | "gauge",
-  { name, help, labels }: MetricDescription<string>,
-): Map<string, number> {
-  const values = new Map<string, number>();
+function addNumbers(registry: Registry, type: "counter" | "gauge", description: MetricDescription<string>) {
+  const { name, help, labels } = description;
+  const { all, seriesOf } = createSeries(labels, () => 0);
   const reset = () => {
-    values.clear();
-    if (labels.length === 0) values.set("", 0);
+    all.clear();
+    if (labels.length === 0) seriesOf({});
   };
   reset();
-  registry.add({ name, help, type, series: () => values, reset });
-  return values;
+  registry.add({ name, read: () => ({ name, help, type, series: [...all.values()] }), reset });
+  return seriesOf;
 }
 
-function reading(metric: Metric): MetricReading {
-  const { name, help } = metric;
-  const valued = <Value>(series: Iterable<readonly [string, Value]>): readonly SeriesReading<Value>[] =>
-    [...series].map(([labels, value]) => ({ labels: labelsInText(labels), value }));
-  return metric.type === "histogram"
-    ? { name, help, type: metric.type, bounds: metric.bounds, series: valued(metric.series()) }
-    : { name, help, type: metric.type, series: valued(metric.series()) };
+/** The series of a metric; `seriesOf` adds one with the value `first()` for new labels. */
+function createSeries<Value>(names: readonly string[], first: () => Value) {
+  const all = new Map<string, { readonly labels: Labels<string>; value: Value }>();
+  const seriesOf = (labels: Labels<string>) => {
+    const key = names.map((name) => labels[name]).join("\0");
+    let series = all.get(key);
+    if (series === undefined) all.set(key, series = { labels: inOrder(names, labels), value: first() });
+    return series;
+  };
+  return { all, seriesOf };
+}
+
+function inOrder(names: readonly string[], labels: Labels<string>): Labels<string> {
+  return Object.fromEntries(names.map((name) => [name, labels[name]!]));
 }
 
 /** The content type of the text format. */
 export const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Observations counted by upper bound. */
-interface Distribution {
-  /** The number of observations in each bucket, not cumulative; the last one has no upper bound. */
-  readonly counts: readonly number[];
-  /** The sum of all observations. */
-  readonly sum: number;
-}
-
-/** The output of a metric; the series are keyed by the text of their labels. */
-type ShownMetric =
-  & { readonly name: string; readonly help: string }
-  & ({
-    readonly type: "counter" | "gauge";
-    readonly series: () => Iterable<readonly [labels: string, value: number]>;
-  } | {
-    readonly type: "histogram";
-    /** The upper bounds of the buckets, ascending, without +Inf. */
-    readonly bounds: readonly number[];
-    readonly series: () => Iterable<readonly [labels: string, value: Distribution]>;
-  });
-
 /** Returns the HELP, TYPE and sample lines of a metric, newlines included. */
-function metricText(metric: ShownMetric): string {
+function metricText(metric: MetricReading): string {
   const { name, help, type } = metric;
   const lines: string[] = [`# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`];
-  const add = (suffix: string, labels: string, value: number) =>
-    lines.push(`${name}${suffix}${labels === "" ? "" : `{${labels}}`} ${numberText(value)}\n`);
+  const add = (suffix: string, labels: Labels<string>, value: number) => {
+    const text = Object.entries(labels).map(([label, value]) => `${label}="${escapeValue(value)}"`).join(",");
+    lines.push(`${name}${suffix}${text === "" ? "" : `{${text}}`} ${numberText(value)}\n`);
+  };
   if (metric.type !== "histogram") {
-    for (const [labels, value] of metric.series()) add("", labels, value);
+    for (const { labels, value } of metric.series) add("", labels, value);
     return lines.join("");
   }
-  for (const [labels, { counts, sum }] of metric.series()) {
+  for (const { labels, value: { counts, sum } } of metric.series) {
     let below = 0;
     [...metric.bounds, Infinity].forEach((bound, i) => {
       below += counts[i]!;
-      add("_bucket", joined(`le="${numberText(bound)}"`, labels), below);
+      add("_bucket", { le: numberText(bound), ...labels }, below);
     });
     add("_sum", labels, sum);
     add("_count", labels, below);
   }
   return lines.join("");
-}
-
-/** Returns the text of a series' labels: `name="value",…`. */
-function labelText(names: readonly string[], labels: Readonly<Record<string, string>>): string {
-  return names.map((name) => `${name}="${escapeValue(labels[name]!)}"`).join(",");
-}
-
-/** Returns the labels in a text that `labelText` has written. */
-function labelsInText(text: string): Readonly<Record<string, string>> {
-  const unescaped = (value: string) => value.replace(/\\(.)/gs, (_, char) => char === "n" ? "\n" : char);
-  return Object.fromEntries(
-    text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/gs).map(([, name, value]) => [name!, unescaped(value!)]),
-  );
-}
-
-function joined(first: string, others: string): string {
-  return others === "" ? first : `${first},${others}`;
 }
 
 function escapeHelp(text: string): string {
