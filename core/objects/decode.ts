@@ -1,5 +1,6 @@
 import { canonicalAddress, compact, type Family, familyOf } from "../../platform/mod.ts";
 import type {
+  ClusterObject,
   EndpointDetails,
   EndpointPort,
   EndpointSlice,
@@ -7,12 +8,13 @@ import type {
   LabelledObject,
   Node,
   PodRef,
+  ServiceCIDR,
   SliceEndpoint,
 } from "./cluster_object.ts";
 import { decodeService } from "./decode_service.ts";
 import { createProblems, listOf, type Problems, readPort, readPrefixes, readTimeMs } from "./fields.ts";
 import { createInterner, internString, internStrings } from "./intern.ts";
-import { type Decode, type Decoded, isLabel, NAME_RULE, readMetadata } from "./metadata.ts";
+import { type Decode, type Decoded, isLabel, type Metadata, NAME_RULE, readMetadata } from "./metadata.ts";
 import { isAbsent, isRawObject, quote, type RawObject, rawObject, stringsOf, textOf } from "./raw.ts";
 
 /** Whether to keep the label or annotation with this key. */
@@ -49,63 +51,59 @@ export interface DecodeOptions {
   readonly labelKeys?: LabelKeys;
 }
 
-const DECODERS: Readonly<Record<Kind, (raw: RawObject, options: DecodeOptions) => Decoded>> = {
+/** Decodes an object whose metadata can be used; undefined if it is irrelevant or cannot be used at all. */
+export type Decoder = (
+  raw: RawObject,
+  metadata: Metadata,
+  problems: Problems,
+  options: DecodeOptions,
+) => ClusterObject | undefined;
+
+const DECODERS: Readonly<Record<Kind, Decoder>> = {
   Service: decodeService,
   EndpointSlice: decodeEndpointSlice,
   Node: decodeNode,
   ServiceCIDR: decodeServiceCIDR,
-  NodeLabels: decodeNodeLabels,
-  PodLabels: decodePodLabels,
+  NodeLabels: decodeLabels,
+  PodLabels: decodeLabels,
 };
 
 /** Decodes an object of any kind as kube-proxy 1.36 interprets its fields. */
-export function decodeObject(kind: Kind, raw: unknown): Decoded {
-  return decode(kind, raw, {});
+export function decodeObject(kind: Kind, raw: unknown, options: DecodeOptions = {}): Decoded {
+  const unusable = (problem: string): Decoded => ({ ref: undefined, object: undefined, problems: [problem] });
+  if (!isRawObject(raw)) return unusable(`${kind} is ${quote(raw)}, not an object; ignored`);
+  const metadata = readMetadata(kind, raw);
+  if (typeof metadata === "string") return unusable(metadata);
+  const problems = createProblems();
+  const object = DECODERS[kind](raw, metadata, problems, options);
+  return { ref: metadata.ref, object, problems: problems.sentences() };
 }
 
 /** A function that decodes objects with these options. */
 export function createDecode(options: DecodeOptions): Decode {
-  return (kind, raw) => decode(kind, raw, options);
+  return (kind, raw) => decodeObject(kind, raw, options);
 }
 
-function decode(kind: Kind, raw: unknown, options: DecodeOptions): Decoded {
-  if (isRawObject(raw)) return DECODERS[kind](raw, options);
-  return { ref: undefined, object: undefined, problems: [`${kind} is ${quote(raw)}, not an object; ignored`] };
-}
-
-/** Decodes a ServiceCIDR. As in kube-proxy, one that is not ready or being deleted counts like any other (KEP-1880). */
-export function decodeServiceCIDR(raw: RawObject): Decoded {
-  const { ref, problem } = readMetadata("ServiceCIDR", raw);
-  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
-  const problems = createProblems();
+/** As in kube-proxy, one that is not ready or being deleted counts like any other (KEP-1880). */
+function decodeServiceCIDR(raw: RawObject, { ref }: Metadata, problems: Problems): ServiceCIDR {
   const cidrs = readPrefixes(rawObject(raw.spec).cidrs, "spec.cidrs", problems);
-  return { ref, object: { kind: "ServiceCIDR", name: ref.name, cidrs }, problems: problems.sentences() };
+  return { kind: "ServiceCIDR", name: ref.name, cidrs };
 }
 
-/** Decodes the labels of a Node that weights may refer to; nothing if it has none of them. */
-function decodeNodeLabels(raw: RawObject, { labelKeys }: DecodeOptions): Decoded {
-  return decodeLabels("NodeLabels", raw, labelKeys?.nodes ?? []);
-}
-
-/** Decodes the labels of a Pod that weights may refer to; nothing if it has none of them. */
-function decodePodLabels(raw: RawObject, { labelKeys }: DecodeOptions): Decoded {
-  return decodeLabels("PodLabels", raw, labelKeys?.pods ?? []);
-}
-
-function decodeLabels(kind: LabelledObject["kind"], raw: RawObject, keys: readonly string[]): Decoded {
-  const { ref, labels: all, problem } = readMetadata(kind, raw);
-  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
-  const found: Record<string, string> = {};
-  for (const key of keys) {
+/** Decodes the labels that weights may refer to; undefined if there are none of them. */
+function decodeLabels(
+  _raw: RawObject,
+  { ref: { kind, namespace, name }, labels: all }: Metadata,
+  _problems: Problems,
+  { labelKeys }: DecodeOptions,
+): LabelledObject | undefined {
+  const labels: Record<string, string> = {};
+  for (const key of (kind === "NodeLabels" ? labelKeys?.nodes : labelKeys?.pods) ?? []) {
     const value = all[key];
-    if (typeof value === "string") found[key] = internString(value);
+    if (typeof value === "string") labels[key] = internString(value);
   }
-  if (Object.keys(found).length === 0) return { ref, object: undefined, problems: [] };
-  const { namespace, name } = ref;
-  const object: LabelledObject = kind === "NodeLabels"
-    ? { kind, name, labels: found }
-    : { kind, namespace, name, labels: found };
-  return { ref, object, problems: [] };
+  if (Object.keys(labels).length === 0) return undefined;
+  return kind === "NodeLabels" ? { kind, name, labels } : { kind: "PodLabels", namespace, name, labels };
 }
 
 const SERVICE_NAME = "kubernetes.io/service-name";
@@ -113,25 +111,25 @@ const SERVICE_NAME = "kubernetes.io/service-name";
 const HEADLESS = "service.kubernetes.io/headless";
 const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/** Decodes an EndpointSlice. */
-function decodeEndpointSlice(raw: RawObject, options: DecodeOptions): Decoded {
-  const { ref, labels, annotations, problem } = readMetadata("EndpointSlice", raw);
-  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
-  const refused = (...problems: string[]): Decoded => ({ ref, object: undefined, problems });
-
+function decodeEndpointSlice(
+  raw: RawObject,
+  { ref, labels, annotations }: Metadata,
+  problems: Problems,
+  options: DecodeOptions,
+): EndpointSlice | undefined {
   const serviceName = labels[SERVICE_NAME];
-  if (isAbsent(serviceName) || serviceName === "" || labels[HEADLESS] !== undefined) return refused();
+  if (isAbsent(serviceName) || serviceName === "" || labels[HEADLESS] !== undefined) return undefined;
   if (!isLabel(serviceName)) {
-    return refused(`label ${SERVICE_NAME}: ${quote(serviceName)} may only contain ${NAME_RULE}; slice ignored`);
+    problems.add(`label ${SERVICE_NAME}: ${quote(serviceName)} may only contain ${NAME_RULE}; slice ignored`);
+    return undefined;
   }
   const family = raw.addressType;
-  if (family === "FQDN") return refused();
+  if (family === "FQDN") return undefined;
   if (family !== "IPv4" && family !== "IPv6") {
-    return refused(`addressType is ${quote(family)}, not IPv4, IPv6 or FQDN; slice ignored`);
+    problems.add(`addressType is ${quote(family)}, not IPv4, IPv6 or FQDN; slice ignored`);
+    return undefined;
   }
-
-  const problems = createProblems();
-  const slice: EndpointSlice = {
+  return {
     kind: "EndpointSlice",
     namespace: ref.namespace,
     name: ref.name,
@@ -142,7 +140,6 @@ function decodeEndpointSlice(raw: RawObject, options: DecodeOptions): Decoded {
     // An invalid time counts as none, as in kube-proxy: it only affects a metric.
     triggerTimeMs: readTimeMs(annotations[TRIGGER_TIME]) ?? 0,
   };
-  return { ref, object: slice, problems: problems.sentences() };
 }
 
 const portLists = createInterner<readonly EndpointPort[]>(300_000);
@@ -258,13 +255,14 @@ function readHints(value: unknown): readonly string[] | undefined {
 /** The cluster autoscaler's taint on a node that it is about to delete (kube-proxy's ProxyHealthServer.SyncNode). */
 const TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler";
 
-/** Decodes a Node. */
-export function decodeNode(raw: RawObject, { details }: DecodeOptions): Decoded {
-  const { ref, labels, annotations, metadata, problem } = readMetadata("Node", raw);
-  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
-  const problems = createProblems();
+function decodeNode(
+  raw: RawObject,
+  { ref, labels, annotations, metadata }: Metadata,
+  problems: Problems,
+  { details }: DecodeOptions,
+): Node {
   const spec = rawObject(raw.spec);
-  const node: Node = {
+  return {
     kind: "Node",
     name: ref.name,
     zone: textOf(labels["topology.kubernetes.io/zone"]),
@@ -279,7 +277,6 @@ export function decodeNode(raw: RawObject, { details }: DecodeOptions): Decoded 
       },
     },
   };
-  return { ref, object: node, problems: problems.sentences() };
 }
 
 /** Internal addresses first, then external ones, each in the order of the Node (GetNodeHostIPs). */

@@ -3,7 +3,6 @@ import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
 import type { DecodeOptions } from "./decode.ts";
 import {
-  createProblems,
   isWholeNumber,
   listOf,
   portSubject,
@@ -14,7 +13,7 @@ import {
   readTimeMs,
 } from "./fields.ts";
 import { internString } from "./intern.ts";
-import { type Decoded, readMetadata } from "./metadata.ts";
+import type { Metadata } from "./metadata.ts";
 import { isAbsent, quote, type RawObject, rawObject, stringsOf } from "./raw.ts";
 
 /** The default timeout of ClientIP affinity and the longest one that the API allows, in seconds. */
@@ -28,10 +27,12 @@ const SERVICE_PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 const APP = "k8s-app", CLUSTER_DNS = "kube-dns";
 
 /** Decodes a Service. */
-export function decodeService(raw: RawObject, { serviceProxyName, details }: DecodeOptions): Decoded {
-  const { ref, labels, annotations, metadata, problem } = readMetadata("Service", raw);
-  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
-  const problems = createProblems();
+export function decodeService(
+  raw: RawObject,
+  { ref, labels, annotations, metadata }: Metadata,
+  problems: Problems,
+  { serviceProxyName, details }: DecodeOptions,
+): Service {
   const spec = rawObject(raw.spec);
   const type = readOneOf(spec.type, "spec.type", SERVICE_TYPES, problems);
   const created = readCreation(metadata.creationTimestamp);
@@ -40,7 +41,7 @@ export function decodeService(raw: RawObject, { serviceProxyName, details }: Dec
   const externalPolicyLocal = isExternallyAccessible(type, externalIPs) &&
     readOneOf(spec.externalTrafficPolicy, "spec.externalTrafficPolicy", POLICIES, problems) === "Local";
 
-  const service: Service = {
+  return {
     kind: "Service",
     namespace: ref.namespace,
     name: ref.name,
@@ -67,7 +68,6 @@ export function decodeService(raw: RawObject, { serviceProxyName, details }: Dec
       },
     },
   };
-  return { ref, object: service, problems: problems.sentences() };
 }
 
 const SERVICE_TYPES = ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"] as const;

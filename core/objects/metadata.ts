@@ -35,28 +35,24 @@ export function isObjectName(value: unknown): value is string {
 
 /** The metadata of an object. */
 export interface Metadata {
-  /** Undefined if the name or namespace cannot be used; `problem` then has the reason. */
-  readonly ref: ObjectRef | undefined;
-  readonly problem: string | undefined;
+  readonly ref: ObjectRef;
   readonly labels: RawObject;
   readonly annotations: RawObject;
   readonly metadata: RawObject;
 }
 
-/** Reads the metadata of an object. */
-export function readMetadata(kind: Kind, raw: RawObject): Metadata {
-  const metadata = rawObject(raw.metadata);
-  const labels = rawObject(metadata.labels);
-  const annotations = rawObject(metadata.annotations);
-  const refused = (problem: string): Metadata => ({ ref: undefined, problem, labels, annotations, metadata });
-  const accepted = (ref: ObjectRef): Metadata => ({ ref, problem: undefined, labels, annotations, metadata });
-
-  const { name, namespace } = metadata;
+/** Reads the metadata of an object, or returns the problem of a name or namespace that cannot be used. */
+export function readMetadata(kind: Kind, raw: RawObject): Metadata | string {
+  const metadata = rawObject(raw.metadata), { name, namespace } = metadata;
   const isValid = kind === "Service" ? isLabel(name) : isObjectName(name);
-  if (!isValid) return refused(misnamed(kind, "name", name));
-  if (!isNamespaced(kind)) return accepted({ kind, namespace: "", name: name as string });
-  if (!isLabel(namespace)) return refused(misnamed(`${kind} ${name}`, "namespace", namespace));
-  return accepted({ kind, namespace: internString(namespace), name: name as string });
+  if (!isValid) return misnamed(kind, "name", name);
+  if (isNamespaced(kind) && !isLabel(namespace)) return misnamed(`${kind} ${name}`, "namespace", namespace);
+  return {
+    ref: { kind, namespace: isNamespaced(kind) ? internString(namespace as string) : "", name: name as string },
+    labels: rawObject(metadata.labels),
+    annotations: rawObject(metadata.annotations),
+    metadata,
+  };
 }
 
 function misnamed(subject: string, field: string, value: unknown): string {

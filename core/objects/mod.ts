@@ -39,16 +39,7 @@ export {
   type ServicePortSpec,
   type SliceEndpoint,
 } from "./cluster_object.ts";
-export {
-  createDecode,
-  decodeNode,
-  decodeObject,
-  decodeServiceCIDR,
-  type DetailFilters,
-  type KeyFilter,
-  type LabelKeys,
-} from "./decode.ts";
-export { decodeService } from "./decode_service.ts";
+export { createDecode, decodeObject, type DetailFilters, type KeyFilter, type LabelKeys } from "./decode.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./fields.ts";

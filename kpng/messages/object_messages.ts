@@ -2,9 +2,7 @@
 import {
   balanceAnnotations,
   type Decoded,
-  decodeNode,
-  decodeService,
-  decodeServiceCIDR,
+  decodeObject,
   type EndpointSlice,
   type Node,
   type Service,
@@ -75,7 +73,7 @@ export function serviceOfMessage(received: ServiceMessage, inFull: boolean): Dec
   const filters = readFilters(message);
   const served = (set: IPSetMessage | undefined) => listIps(set).filter((ip) => !filters.closed.has(ip));
   const clusterIPs = ips.headless ? ["None"] : served(ips.clusterIPs);
-  const decoded = decodeService({
+  const decoded = decodeObject("Service", {
     // In a state file, a service without a namespace is in the default one.
     metadata: { namespace: namespace || "default", name, annotations: message.annotations },
     spec: {
@@ -97,7 +95,7 @@ export function serviceOfMessage(received: ServiceMessage, inFull: boolean): Dec
       })),
     },
     status: { loadBalancer: { ingress: served(ips.loadBalancerIPs).map((ip) => ({ ip })) } },
-  }, {});
+  });
   const { object } = decoded;
   const problems = [...decoded.problems, ...filters.problems];
   if (object?.kind !== "Service") return decoded;
@@ -323,11 +321,11 @@ export function nodeMessage(node: Node, extended: boolean): NodeMessage {
 export function nodeOfMessage(message: NodeMessage, inFull: boolean): Decoded {
   const { name, labels = {}, annotations = {}, topology, addresses = [], podCIDRs } = message;
   const zone = topology?.zone || labels[ZONE] || "";
-  const decoded = decodeNode({
+  const decoded = decodeObject("Node", {
     metadata: { name, labels: { [ZONE]: zone }, deletionTimestamp: message.leaving ? "set" : undefined },
     spec: { podCIDRs },
     status: { addresses: addresses.map((address) => ({ type: "InternalIP", address })) },
-  }, {});
+  });
   if (!inFull || decoded.object === undefined) return decoded;
   return { ...decoded, object: { ...decoded.object as Node, details: { labels, annotations } } };
 }
@@ -339,5 +337,5 @@ export function serviceCIDRMessage({ name, cidrs }: ServiceCIDR): ServiceCIDRMes
 
 /** Decodes the ServiceCIDR in a message like one of the API. */
 export function serviceCIDROfMessage({ name, cidrs }: ServiceCIDRMessage): Decoded {
-  return decodeServiceCIDR({ metadata: { name }, spec: { cidrs } });
+  return decodeObject("ServiceCIDR", { metadata: { name }, spec: { cidrs } });
 }

@@ -31,8 +31,7 @@ async function compromisedCopy(folder: string): Promise<void> {
   await Deno.copyFile(`${ROOT}tests/kernel/attack.ts`, `${folder}/core/attack.ts`);
   const decoder = `${folder}/core/objects/decode_service.ts`;
   const source = await Deno.readTextFile(decoder);
-  const head =
-    "export function decodeService(raw: RawObject, { serviceProxyName, details }: DecodeOptions): Decoded {\n";
+  const head = "  { serviceProxyName, details }: DecodeOptions,\n): Service {\n";
   assert.ok(source.includes(head));
   const hostile = source.replace(head, `${head}  void attack(${JSON.stringify(folder)});\n`);
   await Deno.writeTextFile(decoder, `import { attack } from "../attack.ts";\n${hostile}`);
