@@ -19,7 +19,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
   const nodeAddresses = [...new Set([settings.nodeIP, ...basis.hostAddresses()])].filter((own) =>
     familyOf(own) === family && !isLoopback(own)
   );
-  const destination = findDestination(question, { planned: () => of.planner.ports(), settings, nodeAddresses });
+  const destination = findDestination(question, [...of.planner.ports()], settings, nodeAddresses);
   const { sources, remarks } = sourcesOf(question, basis, destination, nodeAddresses, settings);
   const outcomes = sources.map((source) => outcomeOf(destination, source, settings, basis.mode, protocol));
   const { zone } = basis.tracking.node.state();

@@ -36,21 +36,20 @@ export interface Destination {
   readonly remarks: readonly string[];
 }
 
-/** The data that a destination is looked up in. */
-interface DestinationContext {
-  readonly planned: () => Iterable<PlannedPort>;
-  readonly settings: FamilySettings;
-  /** The node's own addresses of both families, without loopback addresses. */
-  readonly nodeAddresses: readonly string[];
-}
-
 /** The number of ports of an address that a near miss names. */
 const MOST_PORTS = 8;
 
-/** Finds a destination by a scan of all service ports, so that no index stays in memory for questions. */
-export function findDestination(question: Question, context: DestinationContext): Destination {
+/**
+ * Finds a destination by a scan of all service ports, so that no index stays in memory for questions.
+ * @param nodeAddresses the node's own ones of both families, without loopback addresses
+ */
+export function findDestination(
+  question: Question,
+  ports: readonly PlannedPort[],
+  settings: FamilySettings,
+  nodeAddresses: readonly string[],
+): Destination {
   const { address } = question;
-  const { settings, nodeAddresses } = context;
   const isThisNode = isLoopback(address) || nodeAddresses.includes(address);
   const servesNodePorts = isThisNode && isNodePortAddress(address, settings);
   const losers: PlannedPort[] = [];
@@ -58,7 +57,7 @@ export function findDestination(question: Question, context: DestinationContext)
   let isClusterIP = false, isBound = false;
   let hit: FrontendHit | undefined;
   let unserved: ServicePort | undefined;
-  for (const owner of context.planned()) {
+  for (const owner of ports) {
     const { planned, wanted } = owner;
     isClusterIP ||= planned?.clusterIP === address;
     isBound ||= !isThisNode && planned !== undefined && hasAddress(planned, address);
@@ -81,28 +80,26 @@ export function findDestination(question: Question, context: DestinationContext)
     }
   }
   if (hit === undefined && losers.length === 0 && unserved === undefined) {
-    remarks.push(...nearMiss(question, isThisNode, context.planned()));
+    remarks.push(...nearMiss(question, isThisNode, ports));
   }
   return { address, hit, unserved, losers, isClusterIP, isBound, isThisNode, remarks };
 }
 
 /** The ports that the address does have, or the service with the same node port for another protocol. */
-function nearMiss(question: Question, isThisNode: boolean, ports: Iterable<PlannedPort>): readonly string[] {
+function nearMiss(question: Question, isThisNode: boolean, ports: readonly PlannedPort[]): readonly string[] {
   const { address, port, protocol } = question;
-  const there: string[] = [];
-  let atNode: string | undefined;
-  for (const { planned } of ports) {
-    if (planned === undefined) continue;
-    const { name, nodePort } = planned;
-    if (hasAddress(planned, address)) there.push(`${planned.port}/${planned.protocol.toUpperCase()} (${name})`);
-    if (isThisNode && nodePort === port) atNode = `node port ${port} is ${planned.protocol.toUpperCase()} (${name})`;
+  const planned = ports.flatMap((one) => one.planned ?? []);
+  const atNode = isThisNode ? planned.findLast(({ nodePort }) => nodePort === port) : undefined;
+  if (atNode !== undefined) {
+    return [`node port ${port} is ${atNode.protocol.toUpperCase()} (${atNode.name}), not ${protocol.toUpperCase()}`];
   }
-  const missing = `${port}/${protocol.toUpperCase()}`;
-  if (atNode !== undefined) return [`${atNode}, not ${protocol.toUpperCase()}`];
+  const there = planned.filter((one) => hasAddress(one, address)).map((one) =>
+    `${one.port}/${one.protocol.toUpperCase()} (${one.name})`
+  );
   if (there.length === 0) return [];
   const shown = there.slice(0, MOST_PORTS).join(", ");
   const more = there.length > MOST_PORTS ? ` and ${there.length - MOST_PORTS} more` : "";
-  return [`${address} has port ${shown}${more}, not ${missing}`];
+  return [`${address} has port ${shown}${more}, not ${port}/${protocol.toUpperCase()}`];
 }
 
 function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, address: string): boolean {

@@ -85,14 +85,11 @@ const DNS_NAME = /^([a-z0-9-]+)\.([a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?$/i;
 /** The most namesakes that a message lists. */
 const MOST_NAMESAKES = 8;
 
-/** A destination without an address and a port. */
-interface NamedDestination {
-  /** The name, or the canonical address. */
-  readonly name: string;
-  /** A number or a port's name; undefined for every port. */
-  readonly port: string | undefined;
-  readonly protocol: Protocol | undefined;
-}
+/** A service port as it is planned, and its family. */
+type Port = ServicePort & { readonly family: Family };
+
+/** A question without a source. */
+type Destination = Omit<Question, "from">;
 
 /**
  * Finds the destinations that a name stands for: the cluster IPs and ports of a service (`default/web`, `web.default:80`, or
@@ -101,57 +98,94 @@ interface NamedDestination {
  * @throws {QuestionError} if nothing has this name; the message names near misses
  */
 export function resolveDestination(text: string, from: string | undefined, basis: AnswerBasis): readonly Question[] {
-  const address = readAddress(text);
-  const named = address ?? readName(text, basis);
-  if (named === undefined) throw noDestination(text, "");
-  const questions = address !== undefined
-    ? addressQuestions(address, basis)
-    : [...serviceQuestions(named, basis), ...nodePortQuestions(named, basis)];
-  if (questions.length === 0) {
-    throw noDestination(text, address !== undefined ? missingAddress(address) : nearMiss(named, basis));
-  }
-  const usable = questions.flatMap((question) => {
+  const ports = FAMILIES.flatMap((family) =>
+    [...basis.families[family].planner.ports()].map(({ planned, wanted }): Port => ({ ...planned ?? wanted, family }))
+  );
+  const found = withAddress(text, ports) ?? withName(text, ports, basis);
+  const usable = found.flatMap((destination) => {
     try {
-      return [{ ...question, from: readFrom(from, question.family) }];
+      return [{ ...destination, from: readFrom(from, destination.family) }];
     } catch (error) {
-      if (questions.length > 1 && error instanceof QuestionError) return [];
+      if (found.length > 1 && error instanceof QuestionError) return [];
       throw error;
     }
   });
   // An address of neither family, or a malformed one.
-  if (usable.length === 0) readFrom(from, questions[0]!.family);
+  if (usable.length === 0) readFrom(from, found[0]!.family);
   return usable;
 }
 
-function readAddress(text: string): NamedDestination | undefined {
-  const { inner, bare = inner, protocol } = ADDRESS.exec(text)?.groups ?? {};
-  const name = bare === undefined ? undefined : canonicalAddress(bare);
-  return name === undefined ? undefined : { name, port: undefined, protocol: protocolOf(protocol) };
+function destinationAt(address: string, { family, port, protocol }: Port): Destination {
+  return { family, address, port, protocol };
 }
 
-function readName(text: string, basis: AnswerBasis): NamedDestination | undefined {
-  const { name, port, protocol } = NAME.exec(text)?.groups ?? {};
-  if (name === undefined) return undefined;
+/** Every port at an address of services; undefined if the text is not an address. */
+function withAddress(text: string, ports: readonly Port[]): readonly Destination[] | undefined {
+  const { inner, bare = inner, protocol } = ADDRESS.exec(text)?.groups ?? {};
+  const address = bare === undefined ? undefined : canonicalAddress(bare);
+  if (address === undefined) return undefined;
+  const found = ports.filter((one) => [one.clusterIP, ...one.externalIPs, ...one.loadBalancerIPs].includes(address))
+    .filter((one) => isOf(one, protocol));
+  if (found.length > 0) return found.map((one) => destinationAt(address, one));
+  const place = `${address.includes(":") ? `[${address}]` : address}:PORT`;
+  throw noDestination(
+    text,
+    protocol === undefined
+      ? `no service has this address; add a port: ${place}`
+      : `no ${protocol.toUpperCase()} service has this address`,
+  );
+}
+
+function isOf(port: Port, protocol: string | undefined): boolean {
+  return protocol === undefined || port.protocol === protocol.toLowerCase();
+}
+
+/** The ports of a service, and a node port of this node. */
+function withName(text: string, ports: readonly Port[], basis: AnswerBasis): readonly Destination[] {
+  let { name, port, protocol } = NAME.exec(text)?.groups ?? {};
+  if (name === undefined) throw noDestination(text, FORMS);
+  const services = new Set(ports.map((one) => one.name.replace(/:.*/, "")));
   // `web/udp` is a namespace and a service only if there is such a service.
   const [, short, last] = /^([^/]+)\/(tcp|udp|sctp)$/i.exec(name) ?? [];
-  return short !== undefined && port === undefined && !servicesOf(basis).has(name)
-    ? { name: short, port, protocol: protocolOf(last) }
-    : { name, port, protocol: protocolOf(protocol) };
-}
-
-function protocolOf(text: string | undefined): Protocol | undefined {
-  return text?.toLowerCase() as Protocol | undefined;
+  if (short !== undefined && port === undefined && !services.has(name)) [name, protocol] = [short, last];
+  const service = serviceName(name, services);
+  const ofService = service === undefined
+    ? []
+    : ports.filter((one) => one.name === service || one.name.startsWith(`${service}:`));
+  const found = ofService.filter((one) => isOf(one, protocol))
+    .filter((one) => port === undefined || String(one.port) === port || one.name === `${service}:${port}`)
+    .map((one) => destinationAt(one.clusterIP, one));
+  if (name === basis.nodeName && port !== undefined && /^\d+$/.test(port)) {
+    const served = FAMILIES.filter((family) => ports.some((one) => one.family === family));
+    found.push(...served.map((family): Destination => ({
+      family,
+      address: basis.families[family].settings().nodeIP,
+      port: Number(port),
+      protocol: (protocol?.toLowerCase() ?? "tcp") as Protocol,
+    })));
+  }
+  if (found.length > 0) return found;
+  if (ofService.length > 0) {
+    const there = new Set(ofService.map((one) => `${one.port}/${one.protocol.toUpperCase()}`));
+    const missing = [port, protocol?.toUpperCase()].filter((part) => part !== undefined).join("/");
+    throw noDestination(text, `${service} has port ${[...there].join(", ")}, not ${missing}`);
+  }
+  if (service !== undefined) {
+    throw noDestination(text, `there is no service ${service}${suggestion(service, services)}`);
+  }
+  const meant = suggestion(name, [...services].map((known) => known.slice(known.indexOf("/") + 1)));
+  throw noDestination(text, `${name} is neither a service nor this node (${basis.nodeName})${meant}`);
 }
 
 /**
  * `namespace/name` of the service that a name stands for; without a namespace, of the only service with this name.
  * @throws {QuestionError} if several services have it
  */
-function serviceName(name: string, basis: AnswerBasis): string | undefined {
+function serviceName(name: string, services: ReadonlySet<string>): string | undefined {
   if (name.includes("/")) return name;
   const [, service, namespace] = DNS_NAME.exec(name) ?? [];
   if (service !== undefined) return `${namespace}/${service}`;
-  const namesakes = [...servicesOf(basis)].filter((known) => known.endsWith(`/${name}`)).toSorted();
+  const namesakes = [...services].filter((known) => known.endsWith(`/${name}`)).toSorted();
   if (namesakes.length > 1) {
     const more = namesakes.length > MOST_NAMESAKES ? `, and ${namesakes.length - MOST_NAMESAKES} more` : "";
     throw new QuestionError(
@@ -161,79 +195,9 @@ function serviceName(name: string, basis: AnswerBasis): string | undefined {
   return namesakes[0];
 }
 
-/** `namespace/name` of every service. */
-function servicesOf(basis: AnswerBasis): ReadonlySet<string> {
-  return new Set(servicePorts(basis).map(({ name }) => name.replace(/:.*/, "")));
-}
-
-/** Every port at an address of services. */
-function addressQuestions({ name: address, protocol }: NamedDestination, basis: AnswerBasis): readonly Question[] {
-  return servicePorts(basis)
-    .filter((one) => [one.clusterIP, ...one.externalIPs, ...one.loadBalancerIPs].includes(address))
-    .filter((one) => protocol === undefined || one.protocol === protocol)
-    .map(({ family, port, protocol }) => ({ family, address, port, protocol, from: undefined }));
-}
-
-function missingAddress({ name: address, protocol }: NamedDestination): string {
-  if (protocol !== undefined) return `: no ${protocol.toUpperCase()} service has this address`;
-  return `: no service has this address; add a port: ${address.includes(":") ? `[${address}]` : address}:PORT`;
-}
-
-function servicePorts(basis: AnswerBasis): readonly (ServicePort & { readonly family: Family })[] {
-  return FAMILIES.flatMap((family) =>
-    [...basis.families[family].planner.ports()].map(({ planned, wanted }) => ({ ...planned ?? wanted, family }))
-  );
-}
-
-function portsOfService(name: string, basis: AnswerBasis): ReturnType<typeof servicePorts> {
-  return servicePorts(basis).filter((port) => port.name === name || port.name.startsWith(`${name}:`));
-}
-
-function serviceQuestions({ name, port, protocol }: NamedDestination, basis: AnswerBasis): readonly Question[] {
-  const service = serviceName(name, basis);
-  if (service === undefined) return [];
-  return portsOfService(service, basis)
-    .filter((one) => protocol === undefined || one.protocol === protocol)
-    .filter((one) => port === undefined || String(one.port) === port || one.name === `${service}:${port}`)
-    .map((one) => ({
-      family: one.family,
-      address: one.clusterIP,
-      port: one.port,
-      protocol: one.protocol,
-      from: undefined,
-    }));
-}
-
-function nodePortQuestions(
-  { name, port, protocol = "tcp" }: NamedDestination,
-  basis: AnswerBasis,
-): readonly Question[] {
-  if (name !== basis.nodeName || port === undefined || !/^\d+$/.test(port)) return [];
-  return FAMILIES.filter((family) => servicePorts(basis).some((one) => one.family === family)).map((family) => ({
-    family,
-    address: basis.families[family].settings().nodeIP,
-    port: Number(port),
-    protocol,
-    from: undefined,
-  }));
-}
-
-/** The reason why a name was not found, with similar names. */
-function nearMiss({ name, port, protocol }: NamedDestination, basis: AnswerBasis): string {
-  const service = serviceName(name, basis);
-  const ports = service === undefined ? [] : portsOfService(service, basis);
-  if (ports.length > 0) {
-    const there = new Set(ports.map((one) => `${one.port}/${one.protocol.toUpperCase()}`));
-    const missing = [port, protocol?.toUpperCase()].filter((part) => part !== undefined).join("/");
-    return `: ${service} has port ${[...there].join(", ")}, not ${missing}`;
-  }
-  if (service !== undefined) return `: there is no service ${service}${suggestion(service, servicesOf(basis))}`;
-  const meant = suggestion(name, [...servicesOf(basis)].map((known) => known.slice(known.indexOf("/") + 1)));
-  return `: ${name} is neither a service nor this node (${basis.nodeName})${meant}`;
-}
+const FORMS = "use ADDRESS[:PORT], [ADDRESS]:PORT for IPv6, [NAMESPACE/]SERVICE[:PORT] or NODE:NODEPORT, " +
+  "followed by /udp or /sctp unless it is TCP";
 
 function noDestination(text: string, reason: string): QuestionError {
-  const forms = "use ADDRESS[:PORT], [ADDRESS]:PORT for IPv6, [NAMESPACE/]SERVICE[:PORT] or NODE:NODEPORT, " +
-    "followed by /udp or /sctp unless it is TCP";
-  return new QuestionError(`${JSON.stringify(text)} is not a destination${reason === "" ? `: ${forms}` : reason}`);
+  return new QuestionError(`${JSON.stringify(text)} is not a destination: ${reason}`);
 }
