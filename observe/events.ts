@@ -41,6 +41,8 @@ export interface EventObject {
 
 /** One Event of the API, including updates that are not written yet. */
 interface Series {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
   name: string;
   /** The object that it is about; undefined for this node's Node. */
   readonly object: EventObject | undefined;
@@ -72,7 +74,7 @@ const MOST_SERIES = 64;
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { nodeName, clock, logger, signal, random = Math.random } = options;
   const series = new Map<string, Series>();
-  const queue: { readonly object: EventObject | undefined; readonly write: () => Promise<void> }[] = [];
+  const queue: Series[] = [];
   let running = false;
   let refused = false;
   const takeToken = createSpamFilter(clock);
@@ -80,9 +82,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const run = async () => {
     if (running) return;
     running = true;
-    for (let task = queue.shift(); task && !refused && !signal.aborted; task = queue.shift()) {
-      const { object, write } = task;
-      await write().catch((error) => {
+    for (let one = queue.shift(); one && !refused && !signal.aborted; one = queue.shift()) {
+      const { object } = one;
+      await write(one).catch((error) => {
         if (signal.aborted) return;
         const reason = errorText(error);
         // A refusal of a Service's Event may be due to its namespace, for example while that is deleted.
@@ -97,34 +99,33 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     running = false;
   };
 
-  const write = (one: Series, event: (one: Series) => unknown) => {
+  const enqueue = (one: Series) => {
     one.state = "queued";
-    const task = async () => {
-      one.state = "waiting";
-      // Later records are written after the minimum interval.
-      const written = one.count;
-      if (one.object !== undefined && !one.created) one.uid = await readUid(one.object);
-      sleep(clock, BETWEEN_WRITES_MS, signal).then(() => {
-        one.state = "written";
-        if (one.count > written && takeToken()) write(one, event);
-      }, () => {});
-      await send(writeRequest(one, event), options).catch((error) => {
-        // The API server deletes Events, after an hour by default.
-        if (!one.created || !options.isGone(error)) throw error;
-        one.name = nameOf(one.object);
-        one.created = false;
-        return send(writeRequest(one, event), options);
-      });
-      one.created = true;
-    };
-    queue.push({ object: one.object, write: task });
+    queue.push(one);
     run();
   };
 
-  /** The UID of a Service; its name, as in kube-proxy, if it cannot be read. */
-  const readUid = (service: EventObject) => {
-    const instead = `${service.namespace}/${service.name}`;
-    return options.uidOf(service, signal).then((uid) => uid ?? instead, () => instead);
+  const write = async (one: Series) => {
+    one.state = "waiting";
+    // Later records are written after the minimum interval.
+    const { object, count: written } = one;
+    if (object !== undefined && !one.created) {
+      // Its name, as in kube-proxy, if it cannot be read.
+      const instead = `${object.namespace}/${object.name}`;
+      one.uid = await options.uidOf(object, signal).then((uid) => uid ?? instead, () => instead);
+    }
+    sleep(clock, BETWEEN_WRITES_MS, signal).then(() => {
+      one.state = "written";
+      if (one.count > written && takeToken()) enqueue(one);
+    }, () => {});
+    await send(writeRequest(nodeName, one), options).catch((error) => {
+      // The API server deletes Events, after an hour by default.
+      if (!one.created || !options.isGone(error)) throw error;
+      one.name = nameOf(object);
+      one.created = false;
+      return send(writeRequest(nodeName, one), options);
+    });
+    one.created = true;
   };
 
   /** A new name after the object and the time, as in client-go; random digits keep names unique. */
@@ -133,35 +134,26 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     return `${object?.name ?? nodeName}.${clock.now().toString(16)}${digits}`;
   };
 
-  const begin = (key: string, object: EventObject | undefined): Series => {
-    const nowMs = clock.now();
-    const one: Series = {
-      name: nameOf(object),
-      object,
-      // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
-      uid: nodeName,
-      firstAtMs: nowMs,
-      lastAtMs: nowMs,
-      count: 0,
-      message: "",
-      state: "written",
-      created: false,
-    };
-    if (series.size >= MOST_SERIES) series.delete(series.keys().next().value!);
-    series.set(key, one);
-    return one;
-  };
-
   return {
     record(type, reason, about, message, object) {
       if (refused || signal.aborted) return;
-      const key = `${type} ${reason} ${about}`;
-      const one = series.get(key) ?? begin(key, object);
+      const key = `${type} ${reason} ${about}`, nowMs = clock.now();
+      let one = series.get(key);
+      if (one === undefined) {
+        one = {
+          ...{ type, reason, object, name: nameOf(object), firstAtMs: nowMs, lastAtMs: nowMs, count: 0, message },
+          // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
+          uid: nodeName,
+          state: "written",
+          created: false,
+        };
+        if (series.size >= MOST_SERIES) series.delete(series.keys().next().value!);
+        series.set(key, one);
+      }
       one.count++;
-      one.lastAtMs = clock.now();
+      one.lastAtMs = nowMs;
       one.message = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message;
-      if (one.state !== "written" || !takeToken()) return;
-      write(one, (event) => eventObject(nodeName, type, reason, event));
+      if (one.state === "written" && takeToken()) enqueue(one);
     },
   };
 }
@@ -181,49 +173,43 @@ function createSpamFilter(clock: Clock): () => boolean {
 }
 
 /** Sends a request, and retries it unless it is refused. */
-function send(request: ApiWrite, options: EventRecorderOptions): Promise<unknown> {
+async function send(request: ApiWrite, options: EventRecorderOptions): Promise<void> {
   const { clock, signal } = options;
-  const once = async () => {
-    try {
-      return { answer: await options.send(request, signal) };
-    } catch (error) {
+  const once = () =>
+    options.send(request, signal).then(() => undefined, (error) => {
       if (!options.isRefusal(error)) throw error;
-      return { refusal: error };
-    }
-  };
+      return { error };
+    });
   const backoff = createBackoff({ firstMs: BETWEEN_TRIES_MS, longestMs: BETWEEN_TRIES_MS });
-  return retry(once, { backoff, clock, signal, tries: TRIES }).then((outcome) => {
-    if ("refusal" in outcome) throw outcome.refusal;
-    return outcome.answer;
-  });
+  const refusal = await retry(once, { backoff, clock, signal, tries: TRIES });
+  if (refusal) throw refusal.error;
 }
 
 /** The request that creates an Event, or updates it if it exists. */
-function writeRequest(one: Series, event: (one: Series) => unknown): ApiWrite {
-  const path = `/api/v1/namespaces/${one.object?.namespace ?? CLUSTER_NAMESPACE}/events`;
-  if (!one.created) return { verb: "create", resource: "events", path, object: event(one) };
-  const { name, count, message } = one, lastTimestamp = timestamp(one.lastAtMs);
-  return { verb: "patch", resource: "events", path: `${path}/${name}`, object: { count, lastTimestamp, message } };
-}
-
-function eventObject(nodeName: string, type: string, reason: string, one: Series): unknown {
+function writeRequest(nodeName: string, { name, count, message, created, ...one }: Series): ApiWrite {
+  const namespace = one.object?.namespace ?? CLUSTER_NAMESPACE, path = `/api/v1/namespaces/${namespace}/events`;
+  const lastTimestamp = timestamp(one.lastAtMs);
+  if (created) {
+    return { verb: "patch", resource: "events", path: `${path}/${name}`, object: { count, lastTimestamp, message } };
+  }
   const { action, ...reference } = one.object ?? { kind: "Node", name: nodeName, action: undefined };
-  return {
+  const object = {
     apiVersion: "v1",
     kind: "Event",
-    metadata: { name: one.name, namespace: one.object?.namespace ?? CLUSTER_NAMESPACE },
+    metadata: { name, namespace },
     involvedObject: { apiVersion: "v1", ...reference, uid: one.uid },
     action,
-    type,
-    reason,
-    message: one.message,
+    type: one.type,
+    reason: one.reason,
+    message,
     source: { component: COMPONENT, host: nodeName },
     reportingComponent: COMPONENT,
     reportingInstance: nodeName,
     firstTimestamp: timestamp(one.firstAtMs),
-    lastTimestamp: timestamp(one.lastAtMs),
-    count: one.count,
+    lastTimestamp,
+    count,
   };
+  return { verb: "create", resource: "events", path, object };
 }
 
 function timestamp(ms: number): string {

@@ -38,26 +38,26 @@ export interface NodeEvents {
 /** A family or a link that fails for less than this recovers without help and needs no Event. */
 const FAILING_FOR_MS = 10_000;
 
-/** Options of `createNodeEvents`. */
-interface NodeEventsOptions {
+/** Creates the Events of a proxy and records its start. */
+export function createNodeEvents({ recorder, mode, sharesUplink, clock }: {
   readonly recorder: EventRecorder;
   readonly mode: ProxyMode;
   /** Whether the node shares its uplink with others: an Event that needs no action is not worth a connection of its own. */
   readonly sharesUplink: boolean;
   readonly clock: Clock;
-}
-
-/** Creates the Events of a proxy and records its start. */
-export function createNodeEvents({ recorder, mode, sharesUplink, clock }: NodeEventsOptions): NodeEvents {
+}): NodeEvents {
+  const warn = (code: ProblemCode, about: string, message: string, object?: EventObject) =>
+    recorder.record("Warning", reasonOf(code), about, message, object);
+  const normal: NodeEvents["normal"] = (reason, about, message) => recorder.record("Normal", reason, about, message);
   const failingSinceMs = new Map<Family, number>();
   const failed = new Set<Family>();
   const refused: Record<Family, string[]> = { IPv4: [], IPv6: [] };
   let disconnectedMs: number | undefined;
-  if (!sharesUplink) recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
+  if (!sharesUplink) normal("Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
 
   const reportFailure = (family: Family, code: ProblemCode, message: string) => {
     failed.add(family);
-    recorder.record("Warning", reasonOf(code), family, `${family}: ${message}`);
+    warn(code, family, `${family}: ${message}`);
   };
 
   return {
@@ -78,7 +78,7 @@ export function createNodeEvents({ recorder, mode, sharesUplink, clock }: NodeEv
         refused[family] = refused[family].filter((name) => !accepted.includes(name));
         failingSinceMs.delete(family);
         if (failed.delete(family)) {
-          recorder.record("Normal", "Synced", family, `${family}: the kernel is in sync again`);
+          normal("Synced", family, `${family}: the kernel is in sync again`);
         }
         return;
       }
@@ -97,11 +97,9 @@ export function createNodeEvents({ recorder, mode, sharesUplink, clock }: NodeEv
       disconnectedMs = undefined;
       if (lastedMs < FAILING_FOR_MS || sharesUplink) return;
       const message = `${server} was unreachable for ${durationText(lastedMs)}; changes are applied again`;
-      recorder.record("Normal", "SourceRestored", "", message);
+      normal("SourceRestored", "", message);
     },
-    nodeMissing(message) {
-      recorder.record("Warning", reasonOf("node-missing"), "", message);
-    },
+    nodeMissing: (message) => warn("node-missing", "", message),
     workerHealth(family, health) {
       if (health.state === "restarting") reportFailure(family, "worker-failed", health.reason);
       if (health.state === "unfit" && !health.unsupported) reportFailure(family, "setup-failed", health.reason);
@@ -113,18 +111,12 @@ export function createNodeEvents({ recorder, mode, sharesUplink, clock }: NodeEv
       }
     },
     serviceProblem(service, { code, detail }, action) {
-      const { title } = problemKind(code), about = { kind: "Service", ...splitServiceKey(service), action } as const;
-      recorder.record("Warning", reasonOf(code), service, `${title}: ${detail}`, about);
+      warn(code, service, `${problemKind(code).title}: ${detail}`, serviceObject(service, action));
     },
-    normal: (reason, subject, message) => recorder.record("Normal", reason, subject, message),
+    normal,
     healthCheckFailed(service, port, why) {
-      recorder.record(
-        "Warning",
-        reasonOf("health-check-port-closed"),
-        `${service} ${port}`,
-        `health check node port ${port} is not served on this node: ${why}`,
-        { kind: "Service", ...splitServiceKey(service), action: "Listen" },
-      );
+      const message = `health check node port ${port} is not served on this node: ${why}`;
+      warn("health-check-port-closed", `${service} ${port}`, message, serviceObject(service, "Listen"));
     },
   };
 }
@@ -153,7 +145,11 @@ function reportRefused(
 }
 
 function serviceOf(servicePort: ServicePortName): EventObject {
-  return { kind: "Service", ...splitServiceKey(serviceKeyOf(servicePort)), action: "Program" };
+  return serviceObject(serviceKeyOf(servicePort), "Program");
+}
+
+function serviceObject(service: ServiceKey, action: string): EventObject {
+  return { kind: "Service", ...splitServiceKey(service), action };
 }
 
 /** The reason of the Event that reports a problem. */
