@@ -1,7 +1,7 @@
 import type { NodeChange, NodeTracker } from "../core/tracking/mod.ts";
-import type { ProblemBoard } from "../core/problems/mod.ts";
-import { NODE_SCOPE, type ProxyHealth, watchNodePresence } from "../observe/mod.ts";
-import type { Clock, Logger } from "../platform/mod.ts";
+import { logProblem, type Problem, type ProblemBoard, problemKind } from "../core/problems/mod.ts";
+import type { ProxyHealth } from "../observe/mod.ts";
+import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
 
 /** Options of `createNodeWatch`. */
 export interface NodeWatchOptions {
@@ -13,7 +13,7 @@ export interface NodeWatchOptions {
   readonly otherNodes: ((signal: AbortSignal) => Promise<string>) | undefined;
   readonly health: Pick<ProxyHealth, "setNodeEligible">;
   readonly problems: ProblemBoard;
-  /** Called if the Node object is missing. */
+  /** Receives the message of the Event about the missing Node object. */
   readonly onMissing: (message: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -40,7 +40,7 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
   return {
     onSynced() {
       setEligible();
-      if (otherNodes !== undefined) watchNodePresence({ ...options, otherNodes });
+      if (otherNodes !== undefined) watchNodePresence(options);
     },
     onChange({ after, changed }) {
       setEligible();
@@ -55,4 +55,53 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
       });
     },
   };
+}
+
+/** What the watch of a Node object that may be missing needs. */
+type NodePresence = Omit<NodeWatchOptions, "health">;
+
+/** The scope of the problems of this node's Node object. */
+const NODE_SCOPE = "Node object";
+
+/** The time that the Node object may be missing without a warning: the kubelet may be starting, too. */
+const GRACE_MS = 5_000;
+const BETWEEN_REMINDERS_MS = 60_000;
+
+/**
+ * Warns if the Node object or the pod CIDR that the proxy needs is missing; to be called once all kinds are synced.
+ * Resolves when there is nothing left to warn about, or when the signal aborts.
+ */
+export async function watchNodePresence(options: NodePresence): Promise<void> {
+  await Promise.all([warnOfMissingNode(options), remindOfPodCIDR(options)]).catch((error) => {
+    if (!options.signal.aborted) throw error;
+  });
+}
+
+async function warnOfMissingNode(options: NodePresence): Promise<void> {
+  const { nodeName, node, otherNodes, problems, onMissing, clock, signal } = options;
+  if (otherNodes === undefined || node.state().known) return;
+  await sleep(clock, GRACE_MS, signal);
+  if (node.state().known) return;
+  const others = await otherNodes(signal).catch((error) => `the others cannot be listed (${errorText(error)})`);
+  signal.throwIfAborted();
+  if (node.state().known) return;
+  const { title, fix } = problemKind("node-missing");
+  problems.report(NODE_SCOPE, [{ code: "node-missing", subject: `Node ${nodeName}`, detail: others }]);
+  onMissing(`${nodeName}: ${title}; ${fix}: ${others}`);
+}
+
+async function remindOfPodCIDR(options: NodePresence): Promise<void> {
+  const { nodeName, node, awaitsPodCIDR, problems, clock, logger, signal } = options;
+  const problem: Problem = {
+    code: "pod-cidr-missing",
+    subject: `Node ${nodeName}`,
+    detail: "the Node object has no spec.podCIDRs yet",
+  };
+  while (awaitsPodCIDR && !node.hasPodCIDR()) {
+    logProblem(logger, problem);
+    problems.report("pod CIDR", [problem], { isLogged: true });
+    await sleep(clock, BETWEEN_REMINDERS_MS, signal);
+  }
+  logger.solved({ code: problem.code });
+  problems.report("pod CIDR", [], { isLogged: true });
 }

@@ -12,7 +12,6 @@ export { type ChangeFigures, createMetrics, type Metrics, type WorkerCounts } fr
 export type { StatusPage } from "./metrics_server.ts";
 export { addressesWithin, ownAddresses } from "./node_addresses.ts";
 export { createNodeEvents, type NodeEvents } from "./node_events.ts";
-export { NODE_SCOPE, watchNodePresence } from "./node_presence.ts";
 export { createServiceHealth, type ServiceHealth } from "./service_health.ts";
 export {
   createStatusRecorder,

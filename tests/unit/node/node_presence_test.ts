@@ -1,6 +1,6 @@
 /** A missing Node object or pod CIDR: how it is reported, and what `/healthz` answers meanwhile. */
 import assert from "node:assert/strict";
-import { watchNodePresence } from "../../../observe/node_presence.ts";
+import { watchNodePresence } from "../../../node/node_watch.ts";
 import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
