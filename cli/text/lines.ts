@@ -57,12 +57,24 @@ export function textOf(line: Line, { columns, colour }: Pick<Layout, "columns" |
   let room = columns, text = "";
   for (const piece of line) {
     const [style, raw] = typeof piece === "string" ? [undefined, piece] : piece;
-    const clean = printable(raw).replaceAll("\t", " ");
+    const clean = cleanText(raw);
     const shown = clean.length <= room ? clean : room > 0 ? `${clean.slice(0, room - 1)}…` : "";
     room -= shown.length;
     text += colour && style !== undefined && shown !== "" ? `${CODES[style]}${shown}\x1b[0m` : shown;
   }
   return text.trimEnd();
+}
+
+/** Rows of cells as lines, with each column as wide as its widest cell, and two spaces in between. */
+export function alignedLines(rows: readonly (readonly Piece[])[]): readonly Line[] {
+  const width = (cell: Piece) => cleanText(typeof cell === "string" ? cell : cell[1]).length;
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => width(row[column]!))));
+  return rows.map((row) => row.flatMap((cell, column) => [cell, " ".repeat(widths[column]! - width(cell) + 2)]));
+}
+
+/** A text without characters that would control the terminal. */
+function cleanText(text: string): string {
+  return printable(text).replaceAll("\t", " ");
 }
 
 /** An event as a line: `14:03:07 shop/cart: 2 → 0 endpoints, in effect after 12 ms`. The time is in UTC. */

@@ -2,7 +2,7 @@
 import { type FamilyView, type ProxyStatus, viewOf } from "../../answers/control/mod.ts";
 import type { ServicePage } from "../../answers/mod.ts";
 import type { NodeReport } from "../cluster/mod.ts";
-import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
+import { ago, alignedLines, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
 import { problemLines } from "./top_text.ts";
 import { countText, durationText, plural } from "../../platform/mod.ts";
@@ -64,7 +64,6 @@ function brokenLines(
   ];
 }
 
-const HEADINGS = ["node", "version", "mode", "state", "broken", "link", "since", "reason"];
 /** The number of broken services that a line names. */
 const NAMED = 3;
 
@@ -73,21 +72,19 @@ export function clusterLines(
   reports: readonly NodeReport[],
   layout: Pick<Layout, "columns" | "colour">,
 ): readonly string[] {
-  const rows = reports.map((report): readonly Piece[] => [["bold", report.node], ...cellsOf(report)]);
-  const headings = HEADINGS.map((heading): Piece => ["soft", heading.toUpperCase()]);
-  const table = [headings, ...rows];
-  const widths = HEADINGS.map((_, column) => Math.max(...table.map((row) => wordsOf(row[column]!).length)));
-  const lines = table.map((row) => row.flatMap((cell, column) => [cell, " ".repeat(gap(cell, widths[column]!))]));
-  return [verdict(reports), ...lines].map((line) => textOf(line, layout));
+  const headings = ["node", "version", "mode", "state", "broken", "link", "since", "reason"]
+    .map((heading): Piece => ["soft", heading.toUpperCase()]);
+  return [verdict(reports), ...alignedLines([headings, ...reports.map(cellsOf)])].map((line) => textOf(line, layout));
 }
 
-function cellsOf({ state, status }: NodeReport): readonly Piece[] {
+function cellsOf({ node, state, status }: NodeReport): readonly Piece[] {
   return [
+    ["bold", node],
     status?.version ?? "-",
     status?.mode ?? "-",
     [state.tone, state.words],
     brokenCell(status),
-    linkCell(status),
+    status?.link === undefined ? "-" : [status.link.tone, status.link.words],
     status?.lastingMs === undefined ? "-" : durationText(Math.max(1000, status.lastingMs)),
     ["soft", state.reason ?? ""],
   ];
@@ -100,10 +97,6 @@ function brokenCell(status: NodeReport["status"]): Piece {
   const named = names.slice(0, NAMED);
   const more = total - named.length;
   return ["bad", [...named, ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")];
-}
-
-function linkCell(status: NodeReport["status"]): Piece {
-  return status?.link === undefined ? "-" : [status.link.tone, status.link.words];
 }
 
 function verdict(reports: readonly NodeReport[]): Line {
@@ -120,12 +113,4 @@ function verdict(reports: readonly NodeReport[]): Line {
   const tone = broken + silent > 0 ? "bad" : without > 0 ? "idle" : "good";
   const words = `${plural(reports.length, "node")}: ${parts.length === 0 ? "all in order" : parts.join(", ")}`;
   return [dot(tone), [tone, words]];
-}
-
-function wordsOf(piece: Piece): string {
-  return typeof piece === "string" ? piece : piece[1];
-}
-
-function gap(cell: Piece, width: number): number {
-  return width - wordsOf(cell).length + 2;
 }

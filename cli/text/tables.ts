@@ -8,83 +8,68 @@ import {
   sharesText,
   stateOfService,
 } from "../../answers/mod.ts";
-import { type CountedTraffic, hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
-import { printable, rateText } from "../../platform/mod.ts";
-import type { Line, Piece } from "./lines.ts";
+import { hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
+import { rateText } from "../../platform/mod.ts";
+import { alignedLines, type Line, type Piece, PLAIN, textOf } from "./lines.ts";
+
+/** A column of a table: its heading, and the text of a row. */
+type Column<Row> = readonly [heading: string, cell: (row: Row) => string | undefined];
 
 /** Service ports as a table for a terminal. */
 export function servicesTable(services: readonly ListedService[]): string {
-  const columns = columnsOf(services);
-  const balanced = services.some(({ balance }) => balance !== undefined);
-  const headings = [
-    ...["name", "type", "frontends", "internal", "external", "endpoints"],
-    ...(balanced ? ["balance"] : []),
-    ...columns.map(({ heading }) => heading),
-    ...["state", "notes"],
-  ];
-  return tableText(
-    headings,
-    services.map((service) => [
-      service.name,
-      service.type,
-      `${frontendsOfService(service).join(",")}/${service.protocol.toUpperCase()}`,
-      service.internal,
-      hasExternalFrontends(service) ? service.external : "-",
-      `${service.usedEndpoints}/${service.endpoints}`,
-      ...(balanced ? [service.balance === undefined ? "-" : balanceText(service.balance)] : []),
-      ...columns.map(({ cell }) => cell(service.traffic)),
-      service.served ? service.effect?.state ?? "-" : "not served",
-      notesOf(service),
+  return tableText(services, [
+    ["name", ({ name }) => name],
+    ["type", ({ type }) => type],
+    ["frontends", (service) => `${frontendsOfService(service).join(",")}/${service.protocol.toUpperCase()}`],
+    ["internal", ({ internal }) => internal],
+    ["external", (service) => hasExternalFrontends(service) ? service.external : "-"],
+    ["endpoints", endpointsText],
+    ...columnsInUse<ListedService>(services, [
+      ["balance", ({ balance }) => balance && balanceText(balance)],
+      ...TRAFFIC_COLUMNS,
     ]),
-  );
+    ["state", ({ served, effect }) => served ? effect?.state ?? "-" : "not served"],
+    ["notes", notesOf],
+  ]);
 }
 
 /** Endpoints as a table for a terminal. */
 export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
-  const columns = columnsOf(endpoints);
-  const balanced = endpoints.some(({ shares }) => shares !== undefined);
-  const headings = [
-    ...["service", "endpoint", "node", "zone", "use"],
-    ...(balanced ? ["share"] : []),
-    ...columns.map(({ heading }) => heading),
-    "why",
-  ];
-  return tableText(
-    headings,
-    endpoints.map((endpoint) => [
-      endpoint.service,
-      `${endpoint.target}/${endpoint.protocol.toUpperCase()}`,
-      endpoint.node || "-",
-      endpoint.zone || "-",
-      endpoint.used ? "in" : "out",
-      ...(balanced ? [sharesText(endpoint.shares ?? {}) || "-"] : []),
-      ...columns.map(({ cell }) => cell(endpoint.traffic)),
-      endpoint.reason,
+  return tableText(endpoints, [
+    ["service", ({ service }) => service],
+    ["endpoint", ({ target, protocol }) => `${target}/${protocol.toUpperCase()}`],
+    ["node", ({ node }) => node || "-"],
+    ["zone", ({ zone }) => zone || "-"],
+    ["use", ({ used }) => used ? "in" : "out"],
+    ...columnsInUse<ListedEndpoint>(endpoints, [
+      ["share", ({ shares }) => shares && sharesText(shares)],
+      ...TRAFFIC_COLUMNS,
     ]),
-  );
+    ["why", ({ reason }) => reason],
+  ]);
 }
 
-/** A column of traffic. */
-interface TrafficColumn {
-  readonly heading: string;
-  /** Its text; undefined if the mode does not count it. */
-  readonly of: (traffic: Partial<ServiceTraffic> & CountedTraffic) => string | undefined;
-}
-
-const TRAFFIC_COLUMNS: readonly TrafficColumn[] = [
-  { heading: "conn/s", of: ({ perSecond }) => rateText(perSecond.connections) },
-  { heading: "bytes/s", of: ({ perSecond: { bytes } }) => bytes === undefined ? undefined : rateText(bytes) },
-  { heading: "failed", of: (traffic) => traffic.failures === undefined ? undefined : failuresText(traffic) || "-" },
+/** The counts of a row; undefined if the mode does not count them. */
+const TRAFFIC_COLUMNS: readonly Column<{ readonly traffic?: ServiceTraffic }>[] = [
+  ["conn/s", ({ traffic }) => traffic && rateText(traffic.perSecond.connections)],
+  ["bytes/s", ({ traffic }) => {
+    const bytes = traffic?.perSecond.bytes;
+    return bytes === undefined ? undefined : rateText(bytes);
+  }],
+  ["failed", ({ traffic }) => traffic?.failures && failuresText(traffic)],
 ];
 
-/** The columns of the counts of a row. */
-function columnsOf(rows: readonly { readonly traffic?: ServiceTraffic }[]) {
-  return TRAFFIC_COLUMNS
-    .filter(({ of }) => rows.some(({ traffic }) => traffic !== undefined && of(traffic) !== undefined))
-    .map(({ heading, of }) => ({
-      heading,
-      cell: (traffic: ServiceTraffic | undefined) => traffic && of(traffic) || "-",
-    }));
+/** The columns with a text in any row. A row without text has a dash. */
+function columnsInUse<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): readonly Column<Row>[] {
+  return columns.filter(([, cell]) => rows.some((row) => cell(row) !== undefined))
+    .map(([heading, cell]) => [heading, (row) => cell(row) || "-"]);
+}
+
+/** A table with headings in capitals. */
+function tableText<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  const headings = columns.map(([heading]) => heading.toUpperCase());
+  const cells = rows.map((row) => columns.map(([, cell]) => cell(row) ?? ""));
+  return alignedLines([headings, ...cells]).map((line) => `${textOf(line, PLAIN)}\n`).join("");
 }
 
 function notesOf({ problems, affinitySeconds, effect }: ListedService): string {
@@ -93,13 +78,6 @@ function notesOf({ problems, affinitySeconds, effect }: ListedService): string {
     ...(affinitySeconds > 0 ? [`affinity ${affinitySeconds} s`] : []),
     ...problems,
   ].join("; ");
-}
-
-/** Pads the columns to their widest cell, with two spaces in between and headings in capitals. */
-function tableText(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [headings.map((heading) => heading.toUpperCase()), ...rows.map((row) => row.map(printable))];
-  const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
-  return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()}\n`).join("");
 }
 
 /** The limits of the column of names; longer names are truncated. */
@@ -126,11 +104,11 @@ export function serviceRows(services: readonly BrowsedService[], columns: number
     }`;
   const room = Math.max(NARROWEST_NAME, columns - 2 - afterName(HEADINGS).length - LEAST_STATE);
   const name = Math.min(WIDEST_NAME, room, Math.max(...names.map(({ length }) => length)));
-  const textOf = (cells: typeof HEADINGS) => `  ${cell(cells.name, name)}${afterName(cells)}`;
+  const rowText = (cells: typeof HEADINGS) => `  ${cell(cells.name, name)}${afterName(cells)}`;
   return [
-    [["soft", textOf(HEADINGS)], ["soft", "STATE"]],
+    [["soft", rowText(HEADINGS)], ["soft", "STATE"]],
     ...services.map((service): Line => [
-      textOf({ ...service, endpoints: endpointsText(service), rates: ratesOf(service) }),
+      rowText({ ...service, endpoints: endpointsText(service), rates: ratesOf(service) }),
       stateOf(service),
     ]),
   ];
@@ -142,7 +120,7 @@ function ratesOf({ traffic }: BrowsedService): string[] {
   return [connections, bytes].map((rate) => rate === undefined ? "-" : rateText(rate));
 }
 
-function endpointsText({ usedEndpoints, endpoints }: BrowsedService): string {
+function endpointsText({ usedEndpoints, endpoints }: Pick<BrowsedService, "usedEndpoints" | "endpoints">): string {
   return `${usedEndpoints}/${endpoints}`;
 }
 
