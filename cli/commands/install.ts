@@ -1,7 +1,7 @@
 /** `sluice install` and `sluice uninstall`. */
 import { manualText } from "./about.ts";
 import type { Command, Invocation } from "./command.ts";
-import type { InstallationRecord, Step, Wanted } from "../installation/mod.ts";
+import type { InstallationRecord, InstalledFile, Step, Wanted } from "../installation/mod.ts";
 import { boolean, type CommandSpec, option, text } from "../../config/mod.ts";
 import { readBuild, runsFromSource, shippedText, writeToStderr } from "../../platform/mod.ts";
 
@@ -57,17 +57,18 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
       const root = rootOf(invocation);
       const dryRun = flags.get("dry-run") === true;
       requireRoot(root, dryRun);
-      const { filesOf, install, readRecord } = await import("../installation/mod.ts");
+      const { install, PROGRAM, readRecord } = await import("../installation/mod.ts");
       const wanted = await wantedOf(invocation, root);
       if (wanted.difference !== "" && flags.get(FORCE_FLAG.name) !== true) return refuse(wanted.difference);
-      const helpers = await helpersOf(commands());
+      const files: InstalledFile[] = [
+        { path: PROGRAM, mode: 0o755, content: { copyOf: Deno.execPath() }, replacement: "always" },
+        ...wanted.files,
+        ...await helpersOf(commands()),
+      ];
       const before = readRecord(root);
-      const steps = await install(filesOf({ ...wanted, program: Deno.execPath(), helpers }), {
-        root,
-        dryRun,
-        nowMs: clock.now(),
-      });
-      print((await upgradeText(before, steps)) + stepsText(steps, root, dryRun));
+      const steps = await install(files, root, dryRun, clock.now());
+      const isUpgrade = steps.some(({ path, decision }) => path === PROGRAM && decision === "replace");
+      print((isUpgrade ? upgradeText(before) : "") + stepsText(steps, root, dryRun));
       if (root !== "" || dryRun) {
         print(
           `\nNode checks skipped: ${dryRun ? "this is a dry run" : `they apply to the system that runs in ${root}`}.\n`,
@@ -89,11 +90,9 @@ function refuse(difference: string): 1 {
   return 1;
 }
 
-/** A line about the replaced version; empty for a first installation, or the same executable. */
-async function upgradeText(before: InstallationRecord | undefined, steps: readonly Step[]): Promise<string> {
-  const { PROGRAM } = await import("../installation/mod.ts");
-  if (steps.find(({ path }) => path === PROGRAM)?.decision !== "replace") return "";
-  const text = ({ version, commit }: { readonly version: string; readonly commit?: string }) =>
+/** A line about the replaced version. */
+function upgradeText(before: InstallationRecord | undefined): string {
+  const text = ({ version, commit }: Pick<InstallationRecord, "version" | "commit">) =>
     commit === undefined ? version : `${version} (commit ${commit.slice(0, 12)})`;
   return `Upgrade from Sluice ${before === undefined ? "of unknown version" : text(before)} to ${text(readBuild())}\n`;
 }
@@ -109,33 +108,26 @@ function requireRoot(root: string, dryRun: boolean): void {
   throw new Error("cannot write to /usr/local, /etc and /var/lib: not root (run with sudo, or try --dry-run)");
 }
 
-const DONE: Readonly<Record<Step["decision"], string>> = {
-  write: "wrote",
-  replace: "replaced",
-  same: "unchanged",
-  keep: "kept",
-  remove: "removed",
-};
-
-const WOULD_DO: Readonly<Record<Step["decision"], string>> = {
-  ...DONE,
-  write: "would write",
-  replace: "would replace",
-  keep: "would keep",
-  remove: "would remove",
+/** The action on a file in words: done, and of a dry run. */
+const DECISIONS: Readonly<Record<Step["decision"], readonly [done: string, planned: string]>> = {
+  write: ["wrote", "would write"],
+  replace: ["replaced", "would replace"],
+  same: ["unchanged", "unchanged"],
+  keep: ["kept", "would keep"],
+  remove: ["removed", "would remove"],
 };
 
 /** Formats one line per file. */
 function stepsText(steps: readonly Step[], root: string, dryRun: boolean): string {
-  const words = dryRun ? WOULD_DO : DONE;
-  const width = Math.max(...Object.values(words).map((word) => word.length));
+  const words = (decision: Step["decision"]) => DECISIONS[decision][dryRun ? 1 : 0];
+  const width = Math.max(...Object.values(DECISIONS).map((words) => words[dryRun ? 1 : 0].length));
   return steps.map(({ path, decision, backup }) => {
     const note = decision === "keep"
       ? " (your edited file)"
       : backup === undefined
       ? ""
       : ` (the old one: ${root}${backup})`;
-    return `${words[decision].padEnd(width)}  ${root}${path}${note}\n`;
+    return `${words(decision).padEnd(width)}  ${root}${path}${note}\n`;
   }).join("");
 }
 
@@ -150,27 +142,26 @@ async function wantedOf({ flags }: Invocation, root: string): Promise<Wanted> {
   const source = /^(file|state):(.+)$/s.exec(flags.get("source") as string | undefined ?? "");
   if (source) given.set("source", `${source[1]}:${resolve(source[2]!)}`);
   const template = flags.get("config") as string | undefined;
-  return wantedInstallation({
+  return wantedInstallation(
     root,
     // An empty folder becomes a package or an image, for systemd.
-    manager: serviceManagerIn(root) ?? (root === "" ? undefined : "systemd"),
-    flags: given,
-    template: template === undefined || resolve(template) === root + CONFIGURATION
-      ? undefined
-      : Deno.readTextFileSync(template),
-    initial: shippedText("config.yaml"),
-  });
+    serviceManagerIn(root) ?? (root === "" ? undefined : "systemd"),
+    given,
+    template === undefined || resolve(template) === root + CONFIGURATION ? undefined : Deno.readTextFileSync(template),
+    shippedText("config.yaml"),
+  );
 }
 
-/** Returns completions and the man page by path, in the folders for software that is not from a package. */
-async function helpersOf(commands: readonly CommandSpec[]): Promise<Readonly<Record<string, string>>> {
+/** Returns completions and the man page, in the folders for software that is not from a package. */
+async function helpersOf(commands: readonly CommandSpec[]): Promise<readonly InstalledFile[]> {
   const { completionScript } = await import("../manual/mod.ts");
-  return {
-    "/usr/local/share/man/man8/sluice.8": await manualText(commands),
-    "/usr/local/share/bash-completion/completions/sluice": completionScript("bash", commands),
-    "/usr/local/share/zsh/site-functions/_sluice": completionScript("zsh", commands),
-    "/usr/local/share/fish/vendor_completions.d/sluice.fish": completionScript("fish", commands),
-  };
+  const { textFile } = await import("../installation/mod.ts");
+  return [
+    textFile("/usr/local/share/man/man8/sluice.8", await manualText(commands)),
+    textFile("/usr/local/share/bash-completion/completions/sluice", completionScript("bash", commands)),
+    textFile("/usr/local/share/zsh/site-functions/_sluice", completionScript("zsh", commands)),
+    textFile("/usr/local/share/fish/vendor_completions.d/sluice.fish", completionScript("fish", commands)),
+  ];
 }
 
 /** `sluice uninstall`. */
@@ -209,7 +200,7 @@ export const uninstallCommand: Command = {
       throw new Error(`the proxy is still running (${how})`);
     }
     const { leftBehind, uninstall } = await import("../installation/mod.ts");
-    const steps = await uninstall({ root, dryRun, all: flags.get("all") === true });
+    const steps = await uninstall(root, dryRun, flags.get("all") === true);
     print(stepsText(steps, root, dryRun));
     if (steps.some(({ decision }) => decision === "keep")) {
       print("Edited files are kept; --all removes them too.\n");

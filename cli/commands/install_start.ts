@@ -49,7 +49,8 @@ export async function checkAndStart(
 const UNINSTALL = `To uninstall: ${PROGRAM} uninstall --now --cleanup\n`;
 
 /** The instructions for a system without a running service manager. */
-function manualStart({ service, words }: Wanted): string {
+function manualStart({ files, words }: Wanted): string {
+  const service = files.find(({ path }) => path !== CONFIGURATION);
   const command = [PROGRAM, "--config", CONFIGURATION, ...words].map(shellWord).join(" ");
   const later = service === undefined
     ? ""

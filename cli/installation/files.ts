@@ -1,4 +1,4 @@
-/** The files of an installation; the service's file is a systemd unit or an OpenRC script. */
+/** Files of an installation; the service's file is a systemd unit or an OpenRC script. */
 import { dirname } from "node:path";
 import { shippedText } from "../../platform/mod.ts";
 
@@ -23,35 +23,14 @@ export const PROGRAM = "/usr/local/bin/sluice";
 /** Installation path of the configuration. */
 export const CONFIGURATION = "/etc/sluice/config.yaml";
 
-/** Contents of an installation. */
-export interface Parts {
-  /** Path of the executable to copy. */
-  readonly program: string;
-  /** The service's file; undefined without a supported service manager. */
-  readonly service: InstalledService | undefined;
-  readonly configuration: string;
-  /** The treatment of an existing configuration and service file. */
-  readonly replacement: { readonly configuration: Replacement; readonly service: Replacement };
-  /** Completions and man page by path. */
-  readonly helpers: Readonly<Record<string, string>>;
-}
-
-/** Returns the files to install. */
-export function filesOf({ program, service, configuration, replacement, helpers }: Parts): readonly InstalledFile[] {
-  const text = (path: string, text: string, replacement: Replacement = "unedited"): InstalledFile => ({
-    path,
-    mode: 0o644,
-    content: { text },
-    replacement,
-  });
-  return [
-    { path: PROGRAM, mode: 0o755, content: { copyOf: program }, replacement: "always" },
-    ...(service === undefined
-      ? []
-      : [{ ...service, content: { text: service.text }, replacement: replacement.service }]),
-    text(CONFIGURATION, configuration, replacement.configuration),
-    ...Object.entries(helpers).map(([path, content]) => text(path, content)),
-  ];
+/** The text file to install. */
+export function textFile(
+  path: string,
+  text: string,
+  replacement: Replacement = "unedited",
+  mode = 0o644,
+): InstalledFile {
+  return { path, mode, content: { text }, replacement };
 }
 
 /** Returns the SHA-256 of a file in hexadecimal; undefined if the file does not exist. */
@@ -77,10 +56,7 @@ async function hashOfBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 }
 
 /** Writes a file atomically, so that a running program is not modified. */
-export async function putFile(
-  root: string,
-  { path, mode, content }: Pick<InstalledFile, "path" | "mode" | "content">,
-): Promise<void> {
+export async function putFile(root: string, { path, mode, content }: InstalledFile): Promise<void> {
   const target = root + path;
   const temporary = `${target}.new`;
   await Deno.mkdir(dirname(target), { recursive: true });
@@ -111,13 +87,6 @@ export async function removeFile(root: string, path: string): Promise<void> {
 
 /** A program that starts services at boot. */
 export type ServiceManager = "systemd" | "openrc";
-
-/** The service's file, to be installed. */
-export interface InstalledService {
-  readonly path: string;
-  readonly mode: number;
-  readonly text: string;
-}
 
 /** Installation path of the systemd unit. */
 export const UNIT = "/etc/systemd/system/sluice.service";
@@ -151,10 +120,14 @@ function exists(path: string): boolean {
 }
 
 /** The service's file for a manager, with words added to the proxy's command line. */
-export function serviceFile(manager: ServiceManager, words: readonly string[]): InstalledService {
+export function serviceFile(
+  manager: ServiceManager,
+  words: readonly string[],
+  replacement: Replacement = "unedited",
+): InstalledFile {
   return manager === "systemd"
-    ? { path: UNIT, mode: 0o644, text: unitWith(shippedText("sluice.service"), words) }
-    : { path: SCRIPT, mode: 0o755, text: scriptWith(shippedText("sluice.openrc"), words) };
+    ? textFile(UNIT, unitWith(shippedText("sluice.service"), words), replacement)
+    : textFile(SCRIPT, scriptWith(shippedText("sluice.openrc"), words), replacement, 0o755);
 }
 
 /** The words of the command line in the installed unit or script, without `--config`; undefined if there is neither. */

@@ -1,6 +1,16 @@
 /** Installs and removes Sluice's files on a node, keeping edited ones. */
 import { readBuild } from "../../platform/mod.ts";
-import { FOLDERS, hashOf, hashOfContent, type InstalledFile, putFile, removeFile, type Replacement } from "./files.ts";
+import {
+  FOLDERS,
+  hashOf,
+  hashOfContent,
+  type InstalledFile,
+  putFile,
+  removeFile,
+  type Replacement,
+  textFile,
+  textOf,
+} from "./files.ts";
 
 /** The action of install on a file. */
 type Decision =
@@ -8,16 +18,6 @@ type Decision =
   | "replace" // unchanged since an earlier installation
   | "same" // already has the wanted content
   | "keep"; // edited, or not from an installation
-
-/** Hashes of a file's content. */
-interface FileHashes {
-  /** Content to install. */
-  readonly wanted: string;
-  /** Content on disk; undefined if the file does not exist. */
-  readonly found: string | undefined;
-  /** Content written by the last installation; undefined if it wrote none. */
-  readonly recorded: string | undefined;
-}
 
 /** The action on a file; a dry run only reports it. */
 export interface Step {
@@ -27,24 +27,15 @@ export interface Step {
   readonly backup?: string;
 }
 
-/** Options of `install` and `uninstall`. */
-interface InstallationOptions {
-  /** Prefix of every path; empty for the running system. */
-  readonly root: string;
-  /** Whether to write nothing. */
-  readonly dryRun: boolean;
-}
-
-/** Options of `install`. */
-interface InstallOptions extends InstallationOptions {
-  /** The time in the names of backups, in milliseconds since 1970. */
-  readonly nowMs: number;
-}
-
-/** Writes the files, except edited ones, and records the written files. */
+/**
+ * Writes the files below a root folder (empty for the running system), except edited ones, and records the written files. A dry
+ * run writes nothing. `nowMs` is in the names of backups.
+ */
 export async function install(
   files: readonly InstalledFile[],
-  { root, dryRun, nowMs }: InstallOptions,
+  root: string,
+  dryRun: boolean,
+  nowMs: number,
 ): Promise<readonly Step[]> {
   const recorded = readRecord(root)?.files ?? {};
   const steps: Step[] = [];
@@ -52,8 +43,7 @@ export async function install(
   for (const file of files) {
     const { path, replacement } = file;
     const wanted = await hashOfContent(file);
-    const hashes = { wanted, found: await hashOf(root + path), recorded: recorded[path] };
-    const decision = decideInstallation(hashes, replacement);
+    const decision = decide(replacement, wanted, await hashOf(root + path), recorded[path]);
     const backup = decision === "replace" && replacement === "backup" ? `${path}.${dateOf(nowMs)}` : undefined;
     steps.push({ path, decision, backup });
     if (decision === "keep") continue;
@@ -64,10 +54,23 @@ export async function install(
   }
   if (!dryRun) {
     const { version, commit } = readBuild();
-    const text = JSON.stringify({ version, commit, files: written }, null, 2) + "\n";
-    await putFile(root, { path: RECORD, mode: 0o644, content: { text } });
+    await putFile(root, textFile(RECORD, JSON.stringify({ version, commit, files: written }, null, 2) + "\n"));
   }
   return steps;
+}
+
+/** Decides the action of install on a file by its hashes: of the wanted, found and last installed content. */
+function decide(
+  replacement: Replacement,
+  wanted: string,
+  found: string | undefined,
+  recorded: string | undefined,
+): Decision {
+  if (found === undefined) return "write";
+  // The wanted text may contain an administrator's edits, which are not this installation's.
+  if (found === wanted) return replacement === "never" && found !== recorded ? "keep" : "same";
+  if (replacement === "always" || replacement === "backup") return "replace";
+  return replacement === "unedited" && found === recorded ? "replace" : "keep";
 }
 
 /** A time for a file name: `2026-01-31T120000Z`. */
@@ -79,16 +82,14 @@ function dateOf(ms: number): string {
 const STATE = "/var/lib/sluice/state";
 
 /** Removes the files of the last installation, edited ones only with `all`. */
-export async function uninstall({ root, dryRun, all }: InstallationOptions & { readonly all: boolean }): Promise<
-  readonly Step[]
-> {
+export async function uninstall(root: string, dryRun: boolean, all: boolean): Promise<readonly Step[]> {
   const record = readRecord(root);
   if (record === undefined) throw new Error(`not installed: there is no ${root + RECORD}`);
   const steps: Step[] = [];
   for (const [path, recorded] of Object.entries(record.files)) {
     const found = await hashOf(root + path);
     if (found === undefined) continue;
-    const goes = decideRemoval({ found, recorded }, all);
+    const goes = all || found === recorded;
     steps.push({ path, decision: goes ? "remove" : "keep" });
     if (goes && !dryRun) await removeFile(root, path);
   }
@@ -112,20 +113,6 @@ export function leftBehind(root: string): readonly string[] {
   });
 }
 
-/** Decides the action of install on a file, within its `replacement`. */
-function decideInstallation({ wanted, found, recorded }: FileHashes, replacement: Replacement): Decision {
-  if (found === undefined) return "write";
-  // The wanted text may contain an administrator's edits, which are not this installation's.
-  if (found === wanted) return replacement === "never" && found !== recorded ? "keep" : "same";
-  if (replacement === "always" || replacement === "backup") return "replace";
-  return replacement === "unedited" && found === recorded ? "replace" : "keep";
-}
-
-/** Whether uninstall removes an installed file: if it is unedited, or with `all`. */
-function decideRemoval({ found, recorded }: Omit<FileHashes, "wanted">, all: boolean): boolean {
-  return found !== undefined && (all || found === recorded);
-}
-
 /** Record of the files that install wrote, to recognize edits made since. */
 export interface InstallationRecord {
   readonly version: string;
@@ -140,13 +127,8 @@ export const RECORD = "/var/lib/sluice/installed.json";
 
 /** Reads the record of the last installation; undefined if there is none. Throws if it is unreadable. */
 export function readRecord(root: string): InstallationRecord | undefined {
-  let text: string;
-  try {
-    text = Deno.readTextFileSync(root + RECORD);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
+  const text = textOf(root + RECORD);
+  if (text === undefined) return undefined;
   const record: unknown = JSON.parse(text);
   if (!isInstallationRecord(record)) {
     throw new Error(`${root + RECORD} is not a valid installation record (remove it and install again)`);

@@ -9,12 +9,13 @@
  */
 export {
   CONFIGURATION,
-  filesOf,
+  type InstalledFile,
   isSystemdRunning,
   OPENRC_LOG,
   PROGRAM,
   SCRIPT,
   serviceManagerIn,
+  textFile,
   UNIT,
 } from "./files.ts";
 export {

@@ -1,29 +1,29 @@
 /** The configuration and the command line that an installation should have, and how the installed ones differ. */
 import { fieldAt, FIELDS, FLAGS, formatDuration, type GivenFlags, type InstalledService } from "../../config/mod.ts";
 import { sameData } from "../../platform/mod.ts";
-import { CONFIGURATION, installedWords, type Parts, serviceFile, type ServiceManager, textOf } from "./files.ts";
+import {
+  CONFIGURATION,
+  type InstalledFile,
+  installedWords,
+  serviceFile,
+  type ServiceManager,
+  textFile,
+  textOf,
+} from "./files.ts";
 import { createTwoFilesPatch } from "diff";
 import { parseDocument, type YAMLMap } from "yaml";
 
 /** Flags of `run` that apply to one run only and are not installed. */
 const ONE_RUN_FLAGS = ["config", "strict-config", "write-config-to", "init-only", "cleanup", "only-own"];
 
-/** Input of `wantedInstallation`. */
-interface WantedInput {
-  readonly root: string;
-  readonly manager: ServiceManager | undefined;
-  /** The given flags, with absolute paths. */
-  readonly flags: GivenFlags;
-  /** Text of the file given with `--config`; undefined without one, or if that is the installed one. */
-  readonly template: string | undefined;
-  /** The configuration of a new installation, to which flags are applied. */
-  readonly initial: string;
-}
-
 /** The wanted configuration and service. */
-export interface Wanted extends Pick<Parts, "configuration" | "service" | "replacement"> {
+export interface Wanted {
+  /** The text of the configuration. */
+  readonly configuration: string;
   /** Flags on the proxy's command line in addition to `--config`. */
   readonly words: readonly string[];
+  /** The configuration's file, and the service's file if there is a supported service manager. */
+  readonly files: readonly InstalledFile[];
   /** A unified diff of installed and wanted configuration and command line; empty if the flags change nothing. */
   readonly difference: string;
 }
@@ -31,27 +31,35 @@ export interface Wanted extends Pick<Parts, "configuration" | "service" | "repla
 /**
  * Applies the flags to the installed configuration and command line, or to the template for a new installation. Installed flags
  * that are not given stay.
+ * @param flags the given flags, with absolute paths
+ * @param template the text of the file given with `--config`; undefined without one, or if that is the installed one
+ * @param initial the configuration of a new installation, to which flags are applied
  */
-export function wantedInstallation({ root, manager, flags, template, initial }: WantedInput): Wanted {
+export function wantedInstallation(
+  root: string,
+  manager: ServiceManager | undefined,
+  flags: GivenFlags,
+  template: string | undefined,
+  initial: string,
+): Wanted {
   const installed = textOf(root + CONFIGURATION);
   // As with `run`, most flags are ignored together with a file.
   const applied = template === undefined ? flags : besideFile(flags);
   const configuration = withFlags(template ?? installed ?? initial, applied);
   const before = installedWords(root);
   const words = merged(before ?? [], flagsBesideFile(flags));
-  const service = manager && serviceFile(manager, words);
-  const changesWords = service !== undefined && before !== undefined && before.join("\n") !== words.join("\n");
+  const changesWords = manager !== undefined && before !== undefined && before.join("\n") !== words.join("\n");
   const changesFile = installed !== undefined && installed !== configuration;
+  const service = manager && serviceFile(manager, words, changesWords ? "backup" : "unedited");
   return {
     configuration,
-    service,
     words,
-    replacement: {
-      configuration: changesFile ? "backup" : "never",
-      service: changesWords ? "backup" : "unedited",
-    },
+    files: [
+      ...(service === undefined ? [] : [service]),
+      textFile(CONFIGURATION, configuration, changesFile ? "backup" : "never"),
+    ],
     difference: (changesFile ? patch(root + CONFIGURATION, installed, configuration) : "") +
-      (changesWords ? patch(`flags in ${root}${service.path}`, lines(before), lines(words)) : ""),
+      (changesWords ? patch(`flags in ${root}${service!.path}`, lines(before), lines(words)) : ""),
   };
 }
 

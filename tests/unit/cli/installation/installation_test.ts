@@ -3,12 +3,12 @@ import { dirname } from "node:path";
 import { flagsBesideFile, wantedInstallation, withFlags } from "../../../../cli/installation/wanted.ts";
 import {
   CONFIGURATION,
-  filesOf,
-  type Parts,
+  type InstalledFile,
   PROGRAM,
   SCRIPT,
   scriptWith,
   serviceManagerIn,
+  textFile,
   UNIT,
   unitWith,
   wordsOfScript,
@@ -36,7 +36,7 @@ interface Place {
   readonly root: string;
   readonly program: string;
   /** Installs and returns the steps. */
-  steps(given?: Partial<Given>): Promise<string>;
+  steps(unit?: string, dryRun?: boolean): Promise<string>;
   /** Installs with the flags of a command line, as the command does; throws with the difference if there is one. */
   withFlags(
     args: readonly string[],
@@ -44,12 +44,6 @@ interface Place {
   ): Promise<string>;
 }
 
-interface Given extends Pick<Parts, "configuration" | "replacement"> {
-  readonly unit: string;
-  readonly dryRun: boolean;
-}
-
-const UNEDITED = { configuration: "never", service: "unedited" } as const;
 const NOW = Date.UTC(2026, 0, 31, 12);
 
 async function inRoot(test: (place: Place) => Promise<void>): Promise<void> {
@@ -57,19 +51,23 @@ async function inRoot(test: (place: Place) => Promise<void>): Promise<void> {
   const program = `${folder}/built`;
   await Deno.writeTextFile(program, "one");
   const root = `${folder}/root`;
-  const steps = async (given: Partial<Given> = {}) => {
-    const { dryRun = false, unit: text = unit, ...rest } = given;
-    const service = { path: UNIT, mode: 0o644, text };
-    const files = filesOf({ program, service, configuration, replacement: UNEDITED, helpers: {}, ...rest });
-    return textOf(await install(files, { root, dryRun, nowMs: NOW }));
+  const executable: InstalledFile = {
+    path: PROGRAM,
+    mode: 0o755,
+    content: { copyOf: program },
+    replacement: "always",
+  };
+  const steps = async (text = unit, dryRun = false) => {
+    const files = [executable, textFile(UNIT, text), textFile(CONFIGURATION, configuration, "never")];
+    return textOf(await install(files, root, dryRun, NOW));
   };
   const installWith: Place["withFlags"] = async (args, { force = false, template } = {}) => {
     const line = parse(args);
     assert(line.kind === "start");
     const { flags } = line;
-    const wanted = wantedInstallation({ root, manager: "systemd", flags, template, initial: configuration });
+    const wanted = wantedInstallation(root, "systemd", flags, template, configuration);
     if (wanted.difference !== "" && !force) throw new Error(wanted.difference);
-    return textOf(await install(filesOf({ program, helpers: {}, ...wanted }), { root, dryRun: false, nowMs: NOW }));
+    return textOf(await install([executable, ...wanted.files], root, false, NOW));
   };
   try {
     await test({ root, program, steps, withFlags: installWith });
@@ -101,7 +99,7 @@ Deno.test("install writes program, unit and configuration with their modes", () 
 
 Deno.test("a dry run prints the same and writes nothing", () =>
   inRoot(async ({ root, steps }) => {
-    assert.match(await steps({ dryRun: true }), /^write .*\nwrite .*\nwrite .*$/);
+    assert.match(await steps(unit, true), /^write .*\nwrite .*\nwrite .*$/);
     await assert.rejects(Deno.stat(root), Deno.errors.NotFound);
   }));
 
@@ -120,7 +118,7 @@ Deno.test("a newer program replaces the older one; edited files are kept", () =>
 Deno.test("an unedited unit is replaced by a newer one; a configuration stays without flags", () =>
   inRoot(async ({ root, steps, withFlags }) => {
     await withFlags(["--proxy-mode=nftables"]);
-    assert.match(await steps({ unit: `${unit}\n# newer\n` }), new RegExp(`replace ${UNIT}\nkeep ${CONFIGURATION}`));
+    assert.match(await steps(`${unit}\n# newer\n`), new RegExp(`replace ${UNIT}\nkeep ${CONFIGURATION}`));
     assert.match(await read(root + CONFIGURATION), /^mode: nftables$/m);
   }));
 
@@ -132,7 +130,7 @@ Deno.test("an upgrade without flags keeps the configuration and the flags in the
     assert.deepEqual(wordsOfUnit(await read(root + UNIT)), ["--source=file:/a b"]);
     await Deno.writeTextFile(root + CONFIGURATION, `# mine\n${await read(root + CONFIGURATION)}`);
     assert.match(await withFlags([]), new RegExp(`keep ${CONFIGURATION}$`));
-    assert.match(textOf(await uninstall({ root, dryRun: true, all: false })), new RegExp(`keep ${CONFIGURATION}`));
+    assert.match(textOf(await uninstall(root, true, false)), new RegExp(`keep ${CONFIGURATION}`));
   }));
 
 Deno.test("flags that are installed already change nothing, even in an edited configuration", () =>
@@ -187,23 +185,25 @@ Deno.test("uninstall removes installed files, keeps edited ones, and removes tho
   inRoot(async ({ root, steps }) => {
     await steps();
     await Deno.writeTextFile(`${root}${CONFIGURATION}`, "changed");
-    const only = { root, dryRun: true, all: false };
-    assert.equal(textOf(await uninstall(only)), `remove ${PROGRAM}\nremove ${UNIT}\nkeep ${CONFIGURATION}`);
+    assert.equal(
+      textOf(await uninstall(root, true, false)),
+      `remove ${PROGRAM}\nremove ${UNIT}\nkeep ${CONFIGURATION}`,
+    );
     await Deno.stat(root + PROGRAM);
-    await uninstall({ ...only, dryRun: false });
+    await uninstall(root, false, false);
     for (const path of [PROGRAM, UNIT, RECORD, "/var/lib/sluice"]) {
       await assert.rejects(Deno.stat(root + path), Deno.errors.NotFound, path);
     }
     assert.equal(await read(root + CONFIGURATION), "changed");
     assert.deepEqual(leftBehind(root), [root + CONFIGURATION]);
-    await assert.rejects(uninstall(only), /not installed/);
+    await assert.rejects(uninstall(root, true, false), /not installed/);
     await steps();
-    await uninstall({ root, dryRun: false, all: true });
+    await uninstall(root, false, true);
     assert.equal(await read(root + CONFIGURATION), "changed", "not written by that installation");
     await Deno.remove(root + CONFIGURATION);
     await steps();
     await Deno.writeTextFile(root + CONFIGURATION, "changed again");
-    await uninstall({ root, dryRun: false, all: true });
+    await uninstall(root, false, true);
     await assert.rejects(Deno.stat(`${root}/etc/sluice`), Deno.errors.NotFound);
   }));
 
@@ -278,10 +278,12 @@ Deno.test("the service manager is the one of the root", async () => {
     await Deno.mkdir(`${root}/usr/lib/systemd/systemd`, { recursive: true });
     assert.equal(serviceManagerIn(root), "systemd");
     const flags = new Map([["source", "file:/m"]]);
-    const wanted = wantedInstallation({ root, manager: "openrc", flags, template: undefined, initial: configuration });
-    assert.equal(wanted.service?.path, SCRIPT);
-    assert.equal(wanted.service?.mode, 0o755);
-    assert.match(wanted.service?.text ?? "", /^command_args="--config .* '--source=file:\/m'"$/m);
+    const [service] = wantedInstallation(root, "openrc", flags, undefined, configuration).files;
+    assert.deepEqual([service?.path, service?.mode], [SCRIPT, 0o755]);
+    assert.match(
+      JSON.stringify(service?.content).replaceAll("\\n", "\n").replaceAll('\\"', '"'),
+      /^command_args="--config .* '--source=file:\/m'"$/m,
+    );
   } finally {
     await Deno.remove(root, { recursive: true });
   }
