@@ -2,8 +2,8 @@ import type { Asker } from "../../answers/control/mod.ts";
 import { type Finding, findingsText, worstOf } from "../../core/problems/mod.ts";
 import { boolean, type Configuration, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import { machineCores, searchPath } from "../../platform/mod.ts";
-import { type Command, type Invocation, printAs, TEXT_OR_JSON } from "./command.ts";
+import { machineCores } from "../../platform/mod.ts";
+import { type Command, type Invocation, printAs, TEXT_OR_JSON, toolRunner } from "./command.ts";
 import { LISTEN_FLAGS } from "./serve.ts";
 
 /** `sluice check`: preflight checks. */
@@ -50,7 +50,6 @@ export async function findingsOf(
   configuration: Configuration,
 ): Promise<readonly Finding[]> {
   const { examineNode } = await import("../../backends/preflight/mod.ts");
-  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   const { conntrackSettings, ipvsSettings } = await import("../../config/mod.ts");
   const { MODES } = await import("../../backends/mod.ts");
   const { mode, source } = configuration;
@@ -59,7 +58,7 @@ export async function findingsOf(
     mode: MODES.find(({ description }) => description.name === mode)!,
     modes: MODES,
     ipvs: ipvsSettings("IPv4", configuration),
-    runner: createProcessRunner({ clock, signal, path: searchPath() }),
+    runner: await toolRunner({ clock, signal }),
     uid: Deno.uid(),
     kernel: Deno.osRelease(),
     ports: portsOf(configuration),

@@ -1,7 +1,7 @@
 import { duration, type Flag, option, suggestion, text, wholeTexts } from "../../config/mod.ts";
-import { errorText, printable, searchPath, writeToStderr } from "../../platform/mod.ts";
+import { errorText, printable, writeToStderr } from "../../platform/mod.ts";
 import type { Kubectl, NodeEntry, PodSelection } from "../cluster/mod.ts";
-import { type Command, type Invocation, linesText, printAs, TEXT_OR_JSON, UsageError } from "./command.ts";
+import { type Command, type Invocation, linesText, printAs, TEXT_OR_JSON, toolRunner, UsageError } from "./command.ts";
 import { diffCommand } from "./rules.ts";
 import { eventsCommand } from "./events.ts";
 import { explainCommand } from "./explain.ts";
@@ -79,13 +79,11 @@ export const clusterCommand: Command = {
     if (command !== STATUS && node === undefined) throw new UsageError(`${action} needs --node NAME, the node to ask`);
     dropNetAndWritePermissions();
     const { createKubectl, KubectlError } = await import("../cluster/mod.ts");
-    const { createProcessRunner } = await import("../../backends/tools/mod.ts");
-    const { clock, signal, flags } = invocation;
+    const { signal, flags } = invocation;
     const kubectlFlags = KUBECTL_FLAGS.flatMap(({ name }) =>
       flags.has(name) ? [flags.get(name)].flat().map((value) => `--${name}=${value}`) : []
     );
-    const runner = createProcessRunner({ clock, signal, path: searchPath() });
-    const kubectl = createKubectl(runner, inheritedEnvironment(), kubectlFlags, signal);
+    const kubectl = createKubectl(await toolRunner(invocation), inheritedEnvironment(), kubectlFlags, signal);
     const selection: PodSelection = {
       namespace: (flags.get(NAMESPACE.name) ?? NAMESPACE.field.initial) as string,
       selector: (flags.get(SELECTOR.name) ?? SELECTOR.field.initial) as string,

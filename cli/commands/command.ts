@@ -1,4 +1,5 @@
 /** Contract of a command, and helpers that commands share. */
+import type { Runner } from "../../backends/tools/mod.ts";
 import type { Asker, ControlAnswers } from "../../answers/control/mod.ts";
 import type { Answers } from "../../answers/mod.ts";
 import {
@@ -21,6 +22,7 @@ import {
   type LimitedLogger,
   limitRepeats,
   type RunProgram,
+  searchPath,
   systemClock,
   writeToStderr,
 } from "../../platform/mod.ts";
@@ -64,6 +66,12 @@ export const TIMEOUT_FLAG = option(
   duration(),
   "How long to wait for an answer of the proxy; 5s by default.",
 );
+
+/** Creates a runner of the kernel's tools and of the service manager. */
+export async function toolRunner({ clock, signal }: Pick<Invocation, "clock"> & Partial<Invocation>): Promise<Runner> {
+  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
+  return createProcessRunner({ clock, signal, path: searchPath() });
+}
 
 /** Who asks the running proxy, for `connectToProxy`. */
 export function askerOf({ clock, signal, flags }: Invocation): Asker {

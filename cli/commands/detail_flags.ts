@@ -8,13 +8,16 @@ const NODE_LABELS = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "t
 /** The characters of the keys of labels and annotations, and the wildcards. */
 const PATTERN = /^[A-Za-z0-9._/*?-]+$/;
 
-/** The flags, each with a list of patterns. */
-export const DETAIL_FLAGS: readonly Flag[] = [
-  details("service-labels", "labels of services", []),
-  details("service-annotations", "annotations of services", []),
-  details("node-labels", "labels of nodes", NODE_LABELS),
-  details("node-annotations", "annotations of nodes", []),
-];
+/** The flag of each filter, with a list of patterns. */
+const DETAILS: Readonly<Record<keyof DetailFilters, Flag>> = {
+  serviceLabels: details("service-labels", "labels of services", []),
+  serviceAnnotations: details("service-annotations", "annotations of services", []),
+  nodeLabels: details("node-labels", "labels of nodes", NODE_LABELS),
+  nodeAnnotations: details("node-annotations", "annotations of nodes", []),
+};
+
+/** The flags. */
+export const DETAIL_FLAGS: readonly Flag[] = Object.values(DETAILS);
 
 function details(name: string, what: string, initial: readonly string[]): Flag {
   const description =
@@ -25,16 +28,10 @@ function details(name: string, what: string, initial: readonly string[]): Flag {
 
 /** Reads the flags. Throws an Error that names the invalid one. */
 export function readDetailFilters({ flags }: Pick<Invocation, "flags">): DetailFilters {
-  const filter = (name: string): KeyFilter => {
-    const { field } = DETAIL_FLAGS.find((flag) => flag.name === name)!;
-    return keyFilter(name, (flags.get(name) ?? field.initial) as readonly string[]);
-  };
-  return {
-    serviceLabels: filter("with-service-labels"),
-    serviceAnnotations: filter("with-service-annotations"),
-    nodeLabels: filter("with-node-labels"),
-    nodeAnnotations: filter("with-node-annotations"),
-  };
+  const filters = Object.entries(DETAILS).map(([detail, { name, field }]) =>
+    [detail, keyFilter(name, (flags.get(name) ?? field.initial) as readonly string[])] as const
+  );
+  return Object.fromEntries(filters) as Record<keyof DetailFilters, KeyFilter>;
 }
 
 function keyFilter(flag: string, patterns: readonly string[]): KeyFilter {

@@ -1,10 +1,10 @@
 /** `sluice explain --trace`: the next real connection, rule by rule. */
 import type { Answers, Question } from "../../answers/mod.ts";
-import { createProcessRunner } from "../../backends/tools/mod.ts";
+import type { Runner } from "../../backends/tools/mod.ts";
 import { endpointText } from "../../answers/mod.ts";
-import { FAMILIES, type Family, familyOf, searchPath, writeToStderr } from "../../platform/mod.ts";
+import { FAMILIES, type Family, familyOf, writeToStderr } from "../../platform/mod.ts";
 import { createServiceFinder, markTraced, pathLines, readTraces, type Trace } from "../flows/mod.ts";
-import { type Invocation, linesText, printAs } from "./command.ts";
+import { type Invocation, linesText, printAs, toolRunner } from "./command.ts";
 
 /** Before connection tracking and the table `raw`, so that rules there are traced, too. */
 const FIRST = -301;
@@ -21,7 +21,7 @@ export async function traceConnection(
   const { clock, signal, configuration } = invocation;
   const finder = await createServiceFinder(answers, clock);
   const ending = new AbortController();
-  const runner = createProcessRunner({ clock, signal: AbortSignal.any([signal, ending.signal]), path: searchPath() });
+  const runner = await toolRunner({ clock, signal: AbortSignal.any([signal, ending.signal]) });
   const note = await limitsOf(configuration.mode, runner);
   if (note !== undefined) writeToStderr(`sluice: ${note}\n`);
   const ofFamily = (one: Family) => questions.filter(({ address }) => familyOf(address) === one);
@@ -63,7 +63,7 @@ function matchOf({ address, port, protocol, from }: Question): string {
 }
 
 /** The limits of a trace in this mode and on this host; undefined if it shows every rule. */
-async function limitsOf(mode: string, runner: ReturnType<typeof createProcessRunner>): Promise<string | undefined> {
+async function limitsOf(mode: string, runner: Runner): Promise<string | undefined> {
   if (mode === "nftables") return undefined;
   const version = await runner.run({ tool: "iptables", args: ["--version"] }).catch(() => undefined);
   if (version?.stdout.includes("legacy")) {

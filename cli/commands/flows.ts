@@ -6,11 +6,10 @@ import {
   familyOf,
   hostPrefix,
   prefixContains,
-  searchPath,
   splitHostPort,
 } from "../../platform/mod.ts";
 import type { ServiceFinder, TracedPackets } from "../flows/mod.ts";
-import { answersOf, type Command, isJson, TEXT_OR_JSON, UsageError } from "./command.ts";
+import { answersOf, type Command, isJson, TEXT_OR_JSON, toolRunner, UsageError } from "./command.ts";
 
 const FROM: Flag = option(
   "from",
@@ -59,12 +58,11 @@ export const flowsCommand: Command = {
         (prefix === undefined || familyOf(prefix) === familyOf(client) && prefixContains(prefix, client));
       if (isShown) print(`${isJson(invocation) ? JSON.stringify(event) : line(event)}\n`);
     };
-    const { createProcessRunner } = await import("../../backends/tools/mod.ts");
     const { createServiceFinder, dropLine, dropOf, flowLine, markTraced, readFlows, readTraces } = await import(
       "../flows/mod.ts"
     );
     const finder = await createServiceFinder(await answersOf(invocation), clock);
-    const runner = createProcessRunner({ clock, signal, path: searchPath() });
+    const runner = await toolRunner(invocation);
     try {
       if (flags.get(DROPS.name) !== true) {
         await readFlows(runner, finder.find, (flow) => show(flow, flowLine));

@@ -191,10 +191,11 @@ export const uninstallCommand: Command = {
     const dryRun = flags.get("dry-run") === true;
     requireRoot(root, dryRun);
     const actsHere = root === "" && !dryRun;
-    if (actsHere && flags.get("now") === true) await stopService(invocation);
+    const { serviceHere } = await import("./service.ts");
+    const service = await serviceHere(invocation);
+    if (actsHere && flags.get("now") === true) await service?.stop();
     if (actsHere && await isRunning(invocation)) {
-      const { serviceHere } = await import("./service.ts");
-      const how = serviceHere(invocation) === undefined || flags.get("now") === true
+      const how = service === undefined || flags.get("now") === true
         ? "stop it first: it does not run as a service of systemd or OpenRC"
         : "sluice uninstall --now stops its service first";
       throw new Error(`the proxy is still running (${how})`);
@@ -232,12 +233,6 @@ async function isRunning({ configuration: { controlSocket }, clock, signal }: In
   } catch (error) {
     return !(error instanceof NoProxyError);
   }
-}
-
-/** Stops and disables the service; without a service manager there is nothing to disable. */
-async function stopService(invocation: Invocation): Promise<void> {
-  const { serviceHere } = await import("./service.ts");
-  await serviceHere(invocation)?.stop();
 }
 
 async function removeRules({ configuration, logger, logging, clock, signal }: Invocation): Promise<number> {

@@ -30,7 +30,7 @@ export async function checkAndStart(
   print(`\n${findingsText(findings)}\n`);
   const isRed = worstOf(findings) === "red";
   const isNow = flags.get("now") === true;
-  const service = serviceHere(invocation);
+  const service = await serviceHere(invocation);
   if (isRed && isNow) {
     print("Not started because a check is red. Fix it, then run sluice install --now again.\n");
     return 1;

@@ -10,9 +10,10 @@ import {
   printAs,
   TEXT_OR_JSON,
   TIMEOUT_FLAG,
+  toolRunner,
 } from "./command.ts";
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
-import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
+import { errorText, writeToStderr } from "../../platform/mod.ts";
 
 /** `sluice render`: prints the exact input of the kernel's tools. */
 export const renderCommand: Command = {
@@ -84,11 +85,10 @@ export const diffCommand: Command = {
 type Found = Difference & { readonly family: Family };
 
 async function compare(invocation: Invocation, families: readonly Family[]): Promise<0 | 1> {
-  const { clock, signal } = invocation;
+  const { clock } = invocation;
   const { compareWithKernel } = await import("../../backends/dry_run/mod.ts");
-  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   const answers = await answersOf(invocation);
-  const runner = createProcessRunner({ clock, signal, path: searchPath() });
+  const runner = await toolRunner(invocation);
   const found: Found[] = [];
   const unserved = "status" in answers ? unservedFamilies(await answers.status()) : [];
   for (const family of families) {

@@ -15,10 +15,10 @@ import {
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
 import { featuresOn, startProcessFeatures } from "../../features/mod.ts";
-import { abortedBy, type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
+import { abortedBy, type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
-import { type Command, createProcessLogger, type Invocation, UsageError } from "./command.ts";
+import { type Command, createProcessLogger, type Invocation, toolRunner, UsageError } from "./command.ts";
 import { dropEnvPermission, droppedPermissions, dropRunPermission, keptEnvironment } from "./privileges.ts";
 
 const ONLY_OWN = option(
@@ -97,9 +97,8 @@ async function removeOwn({ configuration, clock, signal, print }: Invocation): P
   const { findNeighbours } = await import("../../observe/mod.ts");
   const running = (await findNeighbours(configuration, clock)).find(({ kind }) => kind === "Sluice");
   if (running) throw new Error(`sluice is still running: it answers on ${running.answersOn} (stop it first)`);
-  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   const { removeOwnRules } = await import("../../backends/mod.ts");
-  const deleted = await removeOwnRules(createProcessRunner({ clock, path: searchPath(), signal }));
+  const deleted = await removeOwnRules(await toolRunner({ clock, signal }));
   print(
     deleted.length > 0
       ? `deleted ${deleted.join(" and ")}\n`
@@ -137,9 +136,8 @@ async function raiseFileLimit(
   { configuration: { nodeName, modeDescription }, clock, signal, logger }: Invocation,
   onProblems: ReportProblems,
 ): Promise<number | undefined> {
-  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   const { ENOUGH_FOR_RELAY, judgeOpenFiles, raiseOpenFiles } = await import("../../backends/host/mod.ts");
-  const runner = createProcessRunner({ clock, path: searchPath(), signal });
+  const runner = await toolRunner({ clock, signal });
   const enough = modeDescription.relay === "services" ? ENOUGH_FOR_RELAY : undefined;
   const limit = await raiseOpenFiles(runner, Deno.pid, enough).catch((error) => {
     logger.info("limit of open files not raised", { error: errorText(error) });
@@ -153,8 +151,7 @@ async function raiseFileLimit(
 /** Starts setting the OOM score; does not wait for the result. */
 async function setOomScore({ configuration, clock, logger }: Invocation): Promise<void> {
   const { adjustOomScore } = await import("../../backends/host/mod.ts");
-  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
-  adjustOomScore(createProcessRunner({ clock, path: searchPath() }), logger, configuration.oomScoreAdj);
+  adjustOomScore(await toolRunner({ clock }), logger, configuration.oomScoreAdj);
 }
 
 function usesUnixSocket({ source }: Configuration): boolean {
@@ -201,17 +198,13 @@ async function serveAnswers(
   { clock, logger, signal }: Pick<Invocation, "clock" | "logger" | "signal">,
 ): Promise<(answers: () => Promise<ControlAnswers>) => void> {
   if (listener === undefined) return () => {};
-  const first = Promise.withResolvers<void>();
-  let current: () => Promise<ControlAnswers>;
-  const answers = async () => {
-    await first.promise;
-    return await current();
-  };
+  const first = Promise.withResolvers<() => Promise<ControlAnswers>>();
+  let current = first.promise;
   const { serveControlSocket } = await import("../../answers/control/mod.ts");
-  serveControlSocket({ listener, answers, clock, logger, signal });
+  serveControlSocket({ listener, answers: async () => await (await current)(), clock, logger, signal });
   return (answers) => {
-    current = answers;
-    first.resolve();
+    first.resolve(answers);
+    current = Promise.resolve(answers);
   };
 }
 
@@ -232,14 +225,13 @@ export async function openKeptState(
   if (stateDirectory === undefined || !isServer(source) || cleanup || initOnly) return undefined;
   const { openStateDirectory, UntrustedStateError } = await import("../../sources/kept/mod.ts");
   const { isKernelEmpty, MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");
-  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   try {
     const file = openStateDirectory(stateDirectory);
     const featureFiles = new Map(
       featuresOn(configuration, modeDescription).filter((feature) => feature.source !== undefined)
         .map(({ name }) => [name, openStateDirectory(stateDirectory, name)]),
     );
-    const runner = createProcessRunner({ clock, path: searchPath() });
+    const runner = await toolRunner({ clock });
     const pods = runtimeSocket === undefined ? undefined : await watchPods(runtimeSocket, onProblems);
     return { file, featureFiles, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
   } catch (error) {

@@ -1,8 +1,7 @@
 /** The installed service, as its service manager runs it. */
-import { createProcessRunner, runOrThrow } from "../../backends/tools/mod.ts";
+import { runOrThrow } from "../../backends/tools/mod.ts";
 import { isSystemdRunning, OPENRC_LOG, serviceManagerIn } from "../installation/mod.ts";
-import { searchPath } from "../../platform/mod.ts";
-import type { Invocation } from "./command.ts";
+import { type Invocation, toolRunner } from "./command.ts";
 
 /** The state of the service. */
 export interface ServiceState {
@@ -32,9 +31,8 @@ export interface Service {
 const LOG_LINES = 20;
 
 /** Returns the service under the service manager that runs this system; undefined if there is none. */
-export function serviceHere(invocation: Pick<Invocation, "clock" | "signal">): Service | undefined {
-  const { clock, signal } = invocation;
-  const runner = createProcessRunner({ clock, signal, path: searchPath() });
+export async function serviceHere(invocation: Invocation): Promise<Service | undefined> {
+  const runner = await toolRunner(invocation);
   const run = async (tool: string, ...args: readonly string[]) =>
     (await runOrThrow(runner, { tool, args }, [tool, ...args].join(" "))).stdout;
   if (isSystemdRunning()) return systemdService(run);

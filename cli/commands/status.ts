@@ -69,7 +69,7 @@ export const statusCommand: Command = {
 /** The reason why no proxy answers, from the service manager and the end of the service's log; empty if there is no service. */
 async function whyNotRunning(invocation: Invocation): Promise<string> {
   const { serviceHere } = await import("./service.ts");
-  const service = serviceHere(invocation);
+  const service = await serviceHere(invocation);
   if (service === undefined) return "";
   try {
     const { words, restarts } = await service.state();

@@ -63,7 +63,7 @@ export const watchCommand: Command = {
       ? printed(choice, invocation)
       : await executed(program!, run, invocation, stop.signal);
     await Promise.race([watchStore(store, choice, output, invocation, stop.signal), ended]);
-    await output.end();
+    await output.idle();
     if (lost.signal.aborted) throw lost.signal.reason;
     return 0;
   },
@@ -79,10 +79,8 @@ async function openedStore(invocation: Invocation, signal: AbortSignal) {
 /** The receiver of the operations. */
 interface Output {
   take(operation: DescribedOperation): void;
-  /** Resolves when it can take the next round. */
-  ready(): Promise<void>;
-  /** Resolves when nothing is in progress. */
-  end(): Promise<void>;
+  /** Resolves when nothing is in progress, before the next round and at the end. */
+  idle(): Promise<void>;
 }
 
 /** Prints the operations. */
@@ -95,8 +93,7 @@ function printed(choice: string | undefined, invocation: Invocation): Output {
         operation.set === choice;
       if (isWanted) print(isJson(invocation) ? `${JSON.stringify(operation)}\n` : line(operation, known));
     },
-    ready: () => Promise.resolve(),
-    end: () => Promise.resolve(),
+    idle: () => Promise.resolve(),
   };
 }
 
@@ -117,8 +114,7 @@ async function executed(
       const document = state.take(operation);
       if (document !== undefined) hook.give(`${JSON.stringify(document)}\n`);
     },
-    ready: hook.idle,
-    end: hook.idle,
+    idle: hook.idle,
   };
 }
 
@@ -143,7 +139,7 @@ async function watchStore(
   } as const;
   const stream = {
     async nextRequest() {
-      await output.ready();
+      await output.idle();
       return signal.aborted ? undefined : request;
     },
     async write(bytes: Uint8Array) {
@@ -195,9 +191,8 @@ export const exportCommand: Command = {
     const done = new AbortController();
     const { signal } = abortedBy(invocation.signal, done.signal);
     const { store, ended } = await openedStore(invocation, signal);
-    const exporting = to === "-" ? printOnce(store, invocation, signal) : keepWriting(store, to, invocation, signal);
     try {
-      await Promise.race([exporting, ended]);
+      await Promise.race([exportTo(to, store, invocation, signal), ended]);
       return invocation.signal.aborted && to === "-" ? 1 : 0;
     } finally {
       done.abort();
@@ -206,28 +201,27 @@ export const exportCommand: Command = {
   },
 };
 
-async function printOnce(store: Store, { clock, print }: Invocation, signal: AbortSignal): Promise<void> {
-  const { writeStateFile } = await import("../../sources/state/mod.ts");
-  const { createChangeWaiters } = await import("../../kpng/server/mod.ts");
-  await createChangeWaiters(store, clock).changed(0, signal);
-  for (const part of writeStateFile(store.state())) print(part);
-}
-
-async function keepWriting(
-  store: Store,
+/** Prints the state once to standard output (`-`), or keeps a file up to date until the signal is aborted. */
+async function exportTo(
   path: string,
-  { clock, logger }: Invocation,
+  store: Store,
+  { clock, logger, print }: Invocation,
   signal: AbortSignal,
 ): Promise<void> {
   const { writeStateFile } = await import("../../sources/state/mod.ts");
   const { createChangeWaiters } = await import("../../kpng/server/mod.ts");
-  const waiters = createChangeWaiters(store, clock);
+  const { changed } = createChangeWaiters(store, clock);
+  if (path === "-") {
+    await changed(0, signal);
+    for (const part of writeStateFile(store.state())) print(part);
+    return;
+  }
   // In the same folder, so that the rename is atomic.
   const temporary = join(dirname(path), `.${basename(path)}.${Deno.pid}`);
   let written = 0;
   try {
     while (!signal.aborted) {
-      await waiters.changed(written, signal);
+      await changed(written, signal);
       const state = store.state();
       await Deno.writeTextFile(temporary, ReadableStream.from(writeStateFile(state)), { mode: 0o644 });
       await Deno.rename(temporary, path);
