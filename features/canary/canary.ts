@@ -125,24 +125,15 @@ const MOST_TRIED = 64;
  * `169.254.238.0/24`. Undefined if all are taken.
  */
 function firstFree(range: string, taken: readonly string[]): string | undefined {
-  const [network = ""] = range.split("/");
+  const bytes = addressBytes(range.split("/")[0]!);
   for (let step = 1; step <= MOST_TRIED; step++) {
-    const address = addressAfter(network, step);
+    // There is no carry: a range that does not begin at a last byte of 0 ends within that byte.
+    bytes[bytes.length - 1]!++;
+    const address = addressOfBytes(bytes);
     if (!prefixContains(range, address)) return undefined;
     if (!taken.includes(address)) return address;
   }
   return undefined;
-}
-
-function addressAfter(address: string, step: number): string {
-  const bytes = addressBytes(address);
-  let carry = step;
-  for (let i = bytes.length - 1; i >= 0 && carry > 0; i--) {
-    carry += bytes[i]!;
-    bytes[i] = carry & 0xff;
-    carry >>= 8;
-  }
-  return addressOfBytes(bytes);
 }
 
 /**

@@ -107,7 +107,7 @@ export function addCanaries(registry: Registry, read: () => readonly CanaryStatu
     kind: "counter" | "gauge",
     name: string,
     help: string,
-    value: (status: CanaryStatus) => number | undefined,
+    valueOf: (status: CanaryStatus) => number | undefined,
   ) =>
     readWhenShown(
       registry,
@@ -115,37 +115,24 @@ export function addCanaries(registry: Registry, read: () => readonly CanaryStatu
       { name: `sluice_canary_${name}`, help, labels: ["ip_family"] },
       () =>
         read().flatMap((status) => {
-          const shown = value(status);
-          return shown === undefined ? [] : [[{ ip_family: status.family }, shown] as const];
+          const value = valueOf(status);
+          return value === undefined ? [] : [[{ ip_family: status.family }, value] as const];
         }),
     );
-  each(
-    "gauge",
-    "up",
-    "Whether packets of services flow on this node; absent while that is unknown",
-    ({ state }) => state === "answering" ? 1 : state === "failing" ? 0 : undefined,
-  );
+  const seconds = (ms: number | undefined) => ms === undefined ? undefined : ms / 1000;
+  const up: Partial<Record<CanaryStatus["state"], number>> = { answering: 1, failing: 0 };
+  const upHelp = "Whether packets of services flow on this node; absent while that is unknown";
+  each("gauge", "up", upHelp, ({ state }) => up[state]);
   each("counter", "tries_total", "Tries of the canary", ({ tries }) => tries);
-  each(
-    "gauge",
-    "last_answer_timestamp_seconds",
-    "When the canary last answered, in seconds since 1970",
-    ({ lastAnswerMs }) => lastAnswerMs === undefined ? undefined : lastAnswerMs / 1000,
-  );
-  each(
-    "gauge",
-    "duration_seconds",
-    "How long the last answered try of the canary took",
-    ({ durationMs }) => durationMs === undefined ? undefined : durationMs / 1000,
-  );
+  const answeredHelp = "When the canary last answered, in seconds since 1970";
+  each("gauge", "last_answer_timestamp_seconds", answeredHelp, ({ lastAnswerMs }) => seconds(lastAnswerMs));
+  const durationHelp = "How long the last answered try of the canary took";
+  each("gauge", "duration_seconds", durationHelp, ({ durationMs }) => seconds(durationMs));
+  const failures = { name: "sluice_canary_failures_total", help: "Failed tries of the canary by cause" };
   readWhenShown(
     registry,
     "counter",
-    {
-      name: "sluice_canary_failures_total",
-      help: "Failed tries of the canary by cause",
-      labels: ["ip_family", "cause"],
-    },
+    { ...failures, labels: ["ip_family", "cause"] },
     () =>
       read().flatMap(({ family, failures }) =>
         Object.entries(failures).map(([cause, count]) => [{ ip_family: family, cause }, count] as const)

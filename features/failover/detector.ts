@@ -1,4 +1,4 @@
-import type { AttemptCounts } from "../../core/model/mod.ts";
+import type { AttemptCounts, Attempts } from "../../core/model/mod.ts";
 import type { FailoverOptions } from "./feature.ts";
 
 /** The options that the detection depends on. */
@@ -39,35 +39,39 @@ export interface FailureDetector {
   unreachable(): ReadonlySet<string>;
 }
 
-interface Endpoint {
-  made: number;
-  answered: number;
-  /** The attempts since the last answer, or since the reading before it. */
-  unanswered: number;
-  /** The time of a reading before the first of them was made. */
-  silentSinceMs: number;
-  /** The time of the first reading with one of them. */
-  missedAtMs: number;
-  /** The time of the last answer to an attempt; -Infinity if there was none. */
-  answeredAtMs: number;
-  seenAtMs: number;
-  state: "used" | "suspect" | "unreachable";
-  /** The time of the change to this state. */
-  stateSinceMs: number;
-  /** The suspicions without a result since the last answer. */
-  suspicions: number;
-  /** The time before which it is not suspected again. */
-  restUntilMs: number;
-  /** Whether its probes are evidence: it has answered one, and has since not answered attempts while its probes failed. */
-  answersProbes: boolean;
-  /** The time of the last probe if it was unanswered and is evidence; -Infinity otherwise. */
-  probesFailedAtMs: number;
-  /** The time after which its probes are tried again while it is used. */
-  tryAtMs: number;
-  /** The probes answered in a row since it became unreachable. */
-  recoveries: number;
-  /** The number of times that it became unreachable. */
-  ejections: number;
+type Endpoint = ReturnType<typeof newEndpoint>;
+
+function newEndpoint({ made, answered }: Attempts, nowMs: number) {
+  return {
+    made,
+    answered,
+    /** The attempts since the last answer, or since the reading before it. */
+    unanswered: 0,
+    /** The time of a reading before the first of them was made. */
+    silentSinceMs: nowMs,
+    /** The time of the first reading with one of them. */
+    missedAtMs: nowMs,
+    /** The time of the last answer to an attempt; -Infinity if there was none. */
+    answeredAtMs: -Infinity,
+    seenAtMs: nowMs,
+    state: "used" as "used" | "suspect" | "unreachable",
+    /** The time of the change to this state. */
+    stateSinceMs: nowMs,
+    /** The suspicions without a result since the last answer. */
+    suspicions: 0,
+    /** The time before which it is not suspected again. */
+    restUntilMs: 0,
+    /** Whether its probes are evidence: it has answered one, and has since not answered attempts while its probes failed. */
+    answersProbes: false,
+    /** The time of the last probe if it was unanswered and is evidence; -Infinity otherwise. */
+    probesFailedAtMs: -Infinity,
+    /** The time after which its probes are tried again while it is used. */
+    tryAtMs: nowMs,
+    /** The probes answered in a row since it became unreachable. */
+    recoveries: 0,
+    /** The number of times that it became unreachable. */
+    ejections: 0,
+  };
 }
 
 /**
@@ -204,17 +208,6 @@ export function createFailureDetector(thresholds: Thresholds, now: () => number)
     lastAnswerMs: (name) => endpoints.get(name)?.answeredAtMs ?? -Infinity,
     release,
     unreachable: () => left,
-  };
-}
-
-function newEndpoint(
-  { made, answered }: { readonly made: number; readonly answered: number },
-  nowMs: number,
-): Endpoint {
-  return {
-    ...{ made, answered, unanswered: 0, silentSinceMs: nowMs, missedAtMs: nowMs, answeredAtMs: -Infinity },
-    ...{ seenAtMs: nowMs, state: "used", stateSinceMs: nowMs, suspicions: 0, restUntilMs: 0 },
-    ...{ answersProbes: false, probesFailedAtMs: -Infinity, tryAtMs: nowMs, recoveries: 0, ejections: 0 },
   };
 }
 

@@ -35,30 +35,16 @@ interface Written extends ConditionState {
 
 /** Decides the condition from the proxy's health; the Node's own health does not count. */
 function conditionOf({ healthy, inEffect, failure, packets }: ReturnType<Node["health"]["status"]>): ConditionState {
-  if (!inEffect) {
-    const message = "the rules of services have not taken effect since the proxy started";
-    return { status: "False", reason: "Starting", message };
-  }
+  const not = (reason: string, message: string): ConditionState => ({ status: "False", reason, message });
+  if (!inEffect) return not("Starting", "the rules of services have not taken effect since the proxy started");
   if (packets?.flow === false) {
-    return {
-      status: "False",
-      reason: "PacketsNotFlowing",
-      message: packets.reason ?? "packets of services do not flow; the cause is being looked for",
-    };
+    const { reason = "packets of services do not flow; the cause is being looked for" } = packets;
+    return not("PacketsNotFlowing", reason);
   }
-  if (failure !== undefined) {
-    return { status: "False", reason: "SyncFailed", message: `the kernel could not be read or written: ${failure}` };
-  }
-  if (!healthy) {
-    const message = "changes of services have waited for two sync periods";
-    return { status: "False", reason: "ChangesOverdue", message };
-  }
-  if (packets !== undefined && packets.flow === undefined) {
-    return { status: "False", reason: "CanaryNotTried", message: "the canary has not been tried yet" };
-  }
-  const message = packets === undefined
-    ? "the rules of all services are in effect"
-    : "the rules of all services are in effect, and packets flow";
+  if (failure !== undefined) return not("SyncFailed", `the kernel could not be read or written: ${failure}`);
+  if (!healthy) return not("ChangesOverdue", "changes of services have waited for two sync periods");
+  if (packets !== undefined && !packets.flow) return not("CanaryNotTried", "the canary has not been tried yet");
+  const message = `the rules of all services are in effect${packets === undefined ? "" : ", and packets flow"}`;
   return { status: "True", reason: "ServicesInEffect", message };
 }
 

@@ -1,4 +1,4 @@
-import { boolean, duration, formatDuration, section } from "../../platform/schema/mod.ts";
+import { boolean, duration, formatDuration, type OptionsOf, section } from "../../platform/schema/mod.ts";
 import { feature } from "../contract.ts";
 
 /** Reading the counters more often would cost more than it shows. */
@@ -6,18 +6,23 @@ const SHORTEST_PERIOD_MS = 1_000;
 /** Counters expire after ten minutes without traffic, and must have been read by then. */
 const LONGEST_PERIOD_MS = 300_000;
 
+const FIELDS = {
+  traffic: section({
+    metrics: boolean(),
+    /** Whether each endpoint has its own metrics, in addition to its service port. */
+    endpointMetrics: boolean(),
+    /** The time between two readings of the kernel's counters. */
+    period: duration(10_000),
+  }),
+};
+
+/** The options of traffic. */
+export type TrafficOptions = OptionsOf<typeof FIELDS>["traffic"];
+
 /** Counts the traffic of services and endpoints (docs/traffic.md). */
 export const traffic = feature({
   name: "traffic",
-  fields: {
-    traffic: section({
-      metrics: boolean(),
-      /** Whether each endpoint has its own metrics, in addition to its service port. */
-      endpointMetrics: boolean(),
-      /** The time between two readings of the kernel's counters. */
-      period: duration(10_000),
-    }),
-  },
+  fields: FIELDS,
   flags: [{
     name: "traffic-metrics",
     path: "traffic.metrics",

@@ -8,6 +8,7 @@ import {
   TRAFFIC_KINDS,
   type TrafficCounts,
   type TrafficCoverage,
+  type TrafficKind,
   type TrafficReading,
   WHOLE_TRAFFIC,
 } from "../../core/model/mod.ts";
@@ -33,15 +34,6 @@ export interface RecordedPort {
   readonly endpoints: Iterable<readonly [string, CountedTraffic]>;
 }
 
-/** Options of `createTrafficRecorder`. */
-export interface TrafficRecorderOptions {
-  readonly clock: Clock;
-  /** The endpoints of a known service port; undefined for an unknown one, whose counts are ignored. */
-  readonly endpointsOf: (family: Family, key: ServicePortKey) => ReadonlySet<string> | undefined;
-  /** The part of the traffic that the mode counts; all of it by default. */
-  readonly coverage?: TrafficCoverage;
-}
-
 /** Places in the table of counts. */
 interface PortRecord {
   readonly place: number;
@@ -57,9 +49,15 @@ interface FamilyRecord {
   seconds: number;
 }
 
-/** A recorder without traffic. The counts of deleted endpoints are dropped, but stay in the counts of the service port. */
+/**
+ * A recorder without traffic. The counts of deleted endpoints are dropped, but stay in the counts of the service port.
+ * @param endpointsOf the endpoints of a known service port; undefined for an unknown one, whose counts are ignored
+ * @param coverage the part of the traffic that the mode counts
+ */
 export function createTrafficRecorder(
-  { clock, endpointsOf, coverage = WHOLE_TRAFFIC }: TrafficRecorderOptions,
+  clock: Clock,
+  endpointsOf: (family: Family, key: ServicePortKey) => ReadonlySet<string> | undefined,
+  coverage: TrafficCoverage = WHOLE_TRAFFIC,
 ): TrafficRecorder {
   const families = new Map<Family, FamilyRecord>();
   const table = createCountTable();
@@ -78,13 +76,13 @@ export function createTrafficRecorder(
     return fresh;
   };
 
-  const kinds = TRAFFIC_KINDS.filter((kind) => coverage.kinds.includes(kind));
-  const covered = (counts: Required<TrafficCounts>): TrafficCounts => {
-    const { connections } = counts;
-    return { connections, ...Object.fromEntries(kinds.map((kind) => [kind, counts[kind]])) };
-  };
+  const kinds = [...TRAFFIC_KINDS.entries()].filter(([, kind]) => coverage.kinds.includes(kind));
+  const covered = (countOf: (column: number) => number): TrafficCounts =>
+    Object.fromEntries(kinds.map(([column, kind]) => [kind, countOf(column)])) as Record<TrafficKind, number>;
   const counted = (place: number | undefined, { reading, seconds }: FamilyRecord): CountedTraffic => {
-    const { total, perSecond } = place === undefined ? NOTHING_COUNTED : table.counted(place, reading, seconds);
+    const total = (column: number) => place === undefined ? 0 : table.total(place, column);
+    const perSecond = (column: number) =>
+      place === undefined || seconds === 0 ? 0 : table.added(place, column, reading) / seconds;
     return { ...covered(total), perSecond: covered(perSecond) };
   };
   const portTraffic = (port: PortRecord | undefined, record: FamilyRecord): ServiceTraffic => ({
@@ -106,9 +104,7 @@ export function createTrafficRecorder(
         const endpoint = endpoints[row]!;
         let to = port.endpoints.get(endpoint);
         if (to === undefined) port.endpoints.set(endpoint, to = table.create());
-        for (const place of [port.place, to]) {
-          table.add(place, record.reading, counts[3 * row]!, counts[3 * row + 1]!, counts[3 * row + 2]!);
-        }
+        for (const place of [port.place, to]) table.add(place, record.reading, counts, row);
       });
       for (const key of new Set(ports)) {
         const current = endpointsOf(family, key), port = record.ports.get(key);
@@ -154,46 +150,25 @@ export function createTrafficRecorder(
 }
 
 const NOTHING_READ: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
-const NO_COUNTS = { connections: 0, packets: 0, bytes: 0 };
-const NOTHING_COUNTED: TableCounts = { total: NO_COUNTS, perSecond: NO_COUNTS };
 const NO_FAILURES = {};
 
-/** The counts of a place. */
-interface TableCounts {
-  readonly total: Required<TrafficCounts>;
-  /** The growth in the last reading, per second. */
-  readonly perSecond: Required<TrafficCounts>;
-}
-
-/** Counts of many service ports and endpoints. Each is a number, its place in arrays that all share, and takes 52 bytes. */
-interface CountTable {
-  /** Takes a place without counts. */
-  create(): number;
-  /** Frees a place. */
-  remove(place: number): void;
-  /** Adds to the counts of a place what reading number `reading` has found. */
-  add(place: number, reading: number, connections: number, packets: number, bytes: number): void;
-  /**
-   * The counts of a place.
-   * @param reading the number of the last reading
-   * @param seconds the time between the last two readings; 0 if there were no two
-   */
-  counted(place: number, reading: number, seconds: number): TableCounts;
-}
-
 /** Connections, packets and bytes: in total, and of the last reading that added some. */
-const COLUMNS = 6;
+const KINDS = TRAFFIC_KINDS.length, COLUMNS = 2 * KINDS;
 const FIRST_CAPACITY = 64;
 
-/** A table without places. */
-function createCountTable(): CountTable {
+/**
+ * Creates counts of many service ports and endpoints. Each is a number, its place in arrays that all share, and takes 52
+ * bytes.
+ */
+function createCountTable() {
   const free: number[] = [];
   let used = 0;
   let counts = new Float64Array(COLUMNS * FIRST_CAPACITY);
   let readings = new Uint32Array(FIRST_CAPACITY);
 
   return {
-    create() {
+    /** Takes a place without counts. */
+    create(): number {
       const place = free.pop() ?? used++;
       if (place === readings.length) {
         const [smallCounts, smallReadings] = [counts, readings];
@@ -206,29 +181,22 @@ function createCountTable(): CountTable {
       readings[place] = 0;
       return place;
     },
-    remove: (place) => void free.push(place),
-    add(place, reading, connections, packets, bytes) {
-      const total = COLUMNS * place, last = total + COLUMNS / 2;
-      if (readings[place] !== reading) counts.fill(0, last, total + COLUMNS);
+    /** Frees a place. */
+    remove: (place: number) => void free.push(place),
+    /** Adds to the counts of a place what reading number `reading` has found in a row. */
+    add(place: number, reading: number, found: Float64Array, row: number) {
+      const total = COLUMNS * place, last = total + KINDS;
+      if (readings[place] !== reading) counts.fill(0, last, last + KINDS);
       readings[place] = reading;
-      counts[total]! += connections;
-      counts[total + 1]! += packets;
-      counts[total + 2]! += bytes;
-      counts[last]! += connections;
-      counts[last + 1]! += packets;
-      counts[last + 2]! += bytes;
+      for (let column = 0; column < KINDS; column++) {
+        const count = found[KINDS * row + column]!;
+        counts[total + column]! += count;
+        counts[last + column]! += count;
+      }
     },
-    counted(place, reading, seconds) {
-      const [connections = 0, packets = 0, bytes = 0, ...added] = counts.subarray(
-        COLUMNS * place,
-        COLUMNS * (place + 1),
-      );
-      const grew = readings[place] === reading && seconds > 0;
-      const [newConnections = 0, newPackets = 0, newBytes = 0] = added.map((count) => grew ? count / seconds : 0);
-      return {
-        total: { connections, packets, bytes },
-        perSecond: { connections: newConnections, packets: newPackets, bytes: newBytes },
-      };
-    },
+    total: (place: number, column: number): number => counts[COLUMNS * place + column]!,
+    /** What reading number `reading` has added. */
+    added: (place: number, column: number, reading: number): number =>
+      readings[place] === reading ? counts[COLUMNS * place + KINDS + column]! : 0,
   };
 }

@@ -2,6 +2,7 @@ import { type Family, readTraffic, type ServicePortKey, type TrafficKind } from 
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
 import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
 import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
+import type { TrafficOptions } from "./feature.ts";
 import { createTrafficRecorder, type RecordedPort, type TrafficRecorder } from "./recorder.ts";
 
 /** The time for which counts are current. */
@@ -13,22 +14,16 @@ const READING_SHARE = 0.02;
 /** The maximum pause after a slow reading, well below the ten minutes after which unread counters expire. */
 const LONGEST_PAUSE_MS = 240_000;
 
-/** The options of traffic. */
-export interface TrafficOptions {
-  readonly endpointMetrics: boolean;
-  readonly periodMs: number;
-}
-
 /** Reads the counters of traffic periodically. */
 export function start(
   { mode, families, clock, signal }: Pick<Node, "mode" | "families" | "clock" | "signal">,
-  { traffic: options }: { readonly traffic: TrafficOptions },
+  { traffic: options }: { readonly traffic: Pick<TrafficOptions, "endpointMetrics" | "periodMs"> },
 ): Promise<RunningFeature & Required<Pick<RunningFeature, "counts">>> {
-  const recorder = createTrafficRecorder({
+  const recorder = createTrafficRecorder(
     clock,
-    endpointsOf: (...port) => endpointsOf(families, ...port),
-    coverage: mode.metrics.countsTraffic || undefined,
-  });
+    (...port) => endpointsOf(families, ...port),
+    mode.metrics.countsTraffic || undefined,
+  );
   const reading = new Map<Family, Promise<void>>();
   let longestMs = 0;
   let cancel = () => {};
@@ -100,53 +95,43 @@ const HELP: Readonly<Record<TrafficKind, string>> = {
  */
 export function addTrafficMetrics(registry: Registry, recorder: TrafficRecorder, withEndpoints: boolean): void {
   const { kinds, failures } = recorder.coverage;
-  for (const count of kinds) {
-    const name = `sluice_service_${count}_total`;
+  const add = <Label extends string = never>(
+    name: string,
+    help: string,
+    label: readonly Label[],
+    read: (port: RecordedPort) => readonly (readonly [Record<Label, string>, number])[],
+  ) =>
     readWhenShown(
       registry,
       "counter",
-      { name, help: `${HELP[count]} service ports`, labels: SERVICE },
-      () => [...recorder.ports()].map((port) => [serviceLabels(port), port.traffic[count]!]),
-    );
-  }
-  if (failures.length > 0) addFailures(registry, recorder);
-  if (!withEndpoints) return;
-  for (const count of kinds) {
-    const name = `sluice_endpoint_${count}_total`;
-    readWhenShown(
-      registry,
-      "counter",
-      { name, help: `${HELP[count]} endpoints of service ports`, labels: [...SERVICE, "endpoint"] },
+      { name: `sluice_${name}_total`, help, labels: [...SERVICE, ...label] },
       () =>
-        [...recorder.ports()].flatMap((port) =>
-          [...port.endpoints].map(([endpoint, traffic]) =>
-            [{ ...serviceLabels(port), endpoint }, traffic[count]!] as const
-          )
-        ),
+        [...recorder.ports()].flatMap((port) => {
+          const service = { ...partsOf(port.key), ip_family: port.family };
+          return read(port).map(([own, value]) => [{ ...service, ...own }, value] as const);
+        }),
+    );
+  for (const kind of kinds) {
+    add(`service_${kind}`, `${HELP[kind]} service ports`, [], ({ traffic }) => [[{}, traffic[kind]!]]);
+  }
+  if (failures.length > 0) {
+    const help = "Packets of new connections that reached no endpoint, by reason";
+    add(
+      "service_failed_packets",
+      help,
+      ["reason"],
+      ({ traffic }) => Object.entries(traffic.failures ?? {}).map(([reason, packets]) => [{ reason }, packets]),
     );
   }
-}
-
-function addFailures(registry: Registry, recorder: TrafficRecorder): void {
-  readWhenShown(
-    registry,
-    "counter",
-    {
-      name: "sluice_service_failed_packets_total",
-      help: "Packets of new connections that reached no endpoint, by reason",
-      labels: [...SERVICE, "reason"],
-    },
-    () =>
-      [...recorder.ports()].flatMap((port) =>
-        Object.entries(port.traffic.failures ?? {}).map(([reason, packets]) =>
-          [{ ...serviceLabels(port), reason }, packets] as const
-        )
-      ),
-  );
-}
-
-function serviceLabels({ family, key }: Pick<RecordedPort, "family" | "key">) {
-  return { ...partsOf(key), ip_family: family satisfies Family };
+  if (!withEndpoints) return;
+  for (const kind of kinds) {
+    add(
+      `endpoint_${kind}`,
+      `${HELP[kind]} endpoints of service ports`,
+      ["endpoint"],
+      ({ endpoints }) => [...endpoints].map(([endpoint, traffic]) => [{ endpoint }, traffic[kind]!]),
+    );
+  }
 }
 
 /** The parts of `namespace/name:port|protocol`; a port without a name has an empty one. */

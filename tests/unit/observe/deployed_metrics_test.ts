@@ -46,7 +46,7 @@ async function exposed(): Promise<ReadonlySet<string>> {
       problems: () => new Map(),
       link: createSourceLink(createFakeClock()).current,
     });
-    const recorder = createTrafficRecorder({ clock: createFakeClock(), endpointsOf: () => undefined });
+    const recorder = createTrafficRecorder(createFakeClock(), () => undefined);
     addTrafficMetrics(metrics.registry, recorder, true);
     addCanaries(metrics.registry, () => []);
     add(await metrics.expose());

@@ -25,7 +25,7 @@ function reading(
 function recording(coverage?: TrafficCoverage) {
   const clock = createFakeClock();
   const known = new Map([[WEB, new Set([ONE, TWO])], [DNS, new Set(["10.1.0.3:53"])]]);
-  const recorder = createTrafficRecorder({ clock, endpointsOf: (_family, key) => known.get(key), coverage });
+  const recorder = createTrafficRecorder(clock, (_family, key) => known.get(key), coverage);
   const metrics = (withEndpoints: boolean) => {
     const registry = createRegistry();
     addTrafficMetrics(registry, recorder, withEndpoints);
