@@ -65,30 +65,22 @@ export async function watchPods(path: string, clock: Clock, onReport: (report: P
     if (!sameData(last, next)) onReport(next);
     last = next;
   };
-  for (;;) {
+  for (;; await sleep(clock, backoff.nextMs())) {
     const { promise: ended, reject } = Promise.withResolvers<never>();
     ended.catch(() => {});
+    let connection: Connection | undefined;
     try {
-      const connection = await openConnection({
-        address: { kind: "unix", path },
-        tls: undefined,
-        clock,
-        onEnd: reject,
-      });
-      try {
-        const reader = createPodReader(connection, clock);
-        for (;;) {
-          report({ pods: await Promise.race([reader.read(), ended]) });
-          backoff.reset();
-          await Promise.race([sleep(clock, REST_MS), ended]);
-        }
-      } finally {
-        connection.close();
+      connection = await openConnection({ address: { kind: "unix", path }, tls: undefined, clock, onEnd: reject });
+      const read = createPodReader(connection, clock);
+      for (;; await Promise.race([sleep(clock, REST_MS), ended])) {
+        report({ pods: await Promise.race([read(), ended]) });
+        backoff.reset();
       }
     } catch (error) {
       report({ problem: errorText(error) });
+    } finally {
+      connection?.close();
     }
-    await sleep(clock, backoff.nextMs());
   }
 }
 
@@ -104,14 +96,11 @@ const CONFIG_SOURCE = "kubernetes.io/config.source";
 type Sandbox = NonNullable<TypeOf<typeof LIST_RESPONSE>["items"]>[number];
 type Network = Pick<LivePod, "addresses" | "usesHostNetwork">;
 
-/** Reads the pods of a runtime. */
-export interface PodReader {
-  /** @throws {Error} if the connection fails, or the runtime refuses to list its pods */
-  read(): Promise<readonly LivePod[]>;
-}
-
-/** Creates a reader. It requests the status of a sandbox only until the sandbox has a network. */
-export function createPodReader(connection: Connection, clock: Clock): PodReader {
+/**
+ * Creates a function that reads the pods of a runtime. It requests the status of a sandbox only until the sandbox has a
+ * network, and rejects if the connection fails, or the runtime refuses to list its pods.
+ */
+export function createPodReader(connection: Connection, clock: Clock): () => Promise<readonly LivePod[]> {
   let known = new Map<string, Network>();
 
   const call = async <Q, A>(method: string, [request, response]: readonly [Message<Q>, Message<A>], value: Q) => {
@@ -128,24 +117,22 @@ export function createPodReader(connection: Connection, clock: Clock): PodReader
     }
   };
 
-  return {
-    async read() {
-      const filter = { state: { state: SANDBOX_STATE.ready } };
-      const { items = [] } = await call(METHODS.list, [LIST_REQUEST, LIST_RESPONSE], { filter });
-      const found = new Map<string, Network>();
-      const pods = await Promise.all(
-        newestOfEachPod(items).map(async (sandbox): Promise<LivePod[]> => {
-          const { id = "", metadata: { namespace = "", name = "", uid = "" } = {}, annotations = {} } = sandbox;
-          const network = known.get(id) ?? await networkOf(id);
-          if (network === undefined) return [];
-          if (network.usesHostNetwork || (network.addresses ?? []).length > 0) found.set(id, network);
-          const isStatic = (annotations[CONFIG_SOURCE] || "api") !== "api";
-          return [{ namespace, name, uid, isStatic, ...network }];
-        }),
-      );
-      known = found;
-      return pods.flat();
-    },
+  return async () => {
+    const filter = { state: { state: SANDBOX_STATE.ready } };
+    const { items = [] } = await call(METHODS.list, [LIST_REQUEST, LIST_RESPONSE], { filter });
+    const found = new Map<string, Network>();
+    const pods = await Promise.all(
+      newestOfEachPod(items).map(async (sandbox): Promise<LivePod[]> => {
+        const { id = "", metadata: { namespace = "", name = "", uid = "" } = {}, annotations = {} } = sandbox;
+        const network = known.get(id) ?? await networkOf(id);
+        if (network === undefined) return [];
+        if (network.usesHostNetwork || (network.addresses ?? []).length > 0) found.set(id, network);
+        const isStatic = (annotations[CONFIG_SOURCE] || "api") !== "api";
+        return [{ namespace, name, uid, isStatic, ...network }];
+      }),
+    );
+    known = found;
+    return pods.flat();
   };
 }
 

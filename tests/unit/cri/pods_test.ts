@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openConnection } from "../../../kpng/client/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
-import { createPodReader, type PodReader } from "../../../cri/mod.ts";
+import { createPodReader } from "../../../cri/mod.ts";
 import {
   type FakeContainerRuntime,
   type FakeSandbox,
@@ -12,7 +12,9 @@ const WEB: FakeSandbox = { id: "s1", namespace: "default", name: "web", uid: "u1
 const LIVE_WEB = { namespace: "default", name: "web", uid: "u1", isStatic: false, usesHostNetwork: false };
 
 /** Runs a test with a reader of a runtime. */
-async function withReader(test: (reader: PodReader, runtime: FakeContainerRuntime) => Promise<void>): Promise<void> {
+async function withReader(
+  test: (read: ReturnType<typeof createPodReader>, runtime: FakeContainerRuntime) => Promise<void>,
+): Promise<void> {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/cri.sock`;
   const runtime = await startFakeContainerRuntime(path);
@@ -32,51 +34,51 @@ async function withReader(test: (reader: PodReader, runtime: FakeContainerRuntim
 }
 
 Deno.test("a ready sandbox is a pod with its addresses in canonical form, the newest one of each pod", () =>
-  withReader(async (reader, runtime) => {
+  withReader(async (read, runtime) => {
     runtime.run(
       { ...WEB, id: "s0", ips: ["10.1.0.6"], createdAt: 1_763_800_000_000_000_000n },
       { ...WEB, createdAt: 1_763_800_000_000_000_001n },
       { ...WEB, id: "s2", uid: "u2", name: "gone", isNotReady: true },
     );
-    assert.deepEqual(await reader.read(), [{ ...LIVE_WEB, addresses: ["10.1.0.7", "fd00::7"] }]);
+    assert.deepEqual(await read(), [{ ...LIVE_WEB, addresses: ["10.1.0.7", "fd00::7"] }]);
   }));
 
 Deno.test("pods of the node's network, static pods and pods without a network are told apart", () =>
-  withReader(async (reader, runtime) => {
+  withReader(async (read, runtime) => {
     runtime.run(
       { id: "s9", namespace: "kube-system", name: "etcd", uid: "u9", usesHostNetwork: true, configSource: "file" },
       { ...WEB, ips: [] },
     );
-    assert.deepEqual(await reader.read(), [
+    assert.deepEqual(await read(), [
       { namespace: "kube-system", name: "etcd", uid: "u9", isStatic: true, addresses: [], usesHostNetwork: true },
       { ...LIVE_WEB, addresses: [] },
     ]);
   }));
 
 Deno.test("a sandbox is asked for its network until it has one", () =>
-  withReader(async (reader, runtime) => {
+  withReader(async (read, runtime) => {
     runtime.run({ ...WEB, ips: [] });
-    await reader.read();
+    await read();
     runtime.run(WEB);
-    await reader.read();
-    assert.deepEqual(await reader.read(), [{ ...LIVE_WEB, addresses: ["10.1.0.7", "fd00::7"] }]);
+    await read();
+    assert.deepEqual(await read(), [{ ...LIVE_WEB, addresses: ["10.1.0.7", "fd00::7"] }]);
     assert.deepEqual(runtime.asked, ["s1", "s1"]);
   }));
 
 Deno.test("a sandbox that ends between list and status is left out, one with another failure has unknown addresses", () =>
-  withReader(async (reader, runtime) => {
+  withReader(async (read, runtime) => {
     runtime.run(WEB);
     runtime.refuse("status", 5);
-    assert.deepEqual(await reader.read(), []);
+    assert.deepEqual(await read(), []);
     runtime.refuse("status", 2);
-    assert.deepEqual(await reader.read(), [{ ...LIVE_WEB, addresses: undefined }]);
+    assert.deepEqual(await read(), [{ ...LIVE_WEB, addresses: undefined }]);
     runtime.refuse("list", 12);
-    await assert.rejects(reader.read(), /the server answered UNIMPLEMENTED: not here/);
+    await assert.rejects(read(), /the server answered UNIMPLEMENTED: not here/);
   }));
 
 Deno.test("a runtime that goes away is an error", () =>
-  withReader(async (reader, runtime) => {
-    await reader.read();
+  withReader(async (read, runtime) => {
+    await read();
     await runtime.close();
-    await assert.rejects(reader.read(), Error);
+    await assert.rejects(read(), Error);
   }));
