@@ -54,7 +54,7 @@ const NO_SCTP = "the relay carries TCP and UDP only (use another mode for SCTP)"
 
 /** Creates an empty set of listeners. */
 export function createListeners(options: ListenersOptions): Listeners {
-  const { family, placement, limits, clock } = options;
+  const { family, placement, limits, counters, clock } = options;
   const assigned = new Map<ServicePortKey, Served>();
   const draining = new Map<ServicePortKey, { readonly served: Served; readonly cancel: () => void }>();
   const incomplete = new Set<Served>();
@@ -65,41 +65,41 @@ export function createListeners(options: ListenersOptions): Listeners {
       if (!isUnwanted(place)) continue;
       listener.close();
       served.open.delete(name);
-      options.counters.listeners--;
+      counters.listeners--;
     }
   };
-  const open = async (served: Served) => {
-    served.problem = undefined;
-    for (const place of served.missing) {
-      try {
-        const listener = await options.listen(place, served.targets[place.list]);
-        served.open.set(placeName(place), { place, listener });
-        options.counters.listeners++;
-      } catch (error) {
-        served.problem = whyClosed(place, error);
-        options.counters.listenersFailed++;
-      }
+  const open = async (served: Served, place: Place, port: number) => {
+    try {
+      const listener = await options.listen({ ...place, port }, served.targets[place.list]);
+      served.open.set(placeName(place), { place, listener });
+      counters.listeners++;
+    } catch (error) {
+      served.missing = [...served.missing, place];
+      served.problem = whyClosed(place, error);
+      counters.listenersFailed++;
+      incomplete.add(served);
     }
-    served.missing = missingOf(served, served.missing);
-    if (served.missing.length === 0) incomplete.delete(served);
-    if (served.open.size > 0) ports.set(served.targets.cluster.key, portsOf(served));
+  };
+  const openMissing = async (served: Served) => {
+    const { missing } = served;
+    served.missing = [];
+    served.problem = undefined;
+    incomplete.delete(served);
+    for (const place of missing) await open(served, place, place.port);
+    publish(served);
   };
   const renew = async (served: Served) => {
-    for (const [name, { place, listener }] of served.open) {
-      listener.close();
-      try {
-        const again = await options.listen({ ...place, port: listener.port }, served.targets[place.list]);
-        served.open.set(name, { place, listener: again });
-      } catch (error) {
-        served.open.delete(name);
-        options.counters.listeners--;
-        options.counters.listenersFailed++;
-        served.missing = [...served.missing, place];
-        served.problem = whyClosed(place, error);
-        incomplete.add(served);
-      }
+    for (const { place, listener } of [...served.open.values()]) {
+      close(served, (one) => one === place);
+      await open(served, place, listener.port);
     }
-    ports.set(served.targets.cluster.key, portsOf(served));
+    publish(served);
+  };
+  /** Shows which ports a service port has. */
+  const publish = ({ targets, open }: Served) => {
+    const listening = [...open.values()].map(({ place, listener }) => [place.list, listener.port]);
+    if (open.size > 0) ports.set(targets.cluster.key, Object.fromEntries(listening));
+    else ports.delete(targets.cluster.key);
   };
   const comeBack = (key: ServicePortKey) => {
     const back = draining.get(key);
@@ -119,12 +119,11 @@ export function createListeners(options: ListenersOptions): Listeners {
       const wanted = placesOf(servicePort, family, placement);
       const names = new Set(wanted.map(placeName));
       close(served, (place) => place.port !== 0 && !names.has(placeName(place)));
-      served.missing = missingOf(served, wanted);
+      served.missing = wanted.filter((place) => !served.open.has(placeName(place)));
       served.problem = servicePort.protocol === "sctp" && placement.by === "redirect" ? NO_SCTP : undefined;
       if (served.missing.length > 0 || served.problem !== undefined) incomplete.add(served);
       else incomplete.delete(served);
-      if (served.open.size > 0) ports.set(key, portsOf(served));
-      else ports.delete(key);
+      publish(served);
     },
     delete(key) {
       const served = assigned.get(key);
@@ -140,8 +139,9 @@ export function createListeners(options: ListenersOptions): Listeners {
       });
       draining.set(key, { served, cancel });
     },
-    openMissing: () => inBatches([...incomplete].filter(({ missing }) => missing.length > 0), open),
-    renew: () => inBatches([...assigned.values()].filter(isTcp), renew),
+    openMissing: () => inBatches([...incomplete].filter(({ missing }) => missing.length > 0), openMissing),
+    renew: () =>
+      inBatches([...assigned.values()].filter(({ targets }) => targets.cluster.servicePort.protocol === "tcp"), renew),
     problems: () =>
       [...incomplete].map(({ targets, problem = "" }) => (
         { code: "not-relayed", servicePort: targets.cluster.servicePort.name, message: problem }
@@ -157,10 +157,6 @@ export function createListeners(options: ListenersOptions): Listeners {
   };
 }
 
-function isTcp({ targets }: Served): boolean {
-  return targets.cluster.servicePort.protocol === "tcp";
-}
-
 async function inBatches(all: readonly Served[], run: (served: Served) => Promise<void>): Promise<void> {
   for (let i = 0; i < all.length; i += BATCH) await Promise.all(all.slice(i, i + BATCH).map(run));
 }
@@ -173,14 +169,6 @@ function createServed(key: ServicePortKey, servicePort: ServicePort): Served {
     missing: [],
     problem: undefined,
   };
-}
-
-function missingOf({ open }: Served, places: readonly Place[]): readonly Place[] {
-  return places.filter((place) => !open.has(placeName(place)));
-}
-
-function portsOf({ open }: Served): RelayListeners {
-  return Object.fromEntries([...open.values()].map(({ place, listener }) => [place.list, listener.port]));
 }
 
 /**
