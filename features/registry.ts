@@ -1,20 +1,8 @@
 import type { ModeDescription } from "../backends/contract/mod.ts";
-import type { FamilySettings } from "../core/model/mod.ts";
 import type { OptionsOf } from "../platform/schema/mod.ts";
 import { registerProblems } from "../core/problems/mod.ts";
 import { canary } from "./canary/feature.ts";
-import type {
-  ClusterAccess,
-  Environment,
-  Feature,
-  FeatureSource,
-  Node,
-  Process,
-  ProcessFeature,
-  RunningFeature,
-  RunningProcessFeature,
-  SettingReports,
-} from "./contract.ts";
+import type { Environment, Feature, Process, ProcessFeature, RunningProcessFeature } from "./contract.ts";
 import { failover } from "./failover/feature.ts";
 import { nodeCondition } from "./node_condition/feature.ts";
 import { site } from "./site/feature.ts";
@@ -33,16 +21,7 @@ type FeatureFields = Intersection<(typeof REGISTERED)[number]["fields"]>;
 export type FeatureOptions = OptionsOf<FeatureFields>;
 
 /** A feature among others, each of which finds its own options. */
-export interface RegisteredFeature extends Pick<Feature, "name" | "fields" | "flags" | "problems" | "kernelSettings"> {
-  check?(options: FeatureOptions, mode: ModeDescription, report: SettingReports): void;
-  isOn(options: FeatureOptions, mode: ModeDescription, environment: Environment): boolean;
-  familySettings?(options: FeatureOptions): Partial<FamilySettings>;
-  load?(): Promise<{ start(node: Node, options: FeatureOptions): Promise<RunningFeature | undefined> }>;
-  readonly source?: {
-    origin(options: FeatureOptions): string;
-    load(): Promise<{ openSource(cluster: ClusterAccess, options: FeatureOptions): FeatureSource }>;
-  };
-}
+export type RegisteredFeature = Omit<Feature<FeatureFields>, "fields"> & Pick<Feature, "fields">;
 
 /** All features, in the order of their start. */
 export const FEATURES: readonly RegisteredFeature[] = REGISTERED;

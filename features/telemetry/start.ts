@@ -64,7 +64,7 @@ export function start(process: Process, { endpoints }: TelemetryChoice): Telemet
     const empty = { resourceMetrics: { resource, scopeMetrics: [] }, errors: [] };
     if (source === undefined) return empty;
     const { metrics, startedAtMs } = source;
-    const data = metricData(await metrics.read(), { startedAtMs, nowMs: clock.now() });
+    const data = metricData(await metrics.read(), startedAtMs, clock.now());
     return { ...empty, resourceMetrics: { resource, scopeMetrics: [{ scope: SCOPE, metrics: data }] } };
   };
   const meters = metricsUrl === undefined ? undefined : (() => {
@@ -149,18 +149,12 @@ function positiveNumber(text: string | undefined, name: string, logger: Logger):
   return undefined;
 }
 
-/** The time that metrics cover, in milliseconds since 1970. */
-interface MetricInterval {
-  /** When the counters were 0. */
-  readonly startedAtMs: number;
-  readonly nowMs: number;
-}
-
 /**
  * Returns the metrics with series in the SDK's form. Names stay Prometheus names, which a collector that writes to Prometheus
  * does not change (https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/).
+ * @param startedAtMs when the counters were 0, in milliseconds since 1970
  */
-export function metricData(readings: readonly MetricReading[], { startedAtMs, nowMs }: MetricInterval): MetricData[] {
+export function metricData(readings: readonly MetricReading[], startedAtMs: number, nowMs: number): MetricData[] {
   const times = { startTime: millisToHrTime(startedAtMs), endTime: millisToHrTime(nowMs) };
   const temporality = { aggregationTemporality: AggregationTemporality.CUMULATIVE };
   return readings.filter(({ series }) => series.length > 0).map((reading): MetricData => {

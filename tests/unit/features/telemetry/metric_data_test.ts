@@ -12,7 +12,7 @@ Deno.test("counters, gauges and histograms keep their names, labels and values",
   make.gauge("queue", "Waiting", ["never"]);
   const seconds = make.histogram("seconds", "Durations", ["family"], [0.5, 1]);
   for (const value of [0.1, 0.5, 7]) seconds.observe({ family: "IPv4" }, value);
-  const data = metricData(registry.read(), { startedAtMs: 1500, nowMs: 62_000 });
+  const data = metricData(registry.read(), 1500, 62_000);
   assert.deepEqual(data.map(({ descriptor: { name, description, unit } }) => [name, description, unit]), [
     ["p_sent_bytes_total", "Bytes", "By"],
     ["p_last_timestamp_seconds", "Last", "s"],
@@ -36,7 +36,7 @@ Deno.test("data that was read does not change with later observations", () => {
   const registry = createRegistry();
   const seconds = metricMaker(registry, "").histogram<never>("seconds", "Durations", [], [1]);
   seconds.observe({}, 0.5);
-  const [before] = metricData(registry.read(), { startedAtMs: 0, nowMs: 1 });
+  const [before] = metricData(registry.read(), 0, 1);
   seconds.observe({}, 0.5);
   assert.deepEqual(before!.dataPoints.map(({ value }) => value), [
     { buckets: { boundaries: [1], counts: [1, 0] }, sum: 0.5, count: 1 },
