@@ -4,7 +4,7 @@ import {
   COMMANDS,
   createProcessLogger,
   credentialPlugin,
-  dropRunPermission,
+  dropPermissions,
   programNames,
   startCredentialPlugin,
 } from "./cli/commands/mod.ts";
@@ -96,8 +96,9 @@ async function start(
   try {
     const plugin = await credentialPlugin(configuration);
     const runProgram = await startCredentialPlugin(plugin, (reason) => lost.abort(new Error(reason)));
-    if (!command.startsPrograms) dropRunPermission();
+    if (!command.startsPrograms) dropPermissions("run");
     return await command.start({
+      commands: COMMANDS,
       configuration,
       arguments: given,
       flags,

@@ -79,8 +79,8 @@ export interface CommandSpec {
    * path of its control socket. It does not apply with one of the flags in `unless`.
    */
   readonly installed?: { readonly part: "configuration" | "socket"; readonly unless?: readonly string[] };
-  /** Complete command lines, each with a short explanation. */
-  readonly examples: readonly { readonly line: string; readonly does: string }[];
+  /** Short explanations by complete command line. */
+  readonly examples: Readonly<Record<string, string>>;
 }
 
 /** The default command: the proxy itself. */

@@ -10,7 +10,9 @@ export const versionCommand: Command = {
   arguments: [],
   flags: TEXT_OR_JSON,
   withoutSource: true,
-  examples: [{ line: "sluice version -o json", does: "for a bug report or an inventory" }],
+  examples: {
+    "sluice version -o json": "for a bug report or an inventory",
+  },
   async start(invocation) {
     const { readBuild } = await import("../../platform/mod.ts");
     const build = readBuild();
@@ -29,41 +31,39 @@ export const versionCommand: Command = {
 
 const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
 
-/** Creates `sluice completion` for these commands. */
-export function createCompletionCommand(commands: () => readonly CommandSpec[]): Command {
-  return {
-    name: "completion",
-    summary: "Print the completion script of a shell; sluice install installs it.",
-    arguments: [{ name: SHELLS.join("|"), description: "the shell", required: true, values: SHELLS }],
-    flags: [],
-    withoutSource: true,
-    examples: [
-      { line: "sluice completion bash", does: "load it in ~/.bashrc with source <(sluice completion bash)" },
-      { line: "sluice completion fish", does: "load it in config.fish with sluice completion fish | source" },
-    ],
-    async start({ arguments: [shell], print }) {
-      const { completionScript } = await import("../manual/mod.ts");
-      print(completionScript(shell as Shell, commands()));
-      return 0;
-    },
-  };
-}
+/** `sluice completion`. */
+export const completionCommand: Command = {
+  name: "completion",
+  summary: "Print the completion script of a shell; sluice install installs it.",
+  arguments: [{ name: SHELLS.join("|"), description: "the shell", required: true, values: SHELLS }],
+  flags: [],
+  withoutSource: true,
+  examples: {
+    "sluice completion bash": "load it in ~/.bashrc with source <(sluice completion bash)",
+    "sluice completion fish": "load it in config.fish with sluice completion fish | source",
+  },
+  async start({ commands, arguments: [shell], print }) {
+    const { completionScript } = await import("../manual/mod.ts");
+    print(completionScript(shell as Shell, commands));
+    return 0;
+  },
+};
 
-/** Creates `sluice man` for these commands. */
-export function createManCommand(commands: () => readonly CommandSpec[]): Command {
-  return {
-    name: "man",
-    summary: "Print the man page; sluice install installs it.",
-    arguments: [],
-    flags: [],
-    withoutSource: true,
-    examples: [{ line: "sluice man", does: "read it with sluice man | man -l -" }],
-    async start({ print }) {
-      print(await manualText(commands()));
-      return 0;
-    },
-  };
-}
+/** `sluice man`. */
+export const manCommand: Command = {
+  name: "man",
+  summary: "Print the man page; sluice install installs it.",
+  arguments: [],
+  flags: [],
+  withoutSource: true,
+  examples: {
+    "sluice man": "read it with sluice man | man -l -",
+  },
+  async start({ commands, print }) {
+    print(await manualText(commands));
+    return 0;
+  },
+};
 
 /** Returns the man page for these commands. */
 export async function manualText(commands: readonly CommandSpec[]): Promise<string> {

@@ -19,18 +19,14 @@ export const checkCommand: Command = {
     ...LISTEN_FLAGS,
   ],
   installed: { part: "configuration", unless: ["serve"] },
-  examples: [
-    { line: "sluice check", does: "the installed configuration; exits with status 1 if a check is red" },
-    {
-      line: "sluice check --proxy-mode nftables --source file:services.yaml",
-      does: "only the node, for another mode",
-    },
-    {
-      line: "sluice check --serve --kubeconfig kubeconfig --listen tcp://:12090 --listen-tls-crt relay.pem " +
-        "--listen-tls-key relay.key",
-      does: "a server before it starts, with its own flags",
-    },
-  ],
+  examples: {
+    "sluice check": "the installed configuration; exits with status 1 if a check is red",
+    "sluice check --proxy-mode nftables --source file:services.yaml": "only the node, for another mode",
+    [
+      "sluice check --serve --kubeconfig kubeconfig --listen tcp://:12090 --listen-tls-crt relay.pem " +
+      "--listen-tls-key relay.key"
+    ]: "a server before it starts, with its own flags",
+  },
   startsPrograms: true,
   async start(invocation) {
     const { flags } = invocation;

@@ -6,7 +6,7 @@ import { diffCommand } from "./rules.ts";
 import { eventsCommand } from "./events.ts";
 import { explainCommand } from "./explain.ts";
 import { getCommand } from "./get.ts";
-import { dropNetAndWritePermissions, inheritedEnvironment } from "./privileges.ts";
+import { dropPermissions, inheritedEnvironment } from "./privileges.ts";
 
 /** The commands that run on one node. */
 const ON_ONE_NODE = [explainCommand, getCommand, diffCommand, eventsCommand];
@@ -61,14 +61,11 @@ export const clusterCommand: Command = {
   ],
   flags: [...OWN, ...flagsOfAll()],
   withoutSource: true,
-  examples: [
-    {
-      line: "kubectl sluice status",
-      does: "exit status 0: all in effect; 1: something is broken; 3: a node is silent",
-    },
-    { line: "kubectl sluice explain default/web --node node-7", does: "where node-7 sends connections to a service" },
-    { line: "kubectl sluice diff --node node-7 --context test", does: "how the kernel of node-7 differs" },
-  ],
+  examples: {
+    "kubectl sluice status": "exit status 0: all in effect; 1: something is broken; 3: a node is silent",
+    "kubectl sluice explain default/web --node node-7": "where node-7 sends connections to a service",
+    "kubectl sluice diff --node node-7 --context test": "how the kernel of node-7 differs",
+  },
   startsPrograms: true,
   async start(invocation) {
     const [action, ...words] = invocation.arguments;
@@ -77,7 +74,7 @@ export const clusterCommand: Command = {
     const node = invocation.flags.get(NODE.name) as string | undefined;
     if (command === STATUS && words.length > 0) throw new UsageError("status takes no argument; use --node NAME");
     if (command !== STATUS && node === undefined) throw new UsageError(`${action} needs --node NAME, the node to ask`);
-    dropNetAndWritePermissions();
+    dropPermissions("net", "write");
     const { createKubectl, KubectlError } = await import("../cluster/mod.ts");
     const { signal, flags } = invocation;
     const kubectlFlags = KUBECTL_FLAGS.flatMap(({ name }) =>

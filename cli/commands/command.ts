@@ -29,6 +29,8 @@ import {
 
 /** Input of a command. */
 export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "clock"> {
+  /** All commands, in the order of the help. */
+  readonly commands: readonly CommandSpec[];
   readonly configuration: Configuration;
   /** Positional arguments, as many as the command's spec allows. */
   readonly arguments: readonly string[];

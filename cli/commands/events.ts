@@ -12,10 +12,10 @@ export const eventsCommand: Command = {
   arguments: [],
   flags: [option("once", boolean(), "Print the events so far and exit."), TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "socket" },
-  examples: [
-    { line: "sluice events", does: "the last events, then new ones until interrupted" },
-    { line: "sluice events --once -o json", does: "the events so far, one JSON object per line" },
-  ],
+  examples: {
+    "sluice events": "the last events, then new ones until interrupted",
+    "sluice events --once -o json": "the events so far, one JSON object per line",
+  },
   async start(invocation) {
     const { flags, signal, clock } = invocation;
     const proxy = await proxyFor("events", invocation);

@@ -38,17 +38,15 @@ export const explainCommand: Command = {
   ],
   installed: { part: "configuration" },
   startsPrograms: true,
-  examples: [
-    { line: "sluice explain 10.96.0.10:80", does: "from a pod on this node, from the node and from outside" },
-    {
-      line: "sluice explain default/web",
-      does: "by the name of a service: every port of its cluster IPs; web suffices if no other namespace has one",
-    },
-    { line: "sluice explain 10.96.0.10", does: "every port of services at an address" },
-    { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "for one client address" },
-    { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
-    { line: "sluice explain --trace 10.96.0.10:80", does: "the next real connection, rule by rule" },
-  ],
+  examples: {
+    "sluice explain 10.96.0.10:80": "from a pod on this node, from the node and from outside",
+    "sluice explain default/web":
+      "by the name of a service: every port of its cluster IPs; web suffices if no other namespace has one",
+    "sluice explain 10.96.0.10": "every port of services at an address",
+    "sluice explain 203.0.113.9:443 --from 198.51.100.7": "for one client address",
+    "sluice explain 10.96.0.10:53/udp --source file:services.yaml": "without a running proxy",
+    "sluice explain --trace 10.96.0.10:80": "the next real connection, rule by rule",
+  },
   async start(invocation) {
     const { explanationText } = await import("../text/mod.ts");
     const answers = await answersOf(invocation);

@@ -36,11 +36,11 @@ export const flowsCommand: Command = {
   flags: [FROM, DROPS, ...TEXT_OR_JSON],
   installed: { part: "configuration" },
   startsPrograms: true,
-  examples: [
-    { line: "sluice flows", does: "all connections to services through this node" },
-    { line: "sluice flows default/web --from 10.244.1.7", does: "those of one client to one service" },
-    { line: "sluice flows --drops", does: "dropped and rejected connections, and which rule did it" },
-  ],
+  examples: {
+    "sluice flows": "all connections to services through this node",
+    "sluice flows default/web --from 10.244.1.7": "those of one client to one service",
+    "sluice flows --drops": "dropped and rejected connections, and which rule did it",
+  },
   async start(invocation) {
     const { flags, clock, signal, print } = invocation;
     const from = flags.get(FROM.name) as string | undefined;

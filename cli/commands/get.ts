@@ -25,11 +25,11 @@ export const getCommand: Command = {
   ],
   flags: [TIMEOUT_FLAG, ...outputFlags(["table", "json", "yaml", "name"])],
   installed: { part: "configuration" },
-  examples: [
-    { line: "sluice get services", does: "every service port with its frontends and its number of endpoints in use" },
-    { line: "sluice get endpoints default/web", does: "why an endpoint gets no traffic" },
-    { line: "sluice get services -o json --source file:services.yaml", does: "as JSON, without a running proxy" },
-  ],
+  examples: {
+    "sluice get services": "every service port with its frontends and its number of endpoints in use",
+    "sluice get endpoints default/web": "why an endpoint gets no traffic",
+    "sluice get services -o json --source file:services.yaml": "as JSON, without a running proxy",
+  },
   async start(invocation) {
     const output = isJson(invocation) ? "json" : invocation.flags.get("output") ?? "table";
     const [what, name = ""] = invocation.arguments;

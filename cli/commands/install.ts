@@ -20,66 +20,59 @@ const FORCE_FLAG = option(
   "Replace an installed configuration that differs from these flags; the old one is kept as config.yaml.DATE.",
 );
 
-/** Creates `sluice install`, which installs completions and the man page for these commands too. */
-export function createInstallCommand(commands: () => readonly CommandSpec[]): Command {
-  return {
-    name: "install",
-    summary: "Install this executable as a service of this node, or upgrade it: program, service, configuration.",
-    arguments: [],
-    flags: [
-      ROOT_FLAG,
-      DRY_RUN_FLAG,
-      FORCE_FLAG,
-      option(
-        "now",
-        boolean(),
-        "Also enable the service at boot, start or restart it unless a check is red, and wait until everything is in effect.",
-      ),
-    ],
-    examples: [
-      {
-        line: "sluice install --kubeconfig /etc/sluice/kubeconfig --cluster-cidr 10.244.0.0/16",
-        does: "writes the flags to /etc/sluice/config.yaml",
-      },
-      {
-        line: "sluice install --config kube-proxy.yaml --now",
-        does: "use kube-proxy's configuration and start the service",
-      },
-      { line: "sluice install --now", does: "by a newer executable: upgrade to it and keep the configuration" },
-      { line: "sluice install --root /mnt/image --proxy-mode nftables", does: "install into the image of a node" },
-    ],
-    startsPrograms: true,
-    async start(invocation) {
-      const { flags, print, clock } = invocation;
-      if (runsFromSource()) {
-        throw new Error("cannot install when running from source (build the executable with ./compile.sh first)");
-      }
-      const root = rootOf(invocation);
-      const dryRun = flags.get("dry-run") === true;
-      requireRoot(root, dryRun);
-      const { install, PROGRAM, readRecord } = await import("../installation/mod.ts");
-      const wanted = await wantedOf(invocation, root);
-      if (wanted.difference !== "" && flags.get(FORCE_FLAG.name) !== true) return refuse(wanted.difference);
-      const files: InstalledFile[] = [
-        { path: PROGRAM, mode: 0o755, content: { copyOf: Deno.execPath() }, replacement: "always" },
-        ...wanted.files,
-        ...await helpersOf(commands()),
-      ];
-      const before = readRecord(root);
-      const steps = await install(files, root, dryRun, clock.now());
-      const isUpgrade = steps.some(({ path, decision }) => path === PROGRAM && decision === "replace");
-      print((isUpgrade ? upgradeText(before) : "") + stepsText(steps, root, dryRun));
-      if (root !== "" || dryRun) {
-        print(
-          `\nNode checks skipped: ${dryRun ? "this is a dry run" : `they apply to the system that runs in ${root}`}.\n`,
-        );
-        return 0;
-      }
-      const { checkAndStart } = await import("./install_start.ts");
-      return await checkAndStart(invocation, wanted);
-    },
-  };
-}
+/** `sluice install`. */
+export const installCommand: Command = {
+  name: "install",
+  summary: "Install this executable as a service of this node, or upgrade it: program, service, configuration.",
+  arguments: [],
+  flags: [
+    ROOT_FLAG,
+    DRY_RUN_FLAG,
+    FORCE_FLAG,
+    option(
+      "now",
+      boolean(),
+      "Also enable the service at boot, start or restart it unless a check is red, and wait until everything is in effect.",
+    ),
+  ],
+  examples: {
+    "sluice install --kubeconfig /etc/sluice/kubeconfig --cluster-cidr 10.244.0.0/16":
+      "writes the flags to /etc/sluice/config.yaml",
+    "sluice install --config kube-proxy.yaml --now": "use kube-proxy's configuration and start the service",
+    "sluice install --now": "by a newer executable: upgrade to it and keep the configuration",
+    "sluice install --root /mnt/image --proxy-mode nftables": "install into the image of a node",
+  },
+  startsPrograms: true,
+  async start(invocation) {
+    const { commands, flags, print, clock } = invocation;
+    if (runsFromSource()) {
+      throw new Error("cannot install when running from source (build the executable with ./compile.sh first)");
+    }
+    const root = rootOf(invocation);
+    const dryRun = flags.get("dry-run") === true;
+    requireRoot(root, dryRun);
+    const { install, PROGRAM, readRecord } = await import("../installation/mod.ts");
+    const wanted = await wantedOf(invocation, root);
+    if (wanted.difference !== "" && flags.get(FORCE_FLAG.name) !== true) return refuse(wanted.difference);
+    const files: InstalledFile[] = [
+      { path: PROGRAM, mode: 0o755, content: { copyOf: Deno.execPath() }, replacement: "always" },
+      ...wanted.files,
+      ...await helpersOf(commands),
+    ];
+    const before = readRecord(root);
+    const steps = await install(files, root, dryRun, clock.now());
+    const isUpgrade = steps.some(({ path, decision }) => path === PROGRAM && decision === "replace");
+    print((isUpgrade ? upgradeText(before) : "") + stepsText(steps, root, dryRun));
+    if (root !== "" || dryRun) {
+      print(
+        `\nNode checks skipped: ${dryRun ? "this is a dry run" : `they apply to the system that runs in ${root}`}.\n`,
+      );
+      return 0;
+    }
+    const { checkAndStart } = await import("./install_start.ts");
+    return await checkAndStart(invocation, wanted);
+  },
+};
 
 /** Prints how the installed configuration differs from the flags, and returns the exit status. */
 function refuse(difference: string): 1 {
@@ -177,13 +170,11 @@ export const uninstallCommand: Command = {
   ],
   withoutSource: true,
   installed: { part: "socket", unless: ["root"] },
-  examples: [
-    {
-      line: "sluice uninstall --now --cleanup",
-      does: "remove the service, its files and its rules; nothing serves the cluster's services then",
-    },
-    { line: "sluice uninstall --dry-run", does: "show which files would be removed and which kept" },
-  ],
+  examples: {
+    "sluice uninstall --now --cleanup":
+      "remove the service, its files and its rules; nothing serves the cluster's services then",
+    "sluice uninstall --dry-run": "show which files would be removed and which kept",
+  },
   startsPrograms: true,
   async start(invocation) {
     const { flags, print, configuration } = invocation;

@@ -31,24 +31,14 @@ export const kubeconfigCommand: Command = {
   arguments: [],
   flags: [OUTPUT, NAMESPACE, MEMBERS, DURATION, DRY_RUN_FLAG],
   withoutSource: true,
-  examples: [
-    {
-      line: "sluice kubeconfig --kubeconfig admin.conf --dry-run",
-      does: "what would be created, checked by the API server",
-    },
-    {
-      line: "sluice kubeconfig --kubeconfig admin.conf --output kubeconfig",
-      does: "a file for /etc/sluice/kubeconfig on every node",
-    },
-    {
-      line: "sluice kubeconfig --kubeconfig admin.conf --site store-12 --site-members node-a,node-b,node-c",
-      does: "with the permissions and the members of a site",
-    },
-    {
-      line: "sluice kubeconfig --kubeconfig /etc/rancher/k3s/k3s.yaml --master https://192.0.2.1:6443",
-      does: "with the address at which the nodes reach the API server",
-    },
-  ],
+  examples: {
+    "sluice kubeconfig --kubeconfig admin.conf --dry-run": "what would be created, checked by the API server",
+    "sluice kubeconfig --kubeconfig admin.conf --output kubeconfig": "a file for /etc/sluice/kubeconfig on every node",
+    "sluice kubeconfig --kubeconfig admin.conf --site store-12 --site-members node-a,node-b,node-c":
+      "with the permissions and the members of a site",
+    "sluice kubeconfig --kubeconfig /etc/rancher/k3s/k3s.yaml --master https://192.0.2.1:6443":
+      "with the address at which the nodes reach the API server",
+  },
   async start(invocation) {
     const { configuration: { kubeconfig }, flags } = invocation;
     const namespace = flags.get(NAMESPACE.name) as string | undefined ?? "kube-system";

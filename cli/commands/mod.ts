@@ -8,7 +8,7 @@
  *
  * In: arguments. Out: text and an exit status. May touch: anything its command needs; main.ts drops the other permissions.
  */
-import { createCompletionCommand, createManCommand, versionCommand } from "./about.ts";
+import { completionCommand, manCommand, versionCommand } from "./about.ts";
 import { checkCommand } from "./check.ts";
 import { clusterCommand } from "./cluster.ts";
 import type { Command } from "./command.ts";
@@ -17,20 +17,20 @@ import { explainCommand } from "./explain.ts";
 import { exportCommand, watchCommand } from "./watch.ts";
 import { flowsCommand } from "./flows.ts";
 import { getCommand } from "./get.ts";
-import { createInstallCommand, uninstallCommand } from "./install.ts";
+import { installCommand, uninstallCommand } from "./install.ts";
 import { kubeconfigCommand } from "./kubeconfig.ts";
 import { diffCommand, renderCommand } from "./rules.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
 import { statusCommand, topCommand } from "./status.ts";
 export { argumentsUnder, createProcessLogger, programNames } from "./command.ts";
-export { credentialPlugin, dropRunPermission, startCredentialPlugin } from "./privileges.ts";
+export { credentialPlugin, dropPermissions, startCredentialPlugin } from "./privileges.ts";
 
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   runCommand,
   checkCommand,
-  createInstallCommand(() => COMMANDS),
+  installCommand,
   uninstallCommand,
   kubeconfigCommand,
   statusCommand,
@@ -46,6 +46,6 @@ export const COMMANDS: readonly Command[] = [
   exportCommand,
   watchCommand,
   versionCommand,
-  createCompletionCommand(() => COMMANDS),
-  createManCommand(() => COMMANDS),
+  completionCommand,
+  manCommand,
 ];

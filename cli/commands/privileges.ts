@@ -47,20 +47,9 @@ export function keptEnvironment(): (name: string) => string | undefined {
   return (name) => copy.get(name);
 }
 
-/** Drops the permissions to use the network and to write files, irrevocably. */
-export function dropNetAndWritePermissions(): void {
-  Deno.permissions.revokeSync({ name: "net" });
-  Deno.permissions.revokeSync({ name: "write" });
-}
-
-/** Drops the permission to start programs, irrevocably. */
-export function dropRunPermission(): void {
-  Deno.permissions.revokeSync({ name: "run" });
-}
-
-/** Drops the permission to access the environment, irrevocably. */
-export function dropEnvPermission(): void {
-  Deno.permissions.revokeSync({ name: "env" });
+/** Drops permissions, irrevocably: to start programs, to write files, to use the network, or to read the environment. */
+export function dropPermissions(...names: readonly ("run" | "write" | "net" | "env")[]): void {
+  for (const name of names) Deno.permissions.revokeSync({ name });
 }
 
 /** Returns the state of the permissions that a run drops; `prompt` and `denied` both mean dropped. */

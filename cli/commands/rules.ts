@@ -22,10 +22,10 @@ export const renderCommand: Command = {
   arguments: [],
   flags: [FAMILY_FLAG, TIMEOUT_FLAG],
   installed: { part: "configuration" },
-  examples: [
-    { line: "sluice render --source file:services.yaml", does: "the input of iptables-restore and ip6tables-restore" },
-    { line: "sluice render --source file:services.yaml --proxy-mode nftables --family IPv6", does: "the input of nft" },
-  ],
+  examples: {
+    "sluice render --source file:services.yaml": "the input of iptables-restore and ip6tables-restore",
+    "sluice render --source file:services.yaml --proxy-mode nftables --family IPv6": "the input of nft",
+  },
   async start(invocation) {
     const { clock, print } = invocation;
     const { dryRun } = await import("../../backends/dry_run/mod.ts");
@@ -64,13 +64,10 @@ export const diffCommand: Command = {
   arguments: [],
   flags: [FAMILY_FLAG, TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "configuration" },
-  examples: [
-    { line: "sluice diff", does: "exit status 0 without differences, 1 with differences, 2 after a failure" },
-    {
-      line: "sluice diff --source file:services.yaml --proxy-mode nftables",
-      does: "compares with the services of these manifests",
-    },
-  ],
+  examples: {
+    "sluice diff": "exit status 0 without differences, 1 with differences, 2 after a failure",
+    "sluice diff --source file:services.yaml --proxy-mode nftables": "compares with the services of these manifests",
+  },
   startsPrograms: true,
   async start(invocation) {
     try {

@@ -19,7 +19,7 @@ import { abortedBy, type Clock, errorText, type Logger } from "../../platform/mo
 import type { ProxyOptions } from "../../node/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
 import { type Command, createProcessLogger, type Invocation, toolRunner, UsageError } from "./command.ts";
-import { dropEnvPermission, droppedPermissions, dropRunPermission, keptEnvironment } from "./privileges.ts";
+import { droppedPermissions, dropPermissions, keptEnvironment } from "./privileges.ts";
 
 const ONLY_OWN = option(
   "only-own",
@@ -34,16 +34,13 @@ export const runCommand: Command = {
   summary: "Run the proxy on this node (the default command).",
   arguments: [],
   flags: [ONLY_OWN],
-  examples: [
-    {
-      line: "sluice --config /etc/sluice/config.yaml",
-      does: "with a KubeProxyConfiguration, such as kube-proxy's own",
-    },
-    { line: "sluice --kubeconfig /etc/sluice/kubeconfig --proxy-mode nftables", does: "with flags" },
-    { line: "sluice --source file:services.yaml", does: "services from manifests, without an API server" },
-    { line: "sluice --cleanup", does: "remove all rules of Sluice and kube-proxy, then exit" },
-    { line: "sluice --cleanup --only-own", does: "after the return to another proxy: remove what only Sluice has" },
-  ],
+  examples: {
+    "sluice --config /etc/sluice/config.yaml": "with a KubeProxyConfiguration, such as kube-proxy's own",
+    "sluice --kubeconfig /etc/sluice/kubeconfig --proxy-mode nftables": "with flags",
+    "sluice --source file:services.yaml": "services from manifests, without an API server",
+    "sluice --cleanup": "remove all rules of Sluice and kube-proxy, then exit",
+    "sluice --cleanup --only-own": "after the return to another proxy: remove what only Sluice has",
+  },
   startsPrograms: true,
   async start(invocation) {
     const { configuration, flags, warnings, logger, clock, runProgram, lost, signal } = invocation;
@@ -61,19 +58,19 @@ export const runCommand: Command = {
     const kept = await openKeptState(configuration, invocation, report);
     // A run opens no more files for writing. But connecting to a unix socket needs the write permission, which cannot be limited to one
     // path after the start.
-    if (!usesUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
+    if (!usesUnixSocket(configuration)) dropPermissions("write");
     const fileLimit = await raiseFileLimit(invocation, report);
     const { relaysOnDemand, startFamilyWorkers } = await import("../../workers/mod.ts");
     const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
     if (isServing) await setOomScore(invocation);
-    dropRunPermission();
+    dropPermissions("run");
     const env = keptEnvironment();
     const { nodeName } = configuration;
     const environment = (name: string) => Deno.env.get(name);
     const processFeatures = isServing
       ? await startProcessFeatures({ nodeName, environment, reportProblems: report, clock, logger })
       : undefined;
-    dropEnvPermission();
+    dropPermissions("env");
     logger.debug("dropped permissions of the main isolate", droppedPermissions());
     const { runProxy } = await import("../../node/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);

@@ -86,14 +86,13 @@ export const serveCommand: Command = {
   summary: "Serve the cluster's state over gRPC (KPNG's protocol) to nodes, relays and KPNG programs.",
   arguments: [],
   flags: [...LISTEN_FLAGS, WORKERS_FLAG, ...OPERATOR_FLAGS, ...DETAIL_FLAGS],
-  examples: [
-    { line: "sluice serve --kubeconfig kubeconfig", does: "watch the API server once, serve on loopback" },
-    {
-      line: "sluice serve --source grpc://10.0.0.1:12090 --listen tcp://:12090 --listen-tls-ca ca.pem " +
-        "--listen-tls-crt relay.pem --listen-tls-key relay.key",
-      does: "a relay for the nodes of a rack, with client certificates",
-    },
-  ],
+  examples: {
+    "sluice serve --kubeconfig kubeconfig": "watch the API server once, serve on loopback",
+    [
+      "sluice serve --source grpc://10.0.0.1:12090 --listen tcp://:12090 --listen-tls-ca ca.pem " +
+      "--listen-tls-crt relay.pem --listen-tls-key relay.key"
+    ]: "a relay for the nodes of a rack, with client certificates",
+  },
   async start(invocation) {
     const addresses = readServeAddresses(invocation);
     const workers = readWorkerCount(invocation);

@@ -37,14 +37,11 @@ export const statusCommand: Command = {
   withoutSource: true,
   installed: { part: "socket" },
   startsPrograms: true,
-  examples: [
-    {
-      line: "sluice status",
-      does: "exit status 0: all in effect; 1: something is broken; 3: no proxy runs or answers",
-    },
-    { line: "sluice status --wait 60s", does: "in a script, after a start or an upgrade" },
-    { line: "sluice status -o json", does: "every figure, for a program" },
-  ],
+  examples: {
+    "sluice status": "exit status 0: all in effect; 1: something is broken; 3: no proxy runs or answers",
+    "sluice status --wait 60s": "in a script, after a start or an upgrade",
+    "sluice status -o json": "every figure, for a program",
+  },
   async start(invocation) {
     const waitMs = invocation.flags.get(WAIT.name) as number | undefined ?? 0;
     const report = await awaitOrder(askerOf(invocation), socketFor("status", invocation), { waitMs });
@@ -152,10 +149,10 @@ export const topCommand: Command = {
   ],
   withoutSource: true,
   installed: { part: "socket" },
-  examples: [
-    { line: "sluice top", does: "live, until you press q" },
-    { line: "sluice top --once", does: "once, as plain lines" },
-  ],
+  examples: {
+    "sluice top": "live, until you press q",
+    "sluice top --once": "once, as plain lines",
+  },
   async start(invocation) {
     const { flags, print } = invocation;
     const proxy = await proxyFor("top", invocation);

@@ -1,7 +1,7 @@
 /** `sluice watch` and `sluice export`: the cluster's state and its changes on standard output, or in a file. */
 import { type Command, type Invocation, isJson, TEXT_OR_JSON, UsageError } from "./command.ts";
 import { DETAIL_FLAGS, readDetailFilters } from "./detail_flags.ts";
-import { dropRunPermission, startHook } from "./privileges.ts";
+import { dropPermissions, startHook } from "./privileges.ts";
 import { duration, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
@@ -35,14 +35,12 @@ export const watchCommand: Command = {
     repeats: true,
   }],
   flags: [...TEXT_OR_JSON, EXEC, EXEC_TIMEOUT, ...DETAIL_FLAGS],
-  examples: [
-    { line: "sluice watch endpoints", does: "added, changed and removed endpoints" },
-    {
-      line: "sluice watch local --exec sluice-hook -- --verbose",
-      does: "run a program with this node's whole state on its standard input after each change",
-    },
-    { line: "sluice watch local --source grpc://10.0.0.1:12090", does: "what a server sends to this node" },
-  ],
+  examples: {
+    "sluice watch endpoints": "added, changed and removed endpoints",
+    "sluice watch local --exec sluice-hook -- --verbose":
+      "run a program with this node's whole state on its standard input after each change",
+    "sluice watch local --source grpc://10.0.0.1:12090": "what a server sends to this node",
+  },
   startsPrograms: true,
   async start(invocation) {
     const { arguments: [choice, ...args], flags, lost, signal } = invocation;
@@ -56,7 +54,7 @@ export const watchCommand: Command = {
     const run = program === undefined
       ? undefined
       : await startHook(program, args, (reason) => lost.abort(new Error(reason)));
-    dropRunPermission();
+    dropPermissions("run");
     const stop = abortedBy(signal, lost.signal);
     const { store, ended } = await openedStore(invocation, stop.signal);
     const output = run === undefined
@@ -181,10 +179,10 @@ export const exportCommand: Command = {
     option("to", text(), "The file, replaced atomically; - prints to standard output once and exits."),
     ...DETAIL_FLAGS,
   ],
-  examples: [
-    { line: "sluice export --to -", does: "the current state at the API server" },
-    { line: "sluice export --source unix:///run/sluice.sock --to /run/state.yaml", does: "keep a file up to date" },
-  ],
+  examples: {
+    "sluice export --to -": "the current state at the API server",
+    "sluice export --source unix:///run/sluice.sock --to /run/state.yaml": "keep a file up to date",
+  },
   async start(invocation) {
     const to = invocation.flags.get("to") as string | undefined;
     if (!to) throw new Error("--to is required: a file, or - for standard output");

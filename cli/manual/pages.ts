@@ -62,7 +62,7 @@ function commandHelp(spec: CommandSpec): string {
 /** Whether the help of a command describes this flag. */
 function isShown(flag: Flag, spec: CommandSpec): boolean {
   if (spec.name === RUN && flag.effective || spec.flags.includes(flag)) return true;
-  if (spec.examples.some(({ line }) => line.split(" ").includes(`--${flag.name}`))) return true;
+  if (Object.keys(spec.examples).some((line) => line.split(" ").includes(`--${flag.name}`))) return true;
   return !spec.withoutSource && SOURCE_FLAGS.includes(flag.name);
 }
 
@@ -90,8 +90,8 @@ function argumentsOf({ arguments: words }: CommandSpec): string {
 }
 
 function examplesOf({ examples }: CommandSpec): string {
-  if (examples.length === 0) return "";
-  return ["\nExamples:", ...examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line}`]), ""].join("\n");
+  const lines = Object.entries(examples).flatMap(([line, does]) => [`  # ${does}`, `  ${line}`]);
+  return ["\nExamples:", ...lines, ""].join("\n");
 }
 
 function usageOf(flag: Flag): string {
@@ -154,8 +154,8 @@ function commandPart(command: CommandSpec): string[] {
     roff(summary),
     ...words.flatMap(({ name, description }) => tagged(name, description)),
     ...flags.flatMap(flagPart),
-    ...examples.flatMap((
-      { line, does },
+    ...Object.entries(examples).flatMap((
+      [line, does],
     ) => [".PP", roff(`${capital(does)}:`), ".PP", ".RS 4", ".nf", roff(line), ".fi", ".RE"]),
   ];
 }

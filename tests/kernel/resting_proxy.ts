@@ -1,7 +1,7 @@
 /** The program of rest_test.ts: runs the proxy as the command does, with short delays before a worker is stopped. */
 import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { COMMANDS } from "../../cli/commands/mod.ts";
-import { dropRunPermission } from "../../cli/commands/privileges.ts";
+import { dropPermissions } from "../../cli/commands/privileges.ts";
 import { parseCommandLine } from "../../config/mod.ts";
 import { runProxy } from "../../node/run.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -21,7 +21,7 @@ const logging = { level: "info", format: "text" } as const;
 const ending = new AbortController(), lost = new AbortController();
 Deno.addSignalListener("SIGTERM", () => ending.abort());
 const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
-dropRunPermission();
+dropPermissions("run");
 Deno.exit(
   await runProxy({
     configuration: line.configuration,

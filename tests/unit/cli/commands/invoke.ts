@@ -38,6 +38,7 @@ export async function invoke(
   };
   const logging = { level: "info", format: "text" } as const;
   const started = COMMANDS.find(({ name }) => name === line.command)!.start({
+    commands: COMMANDS,
     configuration: line.configuration,
     arguments: line.arguments,
     flags: line.flags,
