@@ -5,33 +5,6 @@ import type { Problem, ReportProblems } from "../core/problems/mod.ts";
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";
 
-/** Options of `followConfiguration`. */
-export interface ConfigurationFollowerOptions {
-  /** The path of the configuration file. */
-  readonly path: string;
-  /** Parses the command line, and with it the configuration file, again. */
-  readonly read: () => Promise<CommandLine>;
-  /** Reads a file's text; Deno.readTextFileSync by default. */
-  readonly readText?: (path: string) => string;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Receives an invalid file, until it is valid again. */
-  readonly onProblems: ReportProblems;
-  /** Ends the follower. */
-  readonly signal: AbortSignal;
-  /** Opens a watch on the file's folder; Deno.watchFs by default. */
-  readonly openWatch?: OpenWatch;
-}
-
-/** Waits for a configuration that differs from the one in effect. */
-export interface ConfigurationFollower {
-  /**
-   * Resolves with the next valid configuration that differs from `current`; undefined when the signal aborts. An invalid file
-   * is reported with its lines, and the configuration stays in effect. Fields without effect are reported, too.
-   */
-  next(current: Configuration): Promise<Configuration | undefined>;
-}
-
 /** The quiet period before the file is read, to avoid reading a partially written one. */
 const QUIET_MS = 200;
 /** The interval of reads without an event: a watch ends when its folder is replaced. */
@@ -46,10 +19,32 @@ export function ignoredIn(path: string | undefined, warnings: readonly string[])
   return [{ code: "configuration-ignored", subject: path || "flags", detail: warnings.join("; ") }];
 }
 
+/** Waits for a configuration that differs from the one in effect. */
+export interface ConfigurationFollower {
+  /**
+   * Resolves with the next valid configuration that differs from `current`; undefined when the signal aborts. An invalid file
+   * is reported with its lines, and the configuration stays in effect. Fields without effect are reported, too.
+   */
+  next(current: Configuration): Promise<Configuration | undefined>;
+}
+
 /** Starts to follow a configuration file; its current contents count as read. */
-export function followConfiguration(options: ConfigurationFollowerOptions): ConfigurationFollower {
-  const { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal } = options;
-  const { openWatch } = options;
+export function followConfiguration(
+  { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal, openWatch }: {
+    /** The path of the configuration file. */
+    readonly path: string;
+    /** Parses the command line, and with it the configuration file, again. */
+    readonly read: () => Promise<CommandLine>;
+    readonly readText?: (path: string) => string;
+    readonly clock: Clock;
+    readonly logger: Logger;
+    /** Receives an invalid file, until it is valid again. */
+    readonly onProblems: ReportProblems;
+    /** Ends the follower. */
+    readonly signal: AbortSignal;
+    readonly openWatch?: OpenWatch;
+  },
+): ConfigurationFollower {
   const changes = watchChanges({ clock, logger, signal, openWatch, quietMs: QUIET_MS, pollMs: POLL_MS });
 
   const currentText = (): string => {

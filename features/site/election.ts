@@ -18,44 +18,6 @@ export interface ElectionTiming {
   readonly spreadMs?: number;
 }
 
-/** Options of `createElection`. */
-export interface ElectionOptions {
-  readonly node: string;
-  readonly lease: LeaseClient;
-  readonly memory: Pick<SiteMemory, "leader" | "remember">;
-  /** This node as a leader, with its server's address, certificate and proof. */
-  readonly self: (signal: AbortSignal) => Promise<Leader>;
-  /** Whether the node that the Lease names as the leader has signed the claim. Rejects if the certificates cannot be read. */
-  readonly isProven: (leader: Leader) => Promise<boolean>;
-  readonly timing: ElectionTiming;
-  /** Receives every new role. */
-  readonly onRole: (role: Role) => void;
-  /** The Lease expires soon, and it is this node's turn to take it: it can prepare to lead. */
-  readonly onStandBy?: () => void;
-  /** Receives the members of the site when they have been read, before a role that depends on them. */
-  readonly onMembers?: (members: readonly string[]) => void;
-  readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** A number from 0 up to 1; Math.random by default. */
-  readonly random?: () => number;
-}
-
-/** A node's part in the election of its site. */
-export interface Election {
-  /** Called when the leader does not answer: reads the Lease, and takes it when it has expired. */
-  lost(): void;
-  /** The leader answers. */
-  followed(): void;
-  role(): Role;
-  /** How often the leader has changed, as the Lease counts. */
-  transitions(): number;
-  /** Whether this node holds the Lease, as far as it knows. */
-  holds(): boolean;
-  /** Runs until the signal aborts. */
-  run(signal: AbortSignal): Promise<void>;
-}
-
 /**
  * The leader of a follower: it answers; or it was lost, and the Lease will be read at `dueMs`; or the Lease was read since, and
  * its expiry is awaited for the `round`th time.
@@ -88,8 +50,43 @@ const SCOPE = "site lease";
 /** Errors with an answer of the API server: the Lease cannot be used, but the API server can be watched. */
 const ANSWERED: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
 
+/** A node's part in the election of its site. */
+export interface Election {
+  /** Called when the leader does not answer: reads the Lease, and takes it when it has expired. */
+  lost(): void;
+  /** The leader answers. */
+  followed(): void;
+  role(): Role;
+  /** How often the leader has changed, as the Lease counts. */
+  transitions(): number;
+  /** Whether this node holds the Lease, as far as it knows. */
+  holds(): boolean;
+  /** Runs until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
 /** Creates an election in which this node does not take part yet. */
-export function createElection(options: ElectionOptions): Election {
+export function createElection(options: {
+  readonly node: string;
+  readonly lease: LeaseClient;
+  readonly memory: Pick<SiteMemory, "leader" | "remember">;
+  /** This node as a leader, with its server's address, certificate and proof. */
+  readonly self: (signal: AbortSignal) => Promise<Leader>;
+  /** Whether the node that the Lease names as the leader has signed the claim. Rejects if the certificates cannot be read. */
+  readonly isProven: (leader: Leader) => Promise<boolean>;
+  readonly timing: ElectionTiming;
+  /** Receives every new role. */
+  readonly onRole: (role: Role) => void;
+  /** The Lease expires soon, and it is this node's turn to take it: it can prepare to lead. */
+  readonly onStandBy: () => void;
+  /** Receives the members of the site when they have been read, before a role that depends on them. */
+  readonly onMembers: (members: readonly string[]) => void;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** A number from 0 up to 1; Math.random by default. */
+  readonly random?: () => number;
+}): Election {
   const { node, lease, memory, timing, clock, logger, random = Math.random } = options;
   const { leaseMs, spreadMs = SPREAD_MS } = timing;
   const elector = createElector({ node, renewMs: timing.renewMs });
@@ -186,7 +183,7 @@ export function createElection(options: ElectionOptions): Election {
 
   const readMembers = async (signal: AbortSignal) => {
     members = { names: await lease.members(signal), atMs: clock.monotonic() };
-    options.onMembers?.(members.names);
+    options.onMembers(members.names);
     return members.names;
   };
 
@@ -318,7 +315,7 @@ export function createElection(options: ElectionOptions): Election {
     watch = { kind: "waiting", round: round + 1 };
     if (round === 0 && isSuccessorOf(holder)) {
       await pauseFully(untilMs - PREPARE_SHARE * leaseMs, signal);
-      if (isLost) options.onStandBy?.();
+      if (isLost) options.onStandBy();
       return await pauseFully(untilMs, signal);
     }
     const nextMs = clock.monotonic() + Math.min(round * leaseMs, LONGEST_ROUND_MS);

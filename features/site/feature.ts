@@ -1,29 +1,10 @@
-import { duration, section, text } from "../../platform/schema/mod.ts";
 import { feature } from "../contract.ts";
-import { checkSite } from "./options.ts";
+import { checkSite, SITE } from "./options.ts";
 
 /** Of several nodes behind one uplink, one watches the API server and serves the others (docs/sites.md). */
 export const site = feature({
   name: "site",
-  fields: {
-    site: section({
-      /** The name of the site; none if empty. */
-      name: text(),
-      leaseNamespace: text("sluice-sites"),
-      leaseDuration: duration(10_000),
-      renewPeriod: duration(4_000),
-      /** HOST:PORT on which a leader serves the other nodes. */
-      listenAddress: text(":12094"),
-      /** Without effect: nodes find their leader by its Lease. */
-      discoveryAddress: text(),
-      /** This node's host for the other nodes; its Node's first address if empty. */
-      advertiseAddress: text(),
-      /** PEM files; without a key, the certificate (by default the kubelet's) is one for clients, with its key. */
-      tlsCAFile: text(),
-      tlsCertFile: text(),
-      tlsPrivateKeyFile: text(),
-    }),
-  },
+  fields: { site: SITE },
   flags: [
     {
       name: "site",

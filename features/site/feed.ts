@@ -10,8 +10,22 @@ import {
 } from "../../core/objects/mod.ts";
 import type { Leader, Role } from "./lease.ts";
 
-/** Options of `createFeed`. */
-export interface FeedOptions {
+/** The delay before retrying to open a source. */
+const REOPEN_MS = 2_000;
+
+/** Watches the leader of the site or the API server, depending on the role of this node, or both until one answers. */
+export interface Feed {
+  enter(role: Role): void;
+  /** Watches the API server in addition to the leader until the API server answers: this node may lead soon. */
+  standBy(): void;
+  /** The origin of the state: the leader, or the API server. */
+  from(): "leader" | "api" | undefined;
+  /** Resolves when the signal has ended all sources; rejects if one cannot work. */
+  readonly ended: Promise<void>;
+}
+
+/** Creates a feed that watches nothing yet. */
+export function createFeed(options: {
   readonly sink: SourceSink;
   /** Opens the API server as a source, in full. */
   readonly openApi: (onLink: ReportLink) => Source;
@@ -31,43 +45,19 @@ export interface FeedOptions {
   readonly logger: Logger;
   /** Ends all sources. */
   readonly signal: AbortSignal;
-}
-
-/** Watches the leader of the site or the API server, depending on the role of this node, or both until one answers. */
-export interface Feed {
-  enter(role: Role): void;
-  /** Watches the API server in addition to the leader until the API server answers: this node may lead soon. */
-  standBy(): void;
-  /** The origin of the state: the leader, or the API server. */
-  from(): "leader" | "api" | undefined;
-  /** Resolves when the signal has ended all sources; rejects if one cannot work. */
-  readonly ended: Promise<void>;
-}
-
-/** The delay before retrying to open a source. */
-const REOPEN_MS = 2_000;
-
-/** A source that runs. */
-interface Run {
-  /** Stops reporting its link: another source is in use. */
-  mute(): void;
-  stop(): void;
-}
-
-/** Creates a feed that watches nothing yet. */
-export function createFeed(options: FeedOptions): Feed {
+}): Feed {
   const { openApi, openLeader, clock, logger, signal } = options;
   const newSink = createHandOver(options.sink);
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   ended.catch(() => {});
-  let apiRun: Run | undefined;
-  let leaderRun: Run | undefined;
+  let apiRun: ReturnType<typeof start> | undefined;
+  let leaderRun: ReturnType<typeof start> | undefined;
   let leader: Leader | undefined;
   let from: "leader" | "api" | undefined;
   let cancelPatience = () => {};
   let isPatient = false;
 
-  const start = (open: (onLink: ReportLink) => Promise<Source> | Source, onEvent?: (event: LinkEvent) => void): Run => {
+  const start = (open: (onLink: ReportLink) => Promise<Source> | Source, onEvent?: (event: LinkEvent) => void) => {
     const own = newSink();
     const ending = new AbortController();
     const streams = new Map<string, string>();
@@ -92,6 +82,7 @@ export function createFeed(options: FeedOptions): Feed {
       if (!ending.signal.aborted) reject(error);
     });
     return {
+      /** Stops reporting its link: another source is in use. */
       mute,
       stop() {
         ending.abort();
@@ -216,21 +207,15 @@ export function createFeed(options: FeedOptions): Feed {
   };
 }
 
-/** The sink of one of several sources that report the same objects. */
-interface SharedSink extends SourceSink {
-  /** Ends the source: its objects are ignored from now on, and its problems end. */
-  end(): void;
-}
-
 /**
  * Lets several sources feed one sink, one at a time. A source takes over with its first object, until another one takes over.
  * The objects of the previous source stay until the new one has reported all objects of the kind, so only differences have an
  * effect. Each call returns the sink of a new source.
  */
-function createHandOver(sink: SourceSink): () => SharedSink {
+function createHandOver(sink: SourceSink) {
   let owner: symbol | undefined;
 
-  return () => {
+  return (): SourceSink & { readonly end: () => void } => {
     const self = Symbol();
     let state: "waiting" | "heard" | "ended" = "waiting";
     const untouched = new Set<Kind>(KINDS);
@@ -263,6 +248,7 @@ function createHandOver(sink: SourceSink): () => SharedSink {
         scopes.add(scope);
         sink.problems(scope, problems, options);
       },
+      /** Ends the source: its objects are ignored from now on, and its problems end. */
       end() {
         state = "ended";
         for (const scope of scopes) sink.problems(scope, []);

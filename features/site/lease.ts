@@ -55,19 +55,6 @@ export interface LeaseClient {
   renew(version: string, signal: AbortSignal): Promise<LeaseRecord>;
 }
 
-/** Options of `createLeaseClient`. */
-export interface LeaseClientOptions {
-  readonly api: ClusterAccess["api"];
-  readonly namespace: string;
-  /** The name of the site. */
-  readonly site: string;
-  /** How long this site's Leases last. */
-  readonly leaseMs: number;
-  /** A Lease that claims to last longer counts as one of `leaseMs`. */
-  readonly longestMs: number;
-  readonly clock: Clock;
-}
-
 /** The annotations with the address, the certificate and the proof of the leader. */
 const ADDRESS = "sluice.dev/site-address";
 const CERTIFICATE = "sluice.dev/site-certificate";
@@ -84,9 +71,13 @@ function siteObjectName(site: string): string {
 }
 
 /** Creates the client of a site's Lease. */
-export function createLeaseClient(
-  { api, namespace, site, leaseMs, longestMs, clock }: LeaseClientOptions,
-): LeaseClient {
+export function createLeaseClient({ api, namespace, site, leaseMs, longestMs, clock }: Limits & {
+  readonly api: ClusterAccess["api"];
+  readonly namespace: string;
+  /** The name of the site. */
+  readonly site: string;
+  readonly clock: Clock;
+}): LeaseClient {
   const limits = { leaseMs, longestMs };
   const name = siteObjectName(site);
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
@@ -162,7 +153,12 @@ function changes({ node, address, certificate, proof, durationMs, transitions }:
   };
 }
 
-type Limits = Pick<LeaseClientOptions, "leaseMs" | "longestMs">;
+interface Limits {
+  /** How long this site's Leases last. */
+  readonly leaseMs: number;
+  /** A Lease that claims to last longer counts as one of `leaseMs`. */
+  readonly longestMs: number;
+}
 
 /**
  * Reads a Lease. Anyone with a node's token can write any duration, so a duration above `longestMs` is replaced by `leaseMs`.

@@ -1,19 +1,28 @@
 import { readWireAddress, type WireAddress } from "../../kpng/address/mod.ts";
-import { formatDuration } from "../../platform/schema/mod.ts";
+import { duration, formatDuration, type OptionsOf, section, text } from "../../platform/schema/mod.ts";
 import type { ReportSetting } from "../contract.ts";
 
-/** The options of a site; durations in milliseconds. */
-export interface SiteOptions {
-  readonly name: string;
-  readonly leaseNamespace: string;
-  readonly leaseDurationMs: number;
-  readonly renewPeriodMs: number;
-  readonly listenAddress: string;
-  readonly advertiseAddress: string;
-  readonly tlsCAFile: string;
-  readonly tlsCertFile: string;
-  readonly tlsPrivateKeyFile: string;
-}
+/** The fields of a site. */
+export const SITE = section({
+  /** The name of the site; none if empty. */
+  name: text(),
+  leaseNamespace: text("sluice-sites"),
+  leaseDuration: duration(10_000),
+  renewPeriod: duration(4_000),
+  /** HOST:PORT on which a leader serves the other nodes. */
+  listenAddress: text(":12094"),
+  /** Without effect: nodes find their leader by its Lease. */
+  discoveryAddress: text(),
+  /** This node's host for the other nodes; its Node's first address if empty. */
+  advertiseAddress: text(),
+  /** PEM files; without a key, the certificate (by default the kubelet's) is one for clients, with its key. */
+  tlsCAFile: text(),
+  tlsCertFile: text(),
+  tlsPrivateKeyFile: text(),
+});
+
+/** The options of a site. */
+export type SiteOptions = OptionsOf<{ readonly site: typeof SITE }>["site"];
 
 /** The name of a Lease ends with the site's (RFC 1123 label), which client-go and kubectl limit to 63 characters together. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/;

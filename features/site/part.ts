@@ -25,15 +25,10 @@ export interface SiteStatus {
 }
 
 /** This node's part in its site, which the running proxy shows. */
-export interface SitePart extends Pick<FeatureSource, "startRun"> {
-  enter(role: Role, from: SiteStatus["from"], transitions: number): void;
-}
-
-/** A part that has not begun. */
 export function createSitePart(
   name: string,
   { nodeName, clock, logger }: Pick<ClusterAccess, "nodeName" | "clock" | "logger">,
-): SitePart {
+): Pick<FeatureSource, "startRun"> & { enter(role: Role, from: SiteStatus["from"], transitions: number): void } {
   let status: SiteStatus | undefined;
   let recordEvent: Node["recordEvent"] = () => {};
   let wasLeader = false;

@@ -9,18 +9,12 @@ import type { ClusterAccess } from "../contract.ts";
 import type { ServerTls } from "./certificates.ts";
 import type { Role } from "./lease.ts";
 
-/** Options of `createSiteServer`. */
-export interface SiteServerOptions {
-  readonly listen: WireAddress;
-  /** Reads the certificates for new connections of these members. */
-  readonly readTls: (members: readonly string[]) => Promise<ServerTls>;
-  /** The last known members. */
-  readonly members: readonly string[];
-  readonly store: Store;
-  readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+/** The scope of its problems. */
+const SCOPE = "site server";
+/** The wait before another attempt to listen. */
+const RETRY_MS = 5_000;
+/** How often the files of the certificates are read again. */
+const RENEW_MS = 60_000;
 
 /** The server of a site's leader. */
 export interface SiteServer {
@@ -35,15 +29,18 @@ export interface SiteServer {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** The scope of its problems. */
-const SCOPE = "site server";
-/** The wait before another attempt to listen. */
-const RETRY_MS = 5_000;
-/** How often the files of the certificates are read again. */
-const RENEW_MS = 60_000;
-
-/** Creates a server that does not listen yet. */
-export function createSiteServer(options: SiteServerOptions): SiteServer {
+/** Creates the server of a site's leader, which does not listen yet. */
+export function createSiteServer(options: {
+  readonly listen: WireAddress;
+  /** Reads the certificates for new connections of these members. */
+  readonly readTls: (members: readonly string[]) => Promise<ServerTls>;
+  /** The last known members. */
+  readonly members: readonly string[];
+  readonly store: Store;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): SiteServer {
   const { listen, readTls, store, onProblems, clock, logger } = options;
   let isLeader = false;
   let isConfirmed = false;

@@ -11,7 +11,7 @@ import { createResetTracker, serviceKey } from "../../core/tracking/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
 import { abortedBy, type Clock, errorText, type Logger, sleep, waitAtMost } from "../../platform/mod.ts";
 import { packObjects, unpackObjects } from "./payload.ts";
-import { createPodFollower, type PodFollower, type PodFollowerOptions, type RevisedCounts } from "./pods.ts";
+import { createPodFollower, type RevisedCounts } from "./pods.ts";
 import type { StateFile, StateOrigin } from "./state_file.ts";
 
 /** Options of `createKeptSource`. */
@@ -56,13 +56,13 @@ export interface KeptSourceOptions {
  * kind by kind as it syncs. From then on, its objects are written to the file.
  */
 export function createKeptSource(options: KeptSourceOptions): Source {
-  const { source, objects, kinds, origin: { node }, onServing, logger } = options;
+  const { source, origin: { node }, onServing, logger } = options;
   return {
     servers: source.servers,
     async run(sink, signal) {
       let servingMs: number | undefined;
       const synced = Promise.withResolvers<void>();
-      const keeper = createKeeper({ ...options, onProblems: sink.problems });
+      const keeper = createKeeper(options, sink.problems);
       const onSynced = () => {
         keeper.start();
         synced.resolve();
@@ -72,13 +72,16 @@ export function createKeptSource(options: KeptSourceOptions): Source {
         logger.info("the source has answered, and its state has replaced the kept one");
         onServing(undefined);
       };
-      const standIn = createStandIn({ sink, kinds, objects, onChange: keeper.changed, onSynced });
-      const onChange: PodFollowerOptions["onChange"] = (slices, counts) => {
-        standIn.revise(slices);
-        onServing(servingMs, counts);
-      };
+      const standIn = createStandIn(options, sink, keeper.changed, onSynced);
       const watch = options.pods?.isEnded() ? undefined : options.pods;
-      const follower = watch && createPodFollower({ ...options, watch, node, onChange, onProblems: sink.problems });
+      const follower = watch && createPodFollower({
+        ...options,
+        ...{ watch, node, onProblems: sink.problems },
+        onChange(slices, counts) {
+          standIn.revise(slices);
+          onServing(servingMs, counts);
+        },
+      });
       const ended = new AbortController();
       const serve = (kept: readonly ClusterObject[], atMs: number) => {
         const revised = follower?.start(kept);
@@ -86,8 +89,12 @@ export function createKeptSource(options: KeptSourceOptions): Source {
         standIn.serve(revised?.objects ?? kept);
         onServing(atMs, revised?.counts);
       };
-      const heard = follower?.heard ?? (() => Promise.resolve());
-      const stand = { isOver: standIn.isOver, synced: synced.promise, heard, serve };
+      const stand = {
+        isOver: standIn.isOver,
+        synced: synced.promise,
+        heard: async () => await follower?.heard(),
+        serve,
+      };
       serveKept(options, stand, abortedBy(signal, ended.signal).signal);
       try {
         await source.run(standIn.sink, signal);
@@ -120,18 +127,17 @@ async function waitForSource(
   await Promise.race(ends);
 }
 
-/** The sink of `serveKept`. */
-interface KeptSink extends Pick<StandIn, "isOver">, Pick<PodFollower, "heard"> {
-  /** Resolves when the source has synced. The file is written a second later at the earliest. */
-  readonly synced: Promise<void>;
-  /** Serves these objects, the state of `atMs`. */
-  serve(kept: readonly ClusterObject[], atMs: number): void;
-}
-
 /** Serves the cached state if the source does not sync in time. Never rejects. */
 async function serveKept(
   options: KeptSourceOptions,
-  { isOver, synced, heard, serve }: KeptSink,
+  { isOver, synced, heard, serve }: {
+    readonly isOver: () => boolean;
+    /** Resolves when the source has synced. The file is written a second later at the earliest. */
+    readonly synced: Promise<void>;
+    readonly heard: () => Promise<void>;
+    /** Serves these objects, the state of `atMs`. */
+    readonly serve: (kept: readonly ClusterObject[], atMs: number) => void;
+  },
   signal: AbortSignal,
 ): Promise<void> {
   const { file, origin, clock, logger } = options;
@@ -161,10 +167,14 @@ async function serveKept(
   }
 }
 
-/** Options of `createKeeper`. */
-interface KeeperOptions extends Pick<KeptSourceOptions, "file" | "origin" | "objects" | "clock" | "logger"> {
-  readonly onProblems: ReportProblems;
-}
+/** The delay of a write after a change, so that it includes following changes. */
+const SETTLE_MS = 1_000;
+/** The minimum interval between the starts of two writes. */
+const LEAST_INTERVAL_MS = 10_000;
+/** The minimum interval as a multiple of the time for which a write blocked the event loop, so that writes use at most 1%. */
+const COST_FACTOR = 100;
+/** The timeout of the last write: the disk may hang. */
+const LAST_WRITE_MS = 2_000;
 
 /** Writes the state to the file after changes. */
 interface Keeper {
@@ -176,17 +186,11 @@ interface Keeper {
   stop(): Promise<void>;
 }
 
-/** The delay of a write after a change, so that it includes following changes. */
-const SETTLE_MS = 1_000;
-/** The minimum interval between the starts of two writes. */
-const LEAST_INTERVAL_MS = 10_000;
-/** The minimum interval as a multiple of the time for which a write blocked the event loop, so that writes use at most 1%. */
-const COST_FACTOR = 100;
-/** The timeout of the last write: the disk may hang. */
-const LAST_WRITE_MS = 2_000;
-
-/** Creates a keeper, which writes nothing before its start. */
-export function createKeeper({ file, origin, objects, onProblems, clock, logger }: KeeperOptions): Keeper {
+/** Writes the state to the file after changes, once it is started. */
+export function createKeeper(
+  { file, origin, objects, clock, logger }: Pick<KeptSourceOptions, "file" | "origin" | "objects" | "clock" | "logger">,
+  onProblems: ReportProblems,
+): Keeper {
   let isStarted = false;
   let isChanged = false;
   let writing: Promise<void> | undefined;
@@ -248,33 +252,16 @@ export function createKeeper({ file, origin, objects, onProblems, clock, logger 
 /** The scope of the problem of a file that cannot be written. */
 const SCOPE = "state file";
 
-/** Options of `createStandIn`. */
-interface StandInOptions extends Pick<KeptSourceOptions, "kinds" | "objects"> {
-  readonly sink: SourceSink;
-  /** Called when the source has added, changed or deleted an object. */
-  readonly onChange: () => void;
-  /** Called once: the source has synced every kind. */
-  readonly onSynced: () => void;
-}
-
-/** Serves cached objects until the source has sent its own. */
-interface StandIn {
-  /** Receives the source's objects, and passes them on. */
-  readonly sink: SourceSink;
-  /** Whether the source has synced every kind. */
-  isOver(): boolean;
-  /**
-   * Sets the cached objects of every kind that the source has not synced, except for objects that the source has set; these
-   * kinds then count as synced. When the source syncs such a kind, objects that it has not set are deleted, so only the
-   * difference has an effect.
-   */
-  serve(kept: readonly ClusterObject[]): void;
-  /** Updates served objects, unless the source has set or deleted them or has synced their kind. */
-  revise(kept: readonly ClusterObject[]): void;
-}
-
-/** Creates a stand-in that has not served anything yet. */
-function createStandIn({ sink, kinds, objects, onChange, onSynced }: StandInOptions): StandIn {
+/**
+ * Serves cached objects until the source has sent its own. Calls `onChange` when the source has added, changed or deleted an
+ * object, and `onSynced` once: the source has synced every kind.
+ */
+function createStandIn(
+  { kinds, objects }: KeptSourceOptions,
+  sink: SourceSink,
+  onChange: () => void,
+  onSynced: () => void,
+) {
   const unsynced = new Set<Kind>(kinds);
   const unconfirmed = createResetTracker();
 
@@ -284,24 +271,32 @@ function createStandIn({ sink, kinds, objects, onChange, onSynced }: StandInOpti
     if (unsynced.delete(kind) && unsynced.size === 0) onSynced();
   };
 
-  return {
-    sink: {
-      set(object) {
-        unconfirmed.confirm(refOf(object));
-        sink.set(object);
-        onChange();
-      },
-      delete(ref) {
-        unconfirmed.confirm(ref);
-        sink.delete(ref);
-        onChange();
-      },
-      reset: (kind) => sink.reset(kind),
-      synced,
-      problems: sink.problems,
+  const ofSource: SourceSink = {
+    set(object) {
+      unconfirmed.confirm(refOf(object));
+      sink.set(object);
+      onChange();
     },
+    delete(ref) {
+      unconfirmed.confirm(ref);
+      sink.delete(ref);
+      onChange();
+    },
+    reset: (kind) => sink.reset(kind),
+    synced,
+    problems: sink.problems,
+  };
+  return {
+    /** Receives the source's objects, and passes them on. */
+    sink: ofSource,
+    /** Whether the source has synced every kind. */
     isOver: () => unsynced.size === 0,
-    serve(kept) {
+    /**
+     * Sets the cached objects of every kind that the source has not synced, except for objects that the source has set; these
+     * kinds then count as synced. When the source syncs such a kind, objects that it has not set are deleted, so only the
+     * difference has an effect.
+     */
+    serve(kept: readonly ClusterObject[]) {
       const existing = new Set(Array.from(objects(), (object) => keyOf(refOf(object))));
       const missing = kept.filter((object) => unsynced.has(object.kind) && !existing.has(keyOf(refOf(object))));
       for (const object of missing) sink.set(object);
@@ -310,7 +305,8 @@ function createStandIn({ sink, kinds, objects, onChange, onSynced }: StandInOpti
         sink.synced(kind);
       }
     },
-    revise(kept) {
+    /** Updates served objects, unless the source has set or deleted them or has synced their kind. */
+    revise(kept: readonly ClusterObject[]) {
       for (const object of kept) if (unconfirmed.isOpen(refOf(object))) sink.set(object);
     },
   };

@@ -12,11 +12,6 @@ export interface RevisedCounts {
   readonly leftOut: number;
 }
 
-/** Cached slices with the current addresses of their pods. */
-export interface RevisedSlices extends RevisedCounts {
-  readonly slices: readonly EndpointSlice[];
-}
-
 /** The slices with endpoints of a node's pods. */
 export function slicesWithPodsOf(node: string, objects: readonly ClusterObject[]): readonly EndpointSlice[] {
   return objects.filter((object): object is EndpointSlice =>
@@ -36,7 +31,7 @@ export function reviseSlices(
   node: string,
   slices: readonly EndpointSlice[],
   pods: readonly LivePod[],
-): RevisedSlices {
+): RevisedCounts & { readonly slices: readonly EndpointSlice[] } {
   const live = new Map(pods.map((pod) => [keyOf(pod, pod.isStatic), pod]));
   let replaced = 0, leftOut = 0;
   const revise = (endpoint: SliceEndpoint, { family }: EndpointSlice): readonly SliceEndpoint[] => {
@@ -66,17 +61,11 @@ function keyOf({ namespace, name, uid }: PodRef, isStatic: boolean): string {
   return isStatic ? `${namespace}/${name}` : `${namespace}/${name}/${uid}`;
 }
 
-/** Options of `createPodFollower`. */
-export interface PodFollowerOptions {
-  readonly watch: PodWatch;
-  /** The name of this node. */
-  readonly node: string;
-  /** Receives slices whose endpoints have changed since the start, and how many endpoints differ from the cached ones. */
-  readonly onChange: (slices: readonly EndpointSlice[], counts: RevisedCounts) => void;
-  readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+/** The scope of the problem of a runtime that cannot be reached. */
+const SCOPE = "container runtime";
+
+/** How long the runtime may delay the cached state: it is on the same node. */
+const PATIENCE_MS = 250;
 
 /** Keeps the addresses of cached endpoints up to date with the running pods. */
 export interface PodFollower {
@@ -89,16 +78,17 @@ export interface PodFollower {
   stop(): void;
 }
 
-/** The scope of the problem of a runtime that cannot be reached. */
-const SCOPE = "container runtime";
-
-/** How long the runtime may delay the cached state: it is on the same node. */
-const PATIENCE_MS = 250;
-
-/** Creates a follower, which listens at once and changes nothing before its start. */
-export function createPodFollower(
-  { watch, node, onChange, onProblems, clock, logger }: PodFollowerOptions,
-): PodFollower {
+/** Keeps the addresses of cached endpoints up to date with the running pods. It listens at once, and changes nothing before its start. */
+export function createPodFollower({ watch, node, onChange, onProblems, clock, logger }: {
+  readonly watch: PodWatch;
+  /** The name of this node. */
+  readonly node: string;
+  /** Receives slices whose endpoints have changed since the start, and how many endpoints differ from the cached ones. */
+  readonly onChange: (slices: readonly EndpointSlice[], counts: RevisedCounts) => void;
+  readonly onProblems: ReportProblems;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): PodFollower {
   const first = Promise.withResolvers<void>();
   let pods: readonly LivePod[] | undefined;
   let problem: string | undefined;

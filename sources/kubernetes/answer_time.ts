@@ -3,21 +3,15 @@ import { what } from "./api_error.ts";
 import type { ServerFailures } from "./recovery.ts";
 import type { ApiClient } from "./http.ts";
 
-/** A client that measures how long the server takes to begin its answers. */
-export interface TimedClient extends ApiClient {
-  /** Whether a request was not answered in time, and none was since. */
-  isSlow(): boolean;
-}
-
 /** The time after which an unanswered request is reported, in milliseconds. */
 const SLOW_MS = 3_000;
 const STREAM = "answers";
 
-/** Wraps a client: a slow server is a problem until it answers a request in time. */
+/** Wraps a client to measure how long the server takes to begin its answers: a slow one is a problem until it is in time. */
 export function timeAnswers(
   api: ApiClient,
   { clock, logger, failures }: { readonly clock: Clock; readonly logger: Logger; readonly failures: ServerFailures },
-): TimedClient {
+): ApiClient & { readonly isSlow: () => boolean } {
   let isSlow = false;
 
   const end = () => {
@@ -30,6 +24,7 @@ export function timeAnswers(
     get server() {
       return api.server;
     },
+    /** Whether a request was not answered in time, and none was since. */
     isSlow: () => isSlow,
     close: () => api.close(),
     async send(request, onChunk, signal) {

@@ -92,7 +92,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     const watchForReturn = async () => {
       const probing = AbortSignal.any([deadline.signal, unanswered.signal]);
       await sleep(clock, PROBE_AFTER_MS, probing);
-      hasReturned = await serverReturns({ url: current.proxyUrl ?? server, clock, connect }, probing);
+      hasReturned = await serverReturns(current.proxyUrl ?? server, { clock, connect }, probing);
       if (hasReturned) deadline.end();
     };
     try {
@@ -419,15 +419,6 @@ function seconds(ms: number): string {
   return `${Math.round(ms / 100) / 10} s`;
 }
 
-/** Options of `serverReturns`. */
-interface ServerReturnOptions {
-  /** The URL of the server or of the proxy in front of it. */
-  readonly url: string;
-  readonly clock: Clock;
-  /** Opens and closes a TCP connection. Rejects if that fails, or with the signal's reason. */
-  readonly connect: (address: TcpAddress, signal: AbortSignal) => Promise<void>;
-}
-
 /** A TCP address. */
 export interface TcpAddress {
   readonly hostname: string;
@@ -439,14 +430,17 @@ const CONNECT_DEADLINE_MS = 2_000;
 const PAUSE_MS = 1_000;
 
 /**
- * Resolves as soon as a TCP connection to the server succeeds: to true if earlier attempts failed, to false if the first one
+ * Resolves as soon as a TCP connection to the server, or to the proxy in front of it, succeeds: to true if earlier attempts failed, to false if the first one
  * succeeded and the server is only slow. Rejects with the signal's reason.
  *
  * It helps requests that started while the network was down: the kernel repeats a lost SYN only after 1, 3, 7, 15 and 31 s.
  */
-export async function serverReturns(options: ServerReturnOptions, signal: AbortSignal): Promise<boolean> {
-  const { clock, connect } = options;
-  const address = tcpAddress(options.url);
+export async function serverReturns(
+  url: string,
+  { clock, connect }: { readonly clock: Clock; readonly connect: typeof tryToConnect },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const address = tcpAddress(url);
   for (let isAway = false;; isAway = true) {
     const deadline = new AbortController();
     const cancel = clock.schedule(CONNECT_DEADLINE_MS, () => deadline.abort());
@@ -458,7 +452,7 @@ export async function serverReturns(options: ServerReturnOptions, signal: AbortS
   }
 }
 
-/** Opens and closes a TCP connection; see `ServerReturnOptions`. */
+/** Opens and closes a TCP connection. Rejects if that fails, or with the signal's reason. */
 export async function tryToConnect({ hostname, port }: TcpAddress, signal: AbortSignal): Promise<void> {
   (await Deno.connect({ hostname, port, signal })).close();
 }

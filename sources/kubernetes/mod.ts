@@ -109,7 +109,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
     async run(sink, signal) {
       const failures = createServerFailures(options.api, sink.problems);
       const api = timeAnswers(options.api, { clock, logger, failures });
-      const probe = createLinkProbe({ api, isSlow: api.isSlow, clock, logger, onLink });
+      const probe = createLinkProbe(api, { clock, logger, onLink });
       const probing = options.onLink && probe.run(failures, signal).catch((error) => {
         if (!signal.aborted) throw error;
       });
@@ -158,16 +158,6 @@ const ANSWER_MS = 5_000;
 const STREAM = "probe";
 const NO_ANSWER: readonly ApiErrorKind[] = ["unreachable", "dns", "timeout", "certificate", "certificate-expired"];
 
-/** Options of `createLinkProbe`. */
-interface LinkProbeOptions {
-  readonly api: ApiClient;
-  /** Whether the server answers slowly: it is probed then, even if it sends something. */
-  readonly isSlow: () => boolean;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly onLink: ReportLink;
-}
-
 /** Detects an API server that has disappeared without closing its connections, as after a power failure. */
 interface LinkProbe {
   /** Call it whenever the server sends something; it ends the failure of a probe. */
@@ -176,8 +166,14 @@ interface LinkProbe {
   run(failures: ServerFailures, signal: AbortSignal): Promise<void>;
 }
 
-/** Creates a probe. Any answer counts, since only the connection is in question. */
-export function createLinkProbe({ api, isSlow, clock, logger, onLink }: LinkProbeOptions): LinkProbe {
+/**
+ * Detects an API server that has disappeared without closing its connections, as after a power failure. Any answer counts,
+ * since only the connection is in question. A slow server is probed even if it sends something.
+ */
+export function createLinkProbe(
+  api: ReturnType<typeof timeAnswers>,
+  { clock, logger, onLink }: { readonly clock: Clock; readonly logger: Logger; readonly onLink: ReportLink },
+): LinkProbe {
   let lastReceivedMs = clock.monotonic();
   let solve: (() => void) | undefined;
 
@@ -210,7 +206,7 @@ export function createLinkProbe({ api, isSlow, clock, logger, onLink }: LinkProb
       let hasWaited = false;
       for (;;) {
         const silentMs = clock.monotonic() - lastReceivedMs;
-        if (solve === undefined && silentMs < SILENCE_MS && !(hasWaited && isSlow())) {
+        if (solve === undefined && silentMs < SILENCE_MS && !(hasWaited && api.isSlow())) {
           await sleep(clock, SILENCE_MS - silentMs, signal);
           hasWaited = true;
           continue;

@@ -68,6 +68,13 @@ function fingerprintOf(info: Deno.FileInfo): string {
   return `${info.dev}:${info.ino}:${info.size}:${info.mtime?.getTime()}:${info.ctime?.getTime()}`;
 }
 
+interface KnownFile {
+  /** Undefined if the file must be read again even if it looks unchanged. */
+  readonly fingerprint: string | undefined;
+  /** Its last valid version. */
+  readonly valid: ManifestFile | undefined;
+}
+
 /** The files of a source, each in its last valid version. */
 export interface Files {
   /** Reads the files that are new, changed or named in `touched`; drops files not in `found`. */
@@ -78,26 +85,15 @@ export interface Files {
   areReadable(): boolean;
 }
 
-/** Options of `createFiles`. */
-export interface FilesOptions {
+/** The files of a source, each in its last valid version. */
+export function createFiles({ sink, logger, readText, decode, startTurn }: {
   readonly sink: Pick<SourceSink, "problems">;
   readonly logger: Logger;
   readonly readText: (path: string) => Promise<string>;
   readonly decode: Decode;
   /** Called when an update starts; returns the function that yields to other work. */
   readonly startTurn: () => () => Promise<void>;
-}
-
-interface KnownFile {
-  /** Undefined if the file must be read again even if it looks unchanged. */
-  readonly fingerprint: string | undefined;
-  /** Its last valid version. */
-  readonly valid: ManifestFile | undefined;
-}
-
-/** An empty set of files. */
-export function createFiles(options: FilesOptions): Files {
-  const { sink, logger, readText, decode, startTurn } = options;
+}): Files {
   let files = new Map<string, KnownFile>();
 
   const read = async (

@@ -49,6 +49,7 @@ export function startElectionNode(
       timing: TIMING,
       onRole: ({ kind }) => node.roles.push(kind),
       onStandBy: () => node.standBys++,
+      onMembers() {},
       onProblems: (_scope, list) => node.problems = list.map(({ code }) => code),
       clock: ownClock,
       logger: silentLogger,

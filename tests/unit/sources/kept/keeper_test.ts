@@ -23,12 +23,9 @@ async function pauseAfter(busyMs: number): Promise<number> {
       heldMs += busyMs;
       yield service("default/web");
     },
-    onProblems(_scope, problems) {
-      assert.deepEqual(problems, []);
-    },
     clock: { ...timers, monotonic: () => timers.monotonic() + heldMs },
     logger: silentLogger,
-  });
+  }, (_scope, problems) => assert.deepEqual(problems, []));
   keeper.start();
   assert.deepEqual(timers.pending(), [1_000], "changes settle first");
   timers.advance(1_000);

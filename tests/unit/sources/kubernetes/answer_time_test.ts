@@ -68,7 +68,7 @@ Deno.test("a request that fails late is reported as what it is, and nothing is a
 Deno.test("a slow server is probed although it sends events, until it answers in time", async () => {
   const answer = { afterMs: 4_000 };
   const { clock, client, failures, end, send, problems } = timed(answer);
-  const link = createLinkProbe({ api: client, isSlow: client.isSlow, clock, logger: silentLogger, onLink() {} });
+  const link = createLinkProbe(client, { clock, logger: silentLogger, onLink() {} });
   const running = link.run(failures, end.signal).catch(() => {});
   const events = async (seconds: number) => {
     for (let second = 0; second < seconds; second++) {

@@ -39,7 +39,7 @@ function probed() {
     close() {},
   };
   const end = new AbortController();
-  const probe = createLinkProbe({ api, isSlow: () => false, clock, logger: silentLogger, onLink: link.report });
+  const probe = createLinkProbe({ ...api, isSlow: () => false }, { clock, logger: silentLogger, onLink: link.report });
   const running = probe.run(createServerFailures(api, board.report), end.signal).catch((error) => {
     if (!end.signal.aborted) throw error;
   });

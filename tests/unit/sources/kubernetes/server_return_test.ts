@@ -24,12 +24,12 @@ Deno.test("a server that is reachable after failures has returned; one that alwa
   const clock = createFakeClock();
   const never = new AbortController().signal;
   const away = connecting(["lost", "refused", "lost", "connected"]);
-  const returned = serverReturns({ url: "https://[2001:db8::1]/prefix", clock, connect: away.connect }, never);
+  const returned = serverReturns("https://[2001:db8::1]/prefix", { clock, connect: away.connect }, never);
   await clock.advanceSettled(60_000);
   assert.equal(await returned, true);
   assert.deepEqual(away.addresses, Array(4).fill({ hostname: "2001:db8::1", port: 443 }));
   const slow = connecting(["connected"]);
-  assert.equal(await serverReturns({ url: "http://api:8080", clock, connect: slow.connect }, never), false);
+  assert.equal(await serverReturns("http://api:8080", { clock, connect: slow.connect }, never), false);
   assert.deepEqual(slow.addresses, [{ hostname: "api", port: 8080 }]);
   assert.deepEqual(clock.pending(), []);
 });
@@ -38,7 +38,7 @@ Deno.test("probing for a server ends with its signal", async () => {
   const clock = createFakeClock();
   const end = new AbortController();
   const away = connecting(["lost"]);
-  const looking = serverReturns({ url: "http://api", clock, connect: away.connect }, end.signal);
+  const looking = serverReturns("http://api", { clock, connect: away.connect }, end.signal);
   end.abort(new Error("over"));
   await assert.rejects(looking, /over/);
   assert.deepEqual(clock.pending(), []);
