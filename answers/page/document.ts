@@ -81,26 +81,25 @@ function header({ node, nodeAddresses, zone, kernel, version, mode, source, link
   `;
 }
 
-function searchForm({ namespaces }: Parts, { search, attention, to, from }: View): Html {
+function searchForm({ namespaces }: Parts, { q, show, to, from }: View): Html {
   return html`<form id="search" method="get" action="/" role="search">
-<label><span>Search</span><input type="search" name="q" value="${search}" placeholder="Search namespace/name"
+<label><span>Search</span><input type="search" name="q" value="${q}" placeholder="Search namespace/name"
 autocomplete="off" spellcheck="false" maxlength="200"></label>
 <label><span>Namespace</span><select name="ns" data-part="namespaces">${namespaces}</select></label>
 <label class="check"><input type="checkbox" name="show" value="attention"${
-    attention && literally(" checked")
+    show !== "" && literally(" checked")
   }> broken</label>
 ${kept({ to, from })}<button type="submit">Search</button></form>`;
 }
 
-function explainForm({ to, from, search, namespace, attention }: View): Html {
-  const show = attention ? "attention" : "";
+function explainForm({ to, from, q, ns, show }: View): Html {
   return html`<form id="explain" method="get" action="/">
 <label><span>Destination</span><input type="search" name="to" value="${to}" placeholder="10.96.0.10:80 or namespace/name"
 autocomplete="off" spellcheck="false" maxlength="200"></label>
 <label><span>Client</span><input name="from" value="${from}" list="clients" placeholder="from any client"
 autocomplete="off" spellcheck="false" maxlength="200"></label>
 <datalist id="clients">${ORIGINS.map((origin) => html`<option value="${origin}"></option>`)}</datalist>
-${kept({ q: search, ns: namespace, show })}<button type="submit">Explain</button></form>`;
+${kept({ q, ns, show })}<button type="submit">Explain</button></form>`;
 }
 
 /** The rest of the view, which a form keeps without JavaScript. */

@@ -18,7 +18,7 @@ import type { StateWords } from "../control/mod.ts";
 import { NotReadyError } from "../control/mod.ts";
 import { plural } from "../../platform/mod.ts";
 import { endpointTable, type View } from "./services.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, html, row } from "./html.ts";
 
 const MOST_DESTINATIONS = 4;
 const MOST_ENDPOINTS = 50;
@@ -84,14 +84,7 @@ function serviceDetails({ name, frontendText, policies, endpoints, rules }: Expl
   const outFirst = [...endpoints].sort((a, b) => Number(a.used) - Number(b.used)).slice(0, MOST_ENDPOINTS);
   const key = `explained ${name} ${frontendText}`;
   return html`<dl class="rows policies">${
-    policies.map(({ name, value, effect }) =>
-      html`
-        <div>
-          <dt><code>${name} ${value}</code></dt>
-          <dd>${effect}</dd>
-        </div>
-      `
-    )
+    policies.map(({ name, value, effect }) => row(html`<code>${name} ${value}</code>`, effect))
   }</dl>
 <details data-key="${key} endpoints" open><summary>${used} of ${plural(endpoints.length, "endpoint")} in use</summary>
 ${endpoints.length > 0 && endpointTable(outFirst)}</details>

@@ -44,3 +44,13 @@ function escape(text: string): string {
 export function moment(atMs: number): Html {
   return html`<time datetime="${new Date(atMs).toISOString()}">${timeOfDay(atMs)} UTC</time>`;
 }
+
+/** A row of a description list. */
+export function row(name: Html | string, value: Html | string): Html {
+  return html`
+    <div>
+      <dt>${name}</dt>
+      <dd>${value}</dd>
+    </div>
+  `;
+}

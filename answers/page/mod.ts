@@ -21,7 +21,7 @@ import {
 } from "../control/mod.ts";
 import { pageDocument, type Parts } from "./document.ts";
 import { explanationPart } from "./explanation.ts";
-import { type Html, html, moment } from "./html.ts";
+import { type Html, html, moment, row } from "./html.ts";
 import { LIVE_SCRIPT } from "./script.ts";
 import { addressOf, namespaceOptions, PAGE_SIZE, readView, servicesPart, type View, WHOLE } from "./services.ts";
 import { STYLE } from "./style.ts";
@@ -41,7 +41,10 @@ export async function createStatusPage(answers: PageAnswers): Promise<StatusPage
 
   const browsed = async (view: View): Promise<Pick<Parts, "namespaces" | "services">> => {
     try {
-      const found = await answers.browse({ ...view, order: "broken", pageSize: PAGE_SIZE });
+      const { q: search, ns: namespace, page } = view;
+      const found = await answers.browse({
+        ...{ search, namespace, attention: view.show !== "", order: "broken", page, pageSize: PAGE_SIZE },
+      });
       broken = found.broken;
       return { namespaces: namespaceOptions(found.namespaces, view), services: servicesPart(found, view) };
     } catch (error) {
@@ -57,7 +60,7 @@ export async function createStatusPage(answers: PageAnswers): Promise<StatusPage
     return {
       summary: summaryPart(shown, broken),
       problems: problemsPart(status),
-      families: familiesPart(shown),
+      families: html`${shown.families.map(familyCard)}`,
       events: eventsPart(await answers.events(0)),
       ...ofServices,
     };
@@ -142,29 +145,20 @@ function summaryPart(
       `}${broken !== undefined && broken > 0 && brokenText(broken)}</p></div>
     ${link && linePart("Source", link)}
     ${Object.values(features).map((one) => linePart(one.label, one))}
-    <dl class="figures">${figure("Services", countText(services))}${figure(
+    <dl class="figures">${row("Services", countText(services))}${row(
       "Changes waiting",
       countText(waiting),
-    )}${figure("Memory", megabytesText(residentBytes))}${figure("Started", moment(startedAtMs))}</dl>
+    )}${row("Memory", megabytesText(residentBytes))}${row("Started", moment(startedAtMs))}</dl>
   `;
 }
 
 function brokenText(broken: number): Html {
   const verb = broken === 1 ? "is" : "are";
   return html`
-    <a class="reason" href="${addressOf({ ...WHOLE, attention: true })}" data-view>${plural(
+    <a class="reason" href="${addressOf({ ...WHOLE, show: "attention" })}" data-view>${plural(
       broken,
       "service port",
     )} ${verb} broken</a>
-  `;
-}
-
-function figure(name: string, value: Html | string): Html {
-  return html`
-    <div>
-      <dt>${name}</dt>
-      <dd>${value}</dd>
-    </div>
   `;
 }
 
@@ -177,23 +171,12 @@ function linePart(label: string, { tone, words, reason }: StateWords): Html {
   }</span></p>`;
 }
 
-/** A card for each family: its state, its last syncs, and the latency of changes. */
-function familiesPart({ families }: StatusView): Html {
-  return html`${families.map(familyCard)}`;
-}
-
+/** A family's state, its last syncs, and the latency of changes. */
 function familyCard(view: FamilyView): Html {
   const { family, revision, servicePorts, changesPending, syncs, latency, noLocalEndpoints, driftRepaired, features } =
     view;
   const { state: { tone, words, reason }, lastSync } = view;
   const local = noLocalEndpoints.internal + noLocalEndpoints.external;
-  const row = (name: string, value: HtmlOrText) =>
-    html`
-      <div>
-        <dt>${name}</dt>
-        <dd>${value}</dd>
-      </div>
-    `;
   return html`<article class="card family ${tone}" data-family="${family}">
 <header><h2>${family}</h2><span class="state ${tone}"><span class="dot"></span>${words}</span></header>
 ${reason !== undefined && html`<p class="reason">${reason}</p>`}
@@ -214,8 +197,6 @@ ${row("Revision", countText(revision))}
 ${latencyTable(latency)}
 </article>`;
 }
-
-type HtmlOrText = Html | string;
 
 function latencyTable(latency: Latency | undefined): Html | undefined {
   if (latency === undefined) return undefined;

@@ -1,7 +1,6 @@
 import {
   balanceText,
   type BrowsedService,
-  type BrowseQuestion,
   type ExplainedEndpoint,
   failuresText,
   frontendsOfService,
@@ -13,11 +12,15 @@ import { type Html, html, literally } from "./html.ts";
 import { type CountedTraffic, hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
 import { countText, joinHostPort, plural, rateText } from "../../platform/mod.ts";
 
-/** The view of the page, as in its URL: a selection of services, and the connection to explain. */
-export interface View extends Pick<BrowseQuestion, "search" | "attention" | "page"> {
-  /** Empty for all namespaces. */
-  readonly namespace: string;
-  /** The destination to explain, as typed; empty for none. */
+/** The view of the page by the parameters of its URL, which are empty if they are not set. */
+export interface View {
+  /** Only services whose name contains this. */
+  readonly q: string;
+  /** Only services of this namespace. */
+  readonly ns: string;
+  readonly show: "" | "attention";
+  readonly page: number;
+  /** The destination to explain, as typed. */
   readonly to: string;
   /** The client of the connection; empty for all three kinds. */
   readonly from: string;
@@ -27,7 +30,7 @@ export interface View extends Pick<BrowseQuestion, "search" | "attention" | "pag
 export const PAGE_SIZE = 25;
 
 /** The view of a page without a query. */
-export const WHOLE: View = { search: "", namespace: "", attention: false, page: 1, to: "", from: "" };
+export const WHOLE: View = { q: "", ns: "", show: "", page: 1, to: "", from: "" };
 
 const LONGEST_TEXT = 200;
 
@@ -37,25 +40,17 @@ export function readView(query: URLSearchParams): View {
   // Names and addresses are lower-case.
   const text = (name: string) => (query.get(name) ?? "").trim().toLowerCase().slice(0, LONGEST_TEXT);
   return {
-    search: text("q"),
-    namespace: text("ns"),
-    attention: query.get("show") === "attention",
+    ...{ q: text("q"), ns: text("ns"), to: text("to"), from: text("from") },
+    show: query.get("show") === "attention" ? "attention" : "",
     page: Number.isSafeInteger(page) && page > 0 ? page : 1,
-    to: text("to"),
-    from: text("from"),
   };
 }
 
 /** The address of a view: `/?q=web&page=2`. */
-export function addressOf({ search, namespace, attention, page, to, from }: View): string {
-  const query = new URLSearchParams();
-  if (search !== "") query.set("q", search);
-  if (namespace !== "") query.set("ns", namespace);
-  if (attention) query.set("show", "attention");
-  if (page > 1) query.set("page", String(page));
-  if (to !== "") query.set("to", to);
-  if (from !== "") query.set("from", from);
-  return query.size === 0 ? "/" : `/?${query}`;
+export function addressOf({ q, ns, show, page, to, from }: View): string {
+  const all = Object.entries({ q, ns, show, page: page > 1 ? String(page) : "", to, from });
+  const given = all.filter(([, value]) => value !== "");
+  return given.length === 0 ? "/" : `/?${new URLSearchParams(given)}`;
 }
 
 /** A page of services; each expands to its endpoints. */
@@ -77,17 +72,17 @@ ${
 }
 
 /** The options of the namespace filter. The one that is selected is there even if it has no service. */
-export function namespaceOptions(namespaces: readonly string[], { namespace }: View): Html {
-  const all = namespace === "" || namespaces.includes(namespace) ? namespaces : [...namespaces, namespace];
+export function namespaceOptions(namespaces: readonly string[], { ns }: View): Html {
+  const all = ns === "" || namespaces.includes(ns) ? namespaces : [...namespaces, ns];
   return html`<option value="">all namespaces</option>${
-    all.map((name) => html`<option${name === namespace && literally(" selected")}>${name}</option>`)
+    all.map((name) => html`<option${name === ns && literally(" selected")}>${name}</option>`)
   }`;
 }
 
-function nothingText({ search, namespace, attention }: View): string {
-  const kind = attention ? "broken service" : "service";
-  const where = namespace === "" ? "" : ` in namespace ${namespace}`;
-  return search === "" ? `No ${kind}${where}.` : `No ${kind} with “${search}” in its name${where}.`;
+function nothingText({ q, ns, show }: View): string {
+  const kind = show === "" ? "service" : "broken service";
+  const where = ns === "" ? "" : ` in namespace ${ns}`;
+  return q === "" ? `No ${kind}${where}.` : `No ${kind} with “${q}” in its name${where}.`;
 }
 
 function serviceRow(service: BrowsedService, view: View): Html {
@@ -192,7 +187,7 @@ function endpointsOf({ name, endpoints, shownEndpoints }: BrowsedService): Html 
   return html`${endpointTable(shownEndpoints)}${
     left > 0 &&
     html`<p class="quiet">and ${countText(left)} more: <a href="${
-      addressOf({ ...WHOLE, search: name })
+      addressOf({ ...WHOLE, q: name })
     }" data-view>look at this service alone</a></p>`
   }`;
 }

@@ -15,7 +15,7 @@ export const STYLE = `
   --page: #f5f6f3; --card: #ffffff; --ink: #18211f; --soft: #56635f; --line: #e0e4df; --hover: #f1f4f1;
   --accent: #0b6e65; --bar: #4d9d94; --bar-full: #0b6e65; --size: #b9cfc9;
   --good: #1f8a4c; --warning: #a15c00; --bad: #b3261e; --idle: #7c8885;
-  --tint-good: #e7f4ec; --tint-warning: #fbf0dc; --tint-bad: #fbe9e7; --tint-idle: #eef0ee;
+  --tint-warning: #fbf0dc; --tint-bad: #fbe9e7; --tint-idle: #eef0ee;
   --sans: Inter, "Segoe UI Variable Text", "Segoe UI", system-ui, -apple-system, Roboto, "Noto Sans", sans-serif;
   --mono: ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
 }
@@ -24,7 +24,7 @@ export const STYLE = `
     --page: #101514; --card: #181e1d; --ink: #e4eae7; --soft: #9daaa5; --line: #2a3230; --hover: #1e2624;
     --accent: #6fd3c6; --bar: #3f8f86; --bar-full: #7fdccf; --size: #35504b;
     --good: #5cc98a; --warning: #e5b25d; --bad: #f28b82; --idle: #8a9692;
-    --tint-good: #17291f; --tint-warning: #2e2615; --tint-bad: #351d1b; --tint-idle: #232a28;
+    --tint-warning: #2e2615; --tint-bad: #351d1b; --tint-idle: #232a28;
   }
 }
 * { box-sizing: border-box; }
@@ -35,8 +35,8 @@ body {
 }
 h1, h2, h3, p, dl, dd, ul, ol, table { margin: 0; padding: 0; }
 h1 { font-size: 1.4rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.2; }
-h2 { flex: none; }
-h2, h3 { font-size: 1rem; font-weight: 650; letter-spacing: -0.005em; }
+h2, h3 { font-size: 1rem; letter-spacing: -0.005em; }
+h2 { flex: none; font-weight: 650; }
 h3 { font-weight: 400; }
 a { color: var(--accent); text-underline-offset: 0.2em; text-decoration-thickness: 1px; }
 code { font: 0.87em/1.5 var(--mono); }
@@ -77,9 +77,9 @@ main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }
 .events .waiting { font-style: italic; }
 
 .dot { display: inline-block; flex: none; width: 0.6rem; height: 0.6rem; border-radius: 50%; background: var(--idle); }
-.good > .dot, .dot.good { background: var(--good); }
-.warning > .dot, .dot.warning { background: var(--warning); }
-.bad > .dot, .dot.bad { background: var(--bad); }
+.good .dot { background: var(--good); }
+.warning .dot { background: var(--warning); }
+.bad .dot { background: var(--bad); }
 
 .summary { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0.5rem 2rem; }
 .verdict { display: flex; align-items: baseline; gap: 0.75rem; min-width: 0; }
@@ -175,9 +175,6 @@ button { cursor: pointer; }
 .service .why { grid-column: 1 / -1; padding-left: 1.2rem; font-size: 0.87rem; color: var(--soft); }
 .service.bad .why, .service.bad .name { color: var(--bad); }
 .service.warning .why { color: var(--warning); }
-.service.bad .dot { background: var(--bad); }
-.service.warning .dot { background: var(--warning); }
-.service.good .dot { background: var(--good); }
 .service.waiting .dot { background: transparent; border: 2px solid var(--idle); }
 .service > summary {
   display: grid; grid-template-columns: minmax(14rem, 2fr) minmax(9rem, 1fr) minmax(12rem, 2fr) 9rem; gap: 0.15rem 1rem;
