@@ -3,7 +3,6 @@ import { type PacketCounts, readPacketCounts } from "../core/model/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import {
   type ChangeFeed,
-  type ChangeFigures,
   type DriftWatch,
   failureOf,
   type Metrics,
@@ -17,7 +16,6 @@ import {
 import { createTopic, FAMILIES, type Family, type Logger, type Topic } from "../platform/mod.ts";
 import type { RunningFeatures } from "./features.ts";
 import type { ServedFamily, ServedFamilyListener } from "./served_family.ts";
-import type { Tracking } from "../core/tracking/mod.ts";
 
 /** Observers of the families. */
 export interface FamilyObservers {
@@ -113,20 +111,6 @@ export function watchSupport(
       warned.add(family);
       logger.warn("this host cannot serve an IP family, serving the other one only", { family, reason });
     }
-  };
-}
-
-/** Returns the numbers of pending and total changes. */
-export function changeFigures({ services, endpoints }: Tracking, families: readonly ServedFamily[]): ChangeFigures {
-  return {
-    serviceChangesPending: services.pending(),
-    serviceChangesTotal: services.total(),
-    endpointChangesPending: endpoints.IPv4.pending() + endpoints.IPv6.pending(),
-    endpointChangesTotal: endpoints.IPv4.total() + endpoints.IPv6.total(),
-    families: Object.fromEntries(families.map((served) => [served.family, {
-      changesPending: served.changesPending(),
-      noLocalEndpoints: served.noLocalEndpoints(),
-    }])),
   };
 }
 

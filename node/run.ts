@@ -10,13 +10,7 @@ import {
 } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { createChangeLoop } from "./change_loop.ts";
-import {
-  changeFigures,
-  createFamilyTopics,
-  observeFamilies,
-  packetCountsOf,
-  relayFiguresOf,
-} from "./family_observers.ts";
+import { createFamilyTopics, observeFamilies, packetCountsOf, relayFiguresOf } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import { createFeatures } from "./features.ts";
 import { type ProxyOptions, shareFiles } from "./proxy_options.ts";
@@ -140,7 +134,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   const metrics = createMetrics({
     mode: modeDescription,
     now: () => clock.now(),
-    read: () => changeFigures(tracking, families),
+    tracking,
+    families,
     featureGates: configuration.featureGates,
     fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),

@@ -14,21 +14,21 @@ import {
 import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./process/mod.ts";
 import type { HealthEndpoint } from "./proxy_health.ts";
 
-/** Values that are stored elsewhere and read at every scrape. */
-export interface ChangeFigures {
-  readonly serviceChangesPending: number;
-  readonly serviceChangesTotal: number;
-  readonly endpointChangesPending: number;
-  readonly endpointChangesTotal: number;
-  /** By family, for the families that are served. */
-  readonly families: Readonly<Partial<Record<Family, FamilyFigures>>>;
+/** Changes that are counted. */
+interface Counted {
+  pending(): number;
+  total(): number;
 }
 
-/** The values of one family that are read at every scrape. */
-interface FamilyFigures {
-  /** Service ports that wait for its worker. */
-  readonly changesPending: number;
-  readonly noLocalEndpoints: NoLocalEndpoints;
+/** The tracked changes of services and endpoints, and what became of them in each family that is served. */
+export interface ChangeCounts {
+  readonly tracking: { readonly services: Counted; readonly endpoints: Readonly<Record<Family, Counted>> };
+  readonly families: readonly {
+    readonly family: Family;
+    /** Service ports that wait for its worker. */
+    changesPending(): number;
+    noLocalEndpoints(): NoLocalEndpoints;
+  }[];
 }
 
 /** The metrics of a proxy. */
@@ -45,10 +45,9 @@ export interface Metrics extends CommonMetrics {
 }
 
 /** Options of `createMetrics`; the functions are called at every scrape. */
-interface MetricsOptions extends CommonSources {
+interface MetricsOptions extends CommonSources, ChangeCounts {
   readonly mode: ModeDescription;
   readonly now: () => number;
-  readonly read: () => ChangeFigures;
   /** The feature gates that are set, by name. */
   readonly featureGates: Readonly<Record<string, boolean>>;
   /** Reads the packet counters of the rules, if the mode has such rules. */
@@ -67,7 +66,7 @@ const FAMILY = ["ip_family"] as const;
  * `sluice_…`.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { mode, now, read, featureGates, readPacketCounts, readRelayFigures, update } = options;
+  const { mode, now, featureGates, readPacketCounts, readRelayFigures, update } = options;
   const updates = [update];
   const common = createCommonMetrics({
     ...options,
@@ -88,7 +87,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   );
   const restarts = own.counter("worker_restarts_total", "Restarts of the family's worker", FAMILY);
   const restartsSeen = new Map<Family, number>();
-  addChangeMetrics(registry, read);
+  addChangeMetrics(registry, options);
   addFeatures(registry, featureGates);
   if (mode.metrics.countsPackets) updates.push(addWorkerCounts(registry, PACKETS, [], readPacketCounts));
   if (readRelayFigures) {
@@ -201,19 +200,25 @@ function createMetric(
 }
 
 /** Registers the metrics that are read from the trackers, the planners and the channels. */
-function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
-  for (const kind of ["service", "endpoint"] as const) {
+function addChangeMetrics(registry: Registry, { tracking: { services, endpoints }, families }: ChangeCounts): void {
+  const kinds: Readonly<Record<string, readonly Counted[]>> = {
+    service: [services],
+    endpoint: Object.values(endpoints),
+  };
+  for (const [kind, counted] of Object.entries(kinds)) {
+    const sum = (count: (of: Counted) => number) => () => counted.reduce((sum, of) => sum + count(of), 0);
     addReadings(registry, `kubeproxy_sync_proxy_rules_${kind}_changes_`, [
-      ["gauge", "pending", `Changes to ${kind}s that wait for a sync`, () => read()[`${kind}ChangesPending`]],
-      ["counter", "total", `Changes to ${kind}s so far`, () => read()[`${kind}ChangesTotal`]],
+      ["gauge", "pending", `Changes to ${kind}s that wait for a sync`, sum((of) => of.pending())],
+      ["counter", "total", `Changes to ${kind}s so far`, sum((of) => of.total())],
     ]);
   }
   const noLocalEndpoints = () =>
-    Object.entries(read().families).flatMap(([ip_family, { noLocalEndpoints }]) =>
-      Object.entries(noLocalEndpoints).map(([traffic_policy, count]) => [{ ip_family, traffic_policy }, count] as const)
+    families.flatMap(({ family: ip_family, noLocalEndpoints }) =>
+      Object.entries(noLocalEndpoints()).map(([traffic_policy, count]) =>
+        [{ ip_family, traffic_policy }, count] as const
+      )
     );
-  const pending = () =>
-    Object.entries(read().families).map(([ip_family, { changesPending }]) => [{ ip_family }, changesPending] as const);
+  const pending = () => families.map((one) => [{ ip_family: one.family }, one.changesPending()] as const);
   const help = "Service ports of a Local traffic policy without an endpoint on this node";
   addReadings(registry, "", [
     [

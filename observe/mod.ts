@@ -8,7 +8,7 @@ export { createDriftWatch, type DriftWatch, findNeighbours, nameOf, portsAreFree
 export { createEventRecorder } from "./events.ts";
 export { createProxyHealth, type ProxyHealth } from "./proxy_health.ts";
 export { startOperatorServers } from "./servers.ts";
-export { type ChangeFigures, createMetrics, type Metrics, type WorkerCounts } from "./metrics.ts";
+export { createMetrics, type Metrics, type WorkerCounts } from "./metrics.ts";
 export type { StatusPage } from "./metrics_server.ts";
 export { addressesWithin, ownAddresses } from "./node_addresses.ts";
 export { createNodeEvents, type NodeEvents } from "./node_events.ts";

@@ -16,6 +16,7 @@ import { createMessageCheck } from "../../../workers/checked_message.ts";
 import { checkedReport } from "../../../workers/checked_report.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
+import { NOTHING_COUNTED } from "../../fakes/metric_sources.ts";
 import { node, service } from "../../fakes/cluster_objects.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 import { createToyKernel, TOY_MODE } from "../../fakes/toy_mode/mod.ts";
@@ -80,21 +81,7 @@ Deno.test("a mode's backend is loaded, takes over from other modes, and its figu
   const { figures } = await backend.sync(DELTA);
   assert.deepEqual(kernel.rules, ["default/web"]);
   assert.deepEqual(figures, { toy_rules_written: 1, cleanup_failures: 0 });
-  const metrics = createMetrics({
-    mode: toy,
-    now: () => 0,
-    read: () => ({
-      serviceChangesPending: 0,
-      serviceChangesTotal: 0,
-      endpointChangesPending: 0,
-      endpointChangesTotal: 0,
-      families: {},
-    }),
-    featureGates: {},
-    readPacketCounts: () => Promise.resolve({}),
-    problems: () => new Map(),
-    servers: () => [],
-  });
+  const metrics = createMetrics({ ...NOTHING_COUNTED, mode: toy });
   metrics.observe(reportOf(figures));
   assert.match(await metrics.expose(), /^kubeproxy_toy_rules_written_total\{ip_family="IPv4"\} 1$/m);
   await (await loadBackend("nftables", options, modes)).cleanup();

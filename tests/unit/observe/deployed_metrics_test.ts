@@ -4,6 +4,7 @@ import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { createFakeClock } from "../../fakes/clock.ts";
+import { NOTHING_COUNTED } from "../../fakes/metric_sources.ts";
 import { createSourceLink } from "../../../observe/process/mod.ts";
 import { createMetrics } from "../../../observe/mod.ts";
 import { addTrafficMetrics } from "../../../features/traffic/start.ts";
@@ -28,24 +29,10 @@ interface Panel {
 
 /** All series that Sluice exposes as a proxy in any mode, and as a server. */
 async function exposed(): Promise<ReadonlySet<string>> {
-  const none = { changesPending: 0, noLocalEndpoints: { internal: 0, external: 0 } };
   const names = new Set<string>();
   for (const mode of MODE_DESCRIPTIONS) {
-    const metrics = createMetrics({
-      mode,
-      now: () => 0,
-      read: () => ({
-        serviceChangesPending: 0,
-        serviceChangesTotal: 0,
-        endpointChangesPending: 0,
-        endpointChangesTotal: 0,
-        families: { IPv4: none, IPv6: none },
-      }),
-      featureGates: {},
-      readPacketCounts: () => Promise.resolve({}),
-      problems: () => new Map(),
-      link: createSourceLink(createFakeClock()).current,
-    });
+    const link = createSourceLink(createFakeClock()).current;
+    const metrics = createMetrics({ ...NOTHING_COUNTED, mode, link });
     const recorder = createTrafficRecorder(createFakeClock(), () => undefined);
     addTrafficMetrics(metrics.registry, recorder, true);
     addCanaries(metrics.registry, () => []);

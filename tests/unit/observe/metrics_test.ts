@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { createFakeClock } from "../../fakes/clock.ts";
 import type { PacketCounts, ProxyMode, SyncReport } from "../../../core/model/mod.ts";
 import { createSourceLink, type SourceLink } from "../../../observe/process/mod.ts";
-import { type ChangeFigures, createMetrics, type WorkerCounts } from "../../../observe/mod.ts";
+import { createMetrics, type WorkerCounts } from "../../../observe/mod.ts";
 
 const NOW = 1_700_000_000_000;
 
@@ -29,24 +29,29 @@ function setUp(
   readLink?: () => SourceLink,
   readRelayFigures?: () => Promise<WorkerCounts>,
 ) {
-  let figures: ChangeFigures = {
-    serviceChangesPending: 1,
-    serviceChangesTotal: 2,
-    endpointChangesPending: 3,
-    endpointChangesTotal: 4,
-    families: { IPv4: { changesPending: 5, noLocalEndpoints: { internal: 6, external: 7 } } },
-  };
+  let reads = 0, serviceChanges = 2;
+  const counted = (pending: number, total: () => number) => ({
+    pending: () => {
+      reads++;
+      return pending;
+    },
+    total,
+  });
   const problems = new Map<ProblemCode, number>();
-  let reads = 0;
   let servers: readonly SourceServer[] = [];
   let packets: () => Promise<WorkerCounts<PacketCounts>> = () => Promise.resolve({});
   const metrics = createMetrics({
     mode: describeMode(mode),
     now: () => NOW,
-    read: () => {
-      reads++;
-      return figures;
+    tracking: {
+      services: counted(1, () => serviceChanges),
+      endpoints: { IPv4: counted(2, () => 4), IPv6: counted(1, () => 0) },
     },
+    families: [{
+      family: "IPv4",
+      changesPending: () => 5,
+      noLocalEndpoints: () => ({ internal: 6, external: 7 }),
+    }],
     featureGates: { ComponentFlagz: false },
     fileLimit: 65_536,
     readPacketCounts: () => packets(),
@@ -63,7 +68,7 @@ function setUp(
     lines,
     samplesOf,
     reads: () => reads,
-    set: (value: ChangeFigures) => figures = value,
+    setServiceChanges: (total: number) => serviceChanges = total,
     setServers: (value: readonly SourceServer[]) => servers = value,
     setPackets: (read: () => Promise<WorkerCounts<PacketCounts>>) => packets = read,
   };
@@ -236,7 +241,7 @@ Deno.test("every problem code is a series with its severity, 0 without such a pr
 });
 
 Deno.test("values kept elsewhere are read only when metrics are scraped", async () => {
-  const { metrics, samplesOf, reads, set } = setUp();
+  const { metrics, samplesOf, reads, setServiceChanges } = setUp();
   metrics.observe(report());
   assert.equal(reads(), 0);
   const changes = async () => [
@@ -254,13 +259,7 @@ Deno.test("values kept elsewhere are read only when metrics are scraped", async 
     'kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family="IPv4",traffic_policy="internal"} 6',
     'sluice_changes_pending{ip_family="IPv4"} 5',
   ]);
-  set({
-    serviceChangesPending: 0,
-    serviceChangesTotal: 9,
-    endpointChangesPending: 0,
-    endpointChangesTotal: 4,
-    families: {},
-  });
+  setServiceChanges(9);
   assert.equal((await changes())[1], "kubeproxy_sync_proxy_rules_service_changes_total 9");
 });
 
