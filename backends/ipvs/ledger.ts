@@ -1,7 +1,7 @@
 import type { Refusals } from "../reconcile/mod.ts";
 
 /**
- * The desired state of one kind of kernel object, and a shadow of the kernel's state. The shadow is stored as
+ * The desired state of one kind of kernel object, and the realized state. The latter is stored as
  * differences from the desired state, so an object that is in effect takes no extra memory.
  */
 export interface Ledger<Value> {
@@ -21,8 +21,8 @@ export interface Ledger<Value> {
   /** Notes that the kernel holds a part of a wanted object. */
   hold(id: string, part: Value): void;
   /**
-   * Replaces the shadow with the state read from the kernel.
-   * @returns how many objects differ from the former shadow
+   * Replaces the realized state with the state read from the kernel.
+   * @returns how many objects differ from the former realized state
    */
   adopt(kernel: ReadonlyMap<string, Value>): number;
 }

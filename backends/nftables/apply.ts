@@ -7,7 +7,7 @@ import { type Contribution, contributionOf, type Desired, NOTHING } from "./desi
 import type { EarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
 import { buildTransaction, type BuiltTransaction, type Change, type Stage } from "./build.ts";
-import { type Applied, chainId, type Shadow } from "./shadow.ts";
+import { type Applied, chainId, type RealizedState } from "./realized.ts";
 import type { Dialect } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 
@@ -37,7 +37,7 @@ export interface TransactionContext {
 
 /** The transactions of one write, with the table that they change. */
 interface Transactions extends TransactionContext {
-  readonly shadow: Shadow;
+  readonly realized: RealizedState;
   readonly settings: FamilySettings;
   readonly run: RunState;
 }
@@ -52,16 +52,16 @@ const MANY = 5_000;
 
 /** Writes the parts of all dirty service ports. */
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
-  const { shadow, dirty, run } = transactions;
+  const { realized, dirty, run } = transactions;
   const build = (changes: readonly Change[], stage: Stage) => buildTransaction({ ...transactions, changes, stage });
-  const replaces = shadow.sets === "different";
-  const isFirst = !replaces && !shadow.chains.has(LAST_BASE_CHAIN);
-  if (isFirst || shadow.sets === "missing") {
+  const replaces = realized.sets === "different";
+  const isFirst = !replaces && !realized.chains.has(LAST_BASE_CHAIN);
+  if (isFirst || realized.sets === "missing") {
     if (await transactWhole(transactions, build([], "frame")) === "uncertain") return "uncertain";
   }
   // Either no packet reaches the table yet, or there are many changes, as after the first batch of a snapshot.
   const manyAreNew = isFirst || dirty.size > MANY;
-  const all = changeBatches({ ...transactions, kernel: shadow });
+  const all = changeBatches(transactions);
   for (let next = all.next(); !next.done;) {
     const changes = next.value;
     if (!replaces) await keepClients(transactions, changes);
@@ -87,11 +87,11 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
 
 /** Fills the sets of clients that changes create, before rules use them, with those that an earlier proxy remembers. */
 async function keepClients(
-  { earlierClients, shadow, tools, logger }: Transactions,
+  { earlierClients, realized, tools, logger }: Transactions,
   changes: readonly Change[],
 ): Promise<void> {
   try {
-    const filling = await earlierClients.forChanges(changes, shadow);
+    const filling = await earlierClients.forChanges(changes, realized);
     const failure = filling && await tools.transact(filling);
     if (failure) throw new Error(failure.text);
   } catch (error) {
@@ -190,7 +190,7 @@ interface ChangeWork {
   readonly desired: Desired;
   /** The service ports whose part of the table may not be as desired. */
   readonly dirty: ReadonlySet<ServicePortKey>;
-  readonly kernel: Shadow;
+  readonly realized: RealizedState;
   readonly settings: FamilySettings;
   readonly dialect: Dialect;
 }
@@ -200,8 +200,8 @@ interface ChangeWork {
  * come last. If the table is replaced, everything is one batch; the last batch may be empty.
  */
 function* changeBatches(work: ChangeWork): Generator<Change[]> {
-  const { desired, dirty, kernel } = work;
-  const limit = kernel.sets === "different" ? Infinity : ELEMENTS_PER_TRANSACTION;
+  const { desired, dirty, realized } = work;
+  const limit = realized.sets === "different" ? Infinity : ELEMENTS_PER_TRANSACTION;
   const lists = new Set<string>();
   let batch: Change[] = [], elements = 0;
   for (const isDeleted of [false, true]) {
@@ -211,7 +211,7 @@ function* changeBatches(work: ChangeWork): Generator<Change[]> {
       batch.push(change);
       elements += Math.max(change.before.elements.length, change.after.elements.length);
       for (const { name, elements: { length } } of change.after.sourceLists) {
-        if (!kernel.shared.has(chainId(name)) && !lists.has(name)) elements += length;
+        if (!realized.shared.has(chainId(name)) && !lists.has(name)) elements += length;
         lists.add(name);
       }
       if (elements < limit) continue;
@@ -223,15 +223,15 @@ function* changeBatches(work: ChangeWork): Generator<Change[]> {
   yield batch;
 }
 
-function changeOf(key: ServicePortKey, { desired, kernel, settings, dialect }: ChangeWork): Change {
+function changeOf(key: ServicePortKey, { desired, realized, settings, dialect }: ChangeWork): Change {
   const port = desired.servicePort(key);
   const next: Applied | undefined = port && { port, settings };
   const after = port ? contributionOf(port, settings, dialect) : NOTHING;
-  return { key, before: contributionInKernel(key, kernel, dialect), after, next };
+  return { key, before: contributionInKernel(key, realized, dialect), after, next };
 }
 
-function contributionInKernel(key: ServicePortKey, kernel: Shadow, dialect: Dialect): Contribution {
-  const applied = kernel.applied.get(key);
+function contributionInKernel(key: ServicePortKey, realized: RealizedState, dialect: Dialect): Contribution {
+  const applied = realized.applied.get(key);
   if (applied) return contributionOf(applied.port, applied.settings, dialect);
-  return kernel.partial.get(key) ?? NOTHING;
+  return realized.partial.get(key) ?? NOTHING;
 }

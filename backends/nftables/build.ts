@@ -1,7 +1,7 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Contribution } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
-import { type Applied, chainId, chainText, type Shadow, sharedIds } from "./shadow.ts";
+import { type Applied, chainId, chainText, type RealizedState, sharedIds } from "./realized.ts";
 import { isSourceList, sharedRules, type SourceList, sourceSet } from "./shared_chains.ts";
 import type { Dialect, SetDeclaration, SetName } from "./table.ts";
 import { type ChainDeletion, type ChainWrite, difference, type SetDeletion, type Transaction } from "./transaction.ts";
@@ -28,19 +28,19 @@ export type Stage = "frame" | "ports" | "last" | "all";
 /** The input of `buildTransaction`. */
 interface TransactionInput {
   readonly changes: readonly Change[];
-  readonly shadow: Shadow;
+  readonly realized: RealizedState;
   readonly settings: FamilySettings;
   readonly dialect: Dialect;
   readonly stage: Stage;
 }
 
-/** A transaction, and its effect on the shadow. */
+/** A transaction, and its effect on the realized state. */
 export interface BuiltTransaction {
   readonly transaction: Transaction;
   readonly changes: readonly Change[];
   /** Whether the transaction changes nothing. */
   readonly isEmpty: boolean;
-  /** Notes in the shadow that the transaction is in effect. */
+  /** Notes in the realized state that the transaction is in effect. */
   commit(): void;
 }
 
@@ -65,9 +65,9 @@ interface Draft extends TransactionInput {
   readonly texts: Map<string, string>;
 }
 
-/** Builds a transaction on the table that the shadow describes. */
+/** Builds a transaction on the table that the realized describes. */
 export function buildTransaction(input: TransactionInput): BuiltTransaction {
-  const { changes, shadow, settings, dialect, stage } = input;
+  const { changes, realized, settings, dialect, stage } = input;
   const draft: Draft = {
     ...input,
     creates: stage === "frame" || stage === "all",
@@ -90,7 +90,7 @@ export function buildTransaction(input: TransactionInput): BuiltTransaction {
 
   const newSets = new Map<string, SetDeclaration>(
     [...allSets(settings, dialect)].filter(([name]) =>
-      draft.creates && (stage === "all" || shadow.missingSets.has(name))
+      draft.creates && (stage === "all" || realized.missingSets.has(name))
     ),
   );
   const table = stage === "all" ? "replace" : newSets.size > 0 ? "create" : "keep";
@@ -113,7 +113,7 @@ function put(into: Map<SetName, string[]>, set: SetName, text: string): void {
 
 /** Adds the parts of single service ports, except their chains, which it returns: the chains that these refer to come first. */
 function addParts(draft: Draft): readonly ChainWrite[] {
-  const { uses, shadow } = draft;
+  const { uses, realized } = draft;
   const ownChains: ChainWrite[] = [];
   const use = (contribution: Contribution, by: number) => {
     for (const id of sharedIds(contribution)) uses.set(id, (uses.get(id) ?? 0) + by);
@@ -126,7 +126,7 @@ function addParts(draft: Draft): readonly ChainWrite[] {
     ownChains.push(...own.writtenChains);
     draft.deletedChains.push(...own.deletedChains);
     for (const name of own.deletedClientSets) draft.deletedSets.push({ name, kind: "set" });
-    if (shadow.applied.has(key)) use(before, -1);
+    if (realized.applied.has(key)) use(before, -1);
     use(after, 1);
     for (const list of after.sourceLists) draft.sourceLists.set(list.name, list);
   }
@@ -135,12 +135,12 @@ function addParts(draft: Draft): readonly ChainWrite[] {
 
 /** Adds the fixed chains, and updates of shared chains. */
 function addFixedChains(draft: Draft): void {
-  const { settings, dialect, shadow, creates, finishes } = draft;
+  const { settings, dialect, realized, creates, finishes } = draft;
   for (const { name, hook, rules } of baseChains(settings, dialect)) {
     if (finishes || (creates && hook === undefined)) writeChain(draft, name, hook, rules);
   }
   if (!finishes) return;
-  for (const name of shadow.chains.keys()) {
+  for (const name of realized.chains.keys()) {
     const rules = sharedRules(name, settings, dialect);
     if (rules && !isUnused(draft, chainId(name))) writeChain(draft, name, undefined, rules);
   }
@@ -148,12 +148,12 @@ function addFixedChains(draft: Draft): void {
 
 /** Writes a fixed or shared chain, unless the kernel holds it. */
 function writeChain(
-  { shadow, chains, texts }: Draft,
+  { realized, chains, texts }: Draft,
   name: string,
   hook: string | undefined,
   rules: readonly string[],
 ): void {
-  const text = chainText(hook, rules), held = shadow.chains.get(name);
+  const text = chainText(hook, rules), held = realized.chains.get(name);
   if (held === text) return;
   chains.push({ name, hook, rules, held });
   texts.set(name, text);
@@ -161,9 +161,9 @@ function writeChain(
 
 /** Adds the shared chains and elements that do not exist yet. */
 function addNewSharedParts(draft: Draft): void {
-  const { uses, shadow, settings, dialect } = draft;
+  const { uses, realized, settings, dialect } = draft;
   for (const id of uses.keys()) {
-    const part = shadow.shared.get(id);
+    const part = realized.shared.get(id);
     if (part && !part.damage || uses.get(id)! <= 0) continue;
     const { set, key } = parseSharedId(id);
     if (set !== "chain") put(draft.newElements, set, key);
@@ -178,53 +178,53 @@ function addNewSharedParts(draft: Draft): void {
 
 /** Adds the deletion of strays and of unused shared parts; returns the keys of these shared parts. */
 function addDeletions(draft: Draft): readonly string[] {
-  const { shadow, deletedElements, deletedChains, deletedSets } = draft;
-  const gone = [...new Set([...shadow.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
+  const { realized, deletedElements, deletedChains, deletedSets } = draft;
+  const gone = [...new Set([...realized.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
   for (const id of gone) {
     const { set, key } = parseSharedId(id);
-    if (set === "chain") deletedChains.push({ name: key, held: shadow.chains.get(key) ?? "" });
+    if (set === "chain") deletedChains.push({ name: key, held: realized.chains.get(key) ?? "" });
     else put(deletedElements, set, key);
     if (isSourceList(key)) deletedSets.push({ name: key, kind: "set" });
   }
-  for (const { set, key } of shadow.strays.elements) put(deletedElements, set, key);
-  deletedChains.push(...shadow.strays.chains);
-  deletedSets.push(...shadow.strays.sets);
+  for (const { set, key } of realized.strays.elements) put(deletedElements, set, key);
+  deletedChains.push(...realized.strays.chains);
+  deletedSets.push(...realized.strays.sets);
   return gone;
 }
 
 /** Whether the kernel has a shared part that no service port uses after the transaction. */
-function isUnused({ shadow, uses }: Draft, id: string): boolean {
-  const part = shadow.shared.get(id);
+function isUnused({ realized, uses }: Draft, id: string): boolean {
+  const part = realized.shared.get(id);
   return part !== undefined && part.uses + (uses.get(id) ?? 0) === 0;
 }
 
-/** Notes in the shadow that a transaction is in effect. */
-function commit({ shadow, changes, creates, finishes, texts, uses }: Draft, gone: readonly string[]): void {
+/** Notes in the realized state that a transaction is in effect. */
+function commit({ realized, changes, creates, finishes, texts, uses }: Draft, gone: readonly string[]): void {
   if (creates) {
-    shadow.sets = "complete";
-    shadow.missingSets = new Set();
+    realized.sets = "complete";
+    realized.missingSets = new Set();
   }
-  for (const [name, text] of texts) shadow.chains.set(name, text);
+  for (const [name, text] of texts) realized.chains.set(name, text);
   for (const [id, by] of uses) {
-    const part = shadow.shared.get(id) ?? { uses: 0 };
+    const part = realized.shared.get(id) ?? { uses: 0 };
     if (by > 0) delete part.damage;
     part.uses += by;
-    if (part.uses === 0) shadow.unused.add(id);
-    else shadow.unused.delete(id);
-    shadow.shared.set(id, part);
+    if (part.uses === 0) realized.unused.add(id);
+    else realized.unused.delete(id);
+    realized.shared.set(id, part);
   }
   for (const id of gone) {
-    shadow.shared.delete(id);
-    shadow.unused.delete(id);
+    realized.shared.delete(id);
+    realized.unused.delete(id);
     const { set, key } = parseSharedId(id);
-    if (set === "chain") shadow.chains.delete(key);
+    if (set === "chain") realized.chains.delete(key);
   }
   for (const { key, next } of changes) {
-    shadow.partial.delete(key);
-    if (next) shadow.applied.set(key, next);
-    else shadow.applied.delete(key);
+    realized.partial.delete(key);
+    if (next) realized.applied.set(key, next);
+    else realized.applied.delete(key);
   }
-  if (finishes) shadow.strays = { elements: [], chains: [], sets: [] };
+  if (finishes) realized.strays = { elements: [], chains: [], sets: [] };
 }
 
 function parseSharedId(id: string): { readonly set: SetName | "chain"; readonly key: string } {

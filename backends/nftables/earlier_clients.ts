@@ -3,7 +3,7 @@ import { splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { CLIENT_SET } from "./affinity.ts";
 import type { Change } from "./build.ts";
-import type { Shadow } from "./shadow.ts";
+import type { RealizedState } from "./realized.ts";
 import { KUBE_PROXY_TABLE, type SetDeclaration, TABLE } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import { difference, type Transaction } from "./transaction.ts";
@@ -14,7 +14,7 @@ export interface EarlierClients {
    * The sets that changes are about to create, with the clients that an earlier proxy remembers for the same endpoint;
    * undefined if there are none. Throws if a table cannot be read.
    */
-  forChanges(changes: readonly Change[], shadow: Shadow): Promise<Transaction | undefined>;
+  forChanges(changes: readonly Change[], realized: RealizedState): Promise<Transaction | undefined>;
 }
 
 /** Reads the sets of earlier proxies when they are first needed. */

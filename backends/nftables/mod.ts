@@ -14,8 +14,8 @@
  *   affinity.ts         the chains and sets of a service port with session affinity
  *   desired.ts          the desired state, and everything in the table that one service port needs
  *   listing.ts          the table, as nft lists it
- *   shadow.ts           the realized state: a listing, assigned to service ports
- *   build.ts            builds one transaction, and its effect on the shadow
+ *   realized.ts         the realized state: a listing, assigned to service ports
+ *   build.ts            builds one transaction, and its effect on the realized state
  *   transaction.ts      a transaction, as data and as input of nft
  *   earlier_clients.ts  the clients of earlier proxies, which keep their endpoints
  *   apply.ts            the transactions of one write, cut into batches, and the search for refused changes

@@ -7,11 +7,11 @@ import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
 import { allSets } from "./frame.ts";
 import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
-import { chainText, compare, type Comparison, type Shadow } from "./shadow.ts";
+import { chainText, compare, type Comparison, type RealizedState } from "./realized.ts";
 import { declarationText, type Dialect } from "./table.ts";
 import { chainsInTable, type NftTools } from "./tools.ts";
 
-type CommonReconciler = Reconciler<Shadow, ServicePortKey>;
+type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
 
 /**
  * Brings the kernel's table to the desired state. Between two listings, a comparison reads only the names of the chains, which
@@ -55,8 +55,8 @@ export function createTableReconciler(options: ReconcilerOptions): TableReconcil
   const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock });
   return {
     async hasAllChains() {
-      const shadow = reconciler.realized();
-      return shadow === undefined || await target.glance?.(shadow) === 0;
+      const realized = reconciler.realized();
+      return realized === undefined || await target.glance?.(realized) === 0;
     },
     touch(keys) {
       refusals.forget(keys);
@@ -75,7 +75,7 @@ export function createTableReconciler(options: ReconcilerOptions): TableReconcil
 
 function createTarget(
   context: TransactionContext,
-): Target<Shadow, ServicePortKey> & Pick<TableReconciler, "takeEarlierUdpFrontends"> {
+): Target<RealizedState, ServicePortKey> & Pick<TableReconciler, "takeEarlierUdpFrontends"> {
   const { desired, tools, dialect, refusals, dirty } = context;
   const spellings = createSpellings(dialect);
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
@@ -92,14 +92,14 @@ function createTarget(
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);
-      return { realized: comparison.shadow, drifted };
+      return { realized: comparison.realized, drifted };
     },
     async glance({ chains }) {
       const there = await chainsInTable(tools, dialect);
       for (const name of chains.keys()) if (!there.has(name)) return undefined;
       return 0;
     },
-    write: (shadow, run) => writeDirty({ ...context, shadow, run, settings: settingsOf(desired) }),
+    write: (realized, run) => writeDirty({ ...context, realized, run, settings: settingsOf(desired) }),
     retry(keys) {
       for (const key of keys) dirty.add(key);
     },
@@ -116,13 +116,13 @@ function settingsOf(desired: Desired): FamilySettings {
 
 /** Counts the drift: differences in parts that were in effect and had no pending change. */
 function countDrift(
-  { shadow, incomplete }: Comparison,
-  before: Shadow,
+  { realized, incomplete }: Comparison,
+  before: RealizedState,
   dirty: ReadonlySet<ServicePortKey>,
 ): number {
-  let count = shadow.strays.elements.length + shadow.strays.chains.length;
+  let count = realized.strays.elements.length + realized.strays.chains.length;
   for (const key of incomplete) if (before.applied.has(key) && !dirty.has(key)) count++;
-  for (const [name, text] of before.chains) if (shadow.chains.get(name) !== text) count++;
+  for (const [name, text] of before.chains) if (realized.chains.get(name) !== text) count++;
   return count;
 }
 
@@ -140,8 +140,8 @@ function noFigures(): ReconcileFigures {
 interface Spellings {
   /** The text of a set or chain as it was written, by its text as nft prints it. */
   written(name: string, read: string): string;
-  /** Notes a listing, with the shadow before it. */
-  note(listing: Listing | undefined, before: Shadow | undefined): void;
+  /** Notes a listing, with the realized state before it. */
+  note(listing: Listing | undefined, before: RealizedState | undefined): void;
   /** Whether the last listing showed chains that may only be spelled differently. */
   areInQuestion(): boolean;
   /** Notes a listing after the repair of these chains. Returns how many of them are only spelled differently. */
@@ -198,10 +198,10 @@ function createSpellings(dialect: Dialect): Spellings {
   };
 }
 
-/** The texts of all chains of a shadow. */
-function* chainTexts(shadow: Shadow, dialect: Dialect): Generator<readonly [string, string]> {
-  yield* shadow.chains;
-  for (const { port, settings } of shadow.applied.values()) {
+/** The texts of all chains of a realized state. */
+function* chainTexts(realized: RealizedState, dialect: Dialect): Generator<readonly [string, string]> {
+  yield* realized.chains;
+  for (const { port, settings } of realized.applied.values()) {
     if (port.affinitySeconds === 0) continue;
     for (const { name, rules } of contributionOf(port, settings, dialect).ownChains) {
       yield [name, chainText(undefined, rules)];

@@ -12,7 +12,14 @@ import {
   TABLES,
   type WantedChains,
 } from "./chains.ts";
-import { EMPTY_CHAIN, hashRules, type HeldChain, type KernelState, type Spellings, UNKNOWN_CHAIN } from "./shadow.ts";
+import {
+  EMPTY_CHAIN,
+  hashRules,
+  type HeldChain,
+  type RealizedState,
+  type Spellings,
+  UNKNOWN_CHAIN,
+} from "./realized.ts";
 import {
   type ChainUpdate,
   failedLines,
@@ -60,9 +67,9 @@ export interface RestoreContext {
   readonly aroundRestore?: AroundRestore;
 }
 
-/** The restores of one write, with the kernel that they change. */
+/** The restores of one write, with the realized state that they change. */
 interface Restores extends RestoreContext {
-  readonly kernel: KernelState;
+  readonly realized: RealizedState;
   readonly run: RunState;
 }
 
@@ -117,7 +124,7 @@ export async function restoreAll(restores: Restores, inputs: Iterable<RestoreInp
 
 /** Runs one restore. Returns the tool's message if the kernel refuses the input; throws if the host is at fault. */
 async function restore(restores: Restores, input: RestoreInput): Promise<string | undefined> {
-  const { aroundRestore, kernel: { chains } } = restores;
+  const { aroundRestore, realized: { chains } } = restores;
   if (!aroundRestore) return await restoreNow(restores, input);
   let failure: string | undefined;
   const written = input.updates.map(({ table, chain }) => (
@@ -131,12 +138,12 @@ async function restore(restores: Restores, input: RestoreInput): Promise<string 
 }
 
 async function restoreNow(restores: Restores, input: RestoreInput): Promise<string | undefined> {
-  const { kernel, figures, spellings, tools, layout, run } = restores;
+  const { realized, figures, spellings, tools, layout, run } = restores;
   figures.value.restores++;
   // If the tool is killed or fails, parts of its input may be in effect.
-  for (const update of input.updates) kernel.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
+  for (const update of input.updates) realized.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
   const movesJumps = input.jumps.length > 0 || (input.surplusJumps?.length ?? 0) > 0;
-  if (movesJumps) kernel.jumps = undefined;
+  if (movesJumps) realized.jumps = undefined;
   const failure = await tools.restore(input);
   if (failure) {
     figures.value.restoreFailures++;
@@ -148,14 +155,17 @@ async function restoreNow(restores: Restores, input: RestoreInput): Promise<stri
     return failure.text;
   }
   noteRestored(restores, input.updates);
-  if (movesJumps) kernel.jumps = new Map(layout.jumps.map((jump) => [jump, 1]));
+  if (movesJumps) realized.jumps = new Map(layout.jumps.map((jump) => [jump, 1]));
   return undefined;
 }
 
-function noteRestored({ kernel, figures: { value: figures }, dirty }: Restores, updates: readonly ChainUpdate[]): void {
+function noteRestored(
+  { realized, figures: { value: figures }, dirty }: Restores,
+  updates: readonly ChainUpdate[],
+): void {
   figures.rulesLast = { filter: 0, nat: 0 };
   for (const update of updates) {
-    kernel.chains[update.table].set(update.chain, heldAfter(update));
+    realized.chains[update.table].set(update.chain, heldAfter(update));
     if (update.action === "write") figures.rulesLast[update.table] += update.rendered.rules.length;
     if (update.action === "delete") figures.chainsDeleted++;
     else figures.chainsWritten++;
@@ -248,7 +258,7 @@ const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly 
 /** The work to cut into inputs. */
 interface RestoreWork {
   readonly ruleset: Pick<WantedChains, "render" | "has" | "rank">;
-  readonly kernel: KernelState;
+  readonly realized: RealizedState;
   /** The chains that may differ from the kernel's; equal chains are removed from these sets. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   readonly missingJumps: readonly Jump[];
@@ -264,13 +274,13 @@ interface RankedChain {
 }
 
 /** The chains to write, in an order in which each refers only to earlier ones, and the chains to delete. */
-function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain[]; removals: Removal[] } {
+function outline({ ruleset, realized, dirty }: RestoreWork): { writes: RankedChain[]; removals: Removal[] } {
   const writes: RankedChain[] = [], removals: Removal[] = [];
   for (const table of TABLES) {
     for (const chain of dirty[table]) {
       if (ruleset.has(table, chain)) writes.push({ table, chain, rank: ruleset.rank(table, chain) });
       else {
-        const held = kernel.chains[table].get(chain);
+        const held = realized.chains[table].get(chain);
         if (held) removals.push({ table, chain, held: held.lines });
         else dirty[table].delete(chain);
       }
@@ -284,7 +294,7 @@ function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain
  * come last: a few go into the last input with writes, many get their own inputs.
  */
 export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
-  const { ruleset, kernel, dirty, missingJumps, surplusJumps } = work;
+  const { ruleset, realized, dirty, missingJumps, surplusJumps } = work;
   const limits = BATCH_LIMITS[work.flavour];
   const { writes, removals } = outline(work);
   let updates: ChainUpdate[] = [], names = 0, rules = 0, firstRank = 0, lastRank = 0;
@@ -292,7 +302,7 @@ export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
     const rendered = ruleset.render(table, chain);
     if (!rendered) continue;
     const hash = hashRules(rendered.rules);
-    const held = kernel.chains[table].get(chain);
+    const held = realized.chains[table].get(chain);
     if (held?.hash === hash) {
       dirty[table].delete(chain);
       continue;

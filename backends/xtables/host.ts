@@ -10,7 +10,7 @@ import {
 } from "../tools/mod.ts";
 import { type BaseOptions, compareRule } from "./base_chains.ts";
 import { fixedChain } from "./chains.ts";
-import { hashRules } from "./shadow.ts";
+import { hashRules } from "./realized.ts";
 import { type ChainUpdate, createIptablesTools, type Flavour, type IptablesTools } from "./tools.ts";
 
 /** The features of this host's iptables. */

@@ -5,7 +5,7 @@
  *   matches.ts      parts of rules, as iptables-save prints them
  *   base_chains.ts  the fixed chains and rules of iptables mode, some of which IPVS mode shares
  *   martians.ts     the rule that protects loopback addresses, and the kernel setting that needs it
- *   shadow.ts       the realized state, read with iptables-save, as hashes of rules, and chains spelled differently
+ *   realized.ts     the realized state, read with iptables-save, as hashes of rules, and chains spelled differently
  *   apply.ts        the difference between both states, cut into restores, and the search for refused changes
  *   reconcile.ts    the target of the shared reconciler
  *   tools.ts        the tools of iptables, the input of a restore, and the classification of failures

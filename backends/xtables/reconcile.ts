@@ -3,10 +3,10 @@ import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
 import { type ReconcileFigures, restoreAll, type RestoreContext, restoreInputs } from "./apply.ts";
 import { type ChainsByTable, type Jump, type Layout, type Table, TABLES } from "./chains.ts";
-import { createSpellings, type HeldChain, type KernelState, readKernel } from "./shadow.ts";
+import { createSpellings, type HeldChain, readKernel, type RealizedState } from "./realized.ts";
 import type { Flavour } from "./tools.ts";
 
-type CommonReconciler = Reconciler<KernelState, ServicePortKey>;
+type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
 
 /** Brings the chains of a layout to the desired ruleset. */
 export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compareAndRun" | "problems" | "problemOf"> {
@@ -74,7 +74,7 @@ interface DriftedChain {
 function createTarget(
   context: RestoreContext,
   flavour: Flavour,
-): Target<KernelState, ServicePortKey> & Pick<ChainReconciler, "takeEarlierUdpFrontends"> {
+): Target<RealizedState, ServicePortKey> & Pick<ChainReconciler, "takeEarlierUdpFrontends"> {
   const { layout, ruleset, tools, spellings, dirty, touch } = context;
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;
@@ -83,31 +83,35 @@ function createTarget(
   return {
     async list(before) {
       const frontends = new Set<UdpFrontend>();
-      const kernel = await readKernel(tools, layout, isFirst ? (rule) => noteUdpFrontend(rule, frontends) : undefined);
+      const realized = await readKernel(
+        tools,
+        layout,
+        isFirst ? (rule) => noteUdpFrontend(rule, frontends) : undefined,
+      );
       if (isFirst) earlierFrontends.value = frontends;
       isFirst = false;
-      touchSurplus(kernel, context);
-      drift = findDrift(before, kernel, context);
-      const { missing, surplus } = jumpsToMove(kernel, layout);
+      touchSurplus(realized, context);
+      drift = findDrift(before, realized, context);
+      const { missing, surplus } = jumpsToMove(realized, layout);
       // After a restore of jumps that failed, they are where it has left them.
       const moved = before?.jumps === undefined ? 0 : missing.length + surplus.length;
-      return { realized: kernel, drifted: drift.length + moved };
+      return { realized, drifted: drift.length + moved };
     },
-    async write(kernel, run) {
+    async write(realized, run) {
       // A jump must not be inserted twice.
-      kernel.jumps ??= (await readKernel(tools, layout)).jumps;
-      const { missing: missingJumps, surplus: surplusJumps } = jumpsToMove(kernel, layout);
-      const inputs = restoreInputs({ ruleset, kernel, dirty, missingJumps, surplusJumps, flavour });
-      return await restoreAll({ ...context, kernel, run }, inputs);
+      realized.jumps ??= (await readKernel(tools, layout)).jumps;
+      const { missing: missingJumps, surplus: surplusJumps } = jumpsToMove(realized, layout);
+      const inputs = restoreInputs({ ruleset, realized, dirty, missingJumps, surplusJumps, flavour });
+      return await restoreAll({ ...context, realized, run }, inputs);
     },
     retry(keys) {
       for (const key of keys) touch(ruleset.exclude(key, false));
     },
-    async confirm(kernel) {
+    async confirm(realized) {
       if (drift.length === 0) return 0;
       const reading = await readKernel(tools, layout);
       const spelled = drift.filter(({ table, chain, reads: before }) => {
-        const written = kernel.chains[table].get(chain), reads = reading.chains[table].get(chain);
+        const written = realized.chains[table].get(chain), reads = reading.chains[table].get(chain);
         // A chain that reads the same before and after its repair was not changed by another program.
         const isUnchanged = written && reads && reads.hash !== written.hash && reads.hash === before?.hash;
         return isUnchanged && spellings.suspect(chainId(table, chain), written, reads);
@@ -131,23 +135,23 @@ function noteUdpFrontend(rule: string, frontends: Set<UdpFrontend>): void {
 }
 
 /** Marks unwanted service chains, left by an earlier run or by kube-proxy. */
-function touchSurplus(kernel: KernelState, { ruleset, dirty }: RestoreContext): void {
+function touchSurplus(realized: RealizedState, { ruleset, dirty }: RestoreContext): void {
   for (const table of TABLES) {
-    for (const chain of kernel.chains[table].names()) if (!ruleset.has(table, chain)) dirty[table].add(chain);
+    for (const chain of realized.chains[table].names()) if (!ruleset.has(table, chain)) dirty[table].add(chain);
   }
 }
 
 /** Marks wanted chains that differ from how they were written; returns the ones without a pending change. */
 function findDrift(
-  before: KernelState | undefined,
-  kernel: KernelState,
+  before: RealizedState | undefined,
+  realized: RealizedState,
   { ruleset, dirty, spellings }: RestoreContext,
 ): readonly DriftedChain[] {
   const drift: DriftedChain[] = [];
   const compare = (table: Table, chain: string) => {
-    const written = before?.chains[table].get(chain), reads = kernel.chains[table].get(chain);
+    const written = before?.chains[table].get(chain), reads = realized.chains[table].get(chain);
     if (written && reads && spellings.areSame(chainId(table, chain), written, reads)) {
-      kernel.chains[table].set(chain, written);
+      realized.chains[table].set(chain, written);
     } else if (!before || reads?.hash !== written?.hash) {
       if (before && !dirty[table].has(chain)) drift.push({ table, chain, reads });
       dirty[table].add(chain);
@@ -159,7 +163,7 @@ function findDrift(
 
 /** The jumps to insert, and the surplus ones to delete. */
 function jumpsToMove(
-  { jumps: held }: KernelState,
+  { jumps: held }: RealizedState,
   { jumps }: Layout,
 ): { readonly missing: readonly Jump[]; readonly surplus: readonly Jump[] } {
   return {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createSpellings } from "../../../../backends/xtables/shadow.ts";
+import { createSpellings } from "../../../../backends/xtables/realized.ts";
 
 const WRITTEN = { hash: 1, rules: 2 };
 

@@ -38,8 +38,8 @@ function createHeldChains() {
   };
 }
 
-/** The chains and jumps of a layout in the kernel. */
-export interface KernelState {
+/** The realized state: the chains and jumps of a layout in the kernel. */
+export interface RealizedState {
   readonly chains: Readonly<Record<Table, ReturnType<typeof createHeldChains>>>;
   /** The jumps from built-in chains, and how often each is present; undefined if that is unknown. */
   jumps: ReadonlyMap<Jump, number> | undefined;
@@ -53,7 +53,7 @@ export async function readKernel(
   tools: IptablesTools,
   { jumps: wantedJumps, baseChains, isServiceChain }: Layout,
   onRule?: (rule: string) => void,
-): Promise<KernelState> {
+): Promise<RealizedState> {
   const chains = { filter: createHeldChains(), nat: createHeldChains() };
   const jumps = new Map<Jump, number>();
   let open: ReturnType<typeof openChain> | undefined;

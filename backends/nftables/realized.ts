@@ -30,7 +30,7 @@ interface SharedPart {
 }
 
 /** The realized state: what is known of the table in the kernel. Parts that no service port needs are strays. */
-export interface Shadow {
+export interface RealizedState {
   /** Whether the sets exist with their current declarations. If some are declared differently, the table must be replaced. */
   sets: "complete" | "missing" | "different";
   missingSets: ReadonlySet<string>;
@@ -54,7 +54,7 @@ interface Strays {
   readonly sets: SetDeletion[];
 }
 
-/** The key of a shared chain in `Shadow.shared`. */
+/** The key of a shared chain in `RealizedState.shared`. */
 export function chainId(name: string): string {
   return `chain ${name}`;
 }
@@ -66,13 +66,13 @@ export function chainText(hook: string | undefined, rules: readonly string[]): s
 
 /** The result of a comparison with the kernel. */
 export interface Comparison {
-  readonly shadow: Shadow;
+  readonly realized: RealizedState;
   /** The service ports whose part of the table is not as desired. */
   readonly incomplete: ReadonlySet<ServicePortKey>;
 }
 
-/** An empty shadow. */
-function emptyShadow(sets: Shadow["sets"], missingSets: Iterable<string>): Shadow {
+/** A table without anything. */
+function emptyState(sets: RealizedState["sets"], missingSets: Iterable<string>): RealizedState {
   return {
     sets,
     missingSets: new Set(missingSets),
@@ -113,34 +113,34 @@ export function compare(
     return read !== undefined && spelling(name, read) !== declarationText(declaration);
   };
   if (!listing || [...declared].some(isDifferent) || hasHalfList(listing)) {
-    const shadow = emptyShadow(listing ? "different" : "missing", declared.keys());
-    return { shadow, incomplete: new Set(desired.keys()) };
+    const realized = emptyState(listing ? "different" : "missing", declared.keys());
+    return { realized, incomplete: new Set(desired.keys()) };
   }
   const missing = [...declared.keys()].filter((name) => !listing.declarations.has(name));
-  const shadow = emptyShadow(missing.length === 0 ? "complete" : "missing", missing);
+  const realized = emptyState(missing.length === 0 ? "complete" : "missing", missing);
   const { elements } = listing;
   const chains = new Map([...listing.chains].filter(([name]) => !isGoneChain(name, settings)));
   const unclaimed = { elements, chains, clientSets: new Set(listing.clientSets), spelling };
 
-  for (const { name } of baseChains(settings, dialect)) claimChain(unclaimed, shadow, name);
-  claimShared(unclaimed, shadow);
+  for (const { name } of baseChains(settings, dialect)) claimChain(unclaimed, realized, name);
+  claimShared(unclaimed, realized);
   const incomplete = new Set<ServicePortKey>();
   for (const key of desired.keys()) {
     const port = desired.servicePort(key)!;
     const wanted = contributionOf(port, settings, dialect);
-    const isShared = sharedIds(wanted).every((id) => shadow.shared.has(id) && !shadow.shared.get(id)!.damage);
+    const isShared = sharedIds(wanted).every((id) => realized.shared.has(id) && !realized.shared.get(id)!.damage);
     const { part, isWhole } = claimPart(unclaimed, wanted);
     if (isShared && isWhole) {
-      shadow.applied.set(key, { port, settings });
-      for (const id of sharedIds(wanted)) shadow.shared.get(id)!.uses++;
+      realized.applied.set(key, { port, settings });
+      for (const id of sharedIds(wanted)) realized.shared.get(id)!.uses++;
     } else {
       incomplete.add(key);
-      if (part !== NOTHING) shadow.partial.set(key, part);
+      if (part !== NOTHING) realized.partial.set(key, part);
     }
   }
-  for (const [id, { uses }] of shadow.shared) if (uses === 0) shadow.unused.add(id);
-  collectStrays(unclaimed, listing, declared, shadow.strays);
-  return { shadow, incomplete };
+  for (const [id, { uses }] of realized.shared) if (uses === 0) realized.unused.add(id);
+  collectStrays(unclaimed, listing, declared, realized.strays);
+  return { realized, incomplete };
 }
 
 /** Whether a list of sources has a set without a chain, or a chain without a set. */
@@ -149,28 +149,28 @@ function hasHalfList({ chains, declarations }: Listing): boolean {
   return [...chains.keys(), ...declarations.keys()].some(isHalf);
 }
 
-function claimChain({ chains, spelling }: Unclaimed, shadow: Shadow, name: string): void {
+function claimChain({ chains, spelling }: Unclaimed, realized: RealizedState, name: string): void {
   const read = chains.get(name);
   if (read === undefined) return;
-  shadow.chains.set(name, spelling(name, read));
+  realized.chains.set(name, spelling(name, read));
   chains.delete(name);
 }
 
 /** Claims the shared chains and elements, without uses. */
-function claimShared(unclaimed: Unclaimed, shadow: Shadow): void {
+function claimShared(unclaimed: Unclaimed, realized: RealizedState): void {
   for (const name of [...unclaimed.chains.keys()]) {
     if (!isSourceList(name) && !parsePickChain(name)) continue;
-    claimChain(unclaimed, shadow, name);
+    claimChain(unclaimed, realized, name);
     const part: SharedPart = { uses: 0 };
     if (isSourceList(name)) {
       const held = [...unclaimed.elements.get(name)?.keys() ?? []];
       if (sourceListName(held) !== name) part.damage = held;
     }
-    shadow.shared.set(chainId(name), part);
+    realized.shared.set(chainId(name), part);
   }
   for (const set of SHARED_SETS) {
     for (const key of unclaimed.elements.get(set)?.keys() ?? []) {
-      shadow.shared.set(elementId({ set, key }), { uses: 0 });
+      realized.shared.set(elementId({ set, key }), { uses: 0 });
     }
   }
 }
@@ -226,7 +226,7 @@ function collectStrays(
   }
 }
 
-/** The keys in `Shadow.shared` of a contribution's shared chains and elements. */
+/** The keys in `RealizedState.shared` of a contribution's shared chains and elements. */
 export function sharedIds(contribution: Contribution): string[] {
   return [...contribution.sharedElements.map(elementId), ...contribution.sharedChains.map(chainId)];
 }
