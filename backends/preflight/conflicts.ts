@@ -12,12 +12,6 @@ interface Listener {
   readonly pid: number;
 }
 
-/** The processes that listen on TCP, listed with `ss`; undefined if it is not installed. */
-export async function findListeners(runner: Runner): Promise<readonly Listener[] | undefined> {
-  const text = await ifInstalled(runner.run({ tool: "ss", args: ["-Htlnp"] }));
-  return text && text.stdout.split("\n").flatMap(readListeners);
-}
-
 /** A line of `ss -Htlnp`: state, queues, local and peer address, `users:(("NAME",pid=N,fd=N),…)`. */
 function readListeners(line: string): readonly Listener[] {
   const [, port] = /^\S+\s+\d+\s+\d+\s+\S*:(\d+)\s/.exec(line) ?? [];
@@ -28,20 +22,21 @@ function readListeners(line: string): readonly Listener[] {
 }
 
 /** Checks the listening processes for a proxy that will serve health and metrics on these ports. */
-export function judgeListeners(
-  listeners: readonly Listener[] | undefined,
+export async function checkListeners(
+  runner: Runner,
   ports: readonly number[],
   sluiceRuns: boolean,
-): readonly Finding[] {
+): Promise<readonly Finding[]> {
   const name = "other proxies";
-  if (listeners === undefined) {
+  const listed = await ifInstalled(runner.run({ tool: "ss", args: ["-Htlnp"] }));
+  if (listed === undefined) {
     return [
       problemFinding(name, "optional-tool-missing", "cannot be detected without ss", "run apt-get install iproute2"),
     ];
   }
   const findings: Finding[] = [];
   const reported = new Set<number>();
-  for (const { process, pid, port } of listeners) {
+  for (const { process, pid, port } of listed.stdout.split("\n").flatMap(readListeners)) {
     const known = KNOWN[process] ?? (ports.includes(port) && /^k3s(-|$)/.test(process) ? K3S : undefined);
     if (known && !reported.has(pid)) {
       findings.push(problemFinding(process, known.code, `running (pid ${pid}): ${known.message}`, known.fix));

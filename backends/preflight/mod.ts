@@ -10,7 +10,7 @@ import type { ModeDescription, ModeTool } from "../contract/mod.ts";
 import { findOpenFiles, judgeOpenFiles } from "../host/mod.ts";
 import { findTraces, type Mode } from "../mod.ts";
 import { ifInstalled, type KilledTool, type Runner, ToolMissingError, watchKilledTools } from "../tools/mod.ts";
-import { findListeners, judgeListeners, judgeTraces } from "./conflicts.ts";
+import { checkListeners, judgeTraces } from "./conflicts.ts";
 
 /** Inputs of `examineNode`. */
 interface PreflightOptions {
@@ -31,43 +31,31 @@ interface PreflightOptions {
   readonly running: ProxyMode | undefined;
 }
 
-/** Examines the node, and leaves no change on it: see `tryKernel`. */
+/** Examines the node, and leaves no change on it: see `checkKernel`. */
 export async function examineNode(options: PreflightOptions): Promise<readonly Finding[]> {
   const { mode, modes, ipvs, runner, uid, ports, conntrackMax, running } = options;
   const { description } = mode, { name } = description;
-  const tools = await findTools(description, runner);
-  // A running proxy proves that the mode works, and a concurrent trial would disturb it.
-  const trials = running === name ? undefined : await tryKernel(mode, ipvs, runner);
+  const tools = await checkTools(description, runner);
   return [
-    ...judgeRights(uid),
-    ...judgeTools(description, tools),
+    ...checkRights(uid),
+    ...tools,
     { name: "release", verdict: "green", message: `Linux ${options.kernel}` },
-    ...(trials === undefined
-      ? [
-        {
-          name: "kernel",
-          verdict: "green",
-          message: `in use by the running Sluice in ${name} mode`,
-        } as const,
-      ]
-      : [...judgeTrials(name, trials), judgeModules(await findModules(description, runner), trials)]),
-    ...judgeListeners(await findListeners(runner), ports, running !== undefined),
+    // A running proxy proves that the mode works, and a concurrent trial would disturb it.
+    ...running === name
+      ? [{ name: "kernel", verdict: "green", message: `in use by the running Sluice in ${name} mode` } as const]
+      : await checkKernel(mode, ipvs, runner),
+    ...await checkListeners(runner, ports, running !== undefined),
     ...judgeTraces(await findTraces(modes.map(({ description }) => description), runner), name, running),
     judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
-    judgeConntrack(await findConntrackSize(runner), conntrackMax),
+    await checkConntrack(runner, conntrackMax),
   ];
 }
 
 /** Whether this process is root: otherwise the other findings may be too pessimistic. */
-export function judgeRights(uid: number | null): readonly Finding[] {
+export function checkRights(uid: number | null): readonly Finding[] {
   if (uid === 0) return [{ name: "privileges", verdict: "green", message: "running as root" }];
-  return [
-    problemFinding(
-      "privileges",
-      "not-root",
-      `running as user ${uid}, so some checks may fail or miss something that root would see`,
-    ),
-  ];
+  const message = `running as user ${uid}, so some checks may fail or miss something that root would see`;
+  return [problemFinding("privileges", "not-root", message)];
 }
 
 /** The tools that every mode runs. */
@@ -86,39 +74,23 @@ const SHARED_TOOLS: readonly ModeTool[] = [
   },
 ];
 
-/** A tool and the version that it prints; undefined if it is not installed. */
-interface FoundTool {
-  readonly tool: string;
-  readonly version: string | undefined;
-}
-
-/** Reads the version of each tool that a mode runs. */
-export async function findTools(mode: ModeDescription, runner: Runner): Promise<readonly FoundTool[]> {
+/** Checks which tools of a mode are installed, and reads their versions. */
+export async function checkTools(mode: ModeDescription, runner: Runner): Promise<readonly Finding[]> {
   return await Promise.all(
-    toolsOf(mode).map(async ({ tool, version: args }) => {
-      const printed = await ifInstalled(runner.run({ tool, args }));
-      const version = printed && (firstLine(printed.stdout) || firstLine(printed.stderr) || "of an unknown version");
-      return { tool, version };
+    [...mode.tools, ...SHARED_TOOLS].map(async ({ tool, version, package: name, without }): Promise<Finding> => {
+      const printed = await ifInstalled(runner.run({ tool, args: version }));
+      if (printed !== undefined) {
+        const message = firstLine(printed.stdout) || firstLine(printed.stderr) || "of an unknown version";
+        return { name: tool, verdict: "green", message };
+      }
+      return problemFinding(
+        tool,
+        without === undefined ? "tool-missing" : "optional-tool-missing",
+        `is not installed, or not on the PATH: ${without ?? `${mode.name} mode needs it`}`,
+        `run apt-get install ${name}, or install the equivalent package of your system`,
+      );
     }),
   );
-}
-
-/** Checks the tools of a mode. */
-export function judgeTools(mode: ModeDescription, found: readonly FoundTool[]): readonly Finding[] {
-  return toolsOf(mode).map(({ tool, package: name, without }) => {
-    const version = found.find((one) => one.tool === tool)?.version;
-    if (version !== undefined) return { name: tool, verdict: "green", message: version };
-    return problemFinding(
-      tool,
-      without === undefined ? "tool-missing" : "optional-tool-missing",
-      `is not installed, or not on the PATH: ${without ?? `${mode.name} mode needs it`}`,
-      `run apt-get install ${name}, or install the equivalent package of your system`,
-    );
-  });
-}
-
-function toolsOf({ tools }: ModeDescription): readonly ModeTool[] {
-  return [...tools, ...SHARED_TOOLS];
 }
 
 function firstLine(text: string): string {
@@ -136,23 +108,17 @@ interface Trial {
   readonly killed?: KilledTool;
 }
 
-/** A module, and whether `modprobe` finds it, as a file or built in; undefined if modprobe is missing. */
-interface FoundModule {
-  readonly module: string;
-  readonly known: boolean | undefined;
-}
-
 /**
  * Tries what each family's backend tries in its setup: a rule, table or virtual server that no packet reaches and that
- * is removed at once.
+ * is removed at once. Checks the modules, too: after a successful trial, none of the tried ones is missing.
  */
-export async function tryKernel(
-  mode: Mode,
+export async function checkKernel(
+  { description: { name, modules }, load }: Mode,
   ipvs: IpvsSettings | undefined,
   runner: Runner,
-): Promise<readonly Trial[]> {
-  const { examine } = await mode.load();
-  return await Promise.all(FAMILIES.map(async (family) => {
+): Promise<readonly Finding[]> {
+  const { examine } = await load();
+  const trials = await Promise.all(FAMILIES.map(async (family): Promise<Trial> => {
     let killed: KilledTool | undefined;
     const watched = watchKilledTools(runner, ([first]) => killed = first);
     try {
@@ -163,6 +129,8 @@ export async function tryKernel(
       return { family, failure: errorText(error), lacks: whatIsMissing(error) };
     }
   }));
+  const isTested = trials.some(({ lacks }) => lacks === undefined);
+  return [...judgeTrials(name, trials), await checkModules(modules, isTested, runner)];
 }
 
 function whatIsMissing(error: unknown): Trial["lacks"] {
@@ -172,21 +140,10 @@ function whatIsMissing(error: unknown): Trial["lacks"] {
   return /not permitted|Permission denied|must be root|CAP_NET_ADMIN/i.test(errorText(error)) ? "right" : "ability";
 }
 
-/** Asks `modprobe` which of a mode's modules can be loaded or are built in; loads none. */
-async function findModules(
-  { modules }: Pick<ModeDescription, "modules">,
-  runner: Runner,
-): Promise<readonly FoundModule[]> {
-  return await Promise.all(modules.map(async (module) => {
-    const tried = await ifInstalled(runner.run({ tool: "modprobe", args: ["--dry-run", "--quiet", module] }));
-    return { module, known: tried && tried.exitCode === 0 };
-  }));
-}
-
 /**
  * Evaluates the trials: one family that cannot be served is a warning, two are an error. Missing tools are reported elsewhere.
  */
-export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Finding[] {
+function judgeTrials(mode: string, trials: readonly Trial[]): readonly Finding[] {
   const tried = trials.filter(({ lacks }) => lacks !== "tool");
   const someWork = tried.some(({ lacks }) => lacks === undefined);
   const isSame = tried.length === trials.length && tried.every(({ failure }) => failure === tried[0]!.failure);
@@ -202,41 +159,34 @@ export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Fi
   });
 }
 
-/** Evaluates the modules: after a successful trial, none of the tried modules is missing. */
-export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
-  const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
+/** Asks `modprobe` which modules can be loaded or are built in; loads none. */
+async function checkModules(modules: readonly string[], isTested: boolean, runner: Runner): Promise<Finding> {
   const name = "modules";
-  if (modules.every(({ known }) => known === undefined)) {
+  const found = await Promise.all(
+    modules.map((module) => ifInstalled(runner.run({ tool: "modprobe", args: ["--dry-run", "--quiet", module] }))),
+  );
+  if (found.every((tried) => tried === undefined)) {
     return problemFinding(name, "modules-missing", "cannot be checked without modprobe", "run apt-get install kmod");
   }
+  const missing = modules.filter((_, i) => found[i] !== undefined && found[i].exitCode !== 0);
   if (missing.length === 0) return { name, verdict: "green", message: "all available" };
   const message = `modprobe does not find ${missing.join(", ")}`;
-  if (trials.some(({ lacks }) => lacks === undefined)) {
-    return { name, verdict: "green", message: `${message}, but the kernel passed the test` };
-  }
+  if (isTested) return { name, verdict: "green", message: `${message}, but the kernel passed the test` };
   return problemFinding(name, "modules-missing", message);
-}
-
-/** The number of connections that the kernel tracks, and its limit. */
-interface ConntrackSize {
-  readonly count: number;
-  readonly max: number;
-}
-
-/** Reads the size of the conntrack table; undefined if there is none, or if sysctl is missing. */
-export async function findConntrackSize(runner: Runner): Promise<ConntrackSize | undefined> {
-  const args = ["-n", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max"];
-  const printed = await ifInstalled(runner.run({ tool: "sysctl", args }));
-  const [count, max] = printed?.stdout.trim().split("\n").map(Number) ?? [];
-  return count === undefined || max === undefined || Number.isNaN(count + max) ? undefined : { count, max };
 }
 
 const WARN_FROM = 0.75, ALARM_FROM = 0.95;
 
-/** Checks the size; `wanted` is the limit in the configuration, undefined if the configuration does not set it. */
-export function judgeConntrack(size: ConntrackSize | undefined, wanted: number | undefined): Finding {
+/**
+ * Checks how full the table of tracked connections is.
+ * @param wanted its limit in the configuration; undefined if that leaves it unchanged
+ */
+export async function checkConntrack(runner: Runner, wanted: number | undefined): Promise<Finding> {
   const name = "connections";
-  if (size === undefined) {
+  const args = ["-n", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max"];
+  const printed = await ifInstalled(runner.run({ tool: "sysctl", args }));
+  const [count = NaN, max = NaN] = printed?.stdout.trim().split("\n").map(Number) ?? [];
+  if (Number.isNaN(count + max)) {
     return problemFinding(
       name,
       "conntrack-filling",
@@ -244,10 +194,9 @@ export function judgeConntrack(size: ConntrackSize | undefined, wanted: number |
       "run modprobe nf_conntrack, or ignore this: the first rule loads it",
     );
   }
-  const { count, max } = size;
   const now = `${count} of ${max} connections tracked`;
   const raised = wanted !== undefined && wanted > max ? `; Sluice raises the limit to ${wanted}` : "";
-  const share = count / Math.max(max, raised === "" ? 0 : wanted!);
+  const share = count / Math.max(max, wanted ?? 0);
   if (share < WARN_FROM) return { name, verdict: "green", message: now + raised };
   const message = `${now}${raised}: new connections are dropped when the table is full`;
   return problemFinding(name, share < ALARM_FROM ? "conntrack-filling" : "conntrack-full", message);

@@ -1,17 +1,8 @@
 import { describeMode, type Mode, MODE_DESCRIPTIONS, MODES } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { findListeners, judgeListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
+import { checkListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
 import { findTraces, isKernelEmpty } from "../../../../backends/traces.ts";
-import {
-  findConntrackSize,
-  findTools,
-  judgeConntrack,
-  judgeModules,
-  judgeRights,
-  judgeTools,
-  judgeTrials,
-  tryKernel,
-} from "../../../../backends/preflight/mod.ts";
+import { checkConntrack, checkKernel, checkRights, checkTools } from "../../../../backends/preflight/mod.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 import { type Finding, findingsText, worstOf } from "../../../../core/problems/mod.ts";
 import { createFakeRunner } from "../../../fakes/runner.ts";
@@ -35,12 +26,12 @@ const lines = (findings: readonly Finding[]) =>
 
 Deno.test("a missing tool is red if required and yellow if optional", async () => {
   const runner = host({ nft: "nftables v1.0.6 (Lester Gooch #5)\n", sysctl: "!unknown option" });
-  const found = lines(judgeTools(describeMode("nftables"), await findTools(describeMode("nftables"), runner)));
+  const found = lines(await checkTools(describeMode("nftables"), runner));
   assert.match(
     found.join("\n"),
     /^green nft: nftables v1\.0\.6.*\nyellow conntrack: is not installed.*\ngreen sysctl/,
   );
-  const judged = judgeTools(describeMode("iptables"), await findTools(describeMode("iptables"), runner));
+  const judged = await checkTools(describeMode("iptables"), runner);
   assert.deepEqual(judged.map(({ name, verdict }) => `${name} ${verdict}`), [
     "iptables red",
     "ip6tables yellow",
@@ -50,51 +41,59 @@ Deno.test("a missing tool is red if required and yellow if optional", async () =
   assert.match(judged[0]!.fix!, /run apt-get install iptables/);
 });
 
+/** The findings about the kernel for a mode whose trial fails with these messages. */
+function checkFailing(failures: { readonly IPv4?: string; readonly IPv6?: string }, runner = host({ modprobe: "" })) {
+  const mode: Mode = {
+    ...iptables,
+    load: async () => ({
+      ...await iptables.load(),
+      examine: ({ family }) => failures[family] ? Promise.reject(new Error(failures[family])) : Promise.resolve(),
+    }),
+  };
+  return checkKernel(mode, undefined, runner);
+}
+
 Deno.test("a kernel that supports a mode is green, and the trial leaves nothing behind", async () => {
   const runner = createFakeRunner();
-  assert.deepEqual(judgeTrials("iptables", await tryKernel(iptables, undefined, runner)), [
-    { name: "kernel", verdict: "green", message: "supports iptables mode (tested)" },
-  ]);
+  const [kernel] = await checkKernel(iptables, undefined, runner);
+  assert.deepEqual(kernel, { name: "kernel", verdict: "green", message: "supports iptables mode (tested)" });
   assert(!runner.dump().includes("KUBE-"), "chains remain");
 });
 
-Deno.test("one unsupported family is yellow, two are red, and a missing permission is reported as such", () => {
-  const failed = { failure: "there is no nat table", lacks: "ability" } as const;
-  const one = judgeTrials("iptables", [{ family: "IPv4" }, { family: "IPv6", ...failed }]);
-  assert.deepEqual(one.map(({ name, verdict }) => [name, verdict]), [["kernel IPv4", "green"], [
-    "kernel IPv6",
-    "yellow",
-  ]]);
-  const both = judgeTrials("iptables", [{ family: "IPv4", ...failed }, { family: "IPv6", ...failed }]);
-  assert.deepEqual(both.map(({ name, verdict }) => [name, verdict]), [["kernel", "red"]]);
-  const right = { failure: "nft failed: Operation not permitted (you must be root)", lacks: "right" } as const;
-  assert.match(judgeTrials("nftables", [{ family: "IPv4", ...right }, { family: "IPv6" }])[0]!.fix!, /CAP_NET_ADMIN/);
+Deno.test("one unsupported family is yellow, two are red, and a missing permission is reported as such", async () => {
+  const kernel = async (failures: Parameters<typeof checkFailing>[0]) =>
+    (await checkFailing(failures)).slice(0, -1).map(({ name, verdict, code }) => [name, verdict, code]);
+  const none = "there is no nat table";
+  assert.deepEqual(await kernel({ IPv6: none }), [
+    ["kernel IPv4", "green", undefined],
+    ["kernel IPv6", "yellow", "family-unsupported"],
+  ]);
+  assert.deepEqual(await kernel({ IPv4: none, IPv6: none }), [["kernel", "red", "kernel-unfit"]]);
+  assert.deepEqual(await kernel({ IPv4: "nft failed: Operation not permitted (you must be root)" }), [
+    ["kernel IPv4", "red", "kernel-permission-missing"],
+    ["kernel IPv6", "green", undefined],
+  ]);
 });
 
 Deno.test("a missing tool skips its checks; a missing permission is not a missing feature", async () => {
-  assert.deepEqual(judgeTrials("iptables", await tryKernel(iptables, undefined, host({}))), []);
-  const forbidden = host({
-    nft: "nftables v1.0.6",
-    "nft -f -": "!Error: Could not process rule: Operation not permitted",
-  });
-  const trials = await tryKernel(nftables, undefined, forbidden);
-  assert.deepEqual(trials.map(({ lacks }) => lacks), ["right", "right"]);
-  const old = await tryKernel(
-    nftables,
-    undefined,
-    host({ nft: "nftables v0.9", "nft -f -": "!Error: syntax error" }),
-  );
-  assert.deepEqual(old.map(({ lacks }) => lacks), ["ability", "ability"]);
+  const codes = async (mode: Mode, tools: Readonly<Record<string, string>>) =>
+    (await checkKernel(mode, undefined, host({ modprobe: "", ...tools }))).map(({ name, code }) => code ?? name);
+  assert.deepEqual(await codes(iptables, {}), ["modules"]);
+  const forbidden = { nft: "nftables v1.0.6", "nft -f -": "!Error: Could not process rule: Operation not permitted" };
+  assert.deepEqual(await codes(nftables, forbidden), ["kernel-permission-missing", "modules"]);
+  const old = { nft: "nftables v0.9", "nft -f -": "!Error: syntax error" };
+  assert.deepEqual(await codes(nftables, old), ["kernel-unfit", "kernel-unfit", "modules"]);
 });
 
-Deno.test("modules unknown to modprobe matter only if the kernel failed the trial", () => {
-  const modules = [{ module: "nf_nat", known: true }, { module: "xt_recent", known: false }];
-  assert.equal(judgeModules(modules, [{ family: "IPv4" }]).verdict, "green");
-  const failing = judgeModules(modules, [{ family: "IPv4", failure: "no", lacks: "ability" }]);
+Deno.test("modules unknown to modprobe matter only if the kernel failed the trial", async () => {
+  const modules = async (tools: Readonly<Record<string, string>>, failure?: string) =>
+    (await checkFailing({ IPv4: failure, IPv6: failure }, host(tools))).at(-1)!;
+  const lacking = { "modprobe": "", "modprobe --dry-run --quiet xt_recent": "!" };
+  assert.equal((await modules(lacking)).verdict, "green");
+  const failing = await modules(lacking, "no");
   assert.equal(failing.verdict, "yellow");
-  assert.match(failing.message, /xt_recent/);
-  assert.doesNotMatch(failing.message, /nf_nat/);
-  assert.match(judgeModules([{ module: "nf_nat", known: undefined }], []).fix!, /kmod/);
+  assert.match(failing.message, /does not find xt_recent$/);
+  assert.match((await modules({})).fix!, /kmod/);
 });
 
 const SS = `LISTEN 0      4096       127.0.0.1:10249       0.0.0.0:*    users:(("kube-proxy",pid=812,fd=9))
@@ -103,7 +102,7 @@ LISTEN 0      128             [::]:22             [::]:*    users:(("sshd",pid=1
 `;
 
 Deno.test("a running kube-proxy is red, reported once, and named with its process", async () => {
-  const findings = judgeListeners(await findListeners(host({ ss: SS })), [10256, 10249], false);
+  const findings = await checkListeners(host({ ss: SS }), [10256, 10249], false);
   assert.equal(findings.length, 1);
   assert.deepEqual([findings[0]!.verdict, findings[0]!.name], ["red", "kube-proxy"]);
   assert.match(findings[0]!.message, /pid 812/);
@@ -112,15 +111,15 @@ Deno.test("a running kube-proxy is red, reported once, and named with its proces
 Deno.test("other users of the ports are reported: k3s, unknown programs and hidden processes", async () => {
   const judge = async (process: string, sluiceRuns = false) => {
     const users = process === "" ? "" : `users:(("${process}",pid=7,fd=3))`;
-    const listeners = await findListeners(host({ ss: `LISTEN 0 4096 *:10256 *:* ${users}\n` }));
-    return lines(judgeListeners(listeners, [10256, 10249], sluiceRuns)).join("\n");
+    const runner = host({ ss: `LISTEN 0 4096 *:10256 *:* ${users}\n` });
+    return lines(await checkListeners(runner, [10256, 10249], sluiceRuns)).join("\n");
   };
   assert.match(await judge("k3s-server"), /^red k3s-server: running \(pid 7\).*contains kube-proxy/);
   assert.match(await judge("nginx"), /^yellow port 10256: in use by nginx \(pid 7\)/);
   assert.match(await judge(""), /^yellow port 10256: .*visible to root only/);
   assert.match(await judge("sluice", true), /^green other proxies: none except the running Sluice/);
   assert.match(await judge("", true), /^green/);
-  assert.match(lines(judgeListeners(await findListeners(host({})), [1], false)).join(), /^yellow .*without ss/);
+  assert.match(lines(await checkListeners(host({}), [1], false)).join(), /^yellow .*without ss/);
 });
 
 const NAT = `*nat
@@ -175,20 +174,19 @@ Deno.test("a kernel is empty if every tool that is installed shows no rules of a
 });
 
 Deno.test("a nearly full connection table is reported unless the configuration makes room", async () => {
-  const size = await findConntrackSize(host({ sysctl: "96\n100\n" }));
-  assert.deepEqual(size, { count: 96, max: 100 });
-  assert.equal(judgeConntrack(size, undefined).verdict, "red");
-  assert.equal(judgeConntrack({ count: 80, max: 100 }, undefined).verdict, "yellow");
-  assert.equal(judgeConntrack({ count: 10, max: 100 }, 50).verdict, "green");
-  const raised = judgeConntrack(size, 131_072);
+  const check = (sysctl: string, wanted?: number) => checkConntrack(host({ sysctl }), wanted);
+  assert.equal((await check("96\n100\n")).verdict, "red");
+  assert.equal((await check("80\n100\n")).verdict, "yellow");
+  assert.equal((await check("10\n100\n", 50)).verdict, "green");
+  const raised = await check("96\n100\n", 131_072);
   assert.equal(raised.verdict, "green");
-  assert.match(raised.message, /raises the limit to 131072/);
-  assert.equal(judgeConntrack(await findConntrackSize(host({ sysctl: "!cannot stat" })), 1).verdict, "yellow");
+  assert.match(raised.message, /^96 of 100 connections tracked; Sluice raises the limit to 131072/);
+  assert.equal((await check("!cannot stat", 1)).verdict, "yellow");
 });
 
 Deno.test("the worst verdict wins, and every finding that is not green has a fix", () => {
   const green = { name: "a", verdict: "green", message: "is there" } as const;
-  const [yellow] = judgeRights(1000);
+  const [yellow] = checkRights(1000);
   assert.equal(worstOf([green]), "green");
   assert.equal(worstOf([green, yellow!]), "yellow");
   assert.equal(worstOf([yellow!, { name: "c", verdict: "red", message: "", fix: "" }, green]), "red");
@@ -206,8 +204,10 @@ Deno.test("a tool that a signal ends is named with its version, and the kernel i
           : { exitCode: 139, stdout: "", stderr: "" },
       ),
   };
-  const findings = judgeTrials("nftables", await tryKernel(nftables, undefined, runner));
-  assert.deepEqual(lines(findings), ["red nft: nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV"]);
+  const findings = await checkKernel(nftables, undefined, runner);
+  assert.deepEqual(lines(findings).slice(0, -1), [
+    "red nft: nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV",
+  ]);
   assert.equal(findings[0]!.code, "tool-killed");
   assert.match(findings[0]!.fix!, /nft 1\.1 or newer, or set --proxy-mode iptables/);
 });
