@@ -9,7 +9,7 @@ import type { Family, FamilyDelta } from "../../core/model/mod.ts";
 import { type Clock, silentLogger } from "../../platform/mod.ts";
 import type { Backend, ModeTool, ToolReading } from "../contract/mod.ts";
 import { describeMode, loadBackendAlone, type Mode, MODES } from "../mod.ts";
-import type { ChainChange, MembersChange, PlaceChange, Runner, ToolCall, ToolResult } from "../tools/mod.ts";
+import type { ChainChange, PlaceChange, Runner, ToolCall, ToolResult } from "../tools/mod.ts";
 import { diffArrays } from "diff";
 
 /** The state that a dry run brings a family to. */
@@ -28,16 +28,22 @@ interface DryRun {
  */
 export async function dryRun(
   { family, state, clock, modes = MODES }: DryRun,
-  options: DryRunnerOptions,
+  { read, onChange }: DryRunTools,
 ): Promise<Backend> {
   if (state.settings === undefined) throw new Error("a dry run needs a full snapshot with its settings");
   const { mode, ipvs } = state.settings;
+  const { tools } = describeMode(mode, modes);
   let isSetUp = false;
-  const runner = createDryRunner({
-    read: options.read,
-    // Setup only tries out the tools, and leaves nothing behind.
-    onChange: (call) => isSetUp && options.onChange(call),
-  }, describeMode(mode, modes).tools);
+  const runner: Runner = {
+    isDry: true,
+    async run(call) {
+      const { tool, args, stdin, changes } = call;
+      if (onlyReads(call, tools)) return read === undefined ? answerOfEmptyKernel(call, tools) : await read.run(call);
+      // Setup only tries out the tools, and leaves nothing behind.
+      if (changes && isSetUp) onChange({ tool, args, stdin, changes });
+      return DONE;
+    },
+  };
   const backend = await loadBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs }, modes);
   await backend.setup();
   isSetUp = true;
@@ -51,9 +57,14 @@ export async function dryRun(
  * @returns the differences; none if the kernel is in that state
  */
 export async function compareWithKernel(run: DryRun, read: Runner): Promise<readonly Difference[]> {
-  const differences = createDifferences();
-  await dryRun(run, { read, onChange: ({ changes }) => differences.add(changes()) });
-  return differences.found();
+  const changes: PlaceChange[] = [];
+  await dryRun(run, {
+    read,
+    onChange(call) {
+      for (const change of call.changes()) changes.push(change);
+    },
+  });
+  return differencesOf(changes);
 }
 
 /** A run of a tool that would have changed the kernel and was skipped. */
@@ -66,28 +77,12 @@ export interface DryRunCall {
   readonly changes: NonNullable<ToolCall["changes"]>;
 }
 
-/** Options of `createDryRunner`. */
-interface DryRunnerOptions {
+/** How a dry run runs tools. */
+interface DryRunTools {
   /** Runs tools that only read; undefined for an empty kernel and the newest tools. */
   readonly read: Runner | undefined;
   /** Takes each run that would change the kernel; the tool then counts as successful. */
   readonly onChange: (call: DryRunCall) => void;
-}
-
-/**
- * A runner that starts no tool that could change anything.
- * @param tools the tools of the mode
- */
-function createDryRunner({ read, onChange }: DryRunnerOptions, tools: readonly ModeTool[]): Runner {
-  return {
-    isDry: true,
-    async run(call) {
-      const { tool, args, stdin, changes } = call;
-      if (onlyReads(call, tools)) return read === undefined ? answerOfEmptyKernel(call, tools) : await read.run(call);
-      if (changes) onChange({ tool, args, stdin, changes });
-      return DONE;
-    },
-  };
 }
 
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
@@ -125,63 +120,44 @@ export interface Difference {
   readonly lines: readonly DifferentLine[];
 }
 
-/** Collects changes that were not carried out, as differences between the kernel and the desired state. */
-interface Differences {
-  add(changes: Iterable<PlaceChange>): void;
-  /** All differences by place: built-in chains of iptables first, then other chains, then sets and the like. */
-  found(): readonly Difference[];
+/**
+ * The differences between the kernel and the desired state, from the changes that were not carried out, by place: built-in
+ * chains of iptables first, then other chains, then sets and the like.
+ */
+export function differencesOf(changes: readonly PlaceChange[]): readonly Difference[] {
+  const chains = new Map<string, ChainChange>(),
+    builtIn = new Map<string, Members>(),
+    others: typeof builtIn = new Map();
+  for (const change of changes) {
+    const { kind, place } = change;
+    if (kind === "chain") {
+      // A later change, such as the removal of a chain that was emptied, replaces an earlier one.
+      chains.set(place, { ...change, held: (chains.get(place) ?? change).held });
+      continue;
+    }
+    const byPlace = kind === "members" ? others : builtIn;
+    const known = byPlace.get(place) ?? { place, what: "differs", removed: [], added: [] };
+    if (change.what !== undefined) known.what = change.what;
+    for (const text of change.removed) known.removed.push(text);
+    for (const text of change.added) known.added.push(text);
+    byPlace.set(place, known);
+  }
+  return [
+    [...builtIn.values()].map(membersDifference),
+    [...chains.values()].map(chainDifference),
+    [...others.values()].map(membersDifference),
+  ].flatMap((ofKind) =>
+    ofKind.filter(({ what, lines }) => what !== "differs" || lines.length > 0)
+      .sort((a, b) => a.place < b.place ? -1 : 1)
+  );
 }
 
 /** The members of a place that differ, gathered from several changes. */
 interface Members {
-  readonly kind: MembersChange["kind"];
   readonly place: string;
   what: Difference["what"];
   readonly removed: string[];
   readonly added: string[];
-}
-
-const KINDS: readonly PlaceChange["kind"][] = ["built-in chain", "chain", "members"];
-
-/** No changes yet. */
-export function createDifferences(): Differences {
-  const chains = new Map<string, ChainChange>();
-  const members = new Map<string, Members>();
-
-  function addChain(change: ChainChange): void {
-    // A later change, such as the removal of a chain that was emptied, replaces an earlier one.
-    const { held } = chains.get(change.place) ?? change;
-    chains.set(change.place, { ...change, held });
-  }
-
-  function addMembers({ kind, place, what, removed, added }: MembersChange): void {
-    const known: Members = members.get(place) ?? { kind, place, what: "differs", removed: [], added: [] };
-    if (what !== undefined) known.what = what;
-    for (const text of removed) known.removed.push(text);
-    for (const text of added) known.added.push(text);
-    members.set(place, known);
-  }
-
-  function ofKind(kind: PlaceChange["kind"]): Difference[] {
-    return kind === "chain"
-      ? [...chains.values()].map(chainDifference)
-      : [...members.values()].filter((one) => one.kind === kind).map(membersDifference);
-  }
-
-  return {
-    add(changes) {
-      for (const change of changes) {
-        if (change.kind === "chain") addChain(change);
-        else addMembers(change);
-      }
-    },
-    found: () =>
-      KINDS.flatMap((kind) =>
-        ofKind(kind)
-          .filter(({ what, lines }) => what !== "differs" || lines.length > 0)
-          .sort((a, b) => a.place < b.place ? -1 : 1)
-      ),
-  };
 }
 
 function chainDifference({ place, held, wanted }: ChainChange): Difference {

@@ -7,7 +7,6 @@ export {
   type ChainChange,
   type Conversation,
   ifInstalled,
-  type MembersChange,
   type PlaceChange,
   printedInput,
   type Runner,

@@ -129,7 +129,7 @@ export interface ChainChange {
 }
 
 /** Something that gains and loses members: a set, a virtual server, an interface, a built-in chain of iptables. */
-export interface MembersChange {
+interface MembersChange {
   readonly kind: "built-in chain" | "members";
   /** `nat PREROUTING`, `map services`, `virtual server -t 10.96.0.10:80`. */
   readonly place: string;

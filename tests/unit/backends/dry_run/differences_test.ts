@@ -1,12 +1,10 @@
 /** The conversion of collected changes into differences by place. */
 import assert from "node:assert/strict";
-import { createDifferences } from "../../../../backends/dry_run/mod.ts";
+import { differencesOf } from "../../../../backends/dry_run/mod.ts";
 import type { PlaceChange } from "../../../../backends/tools/runner.ts";
 
 function found(...changes: readonly PlaceChange[]) {
-  const differences = createDifferences();
-  differences.add(changes);
-  return differences.found().map(({ place, what, lines }) => [
+  return differencesOf(changes).map(({ place, what, lines }) => [
     place,
     what,
     ...lines.map(({ sign, text }) => sign + text),
