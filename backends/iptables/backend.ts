@@ -66,6 +66,8 @@ export function createIptablesBackend(
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
   const tcpLiberal = createTcpLiberal(options);
+  // The value that the rules are for: the setting may become known after they are written.
+  let writtenLiberal = false;
   // Whether to route loopback addresses once the rules, which drop martians, are in effect.
   let routesLoopback = false;
   // Whether this process has made the kernel route them.
@@ -120,7 +122,10 @@ export function createIptablesBackend(
         ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),
       ]);
       reconciler.touch(ruleset.apply(delta));
-      if (tcpLiberal.takeLateChange()) reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
+      if (tcpLiberal.value() !== writtenLiberal) {
+        writtenLiberal = tcpLiberal.value();
+        reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
+      }
       await traffic.follow(ruleset.settings());
       if (delta.settings) routesLoopback = variant.routesLoopback && delta.settings.localhostNodePorts;
       if (delta.part === "head") {
@@ -224,53 +229,32 @@ async function rulesOf(tools: IptablesTools, table: Table, chain: string): Promi
   return rules;
 }
 
+const TCP_LIBERAL = "net.netfilter.nf_conntrack_tcp_be_liberal";
+/** The maximum time that a start waits for the setting. */
+const LONGEST_WAIT_MS = 250;
+
 /**
  * The host's setting that makes conntrack accept out-of-window TCP packets, so that INVALID ones need not be dropped.
  * kube-proxy reads it at its start, too.
  */
-interface TcpLiberal {
-  /** Returns the setting; false until it is known. */
-  value(): boolean;
-  /** Starts reading the setting; resolves once it is known, or after 250 ms, so that a hanging `sysctl` delays no start. */
-  read(): Promise<void>;
-  /** Whether the setting is still being read. */
-  isPending(): boolean;
-  /** Returns whether the setting became true after `read` had resolved, and resets that. */
-  takeLateChange(): boolean;
-}
-
-const SETTING = "net.netfilter.nf_conntrack_tcp_be_liberal";
-/** The maximum time that a start waits for the setting. */
-const LONGEST_WAIT_MS = 250;
-
-/** Creates the reader of the setting. */
-function createTcpLiberal(options: BackendOptions): TcpLiberal {
-  const { clock, logger } = options;
-  let isLiberal = false, isPending = false, isLate = false, hasLateChange = false;
-
+function createTcpLiberal(options: BackendOptions) {
+  let isLiberal = false, isPending = false;
   const readNow = async () => {
-    const value = await readSysctl(options, SETTING);
+    const value = await readSysctl(options, TCP_LIBERAL);
     isPending = false;
     isLiberal = value !== undefined && value !== "0";
-    hasLateChange = isLate && isLiberal;
     if (isLiberal) {
-      logger.info("INVALID packets are not dropped: conntrack is liberal", { setting: SETTING });
+      options.logger.info("INVALID packets are not dropped: conntrack is liberal", { setting: TCP_LIBERAL });
     }
   };
-
   return {
+    /** Returns the setting; false until it is known. */
     value: () => isLiberal,
-    async read() {
+    /** Starts reading it; resolves once it is known, or after 250 ms, so that a hanging `sysctl` delays no start. */
+    async read(): Promise<void> {
       isPending = true;
-      isLate = hasLateChange = false;
-      await waitAtMost(clock, LONGEST_WAIT_MS, readNow());
-      isLate = isPending;
+      await waitAtMost(options.clock, LONGEST_WAIT_MS, readNow());
     },
     isPending: () => isPending,
-    takeLateChange() {
-      const hasChanged = hasLateChange;
-      hasLateChange = false;
-      return hasChanged;
-    },
   };
 }
