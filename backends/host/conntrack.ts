@@ -31,23 +31,16 @@ interface ConntrackCleaner {
   /** Notes a delta that is about to be applied to the known service ports. */
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
   /**
-   * Notes the UDP frontends that the kernel served before the first sync; frontends that no known service port has were
-   * deleted.
+   * Removes the entries that the noted changes have made stale, when the rules of a sync are in effect. Starts no tool if
+   * nothing was noted. If conntrack fails, keeps the notes, logs the failure and returns it as a problem; it does not fail the
+   * sync. A cleanup that takes more than a second continues during the following syncs; the first call after its end returns
+   * its result.
+   * @returns the problems of the sync and the removal, and the counts of the removal
    */
-  noteEarlier(frontends: ReadonlySet<UdpFrontend>, known: KnownServicePorts): void;
-  /**
-   * Removes the entries that the noted changes have made stale; to be called when the rules are in effect. Does nothing, and
-   * starts no tool, if nothing was noted. If conntrack fails, keeps the notes, logs the failure and returns it as a problem. A
-   * cleanup that takes more than a second continues during the following syncs; the first call after its end returns its
-   * result.
-   */
-  clean(logger: Logger, clock: Clock): Promise<CleaningResult>;
-}
-
-/** The number of entries that a cleanup removed, and the problem if it failed. */
-interface CleaningResult {
-  readonly deleted: number;
-  readonly problem: SyncProblem | undefined;
+  afterSync(rules: SyncedRules, known: KnownServicePorts): Promise<{
+    readonly problems: readonly SyncProblem[];
+    readonly figures: Pick<SyncFigures, "conntrack_deleted" | "conntrack_ms">;
+  }>;
 }
 
 /** The time that a sync waits for a cleanup, in milliseconds. */
@@ -74,49 +67,37 @@ interface SyncedRules {
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/**
- * Removes stale flows after a sync, when its rules are in effect. A failure does not fail the sync.
- * @returns the problems of the sync and the removal, and the counts of the removal
- */
-export async function cleanAfterSync(
-  cleaner: ConntrackCleaner,
-  rules: SyncedRules,
-  known: KnownServicePorts,
-  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
-): Promise<
-  {
-    readonly problems: readonly SyncProblem[];
-    readonly figures: Pick<SyncFigures, "conntrack_deleted" | "conntrack_ms">;
-  }
-> {
-  const problems = rules.problems();
-  const startedMs = clock.monotonic();
-  cleaner.noteEarlier(rules.takeEarlierUdpFrontends(), known);
-  const { deleted, problem } = await cleaner.clean(logger, clock);
-  if (problem) problems.push(problem);
-  return { problems, figures: { conntrack_deleted: deleted, conntrack_ms: clock.monotonic() - startedMs } };
+/** Inputs of `createConntrackCleaner`. */
+interface CleanerOptions {
+  readonly family: Family;
+  readonly runner: Runner;
+  readonly logger: Logger;
+  readonly clock: Clock;
 }
 
 /** Creates a cleaner without notes. */
-export function createConntrackCleaner(family: Family, runner: Runner): ConntrackCleaner {
-  const notes: Notes = { changed: new Map(), gone: new Set(), isNoted: false };
+export function createConntrackCleaner({ family, runner, logger, clock }: CleanerOptions): ConntrackCleaner {
+  /**
+   * The frontends whose flows may be stale, and the service port that serves each, or did last. The endpoints that may answer
+   * them are those of the service port when the cleanup begins.
+   */
+  const notes = new Map<UdpFrontend, ServicePortKey | undefined>();
   let running: Promise<void> | undefined;
-  let result: CleaningResult | undefined;
+  let deleted = 0, problem: SyncProblem | undefined;
 
+  const noteFrontends = (key: ServicePortKey, port: ServicePort | undefined) => {
+    if (port?.protocol !== "udp") return;
+    for (const frontend of udpFrontendsOf(port)) notes.set(frontend, key);
+  };
   /** Cleans until no change was noted in the meantime. */
-  const cleanAll = async (logger: Logger): Promise<void> => {
-    let deleted = 0, problem: SyncProblem | undefined;
+  const cleanAll = async (known: KnownServicePorts): Promise<void> => {
     try {
-      do {
-        notes.isNoted = false;
-        deleted += await removeStaleFlows(notes, family, runner);
-      } while (notes.isNoted);
+      do deleted += await removeStaleFlows(notes, known, family, runner); while (notes.size > 0);
     } catch (error) {
       logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
       const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
       problem = { code: "stale-flows-kept", servicePort: undefined, message };
     }
-    result = { deleted: deleted + (result?.deleted ?? 0), problem };
     running = undefined;
   };
 
@@ -126,98 +107,60 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       for (const port of delta.set) {
         if (port.protocol === "udp") set.set(servicePortKey(port.name, port.protocol), port);
       }
-      // Deletions come first: another service port may take over the frontends in the same delta.
-      for (const key of delta.deleted) noteChange(notes, known.servicePort(key), undefined);
+      // Former frontends come first: another service port may take them over in the same delta.
+      for (const key of delta.deleted) noteFrontends(key, known.servicePort(key));
       if (delta.base === undefined) {
         for (const port of known.servicePorts()) {
-          if (port.protocol === "udp" && !set.has(servicePortKey(port.name, port.protocol))) {
-            noteChange(notes, port, undefined);
-          }
+          const key = servicePortKey(port.name, port.protocol);
+          if (!set.has(key)) noteFrontends(key, port);
         }
       }
-      for (const [key, port] of set) noteChange(notes, known.servicePort(key), port);
+      const changed = [...set].filter(([key, port]) => mayCauseStaleFlows(known.servicePort(key), port));
+      for (const [key] of changed) noteFrontends(key, known.servicePort(key));
+      for (const [key, port] of changed) noteFrontends(key, port);
     },
-    noteEarlier(frontends, known) {
-      if (frontends.size === 0) return;
-      const current = new Set<UdpFrontend>();
-      for (const port of known.servicePorts()) {
-        if (port.protocol === "udp") { for (const frontend of udpFrontendsOf(port)) current.add(frontend); }
-      }
-      for (const frontend of frontends) {
-        // IPVS serves a node port as one frontend per address of the node.
-        const onAnyAddress = udpFrontend(undefined, splitHostPort(frontend).port);
-        if (!current.has(frontend) && !current.has(onAnyAddress)) notes.gone.add(frontend);
-      }
-      notes.isNoted = true;
-    },
-    async clean(logger, clock) {
-      running ??= cleanAll(logger);
+    async afterSync(rules, known) {
+      const problems = rules.problems(), startedMs = clock.monotonic();
+      for (const frontend of deletedFrontends(rules.takeEarlierUdpFrontends(), known)) notes.set(frontend, undefined);
+      running ??= cleanAll(known);
       await waitAtMost(clock, LONGEST_WAIT_MS, running);
-      const done = result ?? { deleted: 0, problem: undefined };
-      result = undefined;
-      return done;
+      if (problem) problems.push(problem);
+      const figures = { conntrack_deleted: deleted, conntrack_ms: clock.monotonic() - startedMs };
+      deleted = 0;
+      problem = undefined;
+      return { problems, figures };
     },
   };
 }
 
-/** The changes since the last cleanup. */
-interface Notes {
-  /** The changed service ports. */
-  readonly changed: Map<ServicePortKey, ServedFlows>;
-  /** The frontends that no service port has any more. */
-  readonly gone: Set<UdpFrontend>;
-  /** Whether a change was noted since the last cleanup began. */
-  isNoted: boolean;
-}
-
-/** The flows of a service port. */
-interface ServedFlows {
-  /** Its earlier frontends, which it may have lost. */
-  readonly before: ReadonlySet<UdpFrontend>;
-  readonly frontends: readonly UdpFrontend[];
-  /** The endpoints that may answer them, as `address:port`; a port of the relay as `*:port`. */
-  readonly endpoints: ReadonlySet<string>;
-}
-
-/** The endpoints of a frontend that no service port has any more. */
-const NO_ENDPOINTS: ReadonlySet<string> = new Set();
-
-function noteChange(notes: Notes, previous: ServicePort | undefined, next: ServicePort | undefined): void {
-  const { changed, gone } = notes;
-  const port = next ?? previous;
-  if (port?.protocol !== "udp") return;
-  const key = servicePortKey(port.name, port.protocol);
-  notes.isNoted = true;
-  if (!next) {
-    changed.delete(key);
-    for (const frontend of udpFrontendsOf(port)) gone.add(frontend);
-    return;
+/** The UDP frontends that the kernel served before the first sync and no service has: they were deleted while no proxy ran. */
+function deletedFrontends(earlier: ReadonlySet<UdpFrontend>, known: KnownServicePorts): readonly UdpFrontend[] {
+  if (earlier.size === 0) return [];
+  const current = new Set<UdpFrontend>();
+  for (const port of known.servicePorts()) {
+    if (port.protocol === "udp") { for (const frontend of udpFrontendsOf(port)) current.add(frontend); }
   }
-  const frontends = udpFrontendsOf(next), endpoints = endpointsOf(next);
-  for (const frontend of frontends) gone.delete(frontend);
-  const pending = changed.get(key);
-  if (pending || mayCauseStaleFlows(previous, next)) {
-    const before = [...pending?.before ?? [], ...previous ? udpFrontendsOf(previous) : []];
-    changed.set(key, { before: new Set(before), frontends, endpoints });
-  }
+  return [...earlier].filter((frontend) => {
+    // IPVS serves a node port as one frontend per address of the node.
+    const onAnyAddress = udpFrontend(undefined, splitHostPort(frontend).port);
+    return !current.has(frontend) && !current.has(onAnyAddress);
+  });
 }
 
-/** Removes the entries that the noted changes have made stale; keeps the notes if that fails. */
-async function removeStaleFlows({ changed, gone }: Notes, family: Family, runner: Runner): Promise<number> {
-  if (changed.size === 0 && gone.size === 0) return 0;
-  const services = [...changed], left = [...gone];
+/** Removes the stale entries of the noted frontends; keeps the notes if that fails. */
+async function removeStaleFlows(
+  notes: Map<UdpFrontend, ServicePortKey | undefined>,
+  known: KnownServicePorts,
+  family: Family,
+  runner: Runner,
+): Promise<number> {
+  if (notes.size === 0) return 0;
+  const noted = [...notes];
   // Notes that arrive while conntrack runs are for the next call.
-  changed.clear();
-  gone.clear();
-  const byFrontend = new Map<UdpFrontend, ReadonlySet<string>>();
-  for (const frontend of left) byFrontend.set(frontend, NO_ENDPOINTS);
-  for (const [, { before, endpoints }] of services) {
-    for (const frontend of before) byFrontend.set(frontend, endpoints);
-  }
-  // Last, since one service port may have taken over a frontend of another.
-  for (const [, { frontends, endpoints }] of services) {
-    for (const frontend of frontends) byFrontend.set(frontend, endpoints);
-  }
+  notes.clear();
+  const byFrontend = new Map(
+    noted.map(([frontend, key]) => [frontend, endpointsOf(key === undefined ? undefined : known.servicePort(key))]),
+  );
   const stale: UdpFlow[] = [];
   try {
     await listUdpFlows(family, runner, (flow) => {
@@ -229,16 +172,13 @@ async function removeStaleFlows({ changed, gone }: Notes, family: Family, runner
     });
     await deleteUdpFlows(family, runner, stale);
   } catch (error) {
-    for (const [key, flows] of services) {
-      const isDeleted = flows.frontends.some((frontend) => gone.has(frontend));
-      if (!changed.has(key) && !isDeleted) changed.set(key, flows);
-    }
-    for (const frontend of left) gone.add(frontend);
+    for (const [frontend, key] of noted) if (!notes.has(frontend)) notes.set(frontend, key);
     throw error;
   }
   return stale.length;
 }
 
+/** The endpoints that may answer a service port's flows, as `address:port`; a port of the relay as `*:port`. */
 function endpointsOf(port: ServicePort | undefined): Set<string> {
   if (port === undefined) return new Set();
   const relay = relayPortsOf(port).map((relayPort) => udpFrontend(undefined, relayPort));
@@ -252,10 +192,8 @@ function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
 /** Whether a service port is new, gained its first endpoint, lost an endpoint, or gained a frontend. */
 function mayCauseStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
   const before = endpointsOf(previous), after = endpointsOf(next);
-  if (!previous || before.size === 0 && after.size > 0) return true;
-  for (const endpoint of before) if (!after.has(endpoint)) return true;
-  const known = new Set(udpFrontendsOf(previous));
-  return udpFrontendsOf(next).some((frontend) => !known.has(frontend));
+  if (!previous || before.size === 0 && after.size > 0 || !before.isSubsetOf(after)) return true;
+  return !new Set(udpFrontendsOf(next)).isSubsetOf(new Set(udpFrontendsOf(previous)));
 }
 
 /**
@@ -273,15 +211,8 @@ interface UnansweredCleaner {
   clean(): Promise<void>;
 }
 
-/** Inputs of `createUnansweredCleaner`. */
-interface UnansweredCleanerOptions {
-  readonly family: Family;
-  readonly runner: Runner;
-  readonly logger: Logger;
-}
-
 /** Creates a cleaner without notes. */
-export function createUnansweredCleaner({ family, runner, logger }: UnansweredCleanerOptions): UnansweredCleaner {
+export function createUnansweredCleaner({ family, runner, logger }: Omit<CleanerOptions, "clock">): UnansweredCleaner {
   const noted = new Set<string>();
   return {
     noteDelta(known, { set }) {

@@ -3,12 +3,6 @@
  *
  * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom.
  */
-export {
-  cleanAfterSync,
-  createConntrackCleaner,
-  createUnansweredCleaner,
-  type UdpFrontend,
-  udpFrontend,
-} from "./conntrack.ts";
+export { createConntrackCleaner, createUnansweredCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
 export { adjustOomScore, ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./process_limits.ts";
 export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

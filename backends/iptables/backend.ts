@@ -15,7 +15,7 @@ import {
   NOTHING_DONE,
   type SyncResult,
 } from "../contract/mod.ts";
-import { cleanAfterSync, createConntrackCleaner, readSysctl } from "../host/mod.ts";
+import { createConntrackCleaner, readSysctl } from "../host/mod.ts";
 import {
   type AroundRestore,
   BASE,
@@ -64,7 +64,7 @@ export function createIptablesBackend(
 ): Backend<IptablesFigure> {
   const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
-  const conntrack = createConntrackCleaner(family, runner);
+  const conntrack = createConntrackCleaner(options);
   const tcpLiberal = createTcpLiberal(options);
   // The value that the rules are for: the setting may become known after they are written.
   let writtenLiberal = false;
@@ -91,7 +91,7 @@ export function createIptablesBackend(
       // Not awaited: a hanging sysctl must not delay a sync.
       routeLoopback(options).then((isOurs) => isRoutingOurs ||= isOurs);
     }
-    const { problems, figures } = await cleanAfterSync(conntrack, reconciler, ruleset, options);
+    const { problems, figures } = await conntrack.afterSync(reconciler, ruleset);
     return {
       problems,
       againAfterMs: tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined,

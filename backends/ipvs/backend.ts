@@ -9,14 +9,7 @@ import {
   type SyncResult,
   UnsupportedHostError,
 } from "../contract/mod.ts";
-import {
-  cleanAfterSync,
-  createConntrackCleaner,
-  readSysctl,
-  reportSetting,
-  type Sysctl,
-  writeSysctls,
-} from "../host/mod.ts";
+import { createConntrackCleaner, readSysctl, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
 import { createRefusals } from "../reconcile/mod.ts";
 import { ifInstalled, isLackOfFeature, ToolMissingError } from "../tools/mod.ts";
 import {
@@ -55,7 +48,7 @@ const DEFAULTS: IpvsSettings = {
 export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> {
   const { family, runner, clock, logger, ipvs = DEFAULTS } = options;
   const servers = createVirtualServers(family, runner);
-  const conntrack = createConntrackCleaner(family, runner);
+  const conntrack = createConntrackCleaner(options);
   const refusals = createRefusals<string>(logger);
   const desired = createDesired(family, ipvs.scheduler, refusals);
   let reconciler: IpvsReconciler | undefined;
@@ -71,7 +64,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
 
   /** Cleans up connections after a sync; a failure is a problem of the result. */
   async function finish(reconciler: IpvsReconciler): Promise<SyncResult<IpvsFigure>> {
-    const { problems, figures } = await cleanAfterSync(conntrack, reconciler, desired, options);
+    const { problems, figures } = await conntrack.afterSync(reconciler, desired);
     return {
       problems,
       figures: { ...reconciler.takeFigures(), ...figures },

@@ -9,7 +9,7 @@ import {
   type SyncResult,
   UnsupportedHostError,
 } from "../contract/mod.ts";
-import { cleanAfterSync, createConntrackCleaner, createUnansweredCleaner } from "../host/mod.ts";
+import { createConntrackCleaner, createUnansweredCleaner } from "../host/mod.ts";
 import {
   failureOf,
   failureText,
@@ -35,7 +35,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   // Apart from the one for transactions, which would wait for long listings.
   const readings = createNftSession({ runner, clock });
-  const conntrack = createConntrackCleaner(family, runner);
+  const conntrack = createConntrackCleaner(options);
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
   const reconciler = createTableReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
@@ -50,7 +50,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   /** Removes stale flows and gathers the result of a sync. */
   async function finish(): Promise<SyncResult<NftablesFigure>> {
     await unanswered.clean();
-    const cleaned = await cleanAfterSync(conntrack, reconciler, desired, options);
+    const cleaned = await conntrack.afterSync(reconciler, desired);
     const figures = reconciler.takeFigures();
     return {
       problems: cleaned.problems,

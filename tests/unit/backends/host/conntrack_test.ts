@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type ServicePort, servicePortKey } from "../../../../core/model/mod.ts";
+import { type ServicePort, type ServicePortKey, servicePortKey } from "../../../../core/model/mod.ts";
 import { createConntrackCleaner } from "../../../../backends/host/conntrack.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -9,21 +9,26 @@ import { fakeServicePort } from "../../../fakes/service_port.ts";
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 const DNS = fakeServicePort("default/dns", { protocol: "udp", port: 53 });
 
-/** Notes that a service port is about to change; undefined if there is none. */
-function note(
-  cleaner: ReturnType<typeof createConntrackCleaner>,
-  previous: ServicePort | undefined,
-  next: ServicePort | undefined,
-): void {
-  const deleted = next === undefined ? [servicePortKey(previous!.name, previous!.protocol)] : [];
-  const known = { servicePort: () => previous, servicePorts: () => [] };
-  cleaner.noteDelta(known, {
-    base: 1,
-    revision: 2,
-    settings: undefined,
-    set: next === undefined ? [] : [next],
-    deleted,
-  });
+/** A cleaner of the flows of some service ports. */
+function cleanerOf(runner: Runner, clock = createFakeClock()) {
+  const cleaner = createConntrackCleaner({ family: "IPv4", runner, logger: silentLogger, clock });
+  const ports = new Map<ServicePortKey, ServicePort>();
+  const known = { servicePort: (key: ServicePortKey) => ports.get(key), servicePorts: () => ports.values() };
+  const rules = { problems: () => [], takeEarlierUdpFrontends: () => new Set<string>() };
+  return {
+    /** Sets a service port, or deletes it. */
+    change(port: ServicePort, isDeleted = false): void {
+      const key = servicePortKey(port.name, port.protocol);
+      const [set, deleted] = isDeleted ? [[], [key]] : [[port], []];
+      cleaner.noteDelta(known, { base: 1, revision: 2, settings: undefined, set, deleted });
+      if (isDeleted) ports.delete(key);
+      else ports.set(key, port);
+    },
+    async clean() {
+      const { problems: [problem], figures } = await cleaner.afterSync(rules, known);
+      return { deleted: figures.conntrack_deleted, problem };
+    },
+  };
 }
 
 /** A runner whose runs wait until the test ends them. */
@@ -40,16 +45,16 @@ function heldRunner() {
 }
 
 /**
- * A cleaner whose first run of conntrack fails once it was released, and whose later runs list UDP flows from 10.9.9.9 to the
- * cluster IP of `DNS`, each answered by one of `answeredBy`.
+ * A cleaner of `before`, whose first run of conntrack fails once it was released, and whose later runs list UDP flows from
+ * 10.9.9.9 to the cluster IP of `DNS`, each answered by one of `answeredBy`.
  */
-function cleanerThatFailsFirst(answeredBy: readonly string[]) {
+async function cleanerThatFailsFirst(before: ServicePort, answeredBy: readonly string[]) {
   const failing = Promise.withResolvers<never>();
   const deleted: string[] = [];
-  let runs = 0;
-  const cleaner = createConntrackCleaner("IPv4", {
+  let runs = 0, isReleased = false;
+  const cleaner = cleanerOf({
     run({ args, onLine, stdin }) {
-      if (runs++ === 0) return failing.promise;
+      if (isReleased && runs++ === 0) return failing.promise;
       answeredBy.forEach((address, i) => {
         const original = `src=10.9.9.9 dst=${DNS.clusterIP} sport=${4000 + i} dport=53`;
         if (args[0] === "-L") onLine!(`udp 17 29 ${original} src=${address} dst=10.9.9.9 sport=5353 dport=${4000 + i}`);
@@ -60,16 +65,19 @@ function cleanerThatFailsFirst(answeredBy: readonly string[]) {
       return Promise.resolve(DONE);
     },
   });
+  cleaner.change(before);
+  await cleaner.clean();
+  deleted.length = 0;
+  isReleased = true;
   return {
     cleaner,
     /** Starts a cleanup that fails after these changes, and then another one; returns the endpoints whose flows it deletes. */
     async deletedAfter(changes: () => void): Promise<readonly string[]> {
-      const clock = createFakeClock();
-      const first = cleaner.clean(silentLogger, clock);
+      const first = cleaner.clean();
       changes();
       failing.reject(new Error("conntrack was killed"));
       assert.match((await first).problem!.message, /conntrack was killed/);
-      await cleaner.clean(silentLogger, clock);
+      await cleaner.clean();
       return deleted;
     },
   };
@@ -78,54 +86,59 @@ function cleanerThatFailsFirst(answeredBy: readonly string[]) {
 const withPods = (...pods: readonly string[]) => ({ ...DNS, clusterEndpoints: pods.map((pod) => `${pod}:5353`) });
 
 Deno.test("a change between a noted one and the cleanup counts, although it makes no flow stale", async () => {
-  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2", "10.1.0.3"]);
-  note(cleaner, withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
-  note(cleaner, withPods("10.1.0.2"), withPods("10.1.0.2", "10.1.0.3"));
+  const pods = ["10.1.0.1", "10.1.0.2", "10.1.0.3"];
+  const { cleaner, deletedAfter } = await cleanerThatFailsFirst(withPods("10.1.0.1", "10.1.0.2"), pods);
+  cleaner.change(withPods("10.1.0.2"));
+  cleaner.change(withPods("10.1.0.2", "10.1.0.3"));
   assert.deepEqual(await deletedAfter(() => {}), ["10.1.0.1"]);
 });
 
 Deno.test("a service that stays without endpoints starts no conntrack", async () => {
   const { runner, runs } = heldRunner();
-  const cleaner = createConntrackCleaner("IPv4", runner);
-  note(cleaner, withPods(), { ...withPods(), affinitySeconds: 60 });
-  assert.deepEqual(await cleaner.clean(silentLogger, createFakeClock()), { deleted: 0, problem: undefined });
-  assert.equal(runs.length, 0);
+  const cleaner = cleanerOf(runner);
+  cleaner.change(withPods());
+  const first = cleaner.clean();
+  runs[0]!.resolve(DONE);
+  await first;
+  cleaner.change({ ...withPods(), affinitySeconds: 60 });
+  assert.deepEqual(await cleaner.clean(), { deleted: 0, problem: undefined });
+  assert.equal(runs.length, 1);
 });
 
 Deno.test("the flows of a deleted service are deleted after a cleanup that failed", async () => {
-  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1"]);
-  note(cleaner, withPods("10.1.0.1"), undefined);
+  const { cleaner, deletedAfter } = await cleanerThatFailsFirst(withPods("10.1.0.1"), ["10.1.0.1"]);
+  cleaner.change(DNS, true);
   assert.deepEqual(await deletedAfter(() => {}), ["10.1.0.1"]);
 });
 
 Deno.test("flows to a service that takes over a frontend while a cleanup fails are kept", async () => {
-  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2"]);
-  note(cleaner, withPods("10.1.0.1"), undefined);
+  const { cleaner, deletedAfter } = await cleanerThatFailsFirst(withPods("10.1.0.1"), ["10.1.0.1", "10.1.0.2"]);
+  cleaner.change(DNS, true);
   const heir = { ...withPods("10.1.0.2"), name: "default/heir" };
-  assert.deepEqual(await deletedAfter(() => note(cleaner, undefined, heir)), ["10.1.0.1"]);
+  assert.deepEqual(await deletedAfter(() => cleaner.change(heir)), ["10.1.0.1"]);
 });
 
 Deno.test("a service that is deleted while a cleanup of its flows fails loses all of them", async () => {
-  const { cleaner, deletedAfter } = cleanerThatFailsFirst(["10.1.0.1", "10.1.0.2"]);
-  note(cleaner, withPods("10.1.0.1", "10.1.0.2"), withPods("10.1.0.2"));
-  const deleted = await deletedAfter(() => note(cleaner, withPods("10.1.0.2"), undefined));
-  assert.deepEqual(deleted, ["10.1.0.1", "10.1.0.2"]);
+  const pods = ["10.1.0.1", "10.1.0.2"];
+  const { cleaner, deletedAfter } = await cleanerThatFailsFirst(withPods(...pods), pods);
+  cleaner.change(withPods("10.1.0.2"));
+  assert.deepEqual(await deletedAfter(() => cleaner.change(DNS, true)), pods);
 });
 
 Deno.test("a hanging conntrack delays a sync by one second, and its result is reported later", async () => {
   const { runner, runs } = heldRunner();
   const clock = createFakeClock();
-  const cleaner = createConntrackCleaner("IPv4", runner);
-  note(cleaner, undefined, DNS);
-  const first = cleaner.clean(silentLogger, clock);
+  const cleaner = cleanerOf(runner, clock);
+  cleaner.change(DNS);
+  const first = cleaner.clean();
   await clock.advanceSettled(1000);
   assert.deepEqual(await first, { deleted: 0, problem: undefined });
   // The next sync does not start another run in parallel.
-  const second = cleaner.clean(silentLogger, clock);
+  const second = cleaner.clean();
   runs[0]!.reject(new Error("conntrack did not end within 60 s and was killed"));
   assert.match((await second).problem!.message, /cannot remove stale UDP flows.*was killed/);
   assert.equal(runs.length, 1);
-  const third = cleaner.clean(silentLogger, clock);
+  const third = cleaner.clean();
   runs[1]!.resolve(DONE);
   assert.deepEqual(await third, { deleted: 0, problem: undefined });
   assert.deepEqual(clock.pending(), []);
@@ -133,11 +146,10 @@ Deno.test("a hanging conntrack delays a sync by one second, and its result is re
 
 Deno.test("changes noted while entries are being removed are processed right after", async () => {
   const { runner, runs } = heldRunner();
-  const clock = createFakeClock();
-  const cleaner = createConntrackCleaner("IPv4", runner);
-  note(cleaner, undefined, DNS);
-  const cleaning = cleaner.clean(silentLogger, clock);
-  note(cleaner, DNS, undefined);
+  const cleaner = cleanerOf(runner);
+  cleaner.change(DNS);
+  const cleaning = cleaner.clean();
+  cleaner.change(DNS, true);
   runs[0]!.resolve(DONE);
   await settled();
   assert.equal(runs.length, 2);
