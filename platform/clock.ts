@@ -40,11 +40,18 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** Waits until `work` settles, at most `longestMs`; rejects as `work` does within that time. */
-export async function waitAtMost(clock: Clock, longestMs: number, work: Promise<unknown>): Promise<void> {
-  const waited = Promise.withResolvers<void>();
-  const cancel = clock.schedule(longestMs, waited.resolve);
-  await Promise.race([work, waited.promise]).finally(cancel);
+/**
+ * Waits until `work` settles, at most `longestMs`; rejects as `work` does within that time. Returns its result, or undefined
+ * if it has none yet.
+ */
+export async function waitAtMost<Result>(
+  clock: Clock,
+  longestMs: number,
+  work: Promise<Result>,
+): Promise<Result | undefined> {
+  const waited = Promise.withResolvers<undefined>();
+  const cancel = clock.schedule(longestMs, () => waited.resolve(undefined));
+  return await Promise.race([work, waited.promise]).finally(cancel);
 }
 
 /** Maximum time that a synchronous stretch of long work holds the event loop. */

@@ -11,6 +11,7 @@ import {
   joinHostPort,
   prefixContains,
   sleep,
+  waitAtMost,
 } from "../../platform/mod.ts";
 import { type Responder, startResponder, tryCanary, type TryOutcome } from "./probe.ts";
 import {
@@ -292,12 +293,6 @@ async function examineInTurn(state: State) {
 }
 
 /** The result if it comes in time; undefined otherwise, or if it fails. */
-async function within<T>(state: State, timeoutMs: number, work: Promise<T | undefined>): Promise<T | undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const cancel = state.node.clock.schedule(timeoutMs, () => resolve(undefined));
-  try {
-    return await Promise.race([work.catch(() => undefined), promise]);
-  } finally {
-    cancel();
-  }
+function within<T>(state: State, timeoutMs: number, work: Promise<T | undefined>): Promise<T | undefined> {
+  return waitAtMost(state.node.clock, timeoutMs, work.catch(() => undefined));
 }

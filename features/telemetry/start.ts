@@ -1,6 +1,6 @@
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { MetricReading } from "../../platform/metrics/mod.ts";
-import { errorText, type Logger, sleep, VERSION } from "../../platform/mod.ts";
+import { errorText, type Logger, VERSION, waitAtMost } from "../../platform/mod.ts";
 import type { MetricSource, Process, RunningProcessFeature } from "../contract.ts";
 import { shownUrl, type Signal, type TelemetryChoice } from "./choice.ts";
 import { createSyncTraces } from "./sync_traces.ts";
@@ -107,9 +107,7 @@ export function start(process: Process, { endpoints }: TelemetryChoice): Telemet
     startRun: (node) => tracers && createSyncTraces(tracers.getTracer(SCOPE.name, VERSION), node),
     flush,
     async stop() {
-      const waited = new AbortController();
-      const stopped = both((provider) => provider.shutdown()).finally(() => waited.abort());
-      await Promise.race([stopped, sleep(clock, STOP_MS, waited.signal).catch(() => {})]);
+      await waitAtMost(clock, STOP_MS, both((provider) => provider.shutdown()));
       diag.disable();
     },
   };

@@ -8,7 +8,6 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import { millisToHrTime } from "@opentelemetry/core";
-import type { Awaited } from "../../core/channel/mod.ts";
 import type { Family, SyncReport } from "../../core/model/mod.ts";
 import type { Node, RunningFeature } from "../contract.ts";
 
@@ -51,10 +50,7 @@ export function createSyncTraces(
       },
       join: together,
     });
-  const waiting: Readonly<Record<Family, Awaited<"changes", Planned>>> = {
-    IPv4: waitingIn("IPv4"),
-    IPv6: waitingIn("IPv6"),
-  };
+  const waiting = { IPv4: waitingIn("IPv4"), IPv6: waitingIn("IPv6") };
   return {
     changed(family, { set, deleted }, startedAtMs) {
       const changes = set.length + deleted.length;

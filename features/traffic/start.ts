@@ -1,6 +1,7 @@
 import { type Family, readTraffic, type ServicePortKey, type TrafficKind } from "../../core/model/mod.ts";
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
 import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
+import { waitAtMost } from "../../platform/mod.ts";
 import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
 import type { TrafficOptions } from "./feature.ts";
 import { createTrafficRecorder, type RecordedPort, type TrafficRecorder } from "./recorder.ts";
@@ -56,11 +57,7 @@ export function start(
     const nowMs = clock.monotonic();
     const isOld = ({ family }: NodeFamily) => (recorder.lastReadMs(family) ?? -Infinity) < nowMs - CURRENT_MS;
     const old = families.filter((served) => served.hasServices() && isOld(served));
-    if (old.length === 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancelWait = clock.schedule(ANSWER_MS, resolve);
-    await Promise.race([Promise.all(old.map(read)), promise]);
-    cancelWait();
+    if (old.length > 0) await waitAtMost(clock, ANSWER_MS, Promise.all(old.map(read)));
   };
   return Promise.resolve({
     addMetrics: (registry) => addTrafficMetrics(registry, recorder, options.endpointMetrics),
