@@ -4,8 +4,7 @@ import type { PathExamination, PathFinding } from "../../../../features/canary/c
 import type { NodeFamily } from "../../../../features/contract.ts";
 import type { InternalService } from "../../../../core/planning/mod.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
-import type { CanaryStatus } from "../../../../features/canary/state.ts";
-import { type Canary, createCanary } from "../../../../features/canary/canary.ts";
+import { createCanary } from "../../../../features/canary/canary.ts";
 import { tryCanary } from "../../../../features/canary/probe.ts";
 import { sleep } from "../../../../platform/clock.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
@@ -16,11 +15,25 @@ const NODE = "192.0.2.10";
 /** How the kernel treats a connection to the canary. */
 type Treatment = "delivered" | "dropped" | "refused" | "answered by another" | `without route: ${string}`;
 
-/** A canary whose network and worker a test controls. */
-function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
+/** A canary whose network and worker a test controls; it changes them in `t`. */
+type Harness = ReturnType<typeof createHarness>;
+
+async function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
+  const randomUUID = crypto.randomUUID;
+  const harness = createHarness();
+  try {
+    await test(harness);
+  } finally {
+    harness.stop();
+    crypto.randomUUID = randomUUID;
+  }
+}
+
+function createHarness() {
   const clock = createFakeClock(undefined, promisesSettled);
   const end = new AbortController();
   const plans: (InternalService | undefined)[] = [];
+  /** The states reported, and how often it was `waiting`. */
   const states: string[] = [], waits: string[] = [];
   const problems: Problem[][] = [];
   let onEffect = () => {};
@@ -111,34 +124,7 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
     onEffect();
     await clock.advanceSettled(0);
   };
-  return test({ ...t, t, canary, place, status: () => canary.status()!, stop: () => end.abort() }).finally(() => {
-    end.abort();
-    crypto.randomUUID = randomUUID;
-  });
-}
-
-interface Harness {
-  readonly clock: ReturnType<typeof createFakeClock>;
-  readonly canary: Canary;
-  readonly plans: readonly (InternalService | undefined)[];
-  /** The states reported, and how often it was `waiting`. */
-  readonly states: readonly string[];
-  readonly waits: readonly string[];
-  readonly problems: readonly (readonly Problem[])[];
-  /** The parts that a test changes. */
-  readonly t: {
-    treatment: Treatment;
-    findings: readonly PathFinding[];
-    comparisons: number;
-    isSlow: boolean;
-    listingMs: number;
-    examinations: string[];
-    own: string[];
-  };
-  readonly inEffect: () => void;
-  place(): Promise<void>;
-  status(): CanaryStatus;
-  stop(): void;
+  return { ...t, t, canary, place, status: () => canary.status()!, stop: () => end.abort() };
 }
 
 const REPORT: SyncReport = {
