@@ -10,19 +10,21 @@ import type { Clock, Family, Logger } from "../platform/mod.ts";
 import type { TlsFiles, WireAddress } from "../kpng/address/mod.ts";
 import type { MetricReading, Registry } from "../platform/metrics/mod.ts";
 
+/** Problems by code. */
+type ProblemKinds = Readonly<Record<string, ProblemKind>>;
+
 /**
  * A feature as plain data: everything that the rest of the product needs to know about it unless it is on. A feature is a
  * folder with a `feature.ts` and a line in registry.ts; help, man page, validation, docs/problems.md, `/metrics` and
  * `sluice status` follow from it. Its code is loaded only if it is on.
  */
-export interface Feature<F extends Fields = Fields> {
+export interface Feature<F extends Fields = Fields, P extends ProblemKinds = ProblemKinds> {
   /** The name of its folder. */
   readonly name: string;
   /** Its fields of the configuration file, at the top level. */
   readonly fields: F;
   readonly flags: readonly FeatureFlag[];
-  /** Its problems, by code; each code is declared in `FeatureProblems` (core/problems/table.ts), too. */
-  readonly problems: Readonly<Record<string, ProblemKind>>;
+  readonly problems: P;
   /** Reports settings that cannot work, or not in this mode. */
   check?(options: OptionsOf<F>, mode: ModeDescription, report: SettingReports): void;
   isOn(options: OptionsOf<F>, mode: ModeDescription, environment: Environment): boolean;
@@ -114,7 +116,9 @@ export interface SettingReports {
 }
 
 /** Checks the types of a feature's description. */
-export function feature<const F extends Fields>(description: Feature<F>): Feature<F> {
+export function feature<const F extends Fields, const P extends ProblemKinds>(
+  description: Feature<F, P>,
+): Feature<F, P> {
   return description;
 }
 

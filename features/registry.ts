@@ -14,6 +14,13 @@ const REGISTERED = [site, traffic, failover, canary, nodeCondition, systemd] as 
 
 type Intersection<T> = (T extends unknown ? (one: T) => void : never) extends (all: infer All) => void ? All : never;
 
+/** The codes of the problems of all features. */
+type Codes = Intersection<(typeof REGISTERED)[number]["problems"] | typeof telemetry["problems"]>;
+
+declare module "../core/problems/table.ts" {
+  interface FeatureProblems extends Codes {}
+}
+
 /** The fields of all features in the configuration file. */
 type FeatureFields = Intersection<(typeof REGISTERED)[number]["fields"]>;
 

@@ -439,7 +439,7 @@ const PROBLEMS = {
   },
 } as const satisfies Readonly<Record<string, ProblemKind>>;
 
-/** The codes that features register: each declares its own here, as `"code": true`. */
+/** The problems of features, by code; whoever registers features declares them. */
 // deno-lint-ignore no-empty-interface
 export interface FeatureProblems {}
 

@@ -42,11 +42,3 @@ export const canary = feature({
   isOn: ({ canary }) => canary.enabled,
   load: () => import("./start.ts"),
 });
-
-declare module "../../core/problems/table.ts" {
-  interface FeatureProblems {
-    "packets-not-flowing": true;
-    "packets-dropped-by-others": true;
-    "canary-unusable": true;
-  }
-}

@@ -65,12 +65,6 @@ export const failover = feature({
   load: () => import("./start.ts"),
 });
 
-declare module "../../core/problems/table.ts" {
-  interface FeatureProblems {
-    "endpoint-unreachable": true;
-  }
-}
-
 /** Reports what the mode does not support, and thresholds that cannot work. */
 function checkFailover(options: FailoverOptions, mode: ModeDescription, report: SettingReports): void {
   for (const name of ["endpointFailureDetection", "resetGoneConnections"] as const) {

@@ -21,9 +21,3 @@ export const nodeCondition = feature({
   isOn: (options) => options.nodeCondition,
   load: () => import("./start.ts"),
 });
-
-declare module "../../core/problems/table.ts" {
-  interface FeatureProblems {
-    "node-condition-refused": true;
-  }
-}

@@ -73,12 +73,3 @@ export const site = feature({
     load: () => import("./source.ts"),
   },
 });
-
-declare module "../../core/problems/table.ts" {
-  interface FeatureProblems {
-    "site-lease-refused": true;
-    "site-not-member": true;
-    "site-leader-refused": true;
-    "site-not-served": true;
-  }
-}

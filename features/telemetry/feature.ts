@@ -1,9 +1,9 @@
 import { errorText } from "../../platform/mod.ts";
-import type { ProcessFeature } from "../contract.ts";
+import type { Process, ProcessFeature } from "../contract.ts";
 import { telemetryChoice } from "./choice.ts";
 
 /** Sends metrics, and a trace of each sync, to the OpenTelemetry collector that the environment names (docs/operate.md). */
-export const telemetry: ProcessFeature = {
+export const telemetry = {
   name: "telemetry",
   problems: {
     "telemetry-not-exported": {
@@ -18,7 +18,7 @@ export const telemetry: ProcessFeature = {
       "collector; the other variables of OpenTelemetry's exporters apply (docs/operate.md)",
     OTEL_SDK_DISABLED: "true: nothing is sent",
   },
-  async start(process) {
+  async start(process: Process) {
     const { environment, nodeName, logger } = process;
     // Only a node syncs.
     const choice = telemetryChoice(environment, nodeName === undefined ? ["metrics"] : ["metrics", "traces"]);
@@ -32,10 +32,4 @@ export const telemetry: ProcessFeature = {
       return undefined;
     }
   },
-};
-
-declare module "../../core/problems/table.ts" {
-  interface FeatureProblems {
-    "telemetry-not-exported": true;
-  }
-}
+} satisfies ProcessFeature;

@@ -20,9 +20,3 @@ export const toy = feature({
   isOn: ({ toy }) => toy.greeting !== "",
   load: () => import("./start.ts"),
 });
-
-declare module "../../../core/problems/table.ts" {
-  interface FeatureProblems {
-    "toy-unfriendly": true;
-  }
-}
