@@ -1,8 +1,7 @@
 import type { ServerHttp2Stream } from "node:http2";
-import type { Clock } from "../../platform/mod.ts";
 import { WireError } from "../codec/mod.ts";
 import { createFrameReader, encodeStatusMessage, ERROR_CODE, STATUS, StatusError } from "../transport/mod.ts";
-import type { Limits } from "./limits.ts";
+import type { ServerContext } from "./limits.ts";
 import type { Outlet } from "./outlet.ts";
 import { createDeadline } from "./waiting.ts";
 
@@ -60,9 +59,7 @@ export interface Call {
 }
 
 /** Options of `carryOut`. */
-export interface CarryOutOptions {
-  readonly limits: Limits;
-  readonly clock: Clock;
+interface CarryOutOptions extends ServerContext {
   /** The outlet of the stream's connection. */
   readonly outlet: Outlet;
   /** The deadline that the client set for the call; undefined for none. */
@@ -88,7 +85,7 @@ export async function carryOut(
   serve: (call: Call) => Promise<void>,
   options: CarryOutOptions,
 ): Promise<unknown> {
-  const { limits, clock, timeoutMs, abort } = options;
+  const { clock, timeoutMs, abort } = options;
   const { signal } = abort;
   const cancelDeadline = timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS
     ? () => {}
@@ -111,7 +108,7 @@ export async function carryOut(
     cancelDeadline();
     if (!stream.closed && !stream.destroyed) {
       // A stalled reader does not read up to the trailers; gRPC clients take this error as RESOURCE_EXHAUSTED.
-      closeLate(stream, () => hasEnded ? ERROR_CODE.noError : ERROR_CODE.enhanceYourCalm, { limits, clock });
+      closeLate(stream, () => hasEnded ? ERROR_CODE.noError : ERROR_CODE.enhanceYourCalm, options);
       stream.end();
     }
   }
@@ -121,19 +118,15 @@ export async function carryOut(
 export function refuse(
   stream: ServerHttp2Stream,
   { httpStatus, status, message }: Refusal,
-  timing: Pick<CarryOutOptions, "limits" | "clock">,
+  context: ServerContext,
 ): void {
   stream.respond({ ":status": httpStatus, ...ANSWER, ...statusHeaders(status, message) }, { endStream: true });
-  closeLate(stream, () => ERROR_CODE.noError, timing);
+  closeLate(stream, () => ERROR_CODE.noError, context);
 }
 
 /** Closes a stream that was ended, unless its client does so in time. */
-function closeLate(
-  stream: ServerHttp2Stream,
-  code: () => number,
-  { limits: { lingerMs }, clock }: Pick<CarryOutOptions, "limits" | "clock">,
-): void {
-  stream.once("close", clock.schedule(lingerMs, () => stream.close(code())));
+function closeLate(stream: ServerHttp2Stream, code: () => number, { limits, clock }: ServerContext): void {
+  stream.once("close", clock.schedule(limits.lingerMs, () => stream.close(code())));
 }
 
 function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {

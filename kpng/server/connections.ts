@@ -1,7 +1,6 @@
 import type { Http2SecureServer, Http2Server, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import type { Clock } from "../../platform/mod.ts";
 import {
   createClientFrameCheck,
   createHttp2FrameReader,
@@ -12,8 +11,8 @@ import {
   PREFACE_BYTES,
   watchLiveness,
 } from "../transport/mod.ts";
-import type { Limits } from "./limits.ts";
-import type { ClosedConnections, ClosureReason, Tally } from "./metrics.ts";
+import type { ServerContext } from "./limits.ts";
+import { type ClosureReason, countClosed } from "./metrics.ts";
 import { createOutlet, createSendBudget, type Outlet, type SendBudget } from "./outlet.ts";
 
 /** The names that a client certificate must have, in addition to being signed by the server's CA. Plain data. */
@@ -22,21 +21,6 @@ export interface ClientRule {
   readonly names: readonly string[];
   /** This organization; any if undefined. */
   readonly organization: string | undefined;
-}
-
-/** Options of `admitConnections`. */
-export interface ConnectionsOptions {
-  readonly server: Http2Server | Http2SecureServer;
-  readonly isSecure: boolean;
-  /** Whether the handshake verifies the client's certificate. */
-  readonly verifiesClients: boolean;
-  /** The names that a client certificate must have; any if undefined. */
-  readonly clients?: ClientRule;
-  readonly limits: Limits;
-  readonly clock: Clock;
-  readonly closed: ClosedConnections;
-  /** Counts the connections of all isolates, which the limits apply to. */
-  readonly tally: Tally;
 }
 
 /** The connections of a server. */
@@ -48,6 +32,9 @@ export interface Connections {
   /** Announces the end to all of them, and closes them when their calls have ended, or after `lingerMs`. */
   close(): void;
 }
+
+/** Counts a connection that the server closes. */
+type CountClosed = (reason: ClosureReason, address: string | undefined) => void;
 
 /** The connections of one address. */
 interface Client {
@@ -67,9 +54,19 @@ interface Connection {
 /**
  * Admits connections to a server within its limits, and guards each one. At a limit, the oldest connection without a stream is
  * closed for the new one, so that clients that call immediately are served regardless of the number of idle connections.
+ * `verifiesClients` says whether the handshake verifies the client's certificate, which then must have the names of `rule`.
  */
-export function admitConnections(options: ConnectionsOptions): Connections {
-  const { server, isSecure, verifiesClients, clients: rule, limits, clock, closed, tally } = options;
+export function admitConnections(
+  server: Http2Server | Http2SecureServer,
+  { isSecure, verifiesClients, rule }: {
+    readonly isSecure: boolean;
+    readonly verifiesClients: boolean;
+    readonly rule?: ClientRule;
+  },
+  context: ServerContext,
+): Connections {
+  const { limits, clock, tally } = context;
+  const closed: CountClosed = (reason, address) => countClosed(reason, address, context);
   const sessions = new Map<ServerHttp2Session, Outlet>();
   const clients = new Map<string, Client>();
   const idle = createIdleConnections(closed);
@@ -93,7 +90,7 @@ export function admitConnections(options: ConnectionsOptions): Connections {
       if (!idle.makeRoom(idle.all, "too many connections", socket)) return;
     }
     const closeLate = () => {
-      closed.count("no TLS handshake", address);
+      closed("no TLS handshake", address);
       socket.destroy();
     };
     const cancelHandshake = isSecure ? clock.schedule(limits.handshakeMs, closeLate) : () => {};
@@ -135,23 +132,23 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     const connection = connections.get(keyOf(socket));
     connection?.cancelHandshake();
     if (verifiesClients && !isVerified(connection, socket as TLSSocket)) {
-      closed.count("client certificate that is no longer valid", socket.remoteAddress);
+      closed("client certificate that is no longer valid", socket.remoteAddress);
       session.destroy();
       return;
     }
     if (rule !== undefined && !isPermitted(socket as TLSSocket, rule)) {
-      closed.count("certificate of a client that is not let in", socket.remoteAddress);
+      closed("certificate of a client that is not let in", socket.remoteAddress);
       session.destroy();
       return;
     }
     const onIdle = (isIdle: boolean) => {
       if (connection !== undefined && !connection.socket.destroyed) idle.set(connection, isIdle);
     };
-    sessions.set(session, guardConnection({ session, socket, limits, clock, closed, budget, onIdle }));
+    sessions.set(session, guardConnection(session, socket, budget, onIdle, context));
     session.on("close", () => sessions.delete(session));
   });
   server.on("unknownProtocol", (socket: Socket) => {
-    closed.count("no HTTP/2 over TLS", socket.remoteAddress);
+    closed("no HTTP/2 over TLS", socket.remoteAddress);
     socket.destroy();
   });
 
@@ -180,7 +177,7 @@ function isPermitted(socket: TLSSocket, { names, organization }: ClientRule): bo
 }
 
 /** The connections without a stream, oldest first. */
-function createIdleConnections(closed: ClosedConnections) {
+function createIdleConnections(closed: CountClosed) {
   const all = new Set<Connection>();
 
   const set = (connection: Connection, isIdle: boolean) => {
@@ -194,7 +191,7 @@ function createIdleConnections(closed: ClosedConnections) {
   const makeRoom = (among: ReadonlySet<Connection>, reason: ClosureReason, newcomer: Socket): boolean => {
     const [oldest] = among;
     const victim = oldest?.socket ?? newcomer;
-    closed.count(reason, victim.remoteAddress);
+    closed(reason, victim.remoteAddress);
     victim.destroy();
     if (oldest === undefined) return false;
     set(oldest, false);
@@ -206,23 +203,19 @@ function createIdleConnections(closed: ClosedConnections) {
 
 const NOTHING = new Uint8Array();
 
-/** Options of `guardConnection`. */
-interface GuardOptions extends Pick<ConnectionsOptions, "limits" | "clock" | "closed"> {
-  readonly session: ServerHttp2Session;
-  /** The socket that the session reads. */
-  readonly socket: Socket;
-  /** The budget of the isolate. */
-  readonly budget: SendBudget;
-  /** Called when the connection has its first stream, and when it has none again. */
-  readonly onIdle: (isIdle: boolean) => void;
-}
-
 /**
  * Closes a connection that does not start HTTP/2, has no stream for too long, opens or resets streams or sends frames faster than
- * any watcher would, leaves too much unread, or whose peer is dead. Returns its outlet.
+ * any watcher would, leaves too much unread, or whose peer is dead. Returns its outlet. `socket` is read by the session;
+ * `onIdle` is called when the connection has its first stream, and when it has none again.
  */
-function guardConnection(options: GuardOptions): Outlet {
-  const { session, socket, limits, clock, closed, budget, onIdle } = options;
+function guardConnection(
+  session: ServerHttp2Session,
+  socket: Socket,
+  budget: SendBudget,
+  onIdle: (isIdle: boolean) => void,
+  context: ServerContext,
+): Outlet {
+  const { limits, clock } = context;
   const quota = (count: number) => createQuota(count, limits.windowMs, clock);
   const opened = quota(limits.streamsPerWindow);
   const resets = quota(limits.resetsPerWindow);
@@ -237,7 +230,7 @@ function guardConnection(options: GuardOptions): Outlet {
   const close = (reason: ClosureReason, code: number) => {
     if (isClosing) return;
     isClosing = true;
-    closed.count(reason, address);
+    countClosed(reason, address, context);
     session.destroy(new Error(`closed by the server: ${reason}`), code);
     // The session waits for its last frame to be written, which may never happen.
     cancelLinger = clock.schedule(limits.lingerMs, () => socket.destroy());

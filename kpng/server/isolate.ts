@@ -1,20 +1,13 @@
 /** The gRPC server of one isolate: its calls and its socket. */
-import { type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import { errorText, sleep } from "../../platform/mod.ts";
 import { int32, message, text } from "../codec/mod.ts";
 import { type TlsFiles, type WireAddress, wireAddressText } from "../address/mod.ts";
 import { framesOf, STATUS, StatusError } from "../transport/mod.ts";
 import type { ServedState, Subscription } from "./answers.ts";
 import { type Call, type CallHeaders, carryOut, readCallHeaders, refuse, type RequestStream } from "./call.ts";
 import { admitConnections, type ClientRule } from "./connections.ts";
-import type { Limits } from "./limits.ts";
-import {
-  createClosedConnections,
-  createTraffic,
-  type LagOptions,
-  type Tally,
-  type Traffic,
-  watchersOf,
-} from "./metrics.ts";
+import type { Limits, ServerContext } from "./limits.ts";
+import { createLag, joinTraffic, type Lag, type LagOptions, watchersOf } from "./metrics.ts";
 import type { Outlet } from "./outlet.ts";
 import { createChangeWaiters, createSemaphore, type Revisions, waitAmong } from "./waiting.ts";
 import { openWatch, scopeOf, serveWatcher } from "./watcher.ts";
@@ -22,7 +15,7 @@ import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Str
 import type { AddressInfo, ListenOptions, Server } from "node:net";
 
 /** Options of `serveInIsolate`. */
-export interface IsolateOptions {
+export interface IsolateOptions extends ServerContext {
   readonly address: WireAddress;
   readonly tls: TlsFiles | undefined;
   /** The names that a client certificate must have; any if undefined. */
@@ -30,11 +23,6 @@ export interface IsolateOptions {
   /** Whether other isolates listen on the same address, among which the kernel distributes the connections. */
   readonly sharesPort: boolean;
   readonly state: ServedState;
-  readonly limits: Limits;
-  /** Counts the connections and calls of all isolates, which the limits apply to. */
-  readonly tally: Tally;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly lag: Omit<LagOptions, "clock">;
 }
 
@@ -53,15 +41,15 @@ export interface IsolateServer {
 
 /** Starts a server. Throws an Error if it cannot listen on the address. */
 export async function serveInIsolate(options: IsolateOptions): Promise<IsolateServer> {
-  const { clients, state, limits, tally, clock, logger, lag } = options;
-  const closed = createClosedConnections(logger, tally);
-  const traffic = createTraffic(state.revisions, tally, { clock, ...lag });
-  const calls = createCalls({ state, limits, clock, logger, traffic, tally });
+  const { clients: rule, state: { revisions }, limits, clock, logger } = options;
+  const lag = createLag({ clock, ...options.lag });
+  const unsubscribe = revisions.subscribe(() => lag.changed(revisions.revision()));
+  const calls = createCalls(options, lag);
 
   const server = await listen(options.address, options.tls, limits, options.sharesPort);
   const isSecure = options.tls !== undefined, verifiesClients = options.tls?.ca !== undefined;
   let currentCa = options.tls?.ca;
-  const connections = admitConnections({ server, isSecure, verifiesClients, clients, limits, clock, closed, tally });
+  const connections = admitConnections(server, { isSecure, verifiesClients, rule }, options);
   server.on("stream", (stream, headers) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
     // come after this. Without a listener, they would crash the process.
@@ -80,7 +68,7 @@ export async function serveInIsolate(options: IsolateOptions): Promise<IsolateSe
       currentCa = ca;
     },
     async close() {
-      traffic.close();
+      unsubscribe();
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));
       connections.close();
       await calls.stop();
@@ -95,22 +83,18 @@ function boundAddress(asked: WireAddress, bound: unknown): WireAddress {
   return { ...asked, port: port ?? asked.port };
 }
 
-/** Options of `createCalls`. */
-interface CallsOptions extends Pick<IsolateOptions, "state" | "limits" | "clock" | "logger" | "tally"> {
-  readonly traffic: Traffic;
+/** A call that has been opened. */
+interface OpenedCall extends CallHeaders {
+  readonly stream: ServerHttp2Stream;
+  readonly outlet: Outlet;
 }
 
-/** The calls of a server. */
-interface Calls {
-  /** Carries out the call of a new stream, or refuses it. */
-  start(stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>, outlet: Outlet): void;
-  /** Ends all calls with UNAVAILABLE and refuses others; health watches report NOT_SERVING first. */
-  stop(): Promise<void>;
-}
-
-/** Dispatches calls to their methods. */
-function createCalls({ state, limits, clock, logger, traffic, tally }: CallsOptions): Calls {
-  const { answers, revisions } = state;
+/**
+ * Carries out calls, or refuses them. When it is stopped, all calls end with UNAVAILABLE, and others are refused; health watches
+ * report NOT_SERVING first.
+ */
+function createCalls({ state: { answers, revisions }, ...context }: IsolateOptions, lag: Lag) {
+  const { limits, tally, clock, logger } = context;
   const waiters = createChangeWaiters(revisions, clock);
   const transfers = createSemaphore(limits.transfers);
   const health = createHealth(revisions);
@@ -119,57 +103,55 @@ function createCalls({ state, limits, clock, logger, traffic, tally }: CallsOpti
   const end = new StatusError(STATUS.unavailable, "the server is shutting down");
   let isStopping = false;
 
-  const watch = async (
-    stream: ServerHttp2Stream,
-    scope: Subscription["scope"],
-    { timeoutMs }: CallHeaders,
-    outlet: Outlet,
+  /** Carries out a call of this group; resolves with the error that has ended it. */
+  const run = async (
+    group: Set<AbortController>,
+    { stream, outlet, timeoutMs }: OpenedCall,
+    serve: (call: Call) => Promise<void>,
+    onStall: () => void,
   ) => {
     const abort = new AbortController();
-    const { signal } = abort;
-    const own = traffic.join(scope);
-    watchers.add(abort);
-    const serve = (call: Call) => {
-      const watcher = openWatch(call, scope, own);
-      return serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed, traffic: own });
-    };
-    const error = await carryOut(stream, serve, { limits, clock, outlet, timeoutMs, abort, onStall: own.stalled });
-    if (error !== undefined) logger.debug("watcher disconnected", { scope, reason: errorText(error) });
-    watchers.delete(abort);
-    own.leave();
+    group.add(abort);
+    const error = await carryOut(stream, serve, { ...context, outlet, timeoutMs, abort, onStall });
+    group.delete(abort);
+    return error;
   };
 
-  const serveOther = async (
-    stream: ServerHttp2Stream,
-    method: (call: Call) => Promise<void>,
-    { path, timeoutMs }: CallHeaders,
-    outlet: Outlet,
-  ) => {
-    const abort = new AbortController();
-    serviceCalls.add(abort);
+  const watch = async (opened: OpenedCall, scope: Subscription["scope"]) => {
+    const traffic = joinTraffic(scope, tally, lag);
+    const error = await run(watchers, opened, (call) => {
+      const { signal } = call;
+      const watcher = openWatch(call, scope, traffic);
+      return serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed, traffic });
+    }, traffic.stalled);
+    if (error !== undefined) logger.debug("watcher disconnected", { scope, reason: errorText(error) });
+    traffic.leave();
+  };
+
+  const serveOther = async (opened: OpenedCall, method: (call: Call) => Promise<void>) => {
     tally.add("service calls", 1);
-    const error = await carryOut(stream, method, { limits, clock, outlet, timeoutMs, abort, onStall: () => {} });
-    if (error !== undefined) logger.debug("call ended", { path, reason: errorText(error) });
-    serviceCalls.delete(abort);
+    const error = await run(serviceCalls, opened, method, () => {});
+    if (error !== undefined) logger.debug("call ended", { path: opened.path, reason: errorText(error) });
     tally.add("service calls", -1);
   };
 
-  const start: Calls["start"] = (stream, headers, outlet) => {
+  const start = (stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>, outlet: Outlet) => {
     const call = readCallHeaders(headers);
-    if ("message" in call) return refuse(stream, call, { limits, clock });
+    if ("message" in call) return refuse(stream, call, context);
     const refuseWith = (status: number, message: string) => {
-      refuse(stream, { httpStatus: 200, status, message }, { limits, clock });
+      refuse(stream, { httpStatus: 200, status, message }, context);
     };
     if (isStopping) return refuseWith(end.status, end.message);
+    const opened = { ...call, stream, outlet };
     const scope = scopeOf(call.path);
     const method = health.methods.get(call.path);
     if (scope !== undefined) {
-      if (watchersOf(tally) < limits.streams) return void watch(stream, scope, call, outlet);
-      traffic.refusedWatcher();
+      if (watchersOf(tally) < limits.streams) return void watch(opened, scope);
+      tally.add("refused watchers", 1);
       return refuseWith(STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
     }
     if (method === undefined) return refuseWith(STATUS.unimplemented, `the method ${call.path} is not implemented`);
-    if (tally.total("service calls") < limits.serviceCalls) return void serveOther(stream, method, call, outlet);
+    if (tally.total("service calls") < limits.serviceCalls) return void serveOther(opened, method);
     refuseWith(STATUS.resourceExhausted, `limit of ${limits.serviceCalls} health checks reached`);
   };
 
@@ -275,16 +257,8 @@ export const HEALTH_RESPONSE = message({ status: int32(1, HEALTH) });
 /** The services whose health can be asked for; the empty name is the whole server. */
 const SERVICES: ReadonlySet<string> = new Set(["", "localv1.Sets", "globalv1.Sets"]);
 
-/** Health checks of a server (gRPC: health-checking.md). */
-interface Health {
-  /** By the paths of the methods. */
-  readonly methods: ReadonlyMap<string, (call: Call) => Promise<void>>;
-  /** Reports NOT_SERVING from now on. */
-  stop(): void;
-}
-
-/** Health checks that report SERVING once the store is complete, until they are stopped. */
-function createHealth(store: Pick<Revisions, "ready" | "subscribe">): Health {
+/** Health checks (gRPC: health-checking.md) that report SERVING once the store is complete, until they are stopped. */
+function createHealth(store: Revisions) {
   const waiting = new Set<() => void>();
   let hasStopped = false;
   const current = () => store.ready() && !hasStopped ? HEALTH.SERVING : HEALTH.NOT_SERVING;
@@ -317,6 +291,7 @@ function createHealth(store: Pick<Revisions, "ready" | "subscribe">): Health {
   };
 
   return {
+    /** By their paths. */
     methods: new Map([["/grpc.health.v1.Health/Check", check], ["/grpc.health.v1.Health/Watch", watch]]),
     stop() {
       unsubscribe();

@@ -1,6 +1,6 @@
-import type { Clock, Logger } from "../../platform/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
 import type { Subscription } from "./answers.ts";
-import type { Revisions } from "./waiting.ts";
+import type { ServerContext } from "./limits.ts";
 
 /** The reasons why the server closes connections. */
 const REASONS = [
@@ -28,41 +28,32 @@ export type ClosureReason = typeof REASONS[number];
 /** Reasons that well-behaved clients cause as well. */
 const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "the client left", "no sign of life"]);
 
-/** Counts the connections closed by the server. */
-export interface ClosedConnections {
-  /** Counts and logs one; `address` is the client's. */
-  count(reason: ClosureReason, address: string | undefined): void;
+/** Counts and logs that the server has closed a connection; `address` is the client's. */
+export function countClosed(
+  reason: ClosureReason,
+  address: string | undefined,
+  { tally, logger }: Pick<ServerContext, "tally" | "logger">,
+): void {
+  tally.add(`closed: ${reason}`, 1);
+  // Without the address, so that an attacker with many addresses causes one line a minute.
+  if (!ORDINARY.has(reason)) {
+    logger.warn("closed gRPC connections", { reason, closed: tally.total(`closed: ${reason}`) });
+  }
+  logger.debug("closed a gRPC connection", { reason, address });
 }
 
-/** Counts the closed connections of one isolate. */
-export function createClosedConnections(logger: Logger, tally: Tally): ClosedConnections {
-  return {
-    count(reason, address) {
-      tally.add(`closed: ${reason}`, 1);
-      // Without the address, so that an attacker with many addresses causes one line a minute.
-      if (!ORDINARY.has(reason)) {
-        logger.warn("closed gRPC connections", { reason, closed: tally.total(`closed: ${reason}`) });
-      }
-      logger.debug("closed a gRPC connection", { reason, address });
-    },
-  };
-}
-
-/** A counter. */
-type Counter =
-  | `${"rounds" | "bytes"} ${Subscription["scope"]}`
-  | "slow readers"
-  | "refused watchers"
-  | `closed: ${ClosureReason}`;
-
-/** A gauge. */
-type Gauge = `watchers ${Subscription["scope"]}` | "service calls" | "connections";
+const GAUGES = ["watchers global", "watchers local", "service calls", "connections"] as const;
+const COUNTERS = [
+  ...["rounds global", "rounds local", "bytes global", "bytes local", "slow readers", "refused watchers"] as const,
+  ...REASONS.map((reason) => `closed: ${reason}` as const),
+];
+type Metric = typeof GAUGES[number] | typeof COUNTERS[number];
 
 /** The metrics of one isolate, and the sums over all isolates, to which the limits apply. */
 export interface Tally {
-  add(name: Counter | Gauge, count: number): void;
+  add(name: Metric, count: number): void;
   /** The sum of all isolates. */
-  total(name: Counter | Gauge): number;
+  total(name: Metric): number;
   addAddress(address: string, count: number): void;
   /** The connections from an address to all isolates. */
   ofAddress(address: string): number;
@@ -76,26 +67,13 @@ export interface TallyMemory {
   readonly numbers: Float64Array<SharedArrayBuffer>;
 }
 
-const SCOPES = ["global", "local"] as const;
-const GAUGES: readonly Gauge[] = [
-  ...SCOPES.map((scope) => `watchers ${scope}` as const),
-  "service calls",
-  "connections",
-];
-const COUNTERS: readonly Counter[] = [
-  ...SCOPES.flatMap((scope) => [`rounds ${scope}`, `bytes ${scope}`] as const),
-  "slow readers",
-  "refused watchers",
-  ...REASONS.map((reason) => `closed: ${reason}` as const),
-];
 /** Addresses that share a slot share its limit. */
 const ADDRESS_SLOTS = 4096;
 const COUNTERS_START = ADDRESS_SLOTS + GAUGES.length;
 const ROW = COUNTERS_START + COUNTERS.length;
-const POSITIONS: ReadonlyMap<Counter | Gauge, number> = new Map([
-  ...GAUGES.map((name, i) => [name, ADDRESS_SLOTS + i] as const),
-  ...COUNTERS.map((name, i) => [name, COUNTERS_START + i] as const),
-]);
+const POSITIONS: ReadonlyMap<Metric, number> = new Map(
+  [...GAUGES, ...COUNTERS].map((name, i) => [name, ADDRESS_SLOTS + i]),
+);
 
 /** Allocates memory for the metrics of this many isolates. */
 export function createTallyMemory(rows: number): TallyMemory {
@@ -175,15 +153,6 @@ export function watchersOf({ total }: Tally): number {
   return total("watchers global") + total("watchers local");
 }
 
-/** Counts what a server sends. */
-export interface Traffic {
-  /** Adds a watcher. */
-  join(scope: Subscription["scope"]): WatcherTraffic;
-  refusedWatcher(): void;
-  /** Stops following the store. */
-  close(): void;
-}
-
 /** Counts what one watcher receives. */
 export interface WatcherTraffic {
   wrote(bytes: number): void;
@@ -197,30 +166,19 @@ export interface WatcherTraffic {
   leave(): void;
 }
 
-/** Counts in a tally, and measures how long changes take. */
-export function createTraffic(
-  revisions: Revisions,
-  tally: Tally,
-  lagOptions: LagOptions,
-): Traffic {
-  const lag = createLag(lagOptions);
+/** Adds a watcher to a tally and to those that changes must reach. */
+export function joinTraffic(scope: Subscription["scope"], tally: Tally, lag: Lag): WatcherTraffic {
+  tally.add(`watchers ${scope}`, 1);
+  const { upToDate, leave } = lag.join();
   return {
-    join(scope) {
-      tally.add(`watchers ${scope}`, 1);
-      const { upToDate, leave } = lag.join();
-      return {
-        wrote: (count) => tally.add(`bytes ${scope}`, count),
-        roundEnded: () => tally.add(`rounds ${scope}`, 1),
-        upToDate,
-        stalled: () => tally.add("slow readers", 1),
-        leave() {
-          tally.add(`watchers ${scope}`, -1);
-          leave();
-        },
-      };
+    wrote: (count) => tally.add(`bytes ${scope}`, count),
+    roundEnded: () => tally.add(`rounds ${scope}`, 1),
+    upToDate,
+    stalled: () => tally.add("slow readers", 1),
+    leave() {
+      tally.add(`watchers ${scope}`, -1);
+      leave();
     },
-    refusedWatcher: () => tally.add("refused watchers", 1),
-    close: revisions.subscribe(() => lag.changed(revisions.revision())),
   };
 }
 
@@ -229,17 +187,14 @@ export interface Lag {
   /** The store has this new revision. */
   changed(revision: number): void;
   /** Adds a watcher. Changes wait for it once it has received a complete state. */
-  join(): WatcherLag;
-}
-
-/** Tracks one watcher. */
-interface WatcherLag {
-  /** The watcher has received everything up to this revision. */
-  upToDate(revision: number): void;
-  /** Like `upToDate`, but nothing was written: a worker without watchers. */
-  skip(revision: number): void;
-  /** Removes the watcher; no change waits for it any more. */
-  leave(): void;
+  join(): {
+    /** The watcher has received everything up to this revision. */
+    upToDate(revision: number): void;
+    /** Like `upToDate`, but nothing was written: a worker without watchers. */
+    skip(revision: number): void;
+    /** Removes the watcher; no change waits for it any more. */
+    leave(): void;
+  };
 }
 
 /** A change that some watchers have not received yet. */

@@ -43,7 +43,6 @@ export function sameState(a: ServiceState | undefined, b: ServiceState | undefin
 }
 
 /** An estimate of a state's memory: the number of its objects and endpoints. */
-export function weightOf(state: ServiceState | undefined): number {
-  if (state === undefined) return 1;
-  return state.slices.reduce((sum, { endpoints }) => sum + 1 + endpoints.length, 1);
+export function weightOf({ slices }: ServiceState): number {
+  return slices.reduce((sum, { endpoints }) => sum + 1 + endpoints.length, 1);
 }

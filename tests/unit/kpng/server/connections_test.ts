@@ -1,12 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { Http2Server } from "node:http2";
-import {
-  type ClosureReason,
-  createClosedConnections,
-  createTallyMemory,
-  openTally,
-} from "../../../../kpng/server/metrics.ts";
+import { type ClosureReason, createTallyMemory, openTally } from "../../../../kpng/server/metrics.ts";
 import { admitConnections } from "../../../../kpng/server/connections.ts";
 import { LIMITS } from "../../../../kpng/server/limits.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -29,14 +24,10 @@ class FakeSocket extends EventEmitter {
 function admitting(limits: { readonly connections: number; readonly connectionsPerAddress: number }) {
   const server = new EventEmitter();
   const tally = openTally(createTallyMemory(1), 0);
-  const closed = createClosedConnections(silentLogger, tally);
-  admitConnections({
-    server: server as Http2Server,
-    isSecure: false,
-    verifiesClients: false,
+  admitConnections(server as Http2Server, { isSecure: false, verifiesClients: false }, {
     limits: { ...LIMITS, ...limits },
     clock: createFakeClock(),
-    closed,
+    logger: silentLogger,
     tally,
   });
   const arrive = (address: string) => {

@@ -1,0 +1,101 @@
+/** A change of a value. */
+export interface Change<T> {
+  readonly before: T | undefined;
+  readonly after: T | undefined;
+}
+
+/** Values by key, and their replaced versions, with a limit on the total weight of these. */
+export interface Versions<T> {
+  readonly values: ReadonlyMap<string, T>;
+  /** Sets a value; undefined deletes it. */
+  put(key: string, value: T | undefined): void;
+  /** Makes what was put since the last call this revision, which must be a new one; returns whether anything has changed. */
+  commit(revision: number): boolean;
+  /** What has changed since a revision, in the order of the first changes; undefined if no longer known. */
+  since(revision: number): readonly Change<T>[] | undefined;
+}
+
+/** A replaced version. */
+interface Replaced<T> {
+  readonly revision: number;
+  readonly key: string;
+  readonly before: T | undefined;
+  readonly weight: number;
+}
+
+/** The number of dropped versions at the front of the list after which it is cut. */
+const SLACK = 1024;
+
+/** No values. The replaced versions may weigh as much as the current ones, and at least `leastWeight`. */
+export function createVersions<T>({ isSame, weightOf, leastWeight }: {
+  readonly isSame: (a: T | undefined, b: T | undefined) => boolean;
+  readonly weightOf: (value: T) => number;
+  readonly leastWeight: number;
+}): Versions<T> {
+  const values = new Map<string, T>();
+  // The values at the last revision of what was put since.
+  const touched = new Map<string, T | undefined>();
+  // The newest last.
+  let replaced: (Replaced<T> | undefined)[] = [];
+  let first = 0;
+  let replacedWeight = 0;
+  let currentWeight = 0;
+  // The revision after which every change is known.
+  let floor = 0;
+
+  const trim = () => {
+    while (replacedWeight > Math.max(leastWeight, currentWeight) && first < replaced.length) {
+      const { revision, weight } = replaced[first]!;
+      replaced[first++] = undefined;
+      replacedWeight -= weight;
+      floor = revision;
+    }
+    if (first < SLACK) return;
+    replaced = replaced.slice(first);
+    first = 0;
+  };
+
+  const firstAfter = (revision: number): number => {
+    let low = first, high = replaced.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (replaced[middle]!.revision <= revision) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+
+  return {
+    values,
+    put(key, value) {
+      if (!touched.has(key)) touched.set(key, values.get(key));
+      if (value === undefined) values.delete(key);
+      else values.set(key, value);
+    },
+    commit(revision) {
+      let isChanged = false;
+      for (const [key, before] of touched) {
+        const after = values.get(key);
+        if (isSame(before, after)) continue;
+        isChanged = true;
+        const weight = before === undefined ? 0 : weightOf(before);
+        currentWeight += (after === undefined ? 0 : weightOf(after)) - weight;
+        replacedWeight += weight || 1;
+        replaced.push({ revision, key, before, weight: weight || 1 });
+      }
+      touched.clear();
+      trim();
+      return isChanged;
+    },
+    since(revision) {
+      if (revision < floor) return undefined;
+      const found = new Map<string, T | undefined>();
+      for (let i = firstAfter(revision); i < replaced.length; i++) {
+        const { key, before } = replaced[i]!;
+        if (!found.has(key)) found.set(key, before);
+      }
+      return Array.from(found, ([key, before]) => ({ before, after: values.get(key) }))
+        .filter(({ before, after }) => !isSame(before, after));
+    },
+  };
+}
