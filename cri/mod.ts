@@ -113,7 +113,7 @@ export function createPodReader(connection: Connection, clock: Clock): () => Pro
       return readNetwork(await call(METHODS.status, [STATUS_REQUEST, STATUS_RESPONSE], { podSandboxId }));
     } catch (error) {
       if (!(error instanceof StatusError)) throw error;
-      return error.status === STATUS.notFound ? undefined : { addresses: undefined, usesHostNetwork: false };
+      return error.status === STATUS.NOT_FOUND ? undefined : { addresses: undefined, usesHostNetwork: false };
     }
   };
 

@@ -123,7 +123,7 @@ function goawayError(payload: Uint8Array): Error {
   const goaway = readGoaway(payload);
   if (goaway === undefined) return new Error("the server sent a broken GOAWAY");
   const because = goaway.debug === "" ? "" : ` (${goaway.debug})`;
-  return goaway.code === ERROR_CODE.noError
+  return goaway.code === ERROR_CODE.NO_ERROR
     ? new ServerLeavingError(`the server sent GOAWAY${because}`)
     : new Error(`the server closed the connection: ${http2ErrorText(goaway.code)}${because}`);
 }
@@ -150,7 +150,7 @@ export function watchEnd(stream: ClientHttp2Stream, reject: (error: Error) => vo
     const code = headers["grpc-status"];
     if (code === undefined) return;
     status = statusText(Number(code), decodeStatusMessage(String(headers["grpc-message"] ?? "")));
-    if (Number(code) !== STATUS.ok) reject(new StatusError(Number(code), `the server answered ${status}`));
+    if (Number(code) !== STATUS.OK) reject(new StatusError(Number(code), `the server answered ${status}`));
   };
   stream.on("response", (headers) => {
     note(headers);
@@ -232,6 +232,6 @@ export async function unaryCall(
     return await promise;
   } finally {
     cancelTimeout();
-    stream.close(ERROR_CODE.cancel);
+    stream.close(ERROR_CODE.CANCEL);
   }
 }

@@ -29,23 +29,23 @@ export function readCallHeaders(headers: Readonly<Record<string, unknown>>): Cal
   const text = (name: string) => String(headers[name] ?? "");
   const method = text(":method");
   if (method !== "POST") {
-    return { httpStatus: 405, status: STATUS.internal, message: `the HTTP method is ${method}, must be POST` };
+    return { httpStatus: 405, status: STATUS.INTERNAL, message: `the HTTP method is ${method}, must be POST` };
   }
   const type = text("content-type");
   if (!/^application\/grpc(\+proto)?\s*(;|$)/i.test(type)) {
     const message = `the content type is ${JSON.stringify(type)}, must be application/grpc`;
-    return { httpStatus: 415, status: STATUS.invalidArgument, message };
+    return { httpStatus: 415, status: STATUS.INVALID_ARGUMENT, message };
   }
   const encoding = text("grpc-encoding");
   if (encoding !== "" && encoding !== "identity") {
     const message = `the compression ${JSON.stringify(encoding)} is not supported`;
-    return { httpStatus: 200, status: STATUS.unimplemented, message };
+    return { httpStatus: 200, status: STATUS.UNIMPLEMENTED, message };
   }
   const timeout = text("grpc-timeout");
   const [, amount, unit] = /^(\d{1,8})([HMSmun])$/.exec(timeout) ?? [];
   if (timeout !== "" && unit === undefined) {
     const message = `grpc-timeout is ${JSON.stringify(timeout)}, must be up to eight digits and a unit`;
-    return { httpStatus: 400, status: STATUS.internal, message };
+    return { httpStatus: 400, status: STATUS.INTERNAL, message };
   }
   return { path: text(":path"), timeoutMs: unit === undefined ? undefined : Number(amount) * UNITS_MS[unit]! };
 }
@@ -90,7 +90,7 @@ export async function carryOut(
   const cancelDeadline = timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS
     ? () => {}
     : clock.schedule(timeoutMs, () => {
-      abort.abort(new StatusError(STATUS.deadlineExceeded, "the deadline of the call has passed"));
+      abort.abort(new StatusError(STATUS.DEADLINE_EXCEEDED, "the deadline of the call has passed"));
     });
   let hasEnded = false;
   try {
@@ -108,7 +108,7 @@ export async function carryOut(
     cancelDeadline();
     if (!stream.closed && !stream.destroyed) {
       // A stalled reader does not read up to the trailers; gRPC clients take this error as RESOURCE_EXHAUSTED.
-      closeLate(stream, () => hasEnded ? ERROR_CODE.noError : ERROR_CODE.enhanceYourCalm, options);
+      closeLate(stream, () => hasEnded ? ERROR_CODE.NO_ERROR : ERROR_CODE.ENHANCE_YOUR_CALM, options);
       stream.end();
     }
   }
@@ -121,7 +121,7 @@ export function refuse(
   context: ServerContext,
 ): void {
   stream.respond({ ":status": httpStatus, ...ANSWER, ...statusHeaders(status, message) }, { endStream: true });
-  closeLate(stream, () => ERROR_CODE.noError, context);
+  closeLate(stream, () => ERROR_CODE.NO_ERROR, context);
 }
 
 /** Closes a stream that was ended, unless its client does so in time. */
@@ -130,9 +130,9 @@ function closeLate(stream: ServerHttp2Stream, code: () => number, { limits, cloc
 }
 
 function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
-  if (!aborted) return statusHeaders(STATUS.ok, "");
+  if (!aborted) return statusHeaders(STATUS.OK, "");
   if (reason instanceof StatusError) return statusHeaders(reason.status, reason.message);
-  return statusHeaders(STATUS.internal, "the server failed to carry out the call");
+  return statusHeaders(STATUS.INTERNAL, "the server failed to carry out the call");
 }
 
 function statusHeaders(status: number, message: string): Record<string, string> {
@@ -167,14 +167,14 @@ function openStream<T>(
   let wake = () => {};
 
   const cancelIdle = clock.schedule(limits.idleMs, () => {
-    abort.abort(new StatusError(STATUS.invalidArgument, "no request received"));
+    abort.abort(new StatusError(STATUS.INVALID_ARGUMENT, "no request received"));
   });
 
   // One timer and one listener for all writes: there are thousands of writes per second.
   let rejectWrite: (reason: unknown) => void = () => {};
   const stall = createDeadline(clock, () => {
     onStall();
-    abort.abort(new StatusError(STATUS.resourceExhausted, "the client does not read"));
+    abort.abort(new StatusError(STATUS.RESOURCE_EXHAUSTED, "the client does not read"));
   });
 
   stream.on("data", (bytes: Uint8Array) => {
@@ -182,18 +182,18 @@ function openStream<T>(
     try {
       for (const message of frames.push(bytes)) {
         if (requests.length >= limits.requestsWaiting) {
-          throw new StatusError(STATUS.resourceExhausted, "too many unanswered requests");
+          throw new StatusError(STATUS.RESOURCE_EXHAUSTED, "too many unanswered requests");
         }
         requests.push(decode(message));
       }
       if (requests.length > 0) cancelIdle();
       wake();
     } catch (error) {
-      abort.abort(error instanceof WireError ? new StatusError(STATUS.invalidArgument, error.message) : error);
+      abort.abort(error instanceof WireError ? new StatusError(STATUS.INVALID_ARGUMENT, error.message) : error);
     }
   });
   stream.on("end", () => {
-    if (frames.isInside()) abort.abort(new StatusError(STATUS.invalidArgument, "the last request is cut off"));
+    if (frames.isInside()) abort.abort(new StatusError(STATUS.INVALID_ARGUMENT, "the last request is cut off"));
     ended = true;
     wake();
   });

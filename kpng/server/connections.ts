@@ -237,7 +237,7 @@ function guardConnection(
   };
 
   const disconnect = () => {
-    close("too much unread data", ERROR_CODE.enhanceYourCalm);
+    close("too much unread data", ERROR_CODE.ENHANCE_YOUR_CALM);
     socket.destroy();
   };
   const outlet = createOutlet({
@@ -255,21 +255,21 @@ function guardConnection(
     createHttp2FrameReader(PREFACE_BYTES, (frame) => {
       const { type } = frame;
       liveness.received();
-      if (problemOf(frame) !== undefined) close("broken frames", ERROR_CODE.protocolError);
+      if (problemOf(frame) !== undefined) close("broken frames", ERROR_CODE.PROTOCOL_ERROR);
       // nghttp2 aborts the process on frames after a GOAWAY.
-      else if (type === FRAME.goaway) close("the client left", ERROR_CODE.noError);
-      else if (!frames.take()) close("too many frames", ERROR_CODE.enhanceYourCalm);
-      else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ERROR_CODE.enhanceYourCalm);
+      else if (type === FRAME.goaway) close("the client left", ERROR_CODE.NO_ERROR);
+      else if (!frames.take()) close("too many frames", ERROR_CODE.ENHANCE_YOUR_CALM);
+      else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ERROR_CODE.ENHANCE_YOUR_CALM);
       else if (needsAnswer(type) && !controlFrames.take()) {
-        close("PING or SETTINGS flood", ERROR_CODE.enhanceYourCalm);
+        close("PING or SETTINGS flood", ERROR_CODE.ENHANCE_YOUR_CALM);
       }
     }, (frame, payload) => {
       if (!isClosing) outlet.received(frame, payload);
     }),
   );
 
-  const cancelHandshake = clock.schedule(limits.handshakeMs, () => close("no HTTP/2 settings", ERROR_CODE.noError));
-  const startIdle = () => clock.schedule(limits.idleMs, () => close("no call", ERROR_CODE.noError));
+  const cancelHandshake = clock.schedule(limits.handshakeMs, () => close("no HTTP/2 settings", ERROR_CODE.NO_ERROR));
+  const startIdle = () => clock.schedule(limits.idleMs, () => close("no call", ERROR_CODE.NO_ERROR));
   let cancelIdle = startIdle();
 
   const liveness = watchLiveness({
@@ -277,7 +277,7 @@ function guardConnection(
     limits,
     probe: () => requestAnswer(session, socket),
     onSilent: () => {
-      close("no sign of life", ERROR_CODE.noError);
+      close("no sign of life", ERROR_CODE.NO_ERROR);
       // The peer is dead: do not linger.
       socket.destroy();
     },
@@ -291,8 +291,8 @@ function guardConnection(
       onIdle(false);
     }
     stream.on("close", () => {
-      if (stream.rstCode !== ERROR_CODE.noError && !resets.take()) {
-        close("streams reset too fast", ERROR_CODE.enhanceYourCalm);
+      if (stream.rstCode !== ERROR_CODE.NO_ERROR && !resets.take()) {
+        close("streams reset too fast", ERROR_CODE.ENHANCE_YOUR_CALM);
       }
       if (--open > 0 || session.destroyed) return;
       cancelIdle = startIdle();

@@ -100,7 +100,7 @@ function createCalls({ state: { answers, revisions }, ...context }: IsolateOptio
   const health = createHealth(revisions);
   const watchers = new Set<AbortController>();
   const serviceCalls = new Set<AbortController>();
-  const end = new StatusError(STATUS.unavailable, "the server is shutting down");
+  const end = new StatusError(STATUS.UNAVAILABLE, "the server is shutting down");
   let isStopping = false;
 
   /** Carries out a call of this group; resolves with the error that has ended it. */
@@ -148,11 +148,11 @@ function createCalls({ state: { answers, revisions }, ...context }: IsolateOptio
     if (scope !== undefined) {
       if (watchersOf(tally) < limits.streams) return void watch(opened, scope);
       tally.add("refused watchers", 1);
-      return refuseWith(STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
+      return refuseWith(STATUS.RESOURCE_EXHAUSTED, `limit of ${limits.streams} watchers reached`);
     }
-    if (method === undefined) return refuseWith(STATUS.unimplemented, `the method ${call.path} is not implemented`);
+    if (method === undefined) return refuseWith(STATUS.UNIMPLEMENTED, `the method ${call.path} is not implemented`);
     if (tally.total("service calls") < limits.serviceCalls) return void serveOther(opened, method);
-    refuseWith(STATUS.resourceExhausted, `limit of ${limits.serviceCalls} health checks reached`);
+    refuseWith(STATUS.RESOURCE_EXHAUSTED, `limit of ${limits.serviceCalls} health checks reached`);
   };
 
   return {
@@ -273,7 +273,7 @@ function createHealth(store: Revisions) {
   const check = async (call: Call) => {
     const requests = call.open(HEALTH_REQUEST.decode);
     const service = await serviceOf(requests);
-    if (!SERVICES.has(service)) throw new StatusError(STATUS.notFound, `the service ${service} is unknown`);
+    if (!SERVICES.has(service)) throw new StatusError(STATUS.NOT_FOUND, `the service ${service} is unknown`);
     await requests.write(reportOf(current()));
   };
 
@@ -303,7 +303,7 @@ function createHealth(store: Revisions) {
 
 async function serviceOf(requests: RequestStream<{ readonly service?: string }>): Promise<string> {
   const request = await requests.next();
-  if (request === undefined) throw new StatusError(STATUS.invalidArgument, "no request received");
+  if (request === undefined) throw new StatusError(STATUS.INVALID_ARGUMENT, "no request received");
   return request.service ?? "";
 }
 

@@ -76,19 +76,15 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
       tally,
       lag: { onLag },
     });
-  logAddress(server.address, tls, logger);
-  return { ...server, figures: () => figuresOf(tally) };
-}
-
-function logAddress(bound: WireAddress, tls: TlsFiles | undefined, logger: Logger): void {
-  const address = wireAddressText(bound);
-  if (tls?.ca === undefined && !isOfThisHost(bound)) {
+  const bound = wireAddressText(server.address);
+  if (tls?.ca === undefined && !isOfThisHost(server.address)) {
     logger.warn(
       "any client that reaches this address can read the cluster's state; set --listen-tls-ca to require certificates",
-      { address },
+      { address: bound },
     );
   }
-  logger.info("serving gRPC", { address, tls: tls !== undefined });
+  logger.info("serving gRPC", { address: bound, tls: tls !== undefined });
+  return { ...server, figures: () => figuresOf(tally) };
 }
 
 /** Whether only this host can connect. */

@@ -34,15 +34,6 @@ export interface WorkersOptions extends Omit<ServingStart, "type" | "row"> {
   readonly onLag?: (lagMs: number) => void;
 }
 
-/** The shared state of the workers. */
-interface Shared extends Omit<WorkersOptions, "onLag"> {
-  readonly answers: StoreAnswers;
-  readonly idOf: SharedParts;
-  readonly lag: Lag;
-  /** The current certificates. */
-  readonly tlsNow: () => TlsFiles | undefined;
-}
-
 /** One of the workers, restarted whenever it fails. */
 interface ServingWorker {
   /** Resolves when the first worker listens; rejects if it cannot. */
@@ -58,8 +49,8 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
   const { store, clock, count, onLag } = options;
   const address = await freeAddress(options.address);
   const lag = createLag({ clock, onLag });
-  let { tls } = options;
-  const shared: Shared = {
+  const answers = createAnswers(store, clock);
+  const shared = {
     ...options,
     address,
     // Each has its share of the large answers in transfer, and of the budget.
@@ -68,12 +59,9 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
       transfers: Math.ceil(options.limits.transfers / count),
       unreadBytes: options.limits.unreadBytes / count,
     },
-    answers: createAnswers(store, clock),
-    idOf: createSharedParts(),
-    lag,
-    tlsNow: () => tls,
   };
-  const workers = Array.from({ length: count }, (_, row) => startServingWorker(row, shared));
+  let { tls } = options;
+  const workers = Array.from({ length: count }, (_, row) => startServingWorker(row, shared, answers, lag, () => tls));
   const unsubscribe = store.subscribe(() => {
     const revision = store.revision();
     lag.changed(revision);
@@ -102,9 +90,14 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
 /** How long a worker may take to close; connections that linger take a second. */
 const CLOSE_MS = 5_000;
 
-/** Starts the worker of a row, and others after it. */
-function startServingWorker(row: number, shared: Shared): ServingWorker {
-  const { spawn, store, clock, logger, memory, lag, answers, idOf, address, clients, limits } = shared;
+/** Starts the worker of a row, and others after it, with the certificates at that time. */
+function startServingWorker(
+  row: number,
+  { spawn, store, clock, logger, memory, address, clients, limits }: WorkersOptions,
+  answers: StoreAnswers,
+  lag: Lag,
+  tlsNow: () => TlsFiles | undefined,
+): ServingWorker {
   const backoff = createBackoff({ firstMs: 100, longestMs: 30_000 });
   const listening = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();
@@ -125,7 +118,7 @@ function startServingWorker(row: number, shared: Shared): ServingWorker {
   const launch = () => {
     const received = lag.join();
     if (store.ready()) received.skip(store.revision());
-    const service = createAnswerService({ answers, idOf, clock, post: (message) => handle?.post(message) });
+    const answer = createAnswerService(answers, clock, (message) => handle?.post(message));
     const onMessage = (message: FromServingWorker) => {
       switch (message.type) {
         case "listening":
@@ -138,13 +131,9 @@ function startServingWorker(row: number, shared: Shared): ServingWorker {
           onFailure(message.reason);
           break;
         case "ask":
-          void service.ask(message);
-          break;
         case "next":
-          service.next(message);
-          break;
         case "release":
-          service.release(message.rest);
+          void answer(message);
           break;
         case "received":
           (message.wasWritten ? received.upToDate : received.skip)(message.revision);
@@ -171,7 +160,7 @@ function startServingWorker(row: number, shared: Shared): ServingWorker {
       });
       cancelRestart = clock.schedule(waitMs, launch);
     };
-    const start: ServingStart = { type: "start", address, tls: shared.tlsNow(), clients, limits, memory, row };
+    const start: ServingStart = { type: "start", address, tls: tlsNow(), clients, limits, memory, row };
     const handle = spawn(start, { onMessage, onFailure });
     worker = handle;
     if (store.ready()) handle?.post({ type: "revision", revision: store.revision() });
@@ -193,40 +182,18 @@ function startServingWorker(row: number, shared: Shared): ServingWorker {
   };
 }
 
-/** The numbers of shared parts, the same for all workers. */
-type SharedParts = (part: Chunks) => number;
-
-/** Numbers parts in the order of their first use. */
-export function createSharedParts(): SharedParts {
-  const ids = new WeakMap<Chunks, number>();
-  let count = 0;
-  return (part) => {
-    const id = ids.get(part) ?? ++count;
-    ids.set(part, id);
-    return id;
-  };
-}
-
-/** Options of `createAnswerService`. */
-interface AnswerServiceOptions {
-  readonly answers: StoreAnswers;
-  readonly idOf: SharedParts;
-  readonly clock: Clock;
-  readonly post: (message: ToServingWorker) => void;
-}
-
-/** Answers one worker. */
-interface AnswerService {
-  ask(question: Extract<FromServingWorker, { type: "ask" }>): Promise<void>;
-  next(question: Extract<FromServingWorker, { type: "next" }>): void;
-  release(rest: number): void;
-}
+/** A question of a worker. */
+type Question = Extract<FromServingWorker, { readonly type: "ask" | "next" | "release" }>;
 
 /** A first chunk up to this size is probably the only one. */
 const SHORT_BYTES = 8 * 1024;
 
 /** Answers the questions of a worker; parts for one watcher are computed as it reads them. */
-export function createAnswerService({ answers, idOf, clock, post }: AnswerServiceOptions): AnswerService {
+export function createAnswerService(
+  answers: StoreAnswers,
+  clock: Clock,
+  post: (message: ToServingWorker) => void,
+): (question: Question) => Promise<void> {
   // Parts that watchers have not read completely, with the position of the next chunk.
   const unread = new Map<number, { readonly part: Chunks; next: number }>();
   let count = 0;
@@ -258,12 +225,9 @@ export function createAnswerService({ answers, idOf, clock, post }: AnswerServic
   const sentAnswer = async ({ parts, position }: Answer<Chunks>, held: readonly number[]): Promise<SentAnswer> => {
     const sent: SentPart[] = [];
     for (const part of parts) {
-      if (!part.isShared) {
-        sent.push(ownPart(part));
-        continue;
-      }
-      const id = idOf(part);
-      sent.push({ kind: "shared", id, chunks: held.includes(id) ? undefined : await allOf(part) });
+      const { sharedId: id } = part;
+      if (id === undefined) sent.push(ownPart(part));
+      else sent.push({ kind: "shared", id, chunks: held.includes(id) ? undefined : await allOf(part) });
     }
     return {
       position,
@@ -272,17 +236,25 @@ export function createAnswerService({ answers, idOf, clock, post }: AnswerServic
     };
   };
 
-  return {
-    async ask({ number, position, subscription, held }) {
-      const answer = position === undefined ? answers.snapshot(subscription) : answers.changes(position, subscription);
-      post({ type: "answer", number, answer: answer && await sentAnswer(answer, held) });
-    },
-    next({ number, rest }) {
-      const reading = unread.get(rest);
-      const chunk = reading?.part.at(reading.next++);
-      if (chunk === undefined) unread.delete(rest);
-      post({ type: "chunk", number, chunk });
-    },
-    release: (rest) => void unread.delete(rest),
+  return async (question) => {
+    switch (question.type) {
+      case "ask": {
+        const { number, position, subscription, held } = question;
+        const answer = position === undefined
+          ? answers.snapshot(subscription)
+          : answers.changes(position, subscription);
+        post({ type: "answer", number, answer: answer && await sentAnswer(answer, held) });
+        break;
+      }
+      case "next": {
+        const reading = unread.get(question.rest);
+        const chunk = reading?.part.at(reading.next++);
+        if (chunk === undefined) unread.delete(question.rest);
+        post({ type: "chunk", number: question.number, chunk });
+        break;
+      }
+      case "release":
+        unread.delete(question.rest);
+    }
   };
 }

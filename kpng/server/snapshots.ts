@@ -6,8 +6,8 @@ import { difference, everythingOf, type LocalViews, type View } from "../views/m
 
 /** Operations in chunks, so that the writer can wait in between. */
 export interface Chunks {
-  /** Whether the chunks are kept for several watchers; else, each can be read once, in order. */
-  readonly isShared: boolean;
+  /** The number of chunks that are kept for several watchers; undefined if each can be read once, in order. */
+  readonly sharedId: number | undefined;
   /** The chunk at this index; undefined after the last one. */
   at(index: number): Uint8Array | undefined;
 }
@@ -24,15 +24,17 @@ const CHUNK_BYTES = 60 * 1024;
 /** Chunks that are created on demand and not kept: each can be read once, in order. */
 export function lazyChunks(operations: Iterable<Uint8Array>): Chunks {
   const iterator = operations[Symbol.iterator]();
-  return { isShared: false, at: () => nextChunk(iterator, framesOf) };
+  return { sharedId: undefined, at: () => nextChunk(iterator, framesOf) };
 }
+
+let sharedChunksMade = 0;
 
 /** Chunks that are created on demand and kept for other watchers, in memory that workers can share. */
 export function sharedChunks(operations: Iterable<Uint8Array>): Chunks {
   const iterator = operations[Symbol.iterator]();
   const made: (Uint8Array | undefined)[] = [];
   return {
-    isShared: true,
+    sharedId: ++sharedChunksMade,
     at(index) {
       while (made.length <= index && (made.length === 0 || made[made.length - 1] !== undefined)) {
         made.push(nextChunk(iterator, sharedFramesOf));
@@ -47,7 +49,7 @@ function splitChunks(pieces: Iterable<Uint8Array<ArrayBuffer>>): Chunks {
   const iterator = pieces[Symbol.iterator]();
   let piece: Uint8Array<ArrayBuffer> | undefined;
   return {
-    isShared: false,
+    sharedId: undefined,
     at() {
       while (piece === undefined || piece.length === 0) {
         const { done, value } = iterator.next();

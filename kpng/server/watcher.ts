@@ -142,7 +142,7 @@ export function openWatch(
       const request = await next();
       // The differences are relative to what this stream has received for its node.
       if (request !== undefined && subscribed !== undefined && request.nodeName !== subscribed.nodeName) {
-        throw new StatusError(STATUS.invalidArgument, "the node of a stream cannot change");
+        throw new StatusError(STATUS.INVALID_ARGUMENT, "the node of a stream cannot change");
       }
       subscribed ??= request;
       return request && subscribed;

@@ -1,19 +1,24 @@
 /** gRPC's status codes, and its framing of messages: a compression flag, four bytes of length, the message. */
 
-/** The gRPC status codes used here. */
+/** The gRPC status codes. */
 export const STATUS = {
-  ok: 0,
-  cancelled: 1,
-  unknown: 2,
-  invalidArgument: 3,
-  deadlineExceeded: 4,
-  notFound: 5,
-  permissionDenied: 7,
-  resourceExhausted: 8,
-  unimplemented: 12,
-  internal: 13,
-  unavailable: 14,
-  unauthenticated: 16,
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
 } as const;
 
 /** Thrown to end a call with a status. */
@@ -26,36 +31,18 @@ export class StatusError extends Error {
 }
 
 /** The names of the status codes, by number. */
-const NAMES = [
-  "OK",
-  "CANCELLED",
-  "UNKNOWN",
-  "INVALID_ARGUMENT",
-  "DEADLINE_EXCEEDED",
-  "NOT_FOUND",
-  "ALREADY_EXISTS",
-  "PERMISSION_DENIED",
-  "RESOURCE_EXHAUSTED",
-  "FAILED_PRECONDITION",
-  "ABORTED",
-  "OUT_OF_RANGE",
-  "UNIMPLEMENTED",
-  "INTERNAL",
-  "UNAVAILABLE",
-  "DATA_LOSS",
-  "UNAUTHENTICATED",
-];
+const NAMES = Object.keys(STATUS);
 
 /** The status of a call that was answered with an HTTP status only (gRPC: http-grpc-status-mapping.md). */
 const STATUS_OF_HTTP: Readonly<Record<number, number>> = {
-  400: STATUS.internal,
-  401: STATUS.unauthenticated,
-  403: STATUS.permissionDenied,
-  404: STATUS.unimplemented,
-  429: STATUS.unavailable,
-  502: STATUS.unavailable,
-  503: STATUS.unavailable,
-  504: STATUS.unavailable,
+  400: STATUS.INTERNAL,
+  401: STATUS.UNAUTHENTICATED,
+  403: STATUS.PERMISSION_DENIED,
+  404: STATUS.UNIMPLEMENTED,
+  429: STATUS.UNAVAILABLE,
+  502: STATUS.UNAVAILABLE,
+  503: STATUS.UNAVAILABLE,
+  504: STATUS.UNAVAILABLE,
 };
 
 /** Formats a status for a log line: `RESOURCE_EXHAUSTED: too many watchers`. */
@@ -66,7 +53,7 @@ export function statusText(code: number, message: string): string {
 
 /** Formats an HTTP status that came instead of a gRPC one: `HTTP status 503 (UNAVAILABLE)`. */
 export function httpStatusText(httpStatus: number): string {
-  return `HTTP status ${httpStatus} (${NAMES[STATUS_OF_HTTP[httpStatus] ?? STATUS.unknown]})`;
+  return `HTTP status ${httpStatus} (${NAMES[STATUS_OF_HTTP[httpStatus] ?? STATUS.UNKNOWN]})`;
 }
 
 /** A message as a `grpc-message` header: percent-encoded UTF-8 (gRPC: PROTOCOL-HTTP2.md). */
@@ -124,11 +111,11 @@ export function createFrameReader(longestBytes: number): FrameReader {
 
   const startMessage = () => {
     const length = new DataView(header.buffer).getUint32(1);
-    if (header[0] === 1) throw new StatusError(STATUS.unimplemented, "compressed messages are not supported");
-    if (header[0] !== 0) throw new StatusError(STATUS.internal, `a message has the unknown flag ${header[0]}`);
+    if (header[0] === 1) throw new StatusError(STATUS.UNIMPLEMENTED, "compressed messages are not supported");
+    if (header[0] !== 0) throw new StatusError(STATUS.INTERNAL, `a message has the unknown flag ${header[0]}`);
     if (length > longestBytes) {
       throw new StatusError(
-        STATUS.resourceExhausted,
+        STATUS.RESOURCE_EXHAUSTED,
         `a message has ${length} bytes, more than the limit of ${longestBytes}`,
       );
     }

@@ -175,29 +175,27 @@ export function createClientFrameCheck(): (frame: FrameHeader) => string | undef
   };
 }
 
-/** HTTP/2's error codes that are sent here (RFC 9113 section 7). */
-export const ERROR_CODE = { noError: 0, protocolError: 1, cancel: 8, enhanceYourCalm: 11 } as const;
-
-const NAMES = [
-  "NO_ERROR",
-  "PROTOCOL_ERROR",
-  "INTERNAL_ERROR",
-  "FLOW_CONTROL_ERROR",
-  "SETTINGS_TIMEOUT",
-  "STREAM_CLOSED",
-  "FRAME_SIZE_ERROR",
-  "REFUSED_STREAM",
-  "CANCEL",
-  "COMPRESSION_ERROR",
-  "CONNECT_ERROR",
-  "ENHANCE_YOUR_CALM",
-  "INADEQUATE_SECURITY",
-  "HTTP_1_1_REQUIRED",
-];
+/** HTTP/2's error codes (RFC 9113 section 7). */
+export const ERROR_CODE = {
+  NO_ERROR: 0,
+  PROTOCOL_ERROR: 1,
+  INTERNAL_ERROR: 2,
+  FLOW_CONTROL_ERROR: 3,
+  SETTINGS_TIMEOUT: 4,
+  STREAM_CLOSED: 5,
+  FRAME_SIZE_ERROR: 6,
+  REFUSED_STREAM: 7,
+  CANCEL: 8,
+  COMPRESSION_ERROR: 9,
+  CONNECT_ERROR: 10,
+  ENHANCE_YOUR_CALM: 11,
+  INADEQUATE_SECURITY: 12,
+  HTTP_1_1_REQUIRED: 13,
+} as const;
 
 /** The name of an error code, for a log line: `ENHANCE_YOUR_CALM`. */
 export function http2ErrorText(code: number): string {
-  return NAMES[code] ?? `error ${code}`;
+  return Object.keys(ERROR_CODE)[code] ?? `error ${code}`;
 }
 
 /** The content of a GOAWAY frame. */

@@ -316,7 +316,7 @@ export async function call(options: CallOptions): Promise<never> {
   } finally {
     signal.removeEventListener("abort", onAbort);
     liveness.stop();
-    stream?.close(ERROR_CODE.cancel);
+    stream?.close(ERROR_CODE.CANCEL);
     connection.close();
   }
 }

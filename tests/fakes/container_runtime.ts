@@ -83,13 +83,13 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
     const head = { ":status": 200, "content-type": "application/grpc" };
     if (message === undefined) {
       const text = encodeStatusMessage("not here");
-      stream.respond({ ...head, "grpc-status": String(code ?? STATUS.notFound), "grpc-message": text }, {
+      stream.respond({ ...head, "grpc-status": String(code ?? STATUS.NOT_FOUND), "grpc-message": text }, {
         endStream: true,
       });
       return;
     }
     stream.respond(head, { waitForTrailers: true });
-    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": String(STATUS.ok) }));
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": String(STATUS.OK) }));
     stream.end(framesOf([message]));
   };
 

@@ -40,18 +40,18 @@ async function endOf(port: number, headers: OutgoingHttpHeaders, body: Uint8Arra
 }
 
 const ENDS: readonly (readonly [name: string, headers: OutgoingHttpHeaders, http: number, status: number])[] = [
-  ["an unknown method", { ":path": "/localv1.Sets/Drop" }, 200, STATUS.unimplemented],
-  ["an unknown service", { ":path": "/localv2.Sets/Watch" }, 200, STATUS.unimplemented],
-  ["JSON", { "content-type": "application/json" }, 415, STATUS.invalidArgument],
-  ["gRPC's JSON", { "content-type": "application/grpc+json" }, 415, STATUS.invalidArgument],
-  ["gRPC-Web", { "content-type": "application/grpc-web" }, 415, STATUS.invalidArgument],
-  ["no content type", { "content-type": undefined }, 415, STATUS.invalidArgument],
-  ["PUT", { ":method": "PUT" }, 405, STATUS.internal],
-  ["an unknown compression", { "grpc-encoding": "gzip" }, 200, STATUS.unimplemented],
-  ["a broken timeout", { "grpc-timeout": "5 s" }, 400, STATUS.internal],
-  ["a timeout of nine digits", { "grpc-timeout": "100000000S" }, 400, STATUS.internal],
-  ["a deadline that passes", { "grpc-timeout": "20m" }, 200, STATUS.deadlineExceeded],
-  ["a deadline that has passed", { "grpc-timeout": "0n" }, 200, STATUS.deadlineExceeded],
+  ["an unknown method", { ":path": "/localv1.Sets/Drop" }, 200, STATUS.UNIMPLEMENTED],
+  ["an unknown service", { ":path": "/localv2.Sets/Watch" }, 200, STATUS.UNIMPLEMENTED],
+  ["JSON", { "content-type": "application/json" }, 415, STATUS.INVALID_ARGUMENT],
+  ["gRPC's JSON", { "content-type": "application/grpc+json" }, 415, STATUS.INVALID_ARGUMENT],
+  ["gRPC-Web", { "content-type": "application/grpc-web" }, 415, STATUS.INVALID_ARGUMENT],
+  ["no content type", { "content-type": undefined }, 415, STATUS.INVALID_ARGUMENT],
+  ["PUT", { ":method": "PUT" }, 405, STATUS.INTERNAL],
+  ["an unknown compression", { "grpc-encoding": "gzip" }, 200, STATUS.UNIMPLEMENTED],
+  ["a broken timeout", { "grpc-timeout": "5 s" }, 400, STATUS.INTERNAL],
+  ["a timeout of nine digits", { "grpc-timeout": "100000000S" }, 400, STATUS.INTERNAL],
+  ["a deadline that passes", { "grpc-timeout": "20m" }, 200, STATUS.DEADLINE_EXCEEDED],
+  ["a deadline that has passed", { "grpc-timeout": "0n" }, 200, STATUS.DEADLINE_EXCEEDED],
 ];
 
 for (const [name, headers, http, status] of ENDS) {
@@ -63,10 +63,10 @@ for (const [name, headers, http, status] of ENDS) {
 }
 
 const REQUESTS: readonly (readonly [name: string, body: Uint8Array, status: number])[] = [
-  ["ends after its request", ASK, STATUS.ok],
-  ["ends in the middle of a request", ASK.subarray(0, 3), STATUS.invalidArgument],
-  ["sends a group without an end", framesOf([Uint8Array.of(0x2b)]), STATUS.invalidArgument],
-  ["sends a compressed request", Uint8Array.of(1, 0, 0, 0, 0), STATUS.unimplemented],
+  ["ends after its request", ASK, STATUS.OK],
+  ["ends in the middle of a request", ASK.subarray(0, 3), STATUS.INVALID_ARGUMENT],
+  ["sends a group without an end", framesOf([Uint8Array.of(0x2b)]), STATUS.INVALID_ARGUMENT],
+  ["sends a compressed request", Uint8Array.of(1, 0, 0, 0, 0), STATUS.UNIMPLEMENTED],
 ];
 
 for (const [name, body, status] of REQUESTS) {
@@ -81,7 +81,7 @@ for (const type of ["application/grpc", "application/grpc+proto", "Application/G
   Deno.test(`the content type ${type} and an uncompressed call without a deadline are served`, async () => {
     await withServer([], async ({ port }) => {
       const headers = { "content-type": type, "grpc-encoding": "identity", "grpc-timeout": "99999999H" };
-      assert.equal((await endOf(port, headers, ASK, true)).status, STATUS.ok);
+      assert.equal((await endOf(port, headers, ASK, true)).status, STATUS.OK);
     });
   });
 }
@@ -99,7 +99,7 @@ Deno.test("at shutdown, watchers get GOAWAY and then UNAVAILABLE before their co
     await other.round(WATCH_REQUEST.encode({}));
     while (serving.figures().rounds.global === 0) await sleep(systemClock, 5);
     await serving.close();
-    assert.equal(await other.status, STATUS.unavailable);
+    assert.equal(await other.status, STATUS.UNAVAILABLE);
     other.close();
   });
   const end = (await frames!).filter(({ type }) => type === TYPE.goaway || type === TYPE.headers).slice(1);
@@ -147,7 +147,7 @@ Deno.test("a reader that stalled and reads again gets RESOURCE_EXHAUSTED after w
     stream.write(ASK);
     while (serving.figures().slowReaders === 0) await sleep(systemClock, 5);
     stream.resume();
-    assert.equal(await status.promise, String(STATUS.resourceExhausted));
+    assert.equal(await status.promise, String(STATUS.RESOURCE_EXHAUSTED));
     session.destroy();
   }, { limits: { stallMs: 100, lingerMs: 60_000 } });
 });

@@ -58,7 +58,7 @@ Deno.test("slow readers and watchers over the limit are counted", async () => {
     stream.write(framesOf([ASK]));
     await until(() => serving.watchers() === 1);
     const refused = connectKpngClient(port, METHODS.global);
-    assert.equal(await refused.status, STATUS.resourceExhausted);
+    assert.equal(await refused.status, STATUS.RESOURCE_EXHAUSTED);
     assert.deepEqual([serving.figures().refusedWatchers, serving.figures().slowReaders], [1, 0]);
     await until(() => {
       clock.advance(20);

@@ -74,12 +74,12 @@ async function check(port: number, service?: string) {
 
 Deno.test("a health check answers SERVING for each service once the store is in sync", async () => {
   const { serving, port, sync } = await startUnsynced();
-  assert.deepEqual(await check(port), [HEALTH.NOT_SERVING, STATUS.ok]);
+  assert.deepEqual(await check(port), [HEALTH.NOT_SERVING, STATUS.OK]);
   sync();
   for (const service of [undefined, "localv1.Sets", "globalv1.Sets"]) {
-    assert.deepEqual(await check(port, service), [HEALTH.SERVING, STATUS.ok]);
+    assert.deepEqual(await check(port, service), [HEALTH.SERVING, STATUS.OK]);
   }
-  assert.deepEqual(await check(port, "localv2.Sets"), [STATUS.notFound]);
+  assert.deepEqual(await check(port, "localv2.Sets"), [STATUS.NOT_FOUND]);
   await serving.close();
 });
 
@@ -123,7 +123,7 @@ Deno.test("health calls over their limit are refused, until others end", async (
   const { serving, port } = await startUnsynced();
   const watches = Array.from({ length: 3 }, () => callHealth(port, "Watch"));
   await Promise.all(watches.map((watch) => watch.reported(1)));
-  assert.deepEqual(await check(port), [STATUS.resourceExhausted]);
+  assert.deepEqual(await check(port), [STATUS.RESOURCE_EXHAUSTED]);
   watches[0]!.close();
   while ((await check(port)).length === 1);
   for (const watch of watches) watch.close();

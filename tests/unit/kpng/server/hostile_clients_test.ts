@@ -45,10 +45,10 @@ function rawStream(port: number, path: string = METHODS.global) {
 }
 
 const GARBAGE = {
-  "an invalid request": [framesOf([Uint8Array.of(0xff, 0xff, 0xff)]), STATUS.invalidArgument],
-  "a compressed request": [Uint8Array.of(1, 0, 0, 0, 0), STATUS.unimplemented],
-  "a request with an unknown flag": [Uint8Array.of(2, 0, 0, 0, 0), STATUS.internal],
-  "a request of four gigabytes": [Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff), STATUS.resourceExhausted],
+  "an invalid request": [framesOf([Uint8Array.of(0xff, 0xff, 0xff)]), STATUS.INVALID_ARGUMENT],
+  "a compressed request": [Uint8Array.of(1, 0, 0, 0, 0), STATUS.UNIMPLEMENTED],
+  "a request with an unknown flag": [Uint8Array.of(2, 0, 0, 0, 0), STATUS.INTERNAL],
+  "a request of four gigabytes": [Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff), STATUS.RESOURCE_EXHAUSTED],
 } as const;
 
 for (const [name, [bytes, expected]] of Object.entries(GARBAGE)) {
@@ -69,7 +69,7 @@ Deno.test("an unknown method is unimplemented", async () => {
   await withServer([], async ({ port }) => {
     const { stream, session, status } = rawStream(port, "/globalv1.Sets/Drop");
     stream.resume();
-    assert.equal(await status, STATUS.unimplemented);
+    assert.equal(await status, STATUS.UNIMPLEMENTED);
     session.destroy();
   });
 });
@@ -92,7 +92,7 @@ Deno.test("a client that requests without reading loses its call, and others kee
     stream.resume();
     const many = framesOf(Array.from({ length: 1000 }, () => ASK));
     for (let i = 0; i < 1000 && !stream.destroyed; i++) stream.write(many);
-    assert.ok([STATUS.resourceExhausted, undefined].includes(await status as 8 | undefined));
+    assert.ok([STATUS.RESOURCE_EXHAUSTED, undefined].includes(await status as 8 | undefined));
     session.destroy();
     await until(() => served.serving.watchers() === 0);
     assert.ok(await isServed(served));
@@ -127,12 +127,12 @@ Deno.test("idle streams and connections are limited and closed", async () => {
     await until(() => served.serving.watchers() === 2);
     const refused = rawStream(served.port);
     refused.stream.resume();
-    assert.equal(await refused.status, STATUS.resourceExhausted);
+    assert.equal(await refused.status, STATUS.RESOURCE_EXHAUSTED);
     for (const { stream } of idle) stream.resume();
     clock.advance(200);
     assert.deepEqual(await Promise.all(idle.map(({ status }) => status)), [
-      STATUS.invalidArgument,
-      STATUS.invalidArgument,
+      STATUS.INVALID_ARGUMENT,
+      STATUS.INVALID_ARGUMENT,
     ]);
     await until(() => served.serving.watchers() === 0);
     assert.ok(await isServed(served));

@@ -133,7 +133,7 @@ Deno.test("limits apply to all workers together", async () => {
         client!.round(ASK).then(() => undefined, () => client!.status),
         client!.status,
       ]);
-      if (outcome === STATUS.resourceExhausted) refused++;
+      if (outcome === STATUS.RESOURCE_EXHAUSTED) refused++;
       else clients.push(client!);
       if (outcome !== undefined) client!.close();
     }
@@ -165,7 +165,7 @@ Deno.test("at shutdown, the watchers of all workers get UNAVAILABLE", async () =
     await rounds(clients);
     assert.deepEqual(asked, new Set([0, 1]));
     await served.serving.close();
-    for (const client of clients) assert.equal(await client.status, STATUS.unavailable);
+    for (const client of clients) assert.equal(await client.status, STATUS.UNAVAILABLE);
     assert.equal(served.serving.connections(), 0);
   }, { workers });
 });

@@ -1,6 +1,6 @@
 /** Answers that cross to a worker are those of the main isolate. */
 import assert from "node:assert/strict";
-import { createAnswerService, createSharedParts } from "../../../../kpng/server/serving_workers.ts";
+import { createAnswerService } from "../../../../kpng/server/serving_workers.ts";
 import { type Answer, createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
 import { createWorkerState, type FromServingWorker } from "../../../../kpng/server/serving_worker.ts";
 import { settled } from "../../../fakes/clock.ts";
@@ -14,20 +14,13 @@ function connected() {
   const { clock, store } = filledStore([...manyServices(2000), node("n1"), node("n2")]);
   const answers = createAnswers(store, clock);
   const sent: FromServingWorker[] = [];
-  const service = createAnswerService({
-    answers,
-    idOf: createSharedParts(),
-    clock,
-    post: (message) => {
-      const copy = structuredClone(message);
-      if (copy.type === "answer" || copy.type === "chunk") queueMicrotask(() => state.take(copy));
-    },
+  const answer = createAnswerService(answers, clock, (message) => {
+    const copy = structuredClone(message);
+    if (copy.type === "answer" || copy.type === "chunk") queueMicrotask(() => state.take(copy));
   });
   const state = createWorkerState(clock, (message) => {
     sent.push(message);
-    if (message.type === "ask") void service.ask(message);
-    else if (message.type === "next") service.next(message);
-    else if (message.type === "release") service.release(message.rest);
+    if (message.type === "ask" || message.type === "next" || message.type === "release") void answer(message);
   });
   const announce = () => state.take({ type: "revision", revision: store.revision() });
   announce();
