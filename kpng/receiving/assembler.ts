@@ -31,10 +31,7 @@ export interface Assembler {
   setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined, problems?: EntryProblems): void;
   setNode(path: string, message: NodeMessage): void;
   setServiceCIDR(path: string, message: ServiceCIDRMessage): void;
-  deleteService(path: string): void;
-  deleteEndpoint(path: string): void;
-  deleteNode(path: string): void;
-  deleteServiceCIDR(path: string): void;
+  delete(kind: EntryKind, path: string): void;
   /**
    * Assembles the slices of the service at that path now, so that `sync`, which reports everything in one turn, takes less time.
    * Later changes in the same round still count.
@@ -46,8 +43,11 @@ export interface Assembler {
   sync(): void;
 }
 
+/** The kinds of entries. */
+export type EntryKind = "Service" | "endpoint" | "Node" | "ServiceCIDR";
+
 /** Everything in an entry that cannot be used. */
-export interface EntryProblems {
+interface EntryProblems {
   /** The name of the entry, for an operator. */
   readonly subject: string;
   readonly sentences: readonly string[];
@@ -81,11 +81,6 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     scoped.set(key, use(problemsOf, key, decoded, () => scoped.get(key)));
   };
 
-  const deleteScoped = (key: string) => {
-    problemsOf.delete(key);
-    scoped.delete(key);
-  };
-
   return {
     setService(path, message) {
       unconfirmed?.services.delete(path);
@@ -99,16 +94,13 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     },
     setNode: (path, message) => setScoped(`Node ${path}`, nodeOfMessage(message, inFull)),
     setServiceCIDR: (path, message) => setScoped(`ServiceCIDR ${path}`, serviceCIDROfMessage(message)),
-    deleteService(path) {
-      problemsOf.delete(`Service ${path}`);
-      services.setService(path, undefined);
+    delete(kind, path) {
+      const key = `${kind} ${path}`;
+      problemsOf.delete(key);
+      if (kind === "Service") services.setService(path, undefined);
+      else if (kind === "endpoint") services.setEndpoint(path, undefined);
+      else scoped.delete(key);
     },
-    deleteEndpoint(path) {
-      problemsOf.delete(`endpoint ${path}`);
-      services.setEndpoint(path, undefined);
-    },
-    deleteNode: (path) => deleteScoped(`Node ${path}`),
-    deleteServiceCIDR: (path) => deleteScoped(`ServiceCIDR ${path}`),
     assemble: services.assemble,
     reset() {
       endProblems = problemsOf.startList();
@@ -121,7 +113,7 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     sync() {
       for (const path of unconfirmed?.services ?? []) services.setService(path, undefined);
       for (const path of unconfirmed?.endpoints ?? []) services.setEndpoint(path, undefined);
-      for (const key of unconfirmed?.scoped ?? []) deleteScoped(key);
+      for (const key of unconfirmed?.scoped ?? []) scoped.delete(key);
       unconfirmed = undefined;
       endProblems();
       endProblems = () => {};

@@ -33,7 +33,7 @@ import {
   SETS,
   splitLocalPath,
 } from "../messages/mod.ts";
-import { createAssembler } from "./assembler.ts";
+import { createAssembler, type EntryKind } from "./assembler.ts";
 export { createAssembler } from "./assembler.ts";
 
 /** Receives the global or local state from a server of KPNG's protocol, across reconnects. */
@@ -43,6 +43,16 @@ interface Receiver {
   /** Applies one `OpItem`. Returns whether it ends the round. Throws WireError for invalid bytes. */
   receive(bytes: Uint8Array<ArrayBuffer>): boolean;
 }
+
+/** The kinds of the entries of each set. */
+const ENTRY_KINDS: Readonly<Record<number, EntryKind>> = {
+  [SETS.services]: "Service",
+  [SETS.globalServices]: "Service",
+  [SETS.endpoints]: "endpoint",
+  [SETS.globalEndpoints]: "endpoint",
+  [SETS.globalNodes]: "Node",
+  [SETS.serviceCIDRs]: "ServiceCIDR",
+};
 
 /** A receiver without state. */
 export function createReceiver({ sink, nodeName, inFull }: {
@@ -76,13 +86,6 @@ export function createReceiver({ sink, nodeName, inFull }: {
     }
   };
 
-  const remove = (set: number, path: string) => {
-    if (set === SETS.services || set === SETS.globalServices) assembler.deleteService(path);
-    else if (set === SETS.endpoints || set === SETS.globalEndpoints) assembler.deleteEndpoint(path);
-    else if (set === SETS.globalNodes) assembler.deleteNode(path);
-    else if (set === SETS.serviceCIDRs) assembler.deleteServiceCIDR(path);
-  };
-
   return {
     restart: () => assembler.reset(),
     receive(bytes) {
@@ -92,7 +95,8 @@ export function createReceiver({ sink, nodeName, inFull }: {
         const { ref, bytes: content = new Uint8Array() } = operation.set;
         set(ref.set ?? 0, ref.path ?? "", content);
       }
-      if (operation.delete !== undefined) remove(operation.delete.set ?? 0, operation.delete.path ?? "");
+      const kind = ENTRY_KINDS[operation.delete?.set ?? 0];
+      if (kind !== undefined) assembler.delete(kind, operation.delete?.path ?? "");
       if (operation.sync === undefined) return false;
       assembler.sync();
       return true;

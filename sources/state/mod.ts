@@ -129,7 +129,7 @@ export function createReporter(path: string, sink: SourceSink, inFull: boolean):
   };
 
   const deleteEndpoints = (path: string, from: number, to: number): void => {
-    for (let index = from; index < to; index++) assembler.deleteEndpoint(`${path}/${index}`);
+    for (let index = from; index < to; index++) assembler.delete("endpoint", `${path}/${index}`);
   };
 
   const setSection = async (section: Section, items: readonly ReadItem[], yieldTurn: () => Promise<void>) => {
@@ -150,8 +150,7 @@ export function createReporter(path: string, sink: SourceSink, inFull: boolean):
     }
     for (const [path, { endpoints }] of before) {
       if (byPath.has(path)) continue;
-      if (section === "nodes") assembler.deleteNode(path);
-      else assembler.deleteService(path);
+      assembler.delete(section === "nodes" ? "Node" : "Service", path);
       deleteEndpoints(path, 0, endpoints);
     }
     const pathByText = new Map<string, string>();

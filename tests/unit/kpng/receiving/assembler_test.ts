@@ -60,7 +60,7 @@ Deno.test("the endpoints of a deleted service are reported when it returns", () 
   const slices = () => sink.take().filter((line) => line.startsWith("set EndpointSlice"));
   const first = slices();
   assert.equal(first.length, 1);
-  assembler.deleteService("web");
+  assembler.delete("Service", "web");
   assembler.sync();
   sink.take();
   assembler.setService("web", SERVICE);
@@ -79,9 +79,9 @@ Deno.test("a change in a round after the slices were assembled counts", () => {
   assert.equal(sink.take().filter((line) => /^set EndpointSlice .*10\.180\.0\.1.*10\.180\.0\.2/.test(line)).length, 1);
   assembler.setEndpoint("web/1", endpointAt("10.180.0.3"));
   assembler.assemble("web");
-  assembler.deleteService("web");
-  assembler.deleteEndpoint("web/0");
-  assembler.deleteEndpoint("web/1");
+  assembler.delete("Service", "web");
+  assembler.delete("endpoint", "web/0");
+  assembler.delete("endpoint", "web/1");
   assembler.sync();
   assert.deepEqual(sink.take().map((line) => line.split(" ").slice(0, 2).join(" ")), [
     "delete EndpointSlice",
