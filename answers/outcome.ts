@@ -187,16 +187,8 @@ function balanced(
 
 /** The outcome of a connection that reaches no endpoint. */
 function stopped(from: Source, fate: Exclude<Fate, "balanced">, reason: Outcome["reason"]): Outcome {
-  return {
-    from,
-    fate,
-    reason,
-    policy: undefined,
-    endpoints: [],
-    onlySources: undefined,
-    masquerade: undefined,
-    hairpin: [],
-  };
+  const nothing = { policy: undefined, endpoints: [], onlySources: undefined, masquerade: undefined, hairpin: [] };
+  return { from, fate, reason, ...nothing };
 }
 
 function toNoService(

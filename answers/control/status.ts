@@ -199,25 +199,17 @@ function lasting(durationMs: number): string {
   return durationText(Math.max(0, Math.round(durationMs / 1000) * 1000));
 }
 
-/** The change, and whether it is in effect: `2 → 0 endpoints, in effect after 12 ms`. */
-export function eventText(event: Pick<FeedEvent, "text" | "effect" | "tookMs">): string {
-  const effect = effectText(event);
-  return effect === undefined ? event.text : `${event.text}, ${effect}`;
-}
+const EFFECTS: Readonly<Record<NonNullable<FeedEvent["effect"]>, string>> = {
+  "waiting": "not in effect yet",
+  "in effect": "in effect after ",
+  "refused": "refused by the kernel",
+  "overtaken": "overtaken by a later change",
+};
 
-function effectText({ effect, tookMs }: Pick<FeedEvent, "effect" | "tookMs">): string | undefined {
-  switch (effect) {
-    case "waiting":
-      return "not in effect yet";
-    case "in effect":
-      return `in effect after ${durationText(tookMs ?? 0)}`;
-    case "refused":
-      return "refused by the kernel";
-    case "overtaken":
-      return "overtaken by a later change";
-    case undefined:
-      return undefined;
-  }
+/** The change, and whether it is in effect: `2 → 0 endpoints, in effect after 12 ms`. */
+export function eventText({ text, effect, tookMs }: Pick<FeedEvent, "text" | "effect" | "tookMs">): string {
+  if (effect === undefined) return text;
+  return `${text}, ${EFFECTS[effect]}${effect === "in effect" ? durationText(tookMs ?? 0) : ""}`;
 }
 
 /** A status with its words, for every place that shows one. */
