@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { type FamilyStatusDetails, type ProxyStatus, viewOf } from "../../../../answers/control/status.ts";
-import type { Family } from "../../../../core/model/mod.ts";
+import { type ProxyStatus, viewOf } from "../../../../answers/control/status.ts";
+import type { SyncSummary } from "../../../../observe/mod.ts";
 import { createSourceLink } from "../../../../observe/process/mod.ts";
+import { FAMILIES, type Family } from "../../../../platform/address.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
+import { fakeFamilyStatus, fakeStatus, fakeSync } from "../../../fakes/proxy_status.ts";
 
 const AFTERNOON = Date.UTC(2026, 10, 22, 14, 3, 20);
 const SERVER = "https://10.0.0.1:6443";
@@ -10,27 +12,8 @@ const SERVER = "https://10.0.0.1:6443";
 function start() {
   const clock = createFakeClock(AFTERNOON + 60_000);
   const link = createSourceLink(clock);
-  const status = (source = "kube"): ProxyStatus => ({
-    link: link.current(),
-    nodeAddresses: [],
-    zone: "",
-    kernel: "6.1.0",
-    version: "0.2.0",
-    node: "here",
-    mode: "nftables",
-    source,
-    atMs: clock.now(),
-    startedAtMs: AFTERNOON,
-    stamp: "",
-    healthy: true,
-    nodeEligible: true,
-    services: 0,
-    changesToPlan: 0,
-    residentBytes: 0,
-    features: {},
-    families: [],
-    problems: [],
-  });
+  const status = (source = "kube"): ProxyStatus =>
+    fakeStatus({ link: link.current(), source, atMs: clock.now(), startedAtMs: AFTERNOON });
   return { clock, link, status };
 }
 
@@ -83,13 +66,8 @@ Deno.test("while the server sends its state, the kept one is in effect, and not 
 
 Deno.test("a family whose rules differ at every comparison, or that is behind, is not in order, and the other one is", () => {
   const { status } = start();
-  const sync = { revision: 1, ok: true, full: true, endedAtMs: AFTERNOON, durationMs: 1, figures: {}, problems: 0 };
-  const family = (name: Family): FamilyStatusDetails => ({
-    ...{ family: name, worker: { state: "ready" }, syncs: [sync], lastChangeMs: undefined, driftRepaired: 0 },
-    ...{ latency: undefined, healthy: true, revision: 1, servicePorts: 1, changesPending: 0, features: {} },
-    noLocalEndpoints: { internal: 0, external: 0 },
-  });
-  const families = [family("IPv4"), family("IPv6")];
+  const syncs = [fakeSync({ endedAtMs: AFTERNOON })];
+  const families = FAMILIES.map((family) => fakeFamilyStatus({ family, syncs }));
   const quiet = { ...status(), link: undefined, families };
   assert.equal(viewOf(quiet).inOrder, true);
   const drift = {
@@ -107,4 +85,53 @@ Deno.test("a family whose rules differ at every comparison, or that is behind, i
   const behind = { ...quiet, problems: [overdue] };
   assert.equal(viewOf(behind).inOrder, false);
   assert.equal(viewOf(behind).state.words, "IPv6: behind: a tool or the kernel does not answer");
+});
+
+const linked = fakeStatus({
+  startedAtMs: 1000,
+  link: {
+    state: "connected",
+    server: "https://api",
+    sinceMs: 5000,
+    lastReceivedMs: 9000,
+    lastError: undefined,
+    lastErrorMs: undefined,
+    retryAtMs: undefined,
+  },
+});
+
+Deno.test("a view says since when: of the start in order, otherwise of the oldest error", () => {
+  const { inOrder, state, link, sinceMs } = viewOf(linked);
+  assert.deepEqual({ inOrder, state, link, sinceMs }, {
+    inOrder: true,
+    state: { tone: "good", words: "all in sync", reason: undefined },
+    link: { tone: "good", words: "connected to https://api for 5 s", reason: "last answer 1 s ago" },
+    sinceMs: 1000,
+  });
+  const problem = { subject: "x", detail: "", lastMs: 9000, count: 1 };
+  const trouble = viewOf({
+    ...linked,
+    link: { ...linked.link!, state: "disconnected", sinceMs: 7000 },
+    problems: [
+      { code: "source-unreachable", sinceMs: 7500, ...problem },
+      { code: "stale-flows-kept", sinceMs: 2000, ...problem },
+    ],
+  });
+  assert.deepEqual([trouble.inOrder, trouble.state.tone, trouble.sinceMs], [false, "bad", 7000]);
+});
+
+Deno.test("a view counts the changes that wait, and finds the last sync that has succeeded", () => {
+  const family = (family: Family, syncs: readonly SyncSummary[]) =>
+    fakeFamilyStatus({ family, syncs, changesPending: 2 });
+  const failed = fakeSync({ revision: 3, ok: false });
+  const { waiting, uptime, families } = viewOf({
+    ...linked,
+    changesToPlan: 5,
+    families: [
+      family("IPv4", [failed, fakeSync({ revision: 2 }), fakeSync()]),
+      family("IPv6", [failed]),
+    ],
+  });
+  assert.deepEqual([waiting, uptime], [9, "9 s"]);
+  assert.deepEqual(families.map(({ lastSync }) => lastSync?.revision), [2, undefined]);
 });

@@ -1,59 +1,24 @@
 /** The status page as served. */
 import assert from "node:assert/strict";
 import { createAnswers } from "../../../../answers/mod.ts";
-import {
-  type FamilyStatusDetails,
-  NotReadyError,
-  type ProxyStatus,
-  stateOfFamily,
-  viewOf,
-} from "../../../../answers/control/status.ts";
+import { NotReadyError, type ProxyStatus, stateOfFamily, viewOf } from "../../../../answers/control/status.ts";
 import { createStatusPage, type PageAnswers } from "../../../../answers/page/mod.ts";
 import { createLedgers } from "../../../../core/channel/mod.ts";
 import { createChangeFeed } from "../../../../observe/change_feed.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+import { fakeFamilyStatus, fakeStatus, fakeSync } from "../../../fakes/proxy_status.ts";
 
 const HOSTILE = `"><img src=x onerror=alert(1)>'&amp;<script>alert(2)</script>`;
 
-const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails => ({
-  family: "IPv4",
-  worker: { state: "ready" },
-  syncs: [],
-  latency: undefined,
-  lastChangeMs: undefined,
-  driftRepaired: 0,
-  healthy: true,
-  revision: 3,
-  servicePorts: 1,
-  changesPending: 0,
-  noLocalEndpoints: { internal: 0, external: 0 },
-  features: {},
-  ...fields,
-});
-
-const STATUS: ProxyStatus = {
-  link: undefined,
+const STATUS = fakeStatus({
   nodeAddresses: ["10.0.0.1"],
   zone: "a",
-  kernel: "6.1.0",
-  version: "0.2.0",
-  node: HERE,
-  mode: "nftables",
-  source: "kube",
   atMs: 1_700_000_000_000,
   startedAtMs: 1_600_000_000_000,
-  stamp: "a",
-  healthy: true,
-  nodeEligible: true,
-  services: 1,
-  changesToPlan: 0,
-  residentBytes: 1e8,
-  features: {},
-  families: [family(), family({ family: "IPv6" })],
-  problems: [],
-};
+  families: [fakeFamilyStatus(), fakeFamilyStatus({ family: "IPv6" })],
+});
 
 const basis = fakeAnswerBasis([
   node(HERE, { addresses: ["192.168.1.1"] }),
@@ -82,14 +47,14 @@ const request = (query = "") => ({
 });
 
 Deno.test("a resting family has no services, which is not a problem", async () => {
-  const sync = { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 0 };
-  const resting = family({ family: "IPv6", worker: { state: "resting" }, syncs: [sync], servicePorts: 0 });
+  const sync = fakeSync();
+  const resting = fakeFamilyStatus({ family: "IPv6", worker: { state: "resting" }, syncs: [sync], servicePorts: 0 });
   const status = {
     ...STATUS,
     healthy: true,
     nodeEligible: true,
     problems: [],
-    families: [family({ syncs: [sync] }), resting],
+    families: [fakeFamilyStatus({ syncs: [sync] }), resting],
   };
   assert.equal(stateOfFamily(resting, status).words, "no services");
   assert.deepEqual(viewOf(status).state, { tone: "good", words: "all in sync", reason: undefined });
@@ -98,13 +63,13 @@ Deno.test("a resting family has no services, which is not a problem", async () =
 });
 
 Deno.test("names and messages from outside are rendered as text everywhere", async () => {
-  const sync = { revision: 1, ok: false, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 1 };
+  const sync = fakeSync({ ok: false, problems: 1 });
   const page = await pageOf({
     ...STATUS,
     node: HOSTILE,
     source: HOSTILE,
     stamp: HOSTILE,
-    families: [family({ worker: { state: "unfit", reason: HOSTILE, unsupported: false }, syncs: [sync] })],
+    families: [fakeFamilyStatus({ worker: { state: "unfit", reason: HOSTILE, unsupported: false }, syncs: [sync] })],
     problems: [{ code: "sync-failed", subject: HOSTILE, detail: HOSTILE, sinceMs: 0, lastMs: 0, count: 2 }],
   });
   const hostileQuery = new URLSearchParams({ q: HOSTILE }).toString();

@@ -11,47 +11,17 @@ import { silentLogger } from "../../../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { node } from "../../../fakes/cluster_objects.ts";
+import { fakeFamilyStatus, fakeStatus, fakeSync } from "../../../fakes/proxy_status.ts";
 
-const SYNC = { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 0 };
+const SYNC = fakeSync();
 
-const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails => ({
-  family: "IPv4",
-  worker: { state: "ready" },
-  syncs: [SYNC],
-  latency: undefined,
-  lastChangeMs: undefined,
-  driftRepaired: 0,
-  healthy: true,
-  revision: 1,
-  servicePorts: 1,
-  changesPending: 0,
-  noLocalEndpoints: { internal: 0, external: 0 },
-  features: {},
-  ...fields,
-});
+const family = (fields: Partial<FamilyStatusDetails> = {}) => fakeFamilyStatus({ syncs: [SYNC], ...fields });
 
-const status = (fields: Partial<ProxyStatus> = {}): ProxyStatus => ({
-  link: undefined,
-  nodeAddresses: [],
-  zone: "",
-  kernel: "6.1.0",
-  version: "0.2.0",
-  node: HERE,
-  mode: "nftables",
-  source: "kube",
-  atMs: 10_000,
-  startedAtMs: 0,
-  stamp: "a",
-  healthy: true,
-  nodeEligible: true,
-  services: 1,
-  changesToPlan: 0,
-  residentBytes: 1,
-  features: {},
-  families: [family(), family({ family: "IPv6", worker: { state: "resting" }, syncs: [] })],
-  problems: [],
-  ...fields,
-});
+const status = (fields: Partial<ProxyStatus> = {}) =>
+  fakeStatus({
+    families: [family(), family({ family: "IPv6", worker: { state: "resting" }, syncs: [] })],
+    ...fields,
+  });
 
 const waiting = (fields: Partial<ProxyStatus>) => waitingFor({ status: status(fields), broken: undefined });
 

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import type { BrowsedService } from "../../../../answers/mod.ts";
-import type { ProxyStatus } from "../../../../answers/control/mod.ts";
 import { PLAIN, textOf } from "../../../../cli/text/lines.ts";
 import { statusLines } from "../../../../cli/text/status_text.ts";
 import { serviceRows } from "../../../../cli/text/tables.ts";
@@ -12,6 +11,7 @@ import {
   topScreen,
   type TopView,
 } from "../../../../cli/text/top_text.ts";
+import { fakeStatus } from "../../../fakes/proxy_status.ts";
 
 const press = (keys: readonly string[], view: TopView = FIRST_VIEW, rows = 10, total = 35) =>
   keys.reduce<TopView | undefined>((view, key) => view && afterKey(view, key, { rows, total }), view);
@@ -93,11 +93,7 @@ Deno.test("a narrow terminal shows the start of long names, and the state", () =
   assert.match(long!, /^ {2}n\/x{9}… /);
 });
 
-const STATUS = {
-  ...{ version: "1", node: "n", nodeAddresses: [], zone: "", kernel: "", mode: "nftables", source: "kube", stamp: "" },
-  ...{ link: undefined, atMs: 0, startedAtMs: 0, healthy: true, nodeEligible: true, services: 1, changesToPlan: 0 },
-  ...{ residentBytes: 0, features: {}, families: [], problems: [] },
-} as ProxyStatus;
+const STATUS = fakeStatus();
 
 Deno.test("a screen has one line for each row of the terminal, the last one with the keys", () => {
   for (const rows of [4, 9, 30]) {
@@ -156,7 +152,7 @@ Deno.test("broken services have headings in the status and in the report of top"
 
 Deno.test("the status and top have a line for what a feature says about the node", () => {
   const said = { label: "Toy", tone: "bad", words: "is broken", reason: "by a child", data: {} } as const;
-  const status: ProxyStatus = { ...STATUS, features: { toy: said } };
+  const status = fakeStatus({ features: { toy: said } });
   assert.ok(statusLines(status, undefined, PLAIN).includes("toy       ● is broken  by a child"));
   const content = { status, services: undefined, trouble: undefined };
   assert.ok(topLines(content, PLAIN).includes("toy      ● is broken  by a child"));
