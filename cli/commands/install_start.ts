@@ -20,10 +20,7 @@ const BLIND_MS = 5_000;
 const MAX_RESTARTS = 3;
 
 /** Checks the node, starts the service with --now unless a check is red, and prints the next steps. Returns the exit status. */
-export async function checkAndStart(
-  invocation: Invocation,
-  wanted: Wanted,
-): Promise<0 | 1> {
+export async function checkAndStart(invocation: Invocation, wanted: Wanted): Promise<0 | 1> {
   const { flags, print } = invocation;
   const line = await installedLine(wanted);
   const findings = await checkInstalled(invocation, line);
@@ -105,18 +102,15 @@ async function awaitService(invocation: Invocation, service: Service, socket: st
   const startMs = clock.monotonic();
   const restartsSince = await countRestarts(service);
   let crash: string | undefined;
-  const report = await awaitOrder(invocation, socket, {
-    waitMs: START_MS,
-    async onAttempt(found) {
-      const state = await service.state();
-      const restarts = restartsSince(state);
-      if (restarts >= MAX_RESTARTS) crash = `it has exited ${restarts} times`;
-      const isUp = (state.isActive || state.isStarting) && restarts === 0;
-      progress.show(
-        isUp ? await waitingFor(found) : `the service exits: ${state.words}, ${plural(restarts, "restart")}`,
-      );
-      return crash !== undefined;
-    },
+  const report = await awaitOrder(invocation, socket, START_MS, async (found) => {
+    const state = await service.state();
+    const restarts = restartsSince(state);
+    if (restarts >= MAX_RESTARTS) crash = `it has exited ${restarts} times`;
+    const isUp = (state.isActive || state.isStarting) && restarts === 0;
+    progress.show(
+      isUp ? await waitingFor(found) : `the service exits: ${state.words}, ${plural(restarts, "restart")}`,
+    );
+    return crash !== undefined;
   });
   progress.end();
   if (crash !== undefined) return crash;
@@ -149,29 +143,23 @@ function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The progress of a wait. */
-interface Progress {
-  /** Shows the thing waited for: on a terminal in one line, with the time so far; elsewhere a line for each change. */
-  show(text: string): void;
-  /** Removes the line from a terminal. */
-  end(): void;
-}
-
 /** Creates the progress of a wait that starts now. */
 export function createProgress(
   { clock, print }: Pick<Invocation, "clock" | "print">,
   isTerminal = Deno.stdout.isTerminal(),
-): Progress {
+) {
   const startMs = clock.monotonic();
   let shown = "";
   return {
-    show(text) {
+    /** Shows the thing waited for: on a terminal in one line, with the time so far; elsewhere a line for each change. */
+    show(text: string) {
       const seconds = Math.floor((clock.monotonic() - startMs) / 1000);
       const line = isTerminal ? `${seconds} s  ${text}` : text;
       if (line === shown) return;
       shown = line;
       print(isTerminal ? `\r\x1b[K${line}` : `waiting: ${line}\n`);
     },
+    /** Removes the line from a terminal. */
     end() {
       if (isTerminal && shown !== "") print("\r\x1b[K");
     },

@@ -44,7 +44,7 @@ export const statusCommand: Command = {
   },
   async start(invocation) {
     const waitMs = invocation.flags.get(WAIT.name) as number | undefined ?? 0;
-    const report = await awaitOrder(askerOf(invocation), socketFor("status", invocation), { waitMs });
+    const report = await awaitOrder(askerOf(invocation), socketFor("status", invocation), waitMs);
     if (typeof report === "string") {
       writeToStderr(`sluice: ${report}\n${await whyNotRunning(invocation)}`);
       return NOT_RUNNING;
@@ -97,19 +97,16 @@ export interface Report {
   readonly broken: ServicePage | undefined;
 }
 
-/** Options of `awaitOrder`. */
-interface AwaitOptions {
-  /** The maximum wait, in milliseconds; 0 for one attempt. */
-  readonly waitMs: number;
-  /** Called after each attempt that found something missing; true ends the wait. */
-  readonly onAttempt?: (found: Report | string) => Promise<boolean>;
-}
-
-/** Returns the first report in which everything is in effect, or the last one; or why no proxy answered. */
+/**
+ * Returns the first report in which everything is in effect, or the last one; or why no proxy answered.
+ * @param waitMs the maximum wait; 0 for one attempt
+ * @param onAttempt called after each attempt that found something missing; true ends the wait
+ */
 export async function awaitOrder(
   asker: Asker,
   path: string,
-  { waitMs, onAttempt }: AwaitOptions,
+  waitMs: number,
+  onAttempt?: (found: Report | string) => Promise<boolean>,
 ): Promise<Report | string> {
   const { connectToProxy, NoProxyError, viewOf } = await import("../../answers/control/mod.ts");
   const { clock, signal } = asker;
@@ -175,16 +172,11 @@ async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnsw
   let view: TopView = FIRST_VIEW;
   let pause = new AbortController();
   const layout = () => ({ ...screen.size(), colour: !Deno.noColor });
-  const draw = () => screen.draw(topScreen(content, view, layout()));
-  const fetchServices = createServicesFetch(proxy);
+  // What the shown services depend on.
+  let basis = "";
   const screen = openScreen(print, {
     onKey(key) {
-      const rows = roomForServices(content, layout());
-      const next = afterKey(view, key, {
-        rows,
-        total: content.services?.total ?? 0,
-        countsTraffic: content.services?.countsTraffic ?? false,
-      });
+      const next = afterKey(view, key, roomForServices(content, layout()), content.services);
       if (next === undefined) ending.abort();
       else view = next;
       pause.abort();
@@ -197,11 +189,11 @@ async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnsw
       pause = new AbortController();
       try {
         const status = await proxy.status();
-        const services = await fetchServices(
-          status.stamp,
-          view,
-          roomForServices({ status, trouble: undefined }, layout()),
-        );
+        const rows = roomForServices({ status, trouble: undefined }, layout());
+        const current = JSON.stringify([status.stamp, view, rows]);
+        const known = current === basis && !content.services?.countsTraffic ? content.services : undefined;
+        const services = known ?? await servicesOf(view, rows, proxy);
+        basis = current;
         // Unless the user has chosen another order, traffic decides which services are on the first screen.
         if (content.services === undefined && services?.countsTraffic && view === FIRST_VIEW) {
           view = { ...view, order: "traffic" };
@@ -212,7 +204,7 @@ async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnsw
         content = { ...content, trouble: `no answer: ${errorText(error)}` };
       }
       if (ending.signal.aborted) break;
-      draw();
+      screen.draw(topScreen(content, view, layout()));
       await sleep(clock, REFRESH_MS, pause.signal).catch(() => {});
     }
   } finally {
@@ -220,24 +212,16 @@ async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnsw
   }
 }
 
-/** Returns a function that fetches the services of a view, only if they or the view may have changed. */
-function createServicesFetch(proxy: ControlAnswers) {
-  let known: { readonly key: string; readonly services: ServicePage } | undefined;
-  return async (
-    stamp: string,
-    { search, attention, order, offset }: TopView,
-    rows: number,
-  ): Promise<ServicePage | undefined> => {
-    const key = JSON.stringify([stamp, search, attention, order, offset, rows]);
-    if (known?.key === key && !known.services.countsTraffic) return known.services;
-    const page = 1 + Math.floor(offset / rows), skipped = offset % rows;
-    const ask = (page: number) => proxy.browse({ search, attention, order, page, pageSize: rows });
-    // The proxy may not have read the cluster yet.
-    const first = await ask(page).catch(() => undefined);
-    if (first === undefined) return undefined;
-    const rest = skipped > 0 && page < first.pages ? (await ask(page + 1)).services : [];
-    const services = { ...first, services: [...first.services, ...rest].slice(skipped, skipped + rows) };
-    known = { key, services };
-    return services;
-  };
+/** The services of a view; undefined if the proxy has not read the cluster yet. */
+async function servicesOf(
+  { search, attention, order, offset }: TopView,
+  rows: number,
+  proxy: ControlAnswers,
+): Promise<ServicePage | undefined> {
+  const page = 1 + Math.floor(offset / rows), skipped = offset % rows;
+  const ask = (page: number) => proxy.browse({ search, attention, order, page, pageSize: rows });
+  const first = await ask(page).catch(() => undefined);
+  if (first === undefined) return undefined;
+  const rest = skipped > 0 && page < first.pages ? (await ask(page + 1)).services : [];
+  return { ...first, services: [...first.services, ...rest].slice(skipped, skipped + rows) };
 }

@@ -182,17 +182,12 @@ const KEY_HINTS = "q quit  s sort  / filter  b broken only  ↑↓ PgUp PgDn scr
 /**
  * The view after a key; undefined if it quits.
  * @param rows the number of services on the screen
- * @param total the number of services selected
- * @param countsTraffic whether they can be sorted by traffic
  */
 export function afterKey(
   view: TopView,
   key: string,
-  { rows, total, countsTraffic = false }: {
-    readonly rows: number;
-    readonly total: number;
-    readonly countsTraffic?: boolean;
-  },
+  rows: number,
+  { total, countsTraffic }: Pick<ServicePage, "total" | "countsTraffic"> = { total: 0 },
 ): TopView | undefined {
   if (view.isTyping) return STOP.includes(key) ? undefined : afterTyping(view, key);
   if (QUIT.includes(key)) return undefined;
@@ -216,7 +211,7 @@ export function afterKey(
   }
 }
 
-function orderAfter(order: TopView["order"], countsTraffic: boolean): TopView["order"] {
+function orderAfter(order: TopView["order"], countsTraffic: true | undefined): TopView["order"] {
   const orders = SERVICE_ORDERS.filter((one) => one !== "traffic" || countsTraffic);
   return orders[(orders.indexOf(order) + 1) % orders.length]!;
 }

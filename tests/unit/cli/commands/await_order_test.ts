@@ -37,10 +37,9 @@ Deno.test("the wait ends with the first status that has everything in effect", a
     seen.push(await waitingFor(found));
     return false;
   };
-  const options = { waitMs: 60_000, onAttempt };
   const invocation = { clock: systemClock, signal: end.signal };
   try {
-    assert.match(String(await awaitOrder(invocation, path, { waitMs: 0 })), /there is no control socket at /);
+    assert.match(String(await awaitOrder(invocation, path, 0)), /there is no control socket at /);
     const served = serveControlSocket({
       listener: await listenOnControlSocket(path),
       answers: () => Promise.resolve(answers as unknown as ControlAnswers),
@@ -48,12 +47,12 @@ Deno.test("the wait ends with the first status that has everything in effect", a
       logger: silentLogger,
       signal: end.signal,
     });
-    const report = await awaitOrder(invocation, path, options);
+    const report = await awaitOrder(invocation, path, 60_000, onAttempt);
     assert(typeof report !== "string");
     assert.equal(report.status.families[0]!.worker.state, "ready");
     assert.deepEqual(seen, ["IPv4: starting", "IPv4: starting"]);
     statuses.push(starting, starting);
-    const given = await awaitOrder(invocation, path, { ...options, onAttempt: () => Promise.resolve(true) });
+    const given = await awaitOrder(invocation, path, 60_000, () => Promise.resolve(true));
     assert(typeof given !== "string");
     assert.equal(statuses.length, 1, "the caller gave up after one attempt");
     end.abort();

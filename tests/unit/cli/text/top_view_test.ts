@@ -14,7 +14,7 @@ import {
 import { fakeStatus } from "../../../fakes/proxy_status.ts";
 
 const press = (keys: readonly string[], view: TopView = FIRST_VIEW, rows = 10, total = 35) =>
-  keys.reduce<TopView | undefined>((view, key) => view && afterKey(view, key, { rows, total }), view);
+  keys.reduce<TopView | undefined>((view, key) => view && afterKey(view, key, rows, { total }), view);
 
 const UP = "\x1b[A", DOWN = "\x1b[B", PAGE_UP = "\x1b[5~", PAGE_DOWN = "\x1b[6~", ESCAPE = "\x1b";
 
@@ -114,7 +114,7 @@ Deno.test("services can be sorted by traffic only if it is counted", () => {
     let view = FIRST_VIEW;
     for (let i = 0; i < 6; i++) {
       seen.add(view.order);
-      view = afterKey(view, "s", { rows: 10, total: 35, countsTraffic })!;
+      view = afterKey(view, "s", 10, { total: 35, ...(countsTraffic && { countsTraffic }) })!;
     }
     return seen;
   };
