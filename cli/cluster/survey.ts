@@ -1,4 +1,5 @@
 import type { StateWords } from "../../answers/control/mod.ts";
+import { ifValid, isText, oneOf } from "../../platform/checks/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import { askNode, byName, type Kubectl, KubectlError, type NodeEntry, type PodSelection } from "./kubectl.ts";
 
@@ -106,66 +107,51 @@ type Fields = Readonly<Record<string, unknown>>;
  * health.
  */
 function readNodeStatus(text: string): NodeStatus | undefined {
-  let report: Fields | undefined;
+  let report: Fields;
   try {
     report = fieldsOf(JSON.parse(text));
   } catch {
     return undefined;
   }
-  const status = fieldsOf(report?.status);
-  const version = textOf(status?.version);
-  if (report === undefined || status === undefined || version === undefined) return undefined;
-  const summary = fieldsOf(report.summary);
-  const state = wordsOf(summary?.state);
-  const isKnown = summary !== undefined && state !== undefined;
-  const sinceMs = numberOf(summary?.sinceMs), atMs = numberOf(status.atMs);
+  const status = fieldsOf(report.status), summary = fieldsOf(report.summary), broken = fieldsOf(report.broken);
+  const version = textOf(status.version), state = wordsOf(summary.state);
+  if (version === undefined) return undefined;
+  const sinceMs = numberOf(summary.sinceMs), atMs = numberOf(status.atMs), total = numberOf(broken.total);
+  const services: readonly unknown[] = Array.isArray(broken.services) ? broken.services : [];
   return {
     version,
     mode: textOf(status.mode),
-    inOrder: isKnown ? summary.inOrder === true : status.healthy === true,
-    state: isKnown ? state : stateOfOlder(version, status),
-    link: wordsOf(summary?.link),
+    inOrder: state === undefined ? status.healthy === true : summary.inOrder === true,
+    state: state ?? stateOfOlder(version, status.healthy),
+    link: wordsOf(summary.link),
     lastingMs: sinceMs === undefined || atMs === undefined ? undefined : Math.max(0, atMs - sinceMs),
-    broken: brokenOf(report.broken),
+    broken: total === undefined
+      ? undefined
+      : { total, names: services.flatMap((service) => textOf(fieldsOf(service).name) ?? []) },
   };
 }
 
-function stateOfOlder(version: string, { healthy }: Fields): StateWords {
-  const words = healthy === true ? "healthy" : healthy === false ? "not healthy" : "unknown";
+function stateOfOlder(version: string, healthy: unknown): StateWords {
   return {
     tone: healthy === true ? "warning" : "bad",
-    words,
+    words: healthy === true ? "healthy" : healthy === false ? "not healthy" : "unknown",
     reason: `Sluice ${version} sends no more; run sluice status on the node`,
   };
 }
 
-function brokenOf(value: unknown): NodeStatus["broken"] {
-  const page = fieldsOf(value);
-  const total = numberOf(page?.total);
-  if (total === undefined) return undefined;
-  const services: readonly unknown[] = Array.isArray(page?.services) ? page.services : [];
-  return { total, names: services.flatMap((service) => textOf(fieldsOf(service)?.name) ?? []) };
-}
-
-const TONES: readonly StateWords["tone"][] = ["good", "warning", "bad", "idle"];
-
 function wordsOf(value: unknown): StateWords | undefined {
   const fields = fieldsOf(value);
-  const tone = TONES.find((tone) => tone === fields?.tone);
-  const words = textOf(fields?.words);
-  return tone === undefined || words === undefined ? undefined : { tone, words, reason: textOf(fields?.reason) };
+  const tone = toneOf(fields.tone), words = textOf(fields.words);
+  return tone === undefined || words === undefined ? undefined : { tone, words, reason: textOf(fields.reason) };
 }
 
-function fieldsOf(value: unknown): Fields | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : undefined;
-}
+const textOf = ifValid(isText);
+const numberOf = ifValid((value): value is number => typeof value === "number");
+const toneOf = ifValid(oneOf("good", "warning", "bad", "idle"));
 
-function textOf(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-function numberOf(value: unknown): number | undefined {
-  return typeof value === "number" ? value : undefined;
+/** The fields of an object; none of anything else. */
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? value as Fields : {};
 }
 
 const REFRESH_MS = 1000;

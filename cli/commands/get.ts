@@ -1,6 +1,7 @@
-import type { Answers, ListedService } from "../../answers/mod.ts";
+import type { ListedService } from "../../answers/mod.ts";
 import { suggestion } from "../../config/mod.ts";
-import { answersOf, type Command, isJson, jsonText, outputFlags, TIMEOUT_FLAG } from "./command.ts";
+import { loadYaml } from "../../platform/mod.ts";
+import { answersOf, type Command, isJson, linesText, outputFlags, printAs, TIMEOUT_FLAG } from "./command.ts";
 
 const ALIASES = { service: "services", svc: "services", endpoint: "endpoints", ep: "endpoints" };
 
@@ -31,36 +32,29 @@ export const getCommand: Command = {
     "sluice get services -o json --source file:services.yaml": "as JSON, without a running proxy",
   },
   async start(invocation) {
-    const output = isJson(invocation) ? "json" : invocation.flags.get("output") ?? "table";
+    const { flags, print } = invocation;
+    const output = isJson(invocation) ? "json" : flags.get("output") ?? "table";
     const [what, name = ""] = invocation.arguments;
     const { endpointsTable, servicesTable } = await import("../text/mod.ts");
     const answers = await answersOf(invocation);
-    const write = async <T>(items: readonly T[], table: (items: readonly T[]) => string) => {
-      if (output === "table") return invocation.print(table(items));
-      if (output === "json") return invocation.print(jsonText(items));
-      const { loadYaml } = await import("../../platform/mod.ts");
-      const { stringify } = await loadYaml();
-      invocation.print(stringify(items));
-    };
     const services = await answers.services(name);
-    if (services.length === 0 && name !== "") throw new Error(await noneNamed(name, answers));
-    if (output === "name") invocation.print(namesText(services));
-    else if (what === "services") await write(services, servicesTable);
-    else await write(await answers.endpoints(name), endpointsTable);
+    if (services.length === 0 && name !== "") {
+      const known = namesOf(await answers.services(""));
+      throw new Error(`no service port has a name that contains ${JSON.stringify(name)}${suggestion(name, known)}`);
+    }
+    if (output === "name") {
+      print(linesText(namesOf(services)));
+      return 0;
+    }
+    const endpoints = what === "endpoints" ? await answers.endpoints(name) : undefined;
+    const items = endpoints ?? services;
+    if (output === "yaml") print((await loadYaml()).stringify(items));
+    else printAs(invocation, items, () => endpoints ? endpointsTable(endpoints) : servicesTable(services));
     return 0;
   },
 };
 
-/** `namespace/name` of each service, one per line. */
-function namesText(services: readonly ListedService[]): string {
-  return [...new Set(services.map(({ name }) => serviceOf(name)))].map((name) => `${name}\n`).join("");
-}
-
-function serviceOf(servicePort: string): string {
-  return servicePort.replace(/:.*/, "");
-}
-
-async function noneNamed(name: string, answers: Pick<Answers, "services">): Promise<string> {
-  const known = new Set((await answers.services("")).map((service) => serviceOf(service.name)));
-  return `no service port has a name that contains ${JSON.stringify(name)}${suggestion(name, known)}`;
+/** `namespace/name` of each service. */
+function namesOf(services: readonly ListedService[]): readonly string[] {
+  return [...new Set(services.map(({ name }) => name.replace(/:.*/, "")))];
 }

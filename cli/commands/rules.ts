@@ -12,7 +12,7 @@ import {
   TIMEOUT_FLAG,
   toolRunner,
 } from "./command.ts";
-import type { Family, FamilyDelta } from "../../core/model/mod.ts";
+import type { Family } from "../../core/model/mod.ts";
 import { errorText, writeToStderr } from "../../platform/mod.ts";
 
 /** `sluice render`: prints the exact input of the kernel's tools. */
@@ -71,7 +71,7 @@ export const diffCommand: Command = {
   startsPrograms: true,
   async start(invocation) {
     try {
-      return await compare(invocation, familiesOf(invocation));
+      return await compare(invocation);
     } catch (error) {
       writeToStderr(`sluice diff: cannot compare with the kernel: ${errorText(error)}\n`);
       return 2;
@@ -79,25 +79,34 @@ export const diffCommand: Command = {
   },
 };
 
+/** How often a family is compared while its state keeps changing. */
+const MAX_COMPARISONS = 5;
+
 type Found = Difference & { readonly family: Family };
 
-async function compare(invocation: Invocation, families: readonly Family[]): Promise<0 | 1> {
+async function compare(invocation: Invocation): Promise<0 | 1> {
   const { clock } = invocation;
   const { compareWithKernel } = await import("../../backends/dry_run/mod.ts");
   const answers = await answersOf(invocation);
   const runner = await toolRunner(invocation);
   const found: Found[] = [];
   const unserved = "status" in answers ? unservedFamilies(await answers.status()) : [];
-  for (const family of families) {
+  for (const family of familiesOf(invocation)) {
     if (unserved.includes(family)) {
       writeToStderr(`sluice: skipping ${family}, which this host cannot serve\n`);
       continue;
     }
-    const differences = await compareSettled(
-      () => answers.state(family),
-      (state) => compareWithKernel({ family, state, clock }, runner),
-    );
-    found.push(...differences.map((difference) => ({ family, ...difference })));
+    let state = await answers.state(family);
+    for (let comparisons = 1;; comparisons++) {
+      const differences = await compareWithKernel({ family, state, clock }, runner);
+      // A running proxy may have changed the kernel during the comparison.
+      const after = differences.length === 0 ? state : await answers.state(family);
+      if (after.revision === state.revision || comparisons === MAX_COMPARISONS) {
+        found.push(...differences.map((difference) => ({ family, ...difference })));
+        break;
+      }
+      state = after;
+    }
   }
   printAs(invocation, found, () => found.map(differenceText).join(""));
   return found.length === 0 ? 0 : 1;
@@ -111,22 +120,6 @@ function differenceText({ family, place, what, lines }: Found): string {
 
 function unservedFamilies({ families }: ProxyStatus): readonly Family[] {
   return families.flatMap(({ family, worker }) => worker.state === "unfit" && worker.unsupported ? family : []);
-}
-
-const MAX_COMPARISONS = 5;
-
-/** Compares again if the state has changed: a running proxy may have changed the kernel during the comparison. */
-async function compareSettled(
-  stateNow: () => Promise<FamilyDelta>,
-  compareWith: (state: FamilyDelta) => Promise<readonly Difference[]>,
-): Promise<readonly Difference[]> {
-  let state = await stateNow();
-  for (let comparisons = 1;; comparisons++) {
-    const differences = await compareWith(state);
-    const after = differences.length === 0 ? state : await stateNow();
-    if (after.revision === state.revision || comparisons === MAX_COMPARISONS) return differences;
-    state = after;
-  }
 }
 
 const DIFFERENCE_TEXTS: Readonly<Record<Difference["what"], string>> = {

@@ -158,7 +158,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "answers",
     "answers/",
   ],
-  "cli/cluster": ["platform", "backends/tools", "answers/control"],
+  "cli/cluster": ["platform", "platform/checks", "backends/tools", "answers/control"],
   "cli/text": ["platform", "core/model", "core/problems", "answers", "answers/control", "observe", "cli/cluster"],
   "cli/installation": ["platform", "config"],
   "cli/manual": ["platform", "config"],
