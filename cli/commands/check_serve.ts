@@ -49,30 +49,18 @@ function addressText(address: WireAddress): string {
 }
 
 /** Whether the PEM files can be read and belong together, and who can connect. */
-async function examineTls(
-  paths: TlsFiles,
-  listen: WireAddress,
-  { clock }: Pick<Invocation, "clock">,
-): Promise<readonly Finding[]> {
+async function examineTls(paths: TlsFiles, listen: WireAddress, { clock }: Invocation): Promise<readonly Finding[]> {
   const name = "TLS";
-  const unusable = (message: string) => problemFinding(name, "certificate-unusable", message);
-  let files: TlsFiles | undefined;
   try {
-    files = readTlsFiles(paths, "--listen-tls");
-  } catch (error) {
-    return [unusable(errorText(error))];
-  }
-  const isOfThisHost = listen.kind === "unix" || listen.host === "localhost" || isLoopback(listen.host);
-  const open = files?.ca !== undefined || isOfThisHost
-    ? []
-    : [problemFinding(name, "server-unprotected", "does not require client certificates")];
-  if (files === undefined) {
+    const files = readTlsFiles(paths, "--listen-tls");
+    const isOfThisHost = listen.kind === "unix" || listen.host === "localhost" || isLoopback(listen.host);
+    const open = files?.ca !== undefined || isOfThisHost
+      ? []
+      : [problemFinding(name, "server-unprotected", "does not require client certificates")];
+    if (files !== undefined) return [await examineCertificate(files, clock.now()), ...open];
     return open.length > 0 ? open : [{ name, verdict: "green", message: "is not used; only this host can connect" }];
-  }
-  try {
-    return [await examineCertificate(files, clock.now()), ...open];
   } catch (error) {
-    return [unusable(errorText(error))];
+    return [problemFinding(name, "certificate-unusable", errorText(error))];
   }
 }
 

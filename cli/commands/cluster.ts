@@ -157,8 +157,8 @@ async function status(
           `system service answers only to sluice status on it)\n`,
       );
     }
-    const { clusterLines, layoutOfOutput } = await import("../text/mod.ts");
-    printAs(invocation, { nodes: reports }, () => linesText(clusterLines(reports, layoutOfOutput())));
+    const { clusterLines } = await import("../text/mod.ts");
+    printAs(invocation, { nodes: reports }, () => linesText(clusterLines(reports)));
     return exitStatusOf(reports);
   } finally {
     end();

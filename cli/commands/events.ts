@@ -45,6 +45,6 @@ export const eventsCommand: Command = {
 async function createPrinter(invocation: Invocation): Promise<(event: FeedEvent) => void> {
   const { print } = invocation;
   if (isJson(invocation)) return (event) => print(jsonText(event, 0));
-  const { eventLine, layoutOfOutput } = await import("../text/mod.ts");
-  return (event) => print(`${eventLine(event, layoutOfOutput())}\n`);
+  const { eventLine } = await import("../text/mod.ts");
+  return (event) => print(`${eventLine(event)}\n`);
 }

@@ -48,12 +48,17 @@ export const installCommand: Command = {
     if (runsFromSource()) {
       throw new Error("cannot install when running from source (build the executable with ./compile.sh first)");
     }
-    const root = rootOf(invocation);
-    const dryRun = flags.get("dry-run") === true;
-    requireRoot(root, dryRun);
+    const { root, dryRun } = targetOf(invocation);
     const { install, PROGRAM, readRecord } = await import("../installation/mod.ts");
     const wanted = await wantedOf(invocation, root);
-    if (wanted.difference !== "" && flags.get(FORCE_FLAG.name) !== true) return refuse(wanted.difference);
+    if (wanted.difference !== "" && flags.get(FORCE_FLAG.name) !== true) {
+      writeToStderr(
+        "sluice install: the installed configuration differs from these flags; nothing was changed:\n\n" +
+          `${wanted.difference}\nReplace it with --force, which keeps a copy; keep it by leaving out the flags; or edit the file ` +
+          "yourself.\n",
+      );
+      return 1;
+    }
     const files: InstalledFile[] = [
       { path: PROGRAM, mode: 0o755, content: { copyOf: Deno.execPath() }, replacement: "always" },
       ...wanted.files,
@@ -74,15 +79,6 @@ export const installCommand: Command = {
   },
 };
 
-/** Prints how the installed configuration differs from the flags, and returns the exit status. */
-function refuse(difference: string): 1 {
-  writeToStderr(
-    `sluice install: the installed configuration differs from these flags; nothing was changed:\n\n${difference}\n` +
-      "Replace it with --force, which keeps a copy; keep it by leaving out the flags; or edit the file yourself.\n",
-  );
-  return 1;
-}
-
 /** A line about the replaced version. */
 function upgradeText(before: InstallationRecord | undefined): string {
   const text = ({ version, commit }: Pick<InstallationRecord, "version" | "commit">) =>
@@ -90,14 +86,11 @@ function upgradeText(before: InstallationRecord | undefined): string {
   return `Upgrade from Sluice ${before === undefined ? "of unknown version" : text(before)} to ${text(readBuild())}\n`;
 }
 
-/** Returns the root folder without a trailing slash; empty for /. */
-function rootOf({ flags }: Pick<Invocation, "flags">): string {
-  return (flags.get(ROOT_FLAG.name) as string | undefined ?? "").replace(/\/+$/, "");
-}
-
-/** Throws if installing to / without being root. */
-function requireRoot(root: string, dryRun: boolean): void {
-  if (root !== "" || dryRun || Deno.uid() === 0) return;
+/** The root folder without a trailing slash, empty for /. Throws an Error if changing / without being root. */
+function targetOf({ flags }: Invocation): { readonly root: string; readonly dryRun: boolean } {
+  const root = (flags.get(ROOT_FLAG.name) as string | undefined ?? "").replace(/\/+$/, "");
+  const dryRun = flags.get(DRY_RUN_FLAG.name) === true;
+  if (root !== "" || dryRun || Deno.uid() === 0) return { root, dryRun };
   throw new Error("cannot write to /usr/local, /etc and /var/lib: not root (run with sudo, or try --dry-run)");
 }
 
@@ -178,9 +171,7 @@ export const uninstallCommand: Command = {
   startsPrograms: true,
   async start(invocation) {
     const { flags, print, configuration } = invocation;
-    const root = rootOf(invocation);
-    const dryRun = flags.get("dry-run") === true;
-    requireRoot(root, dryRun);
+    const { root, dryRun } = targetOf(invocation);
     const actsHere = root === "" && !dryRun;
     const { serviceHere } = await import("./service.ts");
     const service = await serviceHere(invocation);

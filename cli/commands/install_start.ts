@@ -5,7 +5,7 @@ import { type Finding, findingsText, problemFinding, worstOf } from "../../core/
 import { durationText, errorText, plural, sleep } from "../../platform/mod.ts";
 import { CONFIGURATION, PROGRAM, type Wanted } from "../installation/mod.ts";
 import { findingsOf } from "./check.ts";
-import type { Invocation } from "./command.ts";
+import { type Invocation, linesText } from "./command.ts";
 import { runCommand } from "./run.ts";
 import { type Service, serviceHere, type ServiceState } from "./service.ts";
 import { awaitOrder, type Report } from "./status.ts";
@@ -121,8 +121,8 @@ async function awaitService(invocation: Invocation, service: Service, socket: st
   for (; !(await service.state()).isActive; await sleep(clock, POLL_MS, signal)) {
     if (clock.monotonic() - startMs > START_MS) return "the rules are in effect, but systemd was not notified";
   }
-  const { layoutOfOutput, statusLines } = await import("../text/mod.ts");
-  print(`${statusLines(report.status, report.broken, layoutOfOutput()).join("\n")}\n\n`);
+  const { statusLines } = await import("../text/mod.ts");
+  print(`${linesText(statusLines(report.status, report.broken))}\n`);
   return undefined;
 }
 
@@ -147,12 +147,12 @@ function shellWord(word: string): string {
 export function createProgress(
   { clock, print }: Pick<Invocation, "clock" | "print">,
   isTerminal = Deno.stdout.isTerminal(),
-) {
+): { show(text: string): void; end(): void } {
   const startMs = clock.monotonic();
   let shown = "";
   return {
     /** Shows the thing waited for: on a terminal in one line, with the time so far; elsewhere a line for each change. */
-    show(text: string) {
+    show(text) {
       const seconds = Math.floor((clock.monotonic() - startMs) / 1000);
       const line = isTerminal ? `${seconds} s  ${text}` : text;
       if (line === shown) return;

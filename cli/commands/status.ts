@@ -53,12 +53,8 @@ export const statusCommand: Command = {
     const { inOrder, state, link, sinceMs } = viewOf(report.status);
     // For readers that may be of another version.
     const summary = { inOrder, state, link, sinceMs };
-    const { layoutOfOutput, statusLines } = await import("../text/mod.ts");
-    printAs(
-      invocation,
-      { summary, ...report },
-      () => linesText(statusLines(report.status, report.broken, layoutOfOutput())),
-    );
+    const { statusLines } = await import("../text/mod.ts");
+    printAs(invocation, { summary, ...report }, () => linesText(statusLines(report.status, report.broken)));
     return inOrder ? 0 : 1;
   },
 };
@@ -153,13 +149,13 @@ export const topCommand: Command = {
   async start(invocation) {
     const { flags, print } = invocation;
     const proxy = await proxyFor("top", invocation);
-    const { PLAIN, topLines } = await import("../text/mod.ts");
+    const { topLines } = await import("../text/mod.ts");
     if (flags.get("once") !== true && isInteractive()) {
       await showLive(invocation, proxy);
       return 0;
     }
     const { status, broken } = await readReport(proxy, MOST_BROKEN_ONCE);
-    print(linesText(topLines({ status, services: broken, trouble: undefined }, PLAIN)));
+    print(linesText(topLines(status, broken)));
     return 0;
   },
 };

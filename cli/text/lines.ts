@@ -3,12 +3,10 @@ import { eventText, type StateWords } from "../../answers/control/mod.ts";
 import type { FeedEvent } from "../../observe/mod.ts";
 import { durationText, printable, timeOfDay } from "../../platform/mod.ts";
 
-/** The size and colours of a terminal. */
+/** How lines are printed. */
 export interface Layout {
   /** The maximum length of a line. */
   readonly columns: number;
-  /** The maximum number of lines; Infinity for no limit. */
-  readonly rows: number;
   readonly colour: boolean;
 }
 
@@ -28,11 +26,11 @@ const CODES: Readonly<Record<Style, string>> = {
   idle: "\x1b[2m",
 };
 
-/** Unlimited lines without colours, for an output that is not a terminal. */
-export const PLAIN: Layout = { columns: Infinity, rows: Infinity, colour: false };
+/** Lines of any length without colours. */
+export const PLAIN: Layout = { columns: Infinity, colour: false };
 
 /** The layout of lines on standard output: of any length, with colours on a terminal. */
-export function layoutOfOutput(): Pick<Layout, "columns" | "colour"> {
+export function layoutOfOutput(): Layout {
   return { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
 }
 
@@ -53,7 +51,7 @@ export function ago(nowMs: number, atMs: number): string {
 }
 
 /** Prints a line, without characters that would control the terminal. */
-export function textOf(line: Line, { columns, colour }: Pick<Layout, "columns" | "colour">): string {
+export function textOf(line: Line, { columns, colour }: Layout): string {
   let room = columns, text = "";
   for (const piece of line) {
     const [style, raw] = typeof piece === "string" ? [undefined, piece] : piece;
@@ -78,8 +76,8 @@ function cleanText(text: string): string {
 }
 
 /** An event as a line: `14:03:07 shop/cart: 2 → 0 endpoints, in effect after 12 ms`. The time is in UTC. */
-export function eventLine(event: FeedEvent, layout: Pick<Layout, "columns" | "colour">): string {
+export function eventLine(event: FeedEvent): string {
   const { atMs, subject, family, tone } = event;
   const about = family === undefined ? subject : `${subject} (${family})`;
-  return textOf([["soft", timeOfDay(atMs)], " ", ["bold", about], ": ", [tone, eventText(event)]], layout);
+  return textOf([["soft", timeOfDay(atMs)], " ", ["bold", about], ": ", [tone, eventText(event)]], layoutOfOutput());
 }

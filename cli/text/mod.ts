@@ -1,7 +1,7 @@
 /**
  * Answers as text for a terminal.
  */
-export { eventLine, layoutOfOutput, PLAIN } from "./lines.ts";
+export { eventLine } from "./lines.ts";
 export { clusterLines, statusLines } from "./status_text.ts";
 export { explanationText } from "./explanation_text.ts";
 export { endpointsTable, servicesTable } from "./tables.ts";

@@ -2,7 +2,7 @@
 import { type FamilyView, type ProxyStatus, viewOf } from "../../answers/control/mod.ts";
 import type { ServicePage } from "../../answers/mod.ts";
 import type { NodeReport } from "../cluster/mod.ts";
-import { ago, alignedLines, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
+import { ago, alignedLines, dot, layoutOfOutput, type Line, type Piece, statePieces, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
 import { problemLines } from "./top_text.ts";
 import { countText, durationText, plural } from "../../platform/mod.ts";
@@ -11,7 +11,7 @@ import { countText, durationText, plural } from "../../platform/mod.ts";
 export function statusLines(
   status: ProxyStatus,
   broken: ServicePage | undefined,
-  layout: Pick<Layout, "columns" | "colour">,
+  layout = layoutOfOutput(),
 ): readonly string[] {
   const { node, nodeAddresses, zone, kernel, version, mode, source } = status;
   const { state, link, uptime, families, features, atMs } = viewOf(status);
@@ -23,7 +23,7 @@ export function statusLines(
     ...Object.values(features).map((one) => [one.label.toLowerCase().padEnd(10), ...statePieces(one)]),
     ...families.map((family) => familyLine(family, atMs)),
     ...driftLines(status),
-    ...brokenLines(status, broken, layout),
+    ...brokenLines(status, broken),
     ...problemLines(status),
   ];
   return lines.map((line) => textOf(line, layout));
@@ -49,17 +49,13 @@ function driftLines({ families }: ProxyStatus): Line[] {
   return [[`repaired  ${plural(repaired, "change")} by other programs`]];
 }
 
-function brokenLines(
-  { services }: ProxyStatus,
-  broken: ServicePage | undefined,
-  { columns }: Pick<Layout, "columns">,
-): Line[] {
-  if (broken === undefined) return ["services  not read yet"].map((text) => [text]);
+function brokenLines({ services }: ProxyStatus, broken: ServicePage | undefined): Line[] {
+  if (broken === undefined) return [["services  not read yet"]];
   const total = `services  ${countText(services)}`;
   if (broken.total === 0) return [[`${total}, none broken`]];
   return [
     [`${total}, `, ["bad", `${plural(broken.total, "service port")} broken`]],
-    ...serviceRows(broken.services, columns),
+    ...serviceRows(broken.services, Infinity),
     ...(broken.pages > 1 ? [[["soft", "  and more; `sluice top` and the status page list them"] as const]] : []),
   ];
 }
@@ -70,7 +66,7 @@ const NAMED = 3;
 /** The lines of the survey: the verdict in one sentence, then the nodes in the given order. */
 export function clusterLines(
   reports: readonly NodeReport[],
-  layout: Pick<Layout, "columns" | "colour">,
+  layout = layoutOfOutput(),
 ): readonly string[] {
   const headings = ["node", "version", "mode", "state", "broken", "link", "since", "reason"]
     .map((heading): Piece => ["soft", heading.toUpperCase()]);

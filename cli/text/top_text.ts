@@ -4,7 +4,7 @@ import { type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "../../ans
 import { problemKind } from "../../core/problems/mod.ts";
 import { type SyncSummary, syncText } from "../../observe/mod.ts";
 import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
-import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
+import { ago, dot, type Layout, type Line, type Piece, PLAIN, statePieces, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
 
 /** The content of the report. */
@@ -16,30 +16,42 @@ export interface TopContent {
   readonly trouble: string | undefined;
 }
 
-/** The lines of a report: broken services and all problems. */
-export function topLines({ status, services, trouble }: TopContent, layout: Layout): readonly string[] {
-  const lines = [...headLines(status, trouble), ...brokenLines(status, services, layout), ...problemLines(status)];
-  return lines.map((line) => textOf(line, layout));
+/** The lines of a report that stays: broken services and all problems. */
+export function topLines(status: ProxyStatus, broken: ServicePage | undefined): readonly string[] {
+  const lines = [...headLines(status, undefined), ...brokenLines(status, broken), ...problemLines(status)];
+  return lines.map((line) => textOf(line, PLAIN));
+}
+
+/** A terminal's layout, with the number of its lines. */
+interface ScreenLayout extends Layout {
+  readonly rows: number;
 }
 
 /** A screen of the report. Problems take at most half of the room; services get the rest. */
-export function topScreen({ status, services, trouble }: TopContent, view: TopView, layout: Layout): readonly string[] {
+export function topScreen(
+  { status, services, trouble }: TopContent,
+  view: TopView,
+  layout: ScreenLayout,
+): readonly string[] {
   const above = linesAbove({ status, trouble }, layout);
-  const rows = services === undefined ? [[["soft", "  the services have not been read yet"] as const]] : [
-    ...serviceRows(services.services, layout.columns),
-  ];
+  const rows: readonly Line[] = services === undefined
+    ? [[["soft", "  the services have not been read yet"]]]
+    : serviceRows(services.services, layout.columns);
   const shown = [...above, [], titleLine(services, view), ...rows].slice(0, layout.rows - 1);
   const blank = Array.from({ length: Math.max(0, layout.rows - 1 - shown.length) }, (): Line => []);
   return [...shown, ...blank, hintLine(view)].slice(-layout.rows).map((line) => textOf(line, layout));
 }
 
 /** The number of services that fit on a screen. */
-export function roomForServices(content: Pick<TopContent, "status" | "trouble">, layout: Layout): number {
+export function roomForServices(content: Pick<TopContent, "status" | "trouble">, layout: ScreenLayout): number {
   // A blank line, the title, the headings, and the hints.
   return Math.max(1, layout.rows - linesAbove(content, layout).length - 4);
 }
 
-function linesAbove({ status, trouble }: Pick<TopContent, "status" | "trouble">, { rows }: Layout): readonly Line[] {
+function linesAbove(
+  { status, trouble }: Pick<TopContent, "status" | "trouble">,
+  { rows }: ScreenLayout,
+): readonly Line[] {
   const head = headLines(status, trouble);
   return [...head, ...problemLines(status).slice(0, Math.max(0, Math.floor((rows - head.length) / 2)))];
 }
@@ -120,16 +132,12 @@ function sparkline(syncs: readonly SyncSummary[]): Line {
   });
 }
 
-function brokenLines(
-  { node }: ProxyStatus,
-  broken: ServicePage | undefined,
-  { columns }: Pick<Layout, "columns">,
-): Line[] {
+function brokenLines({ node }: ProxyStatus, broken: ServicePage | undefined): Line[] {
   if (broken === undefined || broken.total === 0) return [];
   return [
     [],
     [["bold", "Broken services"], ["soft", `  ${countText(broken.total)}`]],
-    ...serviceRows(broken.services, columns),
+    ...serviceRows(broken.services, Infinity),
     ...(broken.pages > 1 ? [[["soft", `  and more: the status page of ${node} finds them`] as const]] : []),
   ];
 }

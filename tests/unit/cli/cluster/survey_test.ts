@@ -8,7 +8,8 @@ import {
   surveyNodes,
 } from "../../../../cli/cluster/mod.ts";
 import { failureOfKubectl } from "../../../../cli/cluster/kubectl.ts";
-import { clusterLines, PLAIN } from "../../../../cli/text/mod.ts";
+import { clusterLines } from "../../../../cli/text/mod.ts";
+import { PLAIN } from "../../../../cli/text/lines.ts";
 import { type FakeCluster, fakeKubectl, runningPod, statusOutput } from "./fake_kubectl.ts";
 
 const SELECTION = { namespace: "kube-system", selector: "app=sluice", timeoutMs: 10_000 };

@@ -142,7 +142,7 @@ Deno.test("broken services have headings in the status and in the report of top"
   const page = { total: 1, page: 1, pages: 1, services, broken: 1, namespaces: [] };
   const outputs = [
     statusLines(STATUS, page, PLAIN),
-    topLines({ status: STATUS, services: page, trouble: undefined }, PLAIN),
+    topLines(STATUS, page),
   ];
   for (const lines of outputs) {
     const heading = lines.findIndex((line) => /^ {2}SERVICE +FAMILY +ENDPOINTS +CONN\/S +BYTES\/S +STATE$/.test(line));
@@ -154,6 +154,5 @@ Deno.test("the status and top have a line for what a feature says about the node
   const said = { label: "Toy", tone: "bad", words: "is broken", reason: "by a child", data: {} } as const;
   const status = fakeStatus({ features: { toy: said } });
   assert.ok(statusLines(status, undefined, PLAIN).includes("toy       ● is broken  by a child"));
-  const content = { status, services: undefined, trouble: undefined };
-  assert.ok(topLines(content, PLAIN).includes("toy      ● is broken  by a child"));
+  assert.ok(topLines(status, undefined).includes("toy      ● is broken  by a child"));
 });
