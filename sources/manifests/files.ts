@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   type ClusterObject,
   type Decode,
@@ -11,35 +11,26 @@ import {
   type RawObject,
   rawObject,
   refText,
-  type SourceSink,
 } from "../../core/objects/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
-import { errorText, type Logger } from "../../platform/mod.ts";
 import { DocumentError, type DocumentValue, lineOfItem, parseDocument, splitDocuments } from "./document.ts";
 
 /** A file that may hold manifests. */
-interface FoundFile {
+export interface FoundFile {
   /** Its path, which starts with the source's path. */
   readonly path: string;
   /** Changes whenever the file is replaced, and nearly always when it is written. */
   readonly fingerprint: string;
 }
 
-/** The files at the source's path. */
-export interface Found {
-  /** The files, sorted by name. */
-  readonly files: readonly FoundFile[];
-  /** The folder to watch for changes. */
-  readonly folder: string;
-}
-
 const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/;
 
 /**
  * Finds the file at a path, or the `*.yaml`, `*.yml` and `*.json` files directly in a folder, except hidden ones (editors and
- * mounted ConfigMaps keep other versions there). Follows links. Throws Deno's error if the path cannot be accessed.
+ * mounted ConfigMaps keep other versions there), sorted by name, and the folder to watch for changes. Follows links. Throws
+ * Deno's error if the path cannot be accessed.
  */
-export async function findFiles(path: string): Promise<Found> {
+export async function findFiles(path: string): Promise<{ files: readonly FoundFile[]; folder: string }> {
   const info = await Deno.stat(path);
   if (!info.isDirectory) {
     return { files: [{ path, fingerprint: fingerprintOf(info) }], folder: dirname(path) };
@@ -68,77 +59,6 @@ function fingerprintOf(info: Deno.FileInfo): string {
   return `${info.dev}:${info.ino}:${info.size}:${info.mtime?.getTime()}:${info.ctime?.getTime()}`;
 }
 
-interface KnownFile {
-  /** Undefined if the file must be read again even if it looks unchanged. */
-  readonly fingerprint: string | undefined;
-  /** Its last valid version. */
-  readonly valid: ManifestFile | undefined;
-}
-
-/** The files of a source, each in its last valid version. */
-export interface Files {
-  /** Reads the files that are new, changed or named in `touched`; drops files not in `found`. */
-  update(found: readonly FoundFile[], touched: ReadonlySet<string>): Promise<void>;
-  /** The objects of all files, in the order of files and lines. */
-  objects(): Iterable<PlacedObject>;
-  /** Whether at least one file could be read, or there are none. */
-  areReadable(): boolean;
-}
-
-/** The files of a source, each in its last valid version. */
-export function createFiles({ sink, logger, readText, decode, startTurn }: {
-  readonly sink: Pick<SourceSink, "problems">;
-  readonly logger: Logger;
-  readonly readText: (path: string) => Promise<string>;
-  readonly decode: Decode;
-  /** Called when an update starts; returns the function that yields to other work. */
-  readonly startTurn: () => () => Promise<void>;
-}): Files {
-  let files = new Map<string, KnownFile>();
-
-  const read = async (
-    path: string,
-    fingerprint: string,
-    before: KnownFile | undefined,
-    yieldTurn: () => Promise<void>,
-  ): Promise<KnownFile | undefined> => {
-    let reading: FileReading;
-    try {
-      reading = await readFile(path, await readText(path), before?.valid, decode, yieldTurn);
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      const detail = `cannot be read: ${errorText(error)}; retrying`;
-      sink.problems(path, [{ code: "file-unreadable", subject: path, detail }]);
-      return { fingerprint: undefined, valid: before?.valid };
-    }
-    const { file, problems, ignored } = reading;
-    sink.problems(path, problems);
-    for (const what of ignored) logger.debug("ignoring object in manifest", { file: path, what });
-    return { fingerprint, valid: file ?? before?.valid };
-  };
-
-  return {
-    async update(found, touched) {
-      const yieldTurn = startTurn();
-      const now = new Map<string, KnownFile>();
-      for (const { path, fingerprint } of found) {
-        const before = files.get(path);
-        const unchanged = before?.fingerprint === fingerprint && !touched.has(basename(path));
-        const file = unchanged ? before : await read(path, fingerprint, before, yieldTurn);
-        if (file !== undefined) now.set(path, file);
-      }
-      for (const path of files.keys()) if (!now.has(path)) sink.problems(path, []);
-      files = now;
-    },
-    *objects() {
-      for (const { valid } of files.values()) if (valid !== undefined) yield* valid.objects;
-    },
-    areReadable() {
-      return files.size === 0 || files.values().some(({ valid }) => valid !== undefined);
-    },
-  };
-}
-
 /** An object and its position in a file. */
 export interface PlacedObject {
   readonly object: ClusterObject;
@@ -153,10 +73,10 @@ export interface ManifestFile {
   readonly documents: ReadonlyMap<string, DocumentObjects>;
 }
 
-/** The result of reading a file. */
+/** What was read from a file. */
 export interface FileReading {
   /** Undefined if a document is invalid: the file's last valid version then stays in effect. */
-  readonly file: ManifestFile | undefined;
+  readonly valid: ManifestFile | undefined;
   /** Every problem in the file; the subjects are `FILE:LINE`. */
   readonly problems: readonly Problem[];
   /** The kinds of new objects that Sluice does not use. */
@@ -201,8 +121,8 @@ export async function readFile(
     }
     for (const { object, line } of content.objects) objects.push({ object, where: () => at(line()) });
   }
-  if (errors.length > 0) return { file: undefined, problems: errors, ignored: [] };
-  return { file: { objects, documents }, problems, ignored };
+  if (errors.length > 0) return { valid: undefined, problems: errors, ignored: [] };
+  return { valid: { objects, documents }, problems, ignored };
 }
 
 function consequence(before: ManifestFile | undefined): string {

@@ -1,7 +1,7 @@
 /**
  * The source for YAML or JSON manifests, read again when they change.
  *
- *   files.ts     finds and reads the files, and keeps the last valid version of each
+ *   files.ts     finds and reads the files
  *   document.ts  splits and parses YAML and JSON documents
  *
  * In: a file or folder. Out: objects, to a `SourceSink`. May touch: the files.
@@ -26,8 +26,8 @@ import {
   startTurn,
   watchChanges,
 } from "../../platform/mod.ts";
-import { dirname } from "node:path";
-import { createFiles, findFiles, type Found, type PlacedObject } from "./files.ts";
+import { basename, dirname } from "node:path";
+import { findFiles, type FoundFile, type ManifestFile, type PlacedObject, readFile } from "./files.ts";
 export { findFiles } from "./files.ts";
 
 /** Options of `createManifestSource`. */
@@ -55,25 +55,40 @@ export interface ManifestSourceOptions {
  * neither a missing path nor a set of invalid files may look like a cluster without services.
  */
 export function createManifestSource(options: ManifestSourceOptions): Source {
-  const { path, clock, logger, readText = Deno.readTextFile, openWatch } = options;
-  const { decode = decodeObject } = options;
-  const { quietMs = 100, pollMs = 3000 } = options;
+  const { path, clock, logger, openWatch, quietMs = 100, pollMs = 3000 } = options;
   return {
     async run(sink, signal) {
       const changes = watchChanges({ clock, logger, signal, openWatch, quietMs, pollMs });
       const emit = createEmitter(sink);
-      const files = createFiles({ sink, logger, readText, decode, startTurn: () => startTurn(clock) });
+      const files = createFiles(options, sink);
       let synced = false;
+
+      /** Finds the files, none at a missing path; undefined if it cannot be accessed. */
+      const find = async (): Promise<Found | undefined> => {
+        const scope = `path ${path}`;
+        try {
+          const found = await findFiles(path);
+          sink.problems(scope, []);
+          return found;
+        } catch (error) {
+          const isMissing = error instanceof Deno.errors.NotFound;
+          const detail = isMissing
+            ? `no such file or folder${synced ? "; its objects are removed" : ""}`
+            : `cannot be accessed: ${errorText(error)}; retrying; the last state stays in effect`;
+          sink.problems(scope, [{ code: "file-unreadable", subject: path, detail }]);
+          return isMissing ? { files: undefined, folder: dirname(path) } : undefined;
+        }
+      };
 
       let touched: ReadonlySet<string> = new Set();
       while (!signal.aborted) {
-        const found = await findOrReport(path, (error) => reportPath(path, sink, error, synced));
+        const found = await find();
         if (found !== undefined) {
           await changes.watch(found.folder);
-          await files.update(found.files, touched);
+          await files.update(found.files ?? [], touched);
         }
         if (signal.aborted) break;
-        if (synced || (found?.exists && files.areReadable())) {
+        if (synced || found?.files !== undefined && files.areReadable()) {
           emit(files.objects());
           if (!synced) { for (const kind of KINDS) sink.synced(kind); }
           synced = true;
@@ -84,29 +99,65 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
   };
 }
 
-interface MaybeFound extends Found {
-  readonly exists: boolean;
+interface KnownFile {
+  /** Undefined if the file must be read again even if it looks unchanged. */
+  readonly fingerprint: string | undefined;
+  /** Its last valid version. */
+  readonly valid: ManifestFile | undefined;
 }
 
-/** Finds the files at the path; undefined if it cannot be accessed. Calls `report` with the error, undefined for none. */
-async function findOrReport(path: string, report: (error: unknown) => void): Promise<MaybeFound | undefined> {
-  try {
-    const found = await findFiles(path);
-    report(undefined);
-    return { ...found, exists: true };
-  } catch (error) {
-    report(error);
-    if (!(error instanceof Deno.errors.NotFound)) return undefined;
-    return { files: [], folder: dirname(path), exists: false };
-  }
+/** Keeps the files of a source, each in its last valid version. */
+function createFiles(
+  { readText = Deno.readTextFile, decode = decodeObject, clock, logger }: ManifestSourceOptions,
+  sink: SourceSink,
+) {
+  let files = new Map<string, KnownFile>();
+
+  const read = async (
+    { path, fingerprint }: FoundFile,
+    before: ManifestFile | undefined,
+    yieldTurn: () => Promise<void>,
+  ): Promise<KnownFile | undefined> => {
+    try {
+      const { valid, problems, ignored } = await readFile(path, await readText(path), before, decode, yieldTurn);
+      sink.problems(path, problems);
+      for (const what of ignored) logger.debug("ignoring object in manifest", { file: path, what });
+      return { fingerprint, valid: valid ?? before };
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+      const detail = `cannot be read: ${errorText(error)}; retrying`;
+      sink.problems(path, [{ code: "file-unreadable", subject: path, detail }]);
+      return { fingerprint: undefined, valid: before };
+    }
+  };
+
+  return {
+    /** Reads the files that are new, changed or named in `touched`; drops files not in `found`. */
+    async update(found: readonly FoundFile[], touched: ReadonlySet<string>) {
+      const yieldTurn = startTurn(clock);
+      const now = new Map<string, KnownFile>();
+      for (const one of found) {
+        const before = files.get(one.path);
+        const unchanged = before?.fingerprint === one.fingerprint && !touched.has(basename(one.path));
+        const file = unchanged ? before : await read(one, before?.valid, yieldTurn);
+        if (file !== undefined) now.set(one.path, file);
+      }
+      for (const path of files.keys()) if (!now.has(path)) sink.problems(path, []);
+      files = now;
+    },
+    /** The objects of all files, in the order of files and lines. */
+    *objects() {
+      for (const { valid } of files.values()) if (valid !== undefined) yield* valid.objects;
+    },
+    /** Whether at least one file could be read, or there are none. */
+    areReadable: () => files.size === 0 || files.values().some(({ valid }) => valid !== undefined),
+  };
 }
 
-/** Reports the problem of the path itself; an undefined error ends it. */
-function reportPath(path: string, sink: SourceSink, error: unknown, synced: boolean): void {
-  const detail = error instanceof Deno.errors.NotFound
-    ? `no such file or folder${synced ? "; its objects are removed" : ""}`
-    : `cannot be accessed: ${errorText(error)}; retrying; the last state stays in effect`;
-  sink.problems(`path ${path}`, error === undefined ? [] : [{ code: "file-unreadable", subject: path, detail }]);
+/** The files at the path, undefined if there is nothing, and the folder to watch. */
+interface Found {
+  readonly files: readonly FoundFile[] | undefined;
+  readonly folder: string;
 }
 
 /**
