@@ -21,28 +21,37 @@ export interface Arguments {
 }
 
 /**
- * Parses what follows a command's name, in Go's flag syntax. Unknown flags, invalid values, and missing or surplus arguments
- * are errors.
+ * Parses what follows a command's name, in Go's flag syntax: `_` in a name stands for `-`, a boolean without a value is true
+ * (and never takes the next argument), and `-v2`, `-v=2` and `-v 2` are the same. Unknown flags, invalid values, and missing
+ * or surplus arguments are errors.
  */
 export function readArguments(args: readonly string[], spec: CommandSpec): Arguments {
   const flags = [...spec.flags, ...FLAGS];
   const collected = new Map<Flag, string[]>();
-  const { normal, errors: unfinished } = normalizeArguments(args, flags);
-  const errors = [...unfinished];
-  const end = normal.indexOf("--");
-  const options = end < 0 ? normal : normal.slice(0, end);
+  const errors: string[] = [];
   const rest: string[] = [];
   let version: string | undefined;
-  for (const arg of options) {
-    const [, name, value] = /^--([^=]+)=(.*)$/s.exec(arg) ?? [];
-    const flag = flags.find((flag) => flag.name === name);
-    if (arg === "-h" || arg === "--help") return { given: new Map(), rest, help: true, version: false, errors };
-    else if (arg === "--version" || name === "version") version = value ?? "true";
-    else if (flag !== undefined) collected.set(flag, [...collected.get(flag) ?? [], value!]);
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!;
+    if (arg === "--") {
+      rest.push(...args.slice(i + 1));
+      break;
+    }
+    const short = /^-([a-z])(?:=?(.+))?$/s.exec(arg);
+    const long = /^--([^=]+)(?:=(.*))?$/s.exec(arg);
+    const name = long?.[1]?.replaceAll("_", "-");
+    const flag = flags.find((flag) => short ? flag.letter === short[1] : flag.name === name);
+    const attached = (short ?? long)?.[2];
+    if (flag !== undefined) {
+      const value = attached ?? (takesNoValue(flag) ? "true" : args[++i]);
+      if (value === undefined) errors.push(`--${flag.name} needs a value`);
+      else collected.set(flag, [...collected.get(flag) ?? [], value]);
+    } else if (arg === "-h" || arg === "--help") {
+      return { given: new Map(), rest, help: true, version: false, errors };
+    } else if (name === "version") version = attached ?? "true";
     else if (arg.startsWith("-")) errors.push(explainUnknown(arg, flags));
     else rest.push(arg);
   }
-  if (end >= 0) rest.push(...normal.slice(end + 1));
   const words = rest.map((word, i) => withoutAlias(word, spec.arguments[i]?.aliases));
   errors.push(...wrongCount(words, spec), ...invalidValues(words, spec));
   const given = new Map<string, unknown>();
@@ -89,40 +98,6 @@ function isNone(words: readonly string[] | undefined, given: string): boolean {
 
 function noneOf(words: readonly string[], given: string): string {
   return `${JSON.stringify(given)}: must be ${words.join(" or ")}${alternative(given, words)}`;
-}
-
-/**
- * Normalizes Go's flag syntax to `--name=value`: `_` in a name becomes `-`, a boolean without a value becomes `--name=true`
- * (and never takes the next argument), and `-v2`, `-v=2` and `-v 2` become `--v=2`. Other arguments stay unchanged. A final
- * flag without its value is an error.
- */
-function normalizeArguments(
-  args: readonly string[],
-  flags: readonly Flag[],
-): { readonly normal: readonly string[]; readonly errors: readonly string[] } {
-  const errors: string[] = [];
-  const normal: string[] = [];
-  for (let i = 0; i < args.length; i++) {
-    const arg = args[i]!;
-    if (arg === "--") return { normal: [...normal, ...args.slice(i)], errors };
-    const short = /^-([a-z])(?:=?(.+))?$/s.exec(arg);
-    const long = /^--([^=]+)(?:=(.*))?$/s.exec(arg);
-    const name = long?.[1]?.replaceAll("_", "-");
-    const flag = flags.find((flag) => short ? flag.letter === short[1] : flag.name === name);
-    const attached = short ? short[2] : long?.[2];
-    if (flag === undefined) {
-      normal.push(arg);
-    } else if (attached !== undefined) {
-      normal.push(`--${flag.name}=${attached}`);
-    } else if (takesNoValue(flag)) {
-      normal.push(`--${flag.name}=true`);
-    } else if (i + 1 < args.length) {
-      normal.push(`--${flag.name}=${args[++i]}`);
-    } else {
-      errors.push(`--${flag.name} needs a value`);
-    }
-  }
-  return { normal, errors };
 }
 
 /** The value of a flag from all its occurrences: as in Go's pflag, lists and switches add up, otherwise the last one counts. */

@@ -225,7 +225,7 @@ const NO_DETAILS: DetailFilters = {
 async function openFeature(options: SourceOptions, api: ApiClient): Promise<ReadonlyMap<string, FeatureSource>> {
   const feature = featureOf(options);
   if (feature === undefined) return new Map();
-  const { createKubernetesSource, readText, sendObject } = await import("./kubernetes/mod.ts");
+  const { createKubernetesSource, readObject, sendObject } = await import("./kubernetes/mod.ts");
   const { configuration, onLink = () => {}, kept, clock, logger } = options;
   const { nodeName, serviceProxyName, maxMessageBytes } = configuration;
   // The other nodes keep the state that they get from this one.
@@ -237,7 +237,7 @@ async function openFeature(options: SourceOptions, api: ApiClient): Promise<Read
   const cluster: ClusterAccess = {
     nodeName,
     api: {
-      read: async (resource, path, signal) => JSON.parse(await readText(api, { resource, path }, signal)),
+      read: (resource, path, signal) => readObject(api, { resource, path }, signal),
       send: (request, signal) => sendObject(api, request, signal),
     },
     watchApi: (onLink) =>

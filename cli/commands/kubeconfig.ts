@@ -123,9 +123,8 @@ async function objectsOfSite(
 ): Promise<readonly IdentityObject[]> {
   const { siteObjects } = await import("../../sources/identity/mod.ts");
   const { readMembers, readSiteMembers } = await import("../../features/site/lease.ts");
-  const { readText } = await import("../../sources/kubernetes/mod.ts");
-  const read = async (resource: string, path: string, signal: AbortSignal) =>
-    JSON.parse(await readText(api, { resource, path }, signal));
+  const { readObject } = await import("../../sources/kubernetes/mod.ts");
+  const read = (resource: string, path: string, signal: AbortSignal) => readObject(api, { resource, path }, signal);
   const given = flags.get(MEMBERS.name) as string | undefined;
   const members = given === undefined
     ? await readSiteMembers({ read }, site.leaseNamespace, site.name, signal)

@@ -5,10 +5,12 @@
  */
 import { ApiError, type RawObject } from "../../core/objects/mod.ts";
 import { type Clock, errorText, loadYaml, sleep } from "../../platform/mod.ts";
-import { type ApiClient, type ApiServer, readText, sendObject } from "../kubernetes/mod.ts";
+import { type ApiClient, type ApiServer, readObject, sendObject } from "../kubernetes/mod.ts";
 
 /** An object of the identity. */
 export interface IdentityObject extends RawObject {
+  /** `v1`, `rbac.authorization.k8s.io/v1`. */
+  readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly annotations?: RawObject };
 }
@@ -85,35 +87,16 @@ interface AppliedObject {
   readonly verb: "create" | "patch";
 }
 
-const RBAC = { resource: ".rbac.authorization.k8s.io", path: "/apis/rbac.authorization.k8s.io/v1" };
-
-/** The resource of each kind as RBAC names it, and the path of its collection. */
-const KINDS: Readonly<Record<string, (namespace: string) => { readonly resource: string; readonly path: string }>> = {
-  ServiceAccount: (namespace) => ({
-    resource: "serviceaccounts",
-    path: `/api/v1/namespaces/${namespace}/serviceaccounts`,
-  }),
-  Secret: (namespace) => ({ resource: "secrets", path: `/api/v1/namespaces/${namespace}/secrets` }),
-  Namespace: () => ({ resource: "namespaces", path: "/api/v1/namespaces" }),
-  ConfigMap: (namespace) => ({ resource: "configmaps", path: `/api/v1/namespaces/${namespace}/configmaps` }),
-  Lease: (namespace) => ({
-    resource: "leases.coordination.k8s.io",
-    path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`,
-  }),
-  Role: (namespace) => ({
-    resource: `roles${RBAC.resource}`,
-    path: `${RBAC.path}/namespaces/${namespace}/roles`,
-  }),
-  RoleBinding: (namespace) => ({
-    resource: `rolebindings${RBAC.resource}`,
-    path: `${RBAC.path}/namespaces/${namespace}/rolebindings`,
-  }),
-  ClusterRole: () => ({ resource: `clusterroles${RBAC.resource}`, path: `${RBAC.path}/clusterroles` }),
-  ClusterRoleBinding: () => ({
-    resource: `clusterrolebindings${RBAC.resource}`,
-    path: `${RBAC.path}/clusterrolebindings`,
-  }),
-};
+/** The resource of an object as RBAC names it, and the path of its collection. */
+function collectionOf({ apiVersion, kind, metadata: { namespace } }: IdentityObject) {
+  const plural = `${kind.toLowerCase()}s`;
+  const [group] = apiVersion.includes("/") ? apiVersion.split("/") : [];
+  const root = group === undefined ? `/api/${apiVersion}` : `/apis/${apiVersion}`;
+  return {
+    resource: group === undefined ? plural : `${plural}.${group}`,
+    path: namespace === undefined ? `${root}/${plural}` : `${root}/namespaces/${namespace}/${plural}`,
+  };
+}
 
 /**
  * Creates or updates the objects. With `dryRun`, the API server checks every request and changes nothing.
@@ -152,7 +135,7 @@ async function apply(
   signal: AbortSignal,
 ): Promise<"create" | "patch"> {
   const { name, namespace = "" } = object.metadata;
-  const { resource, path } = KINDS[object.kind]!(namespace);
+  const { resource, path } = collectionOf(object);
   const query = dryRun ? "?dryRun=All" : "";
   try {
     await sendObject(api, { verb: "patch", resource, path: `${path}/${name}${query}`, object }, signal);
@@ -196,7 +179,7 @@ export async function readSecretToken(
   const endMs = clock.monotonic() + FILLED_WITHIN_MS;
   for (;;) {
     const path = `/api/v1/namespaces/${namespace}/secrets/${name}`;
-    const secret = JSON.parse(await readText(api, { resource: "secrets", path }, signal)) as {
+    const secret = await readObject(api, { resource: "secrets", path }, signal) as {
       readonly data?: { readonly token?: string };
     };
     if (secret.data?.token) return { token: atob(secret.data.token), expires: undefined };

@@ -39,7 +39,7 @@ import { runReflector } from "./reflector.ts";
 import { resourcesOf, streamOf } from "./resource.ts";
 export type { ApiClient } from "./http.ts";
 export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
-export { listNodeNames, otherNodesText, readNode, readServiceUid, readText, sendObject } from "./objects.ts";
+export { listNodeNames, otherNodesText, readNode, readObject, readServiceUid, sendObject } from "./objects.ts";
 export type { CredentialPlugin } from "./exec_plugin.ts";
 export { resourcesOf } from "./resource.ts";
 

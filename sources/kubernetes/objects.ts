@@ -1,5 +1,5 @@
 /** Requests for single objects and short lists, besides the watched ones. */
-import { errorOfGarbage, type RequestSubject } from "./api_error.ts";
+import { errorOfGarbage } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
 import { suggestion } from "../../config/mod.ts";
 import { type ApiWrite, isObjectName } from "../../core/objects/mod.ts";
@@ -9,31 +9,23 @@ const READ_DEADLINE_MS = 10_000;
 /** A request for one object or a short list, to `get` unless it has another verb. */
 export type ReadRequest = Omit<ApiRequest, "verb" | "readDeadlineMs"> & Partial<Pick<ApiRequest, "verb">>;
 
-/** Returns the JSON of the answer to a request. Throws an ApiError, or the signal's reason. */
-export async function readText(api: ApiClient, request: ReadRequest, signal: AbortSignal): Promise<string> {
+/** Returns the answer to a request, as plain data. Throws an ApiError, or the signal's reason. */
+export async function readObject(api: ApiClient, request: ReadRequest, signal: AbortSignal): Promise<unknown> {
   const decoder = new TextDecoder();
+  const sent: ApiRequest = { verb: "get", ...request, readDeadlineMs: READ_DEADLINE_MS };
   let text = "";
-  await api.send({ verb: "get", ...request, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
-    text += decoder.decode(chunk, { stream: true });
-  }, signal);
-  return text;
-}
-
-/** Reads a Node and returns it as plain data. Throws an ApiError, or the signal's reason. */
-export async function readNode(api: ApiClient, name: string, signal: AbortSignal): Promise<unknown> {
-  const subject = { verb: "get", resource: "nodes" };
-  const text = await readText(api, { ...subject, path: `/api/v1/nodes/${encodeURIComponent(name)}` }, signal);
-  return parseObject(text, { ...subject, server: api.server });
-}
-
-/** Parses the JSON of an object. Throws an ApiError. */
-function parseObject(text: string, subject: RequestSubject): unknown {
+  await api.send(sent, (chunk) => text += decoder.decode(chunk, { stream: true }), signal);
   try {
     return JSON.parse(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw errorOfGarbage(subject, "broken", text, error);
+    throw errorOfGarbage({ ...sent, server: api.server }, "broken", text, error);
   }
+}
+
+/** Reads a Node and returns it as plain data. Throws an ApiError, or the signal's reason. */
+export async function readNode(api: ApiClient, name: string, signal: AbortSignal): Promise<unknown> {
+  return await readObject(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(name)}` }, signal);
 }
 
 const PATCH_TYPES = {
@@ -48,8 +40,7 @@ export async function sendObject(api: ApiClient, request: ApiWrite, signal: Abor
     ? { method: "POST", contentType: "application/json" } as const
     : { method: "PATCH", contentType: PATCH_TYPES[patch] } as const;
   const body = { ...how, text: JSON.stringify(object) };
-  const text = await readText(api, { verb, resource, path, body }, signal);
-  return parseObject(text, { verb, resource, server: api.server });
+  return await readObject(api, { verb, resource, path, body }, signal);
 }
 
 /** The metadata of listed objects. */
@@ -68,8 +59,8 @@ async function listMetadata(
   { resource, path }: { readonly resource: string; readonly path: string },
   signal: AbortSignal,
 ): Promise<MetadataList> {
-  const text = await readText(api, { verb: "list", resource, path, accept: METADATA }, signal);
-  const { items, metadata } = JSON.parse(text) as {
+  const list = await readObject(api, { verb: "list", resource, path, accept: METADATA }, signal);
+  const { items, metadata } = list as {
     // Kubernetes 1.36 answers null for an empty list of metadata, [] for one of whole objects.
     readonly items?: MetadataList["items"] | null;
     readonly metadata?: { readonly remainingItemCount?: number };

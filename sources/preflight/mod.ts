@@ -11,7 +11,8 @@ import {
   connectToApi,
   listNodeNames,
   otherNodesText,
-  readText,
+  readNode,
+  readObject,
   resourcesOf,
   sendObject,
 } from "../kubernetes/mod.ts";
@@ -128,8 +129,8 @@ async function getVersion(api: ApiClient, { clock, signal }: ApiPreflightOptions
   const onHeaders = (answer: Headers) => {
     headers.date = answer.get("date") ?? "";
   };
-  const text = await readText(api, { resource: "version", path: "/version", onHeaders }, signal);
-  const { gitVersion = "(unknown version)" } = JSON.parse(text) as { gitVersion?: string };
+  const answer = await readObject(api, { resource: "version", path: "/version", onHeaders }, signal);
+  const { gitVersion = "(unknown version)" } = answer as { gitVersion?: string };
   const serverMs = Date.parse(headers.date);
   return { version: gitVersion, skewMs: Number.isNaN(serverMs) ? undefined : serverMs - clock.now() };
 }
@@ -166,7 +167,7 @@ async function examineNodeObject(
 ): Promise<Finding> {
   const name = "node";
   try {
-    await readText(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(nodeName)}` }, signal);
+    await readNode(api, nodeName, signal);
     return { name, verdict: "green", message: `Node ${nodeName} exists` };
   } catch (error) {
     signal.throwIfAborted();

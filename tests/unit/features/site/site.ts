@@ -6,7 +6,7 @@ import { createDecode, KINDS } from "../../../../core/objects/mod.ts";
 import { createTracking, type Tracking } from "../../../../core/tracking/mod.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
-import { connectToApi, createKubernetesSource, readText, sendObject } from "../../../../sources/kubernetes/mod.ts";
+import { connectToApi, createKubernetesSource, readObject, sendObject } from "../../../../sources/kubernetes/mod.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
 import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
 import { isProven, prove, type SiteCertificates } from "../../../../features/site/certificates.ts";
@@ -157,7 +157,7 @@ async function startNode(
   const cluster: ClusterAccess = {
     nodeName: name,
     api: {
-      read: async (resource, path, signal) => JSON.parse(await readText(api, { resource, path }, signal)),
+      read: (resource, path, signal) => readObject(api, { resource, path }, signal),
       send: (request, signal) => sendObject(api, request, signal),
     },
     watchApi: (onLink) =>
