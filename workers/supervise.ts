@@ -1,12 +1,14 @@
 /** Keeps one family's worker running: replaces one that dies or hangs, with backoff. */
 import { describeMode } from "../backends/mod.ts";
-import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
+import type { ModeDescription } from "../backends/contract/mod.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/channel/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
 import { checkedProblems, checkedReport } from "./checked_report.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 import {
   createQuestions,
+  type Questions,
   startWatchedWorker,
   type WatchedWorker,
   type WatchOptions,
@@ -29,113 +31,18 @@ export interface SuperviseOptions extends WatchOptions<StartMessage, FromWorker,
   readonly answerTimeoutMs?: number;
 }
 
-/** Starts a family's worker, and another one whenever it dies or hangs, until it is stopped. */
-export function superviseFamily(options: SuperviseOptions): FamilyLink {
-  const { start, listener, clock, answerTimeoutMs = 5_000 } = options;
-  const mode = describeMode(start.mode);
-  const calls = createQuestions<unknown>(clock, answerTimeoutMs);
-  let cleaning: PromiseWithResolvers<void> | undefined;
-
-  const abandonCleanup = (reason: string) => {
-    cleaning?.reject(new Error(`the ${start.family} rules were not all removed: ${reason}`));
-    cleaning = undefined;
-  };
-
-  const receive = (message: FromWorker) => {
-    switch (message.type) {
-      case "ready":
-        listener.onHealth({ state: "ready" });
-        listener.onReset();
-        break;
-      case "reset":
-        listener.onReset();
-        break;
-      case "report":
-        // The worker itself retries a failed sync.
-        if (message.report.ok) lifecycle.noteSuccess();
-        listener.onReport(checkedReport(message.report, mode));
-        break;
-      case "problems":
-        listener.onProblems(message.scope, checkedProblems(message.problems));
-        break;
-      case "setup-failed":
-        listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
-        break;
-      case "answered":
-        calls.answer(message.number, message.answer);
-        break;
-      case "cleaned":
-        if (message.problem === undefined) cleaning?.resolve();
-        else cleaning?.reject(new Error(message.problem));
-        cleaning = undefined;
-        break;
-      case "stopped":
-      case "restart-needed":
-      case "pong":
-      case "sibling-failed":
-        break;
-    }
-  };
-
-  const lifecycle = createLifecycle(options, { receive, onGone: abandonCleanup });
-
-  return {
-    send(delta) {
-      lifecycle.beginWork()?.post({ type: "sync", delta });
-    },
-    async call({ name, timeoutMs, checked }, request) {
-      const worker = lifecycle.worker();
-      if (worker === undefined) return undefined;
-      const post = (number: number) => worker.post({ type: "call", number, name, request });
-      const answer = await calls.ask(post, timeoutMs);
-      return answer === undefined ? undefined : checked(answer);
-    },
-    compare: () => lifecycle.worker()?.post({ type: "compare" }),
-    rest: () => cleaning === undefined && lifecycle.rest(),
-    wake: () => lifecycle.wake(),
-    cleanup() {
-      if (cleaning) return cleaning.promise;
-      cleaning = Promise.withResolvers<void>();
-      const { promise } = cleaning, worker = lifecycle.worker();
-      if (worker) worker.post({ type: "cleanup" });
-      else abandonCleanup("no worker is running");
-      return promise;
-    },
-    stop: (stopOptions) => lifecycle.stop(stopOptions),
-  };
-}
-
-/** Receives the events of a family's worker lifecycle. */
-interface LifecycleListener {
-  /** A message from the running worker, except `stopped`. */
-  receive(message: FromWorker): void;
-  /** The worker has ended, and its unfinished work is lost. */
-  onGone(reason: string): void;
-}
-
-/** Runs a family's workers, one at a time. */
-interface Lifecycle {
-  /** The running worker that takes messages, if there is one. */
-  worker(): Pick<WatchedWorker, "post"> | undefined;
-  /** The same, for a message that starts work: the worker's memory is watched until a sync succeeds. */
-  beginWork(): Pick<WatchedWorker, "post"> | undefined;
-  /** A sync succeeded: ends the memory watch and resets the backoff. */
-  noteSuccess(): void;
-  rest(): boolean;
-  wake(): void;
-  stop(options?: StopOptions): Promise<void>;
-}
-
-/** The state of a lifecycle. */
-interface LifecycleState {
+/** The state of a supervised family. */
+interface Supervised {
   readonly options: SuperviseOptions;
-  readonly events: LifecycleListener;
+  readonly mode: ModeDescription;
   readonly logger: Logger;
   readonly backoff: Backoff;
+  readonly calls: Questions<unknown>;
   worker?: WatchedWorker | undefined;
   endWork?: (() => void) | undefined;
   cancelTimer?: () => void;
   restarts: number;
+  cleaning?: PromiseWithResolvers<void> | undefined;
   stopping?: PromiseWithResolvers<void>;
   keepsWorker: boolean;
   /** From `rest` to `wake`. */
@@ -144,29 +51,43 @@ interface LifecycleState {
   isLeaving: boolean;
 }
 
-function createLifecycle(options: SuperviseOptions, events: LifecycleListener): Lifecycle {
-  const { start, memory, stopGraceMs = 700, keepGraceMs = 5_000 } = options;
-  const logger = options.logger.with({ family: start.family });
-  const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
-  const flags = { keepsWorker: false, isResting: false, isLeaving: false };
-  const state: LifecycleState = { options, events, logger, backoff, restarts: 0, ...flags };
+/** Starts a family's worker, and another one whenever it dies or hangs, until it is stopped. */
+export function superviseFamily(options: SuperviseOptions): FamilyLink {
+  const { start, clock, memory, stopGraceMs = 700, keepGraceMs = 5_000, answerTimeoutMs = 5_000 } = options;
+  const state: Supervised = {
+    options,
+    mode: describeMode(start.mode),
+    logger: options.logger.with({ family: start.family }),
+    backoff: options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 }),
+    calls: createQuestions(clock, answerTimeoutMs),
+    restarts: 0,
+    ...{ keepsWorker: false, isResting: false, isLeaving: false },
+  };
+  /** The running worker, if it takes messages. */
+  const listening = () => state.isLeaving ? undefined : state.worker;
 
   reportHealth(state, { state: "starting" });
   launch(state);
 
   return {
-    worker: () => state.isLeaving ? undefined : state.worker,
-    beginWork() {
-      if (state.worker) state.endWork ??= memory.begin(state.worker.fail);
-      return state.worker;
+    send(delta) {
+      const { worker } = state;
+      if (worker === undefined) return;
+      // Its memory is watched until a sync succeeds.
+      state.endWork ??= memory.begin(worker.fail);
+      worker.post({ type: "sync", delta });
     },
-    noteSuccess() {
-      backoff.reset();
-      finishWork(state);
+    async call({ name, timeoutMs, checked }, request) {
+      const worker = listening();
+      if (worker === undefined) return undefined;
+      const post = (number: number) => worker.post({ type: "call", number, name, request });
+      const answer = await state.calls.ask(post, timeoutMs);
+      return answer === undefined ? undefined : checked(answer);
     },
+    compare: () => listening()?.post({ type: "compare" }),
     rest() {
-      const { worker, isLeaving, stopping } = state;
-      if (worker === undefined || isLeaving || stopping || !worker.beginRest()) return false;
+      const { worker, isLeaving, stopping, cleaning } = state;
+      if (worker === undefined || isLeaving || stopping || cleaning || !worker.beginRest()) return false;
       state.isResting = state.isLeaving = true;
       finishWork(state);
       requestStop(state, true, stopGraceMs, () => idleWorkerStopped(state));
@@ -176,11 +97,19 @@ function createLifecycle(options: SuperviseOptions, events: LifecycleListener): 
     wake() {
       if (!state.isResting) return;
       state.isResting = false;
-      logger.info("worker starts again");
+      state.logger.info("worker starts again");
       reportHealth(state, { state: "starting" });
       if (!state.isLeaving) launch(state);
     },
-    stop({ keepWorker = false }: StopOptions = {}) {
+    cleanup() {
+      if (state.cleaning) return state.cleaning.promise;
+      const { promise } = state.cleaning = Promise.withResolvers<void>();
+      const worker = listening();
+      if (worker) worker.post({ type: "cleanup" });
+      else abandonCleanup(state, "no worker is running");
+      return promise;
+    },
+    stop({ keepWorker = false } = {}) {
       if (state.stopping) return state.stopping.promise;
       const { promise } = state.stopping = Promise.withResolvers<void>();
       state.keepsWorker = keepWorker;
@@ -188,7 +117,7 @@ function createLifecycle(options: SuperviseOptions, events: LifecycleListener): 
       if (state.worker === undefined) finishStop(state);
       else {
         requestStop(state, keepWorker, keepWorker ? keepGraceMs : stopGraceMs, () => {
-          logger.warn("worker did not stop in time; terminating it");
+          state.logger.warn("worker did not stop in time; terminating it");
           finishStop(state);
         });
       }
@@ -197,21 +126,61 @@ function createLifecycle(options: SuperviseOptions, events: LifecycleListener): 
   };
 }
 
-function reportHealth({ options }: LifecycleState, health: FamilyHealth): void {
+function receive(state: Supervised, message: FromWorker): void {
+  const { listener } = state.options;
+  switch (message.type) {
+    case "ready":
+      listener.onHealth({ state: "ready" });
+      listener.onReset();
+      break;
+    case "reset":
+      listener.onReset();
+      break;
+    case "report":
+      // The worker itself retries a failed sync.
+      if (message.report.ok) {
+        state.backoff.reset();
+        finishWork(state);
+      }
+      listener.onReport(checkedReport(message.report, state.mode));
+      break;
+    case "problems":
+      listener.onProblems(message.scope, checkedProblems(message.problems));
+      break;
+    case "setup-failed":
+      listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
+      break;
+    case "answered":
+      state.calls.answer(message.number, message.answer);
+      break;
+    case "cleaned":
+      if (message.problem === undefined) state.cleaning?.resolve();
+      else state.cleaning?.reject(new Error(message.problem));
+      state.cleaning = undefined;
+      break;
+  }
+}
+
+function abandonCleanup(state: Supervised, reason: string): void {
+  state.cleaning?.reject(new Error(`the ${state.options.start.family} rules were not all removed: ${reason}`));
+  state.cleaning = undefined;
+}
+
+function reportHealth({ options }: Supervised, health: FamilyHealth): void {
   queueMicrotask(() => options.listener.onHealth(health));
 }
 
-function finishWork(state: LifecycleState): void {
+function finishWork(state: Supervised): void {
   state.endWork?.();
   state.endWork = undefined;
 }
 
-function launch(state: LifecycleState): void {
+function launch(state: Supervised): void {
   const launched = startWatchedWorker(state.options, {
     onMessage(message) {
       if (state.worker !== launched) return;
       if (message.type === "stopped") stopped(state);
-      else if (!state.isLeaving) state.events.receive(message);
+      else if (!state.isLeaving) receive(state, message);
     },
     onFailure(reason) {
       if (state.worker !== undefined && state.worker !== launched) return;
@@ -226,23 +195,23 @@ function launch(state: LifecycleState): void {
   state.worker = launched;
 }
 
-function restartLater(state: LifecycleState, reason: string): void {
+function restartLater(state: Supervised, reason: string): void {
   const restarts = ++state.restarts;
   const waitMs = state.backoff.nextMs();
   state.logger.error("worker died, restarting", { reason, restarts, inMs: Math.round(waitMs) });
-  state.events.onGone(`the worker died: ${reason}`);
+  abandonCleanup(state, `the worker died: ${reason}`);
   state.cancelTimer = state.options.clock.schedule(waitMs, () => launch(state));
   reportHealth(state, { state: "restarting", reason, restarts });
 }
 
-function terminate(state: LifecycleState): void {
+function terminate(state: Supervised): void {
   state.cancelTimer?.();
   state.worker?.unwatch();
   state.worker?.terminate();
   state.worker = undefined;
 }
 
-function stopped(state: LifecycleState): void {
+function stopped(state: Supervised): void {
   if (state.isLeaving) return idleWorkerStopped(state);
   if (state.keepsWorker) {
     state.worker?.unwatch();
@@ -253,7 +222,7 @@ function stopped(state: LifecycleState): void {
 }
 
 /** Called when a worker that was stopped because its family was idle has ended. The family may have services again. */
-function idleWorkerStopped(state: LifecycleState): void {
+function idleWorkerStopped(state: Supervised): void {
   state.isLeaving = false;
   terminate(state);
   if (state.stopping) finishStop(state);
@@ -261,15 +230,15 @@ function idleWorkerStopped(state: LifecycleState): void {
   else launch(state);
 }
 
-function finishStop(state: LifecycleState): void {
+function finishStop(state: Supervised): void {
   finishWork(state);
   terminate(state);
-  state.events.onGone("the worker was stopped");
+  abandonCleanup(state, "the worker was stopped");
   state.stopping?.resolve();
 }
 
 /** Requests the worker to stop, and calls `onLate` if it does not stop in time. */
-function requestStop(state: LifecycleState, keepWorker: boolean, graceMs: number, onLate: () => void): void {
+function requestStop(state: Supervised, keepWorker: boolean, graceMs: number, onLate: () => void): void {
   state.cancelTimer?.();
   state.worker?.unwatch();
   state.worker?.post({ type: "stop", keepWorker } satisfies ToWorker);
