@@ -34,7 +34,6 @@ export interface ChangesOptions {
   readonly pollMs: number;
 }
 
-/** Watches a folder, not its subfolders. */
 const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> => Deno.watchFs(folder, { recursive: false });
 
 /** Creates a watcher that watches no folder yet. */

@@ -128,7 +128,6 @@ const isSysctl: Check = (value) =>
 
 const type: Check = () => true;
 
-/** The checks of each message. */
 type MessageChecks = { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, { type: Type }>> };
 
 function messageChecks(modes: readonly ModeDescription[]): MessageChecks {

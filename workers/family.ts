@@ -126,7 +126,6 @@ async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<v
   if (!keepWorker) close();
 }
 
-/** A worker's connection to the main isolate. */
 interface MainConnection {
   post(message: FromWorker): void;
   /** Ends this worker, unless it has a sibling that would end with it. */

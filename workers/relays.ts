@@ -145,7 +145,6 @@ export function spawnRelay(family: Family, { onMessage, onFailure }: WorkerListe
 /** The address that stands for all addresses of the node, by family. */
 const ANY_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0", IPv6: "::" };
 
-/** Inputs of `linkThroughRelay`. */
 interface RelayLinkOptions {
   /** Starts the family's worker. */
   readonly startFamily: StartFamily;
@@ -159,10 +158,8 @@ interface RelayLinkOptions {
   readonly keepRelay: (relay: RelayWorker, placement: RelayPlacement) => void;
 }
 
-/** The scope of the relay's problems. */
 const SCOPE = "relay";
 
-/** A relay and its place. */
 interface Placed {
   readonly relay: RelayWorker;
   readonly placement: RelayPlacement;
@@ -170,7 +167,6 @@ interface Placed {
   readonly ports: Map<ServicePortKey, RelayPorts>;
 }
 
-/** The state of a link. */
 interface LinkState {
   readonly options: RelayLinkOptions;
   readonly worker: () => FamilyLink;
@@ -315,7 +311,6 @@ function problemOf({ code, servicePort, message }: SyncProblem, family: Family):
   return { code, subject: `${servicePort} (${family})`, detail: message };
 }
 
-/** Notes the ports of the service ports of a delta. */
 function notePorts(known: Placed["ports"], { base, set, deleted }: FamilyDelta, ports: RelayApplied["ports"]): void {
   if (base === undefined) known.clear();
   for (const key of deleted) known.delete(key);
@@ -326,7 +321,6 @@ function notePorts(known: Placed["ports"], { base, set, deleted }: FamilyDelta, 
   }
 }
 
-/** Merges two readings. */
 function joined(one: TrafficReading, other: TrafficReading): TrafficReading {
   return {
     durationMs: one.durationMs + other.durationMs,

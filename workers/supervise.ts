@@ -31,7 +31,6 @@ export interface SuperviseOptions extends WatchOptions<StartMessage, FromWorker,
   readonly answerTimeoutMs?: number;
 }
 
-/** The state of a supervised family. */
 interface Supervised {
   readonly options: SuperviseOptions;
   readonly mode: ModeDescription;

@@ -61,7 +61,6 @@ interface Held {
 /** The scope of an attempt: the changes of a delta, the whole state, or the whole state compared with the kernel. */
 type Scope = "changes" | "state" | "comparison";
 
-/** The state of a sync loop. */
 interface Loop extends SyncLoopOptions {
   /** Starts the next step, unless one is running. */
   readonly wake: () => void;
@@ -365,7 +364,6 @@ interface DueTimer {
   clear(): void;
 }
 
-/** Creates a timer that is not running and calls `onDue` when it expires. */
 function createDueTimer(clock: Clock, onDue: () => void): DueTimer {
   let isDue = false;
   let dueAtMs = 0;
@@ -402,7 +400,6 @@ interface ProblemLog {
   clear(): void;
 }
 
-/** A log without problems. */
 function createProblemLog(logger: Logger): ProblemLog {
   let known: ReadonlySet<string> = new Set();
   return {

@@ -44,7 +44,6 @@ interface PooledWorker {
   isRemoved: boolean;
 }
 
-/** The state of a pool. */
 interface PoolState {
   readonly options: WorkerPoolOptions;
   readonly workers: Map<Family, PooledWorker>;

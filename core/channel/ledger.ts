@@ -81,7 +81,6 @@ export function createLedgers(clock: Clock): Ledgers {
   return { IPv4: createLedger(clock), IPv6: createLedger(clock) };
 }
 
-/** The changes of one delta. */
 interface Batch {
   readonly revision: number;
   readonly round: number;

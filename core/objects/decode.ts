@@ -232,7 +232,6 @@ function readPod(raw: RawObject, inNamespace: string): PodRef | undefined {
   };
 }
 
-/** The details of an endpoint; undefined if it has none. */
 function readEndpointDetails(raw: RawObject): EndpointDetails | undefined {
   const { kind, name } = rawObject(raw.targetRef);
   const podName = kind === "Pod" ? textOf(name) : "";

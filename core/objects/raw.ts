@@ -21,7 +21,6 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** An empty map of strings. */
 const NO_STRINGS: Readonly<Record<string, string>> = Object.freeze({});
 
 /** The properties that are strings and whose keys are chosen. */

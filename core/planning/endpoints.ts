@@ -130,7 +130,6 @@ export function explainEndpoints(
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The fates of the endpoints of one service port. */
 interface Fates {
   cluster(target: string, endpoint: SliceEndpoint): EndpointFate;
   local(target: string, endpoint: SliceEndpoint): EndpointFate;

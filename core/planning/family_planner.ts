@@ -102,7 +102,6 @@ interface Entry extends PlannedPort {
 
 const NOTHING: readonly string[] = Object.freeze([]);
 
-/** The state of a planner. */
 interface PlannerState {
   readonly options: FamilyPlannerOptions;
   readonly entries: Map<ServiceKey, readonly Entry[]>;
@@ -301,7 +300,6 @@ function count(dropping: PlannerState["dropping"], port: ServicePort, step: 1 | 
   if (port.external === "drop") dropping.external += step;
 }
 
-/** The plan of an entry after all claims. */
 function settle({ options, claims }: PlannerState, entry: Entry): ServicePort | undefined {
   if (!entry.exists) return undefined;
   const settlement = claims.settle(entry);

@@ -116,7 +116,6 @@ export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
   });
 }
 
-/** Whether claimant `a` wins a frontend over `b`. */
 function precedes(a: Claimant, b: Claimant, id: string): boolean {
   const rank = ({ wanted }: Claimant) =>
     RANKS.indexOf(frontendsOf(wanted).find((one) => frontendID(one, wanted) === id)!.kind);

@@ -18,7 +18,6 @@ export type WeightTerms =
   | { readonly terms: readonly WeightTerm[]; readonly problem?: undefined }
   | { readonly terms?: undefined; readonly problem: string };
 
-/** The weight of an endpoint that no term matches. */
 const UNMATCHED = 1;
 
 const TERM =

@@ -8,7 +8,6 @@
  * In: observations. Out: text, or readings. May touch: nothing.
  */
 
-/** A value for each label. */
 type Labels<Label extends string> = Readonly<Record<Label, string>>;
 
 /** A value that only grows. */
@@ -51,7 +50,6 @@ interface Distribution {
   readonly sum: number;
 }
 
-/** A metric in a registry. */
 interface Metric {
   readonly name: string;
   read(): MetricReading;
@@ -71,7 +69,6 @@ export interface Registry {
   reset(): void;
 }
 
-/** The name of a metric, its help text, and its labels. */
 interface MetricDescription<Label extends string> {
   readonly name: string;
   readonly help: string;

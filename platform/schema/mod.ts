@@ -14,7 +14,6 @@ interface TextField {
   readonly initial: string;
 }
 
-/** True or false. */
 interface BooleanField {
   readonly kind: "boolean";
   readonly initial: boolean;
@@ -64,13 +63,11 @@ export interface SwitchesField {
   readonly initial: Readonly<Record<string, boolean>>;
 }
 
-/** A group of fields. */
 interface Section<F extends Fields = Fields> {
   readonly kind: "section";
   readonly fields: F;
 }
 
-/** A list of sections. */
 interface SectionsField<F extends Fields = Fields> {
   readonly kind: "sections";
   readonly fields: F;
