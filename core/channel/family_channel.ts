@@ -10,7 +10,7 @@ import {
   type SyncReport,
 } from "../model/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
-import { createIdleTimer, type RestDelays } from "./idle_worker.ts";
+import type { RestDelays } from "./idle_worker.ts";
 import { createOutgoingState, type OutgoingState, type SentState } from "./outgoing_state.ts";
 
 /** Options of `createFamilyChannel`. */
@@ -87,7 +87,7 @@ interface ChannelState {
  * their number is bounded by the number of service ports.
  */
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
-  const { clock, restDelays: delays } = options;
+  const { clock } = options;
   const logger = options.logger.with({ family: options.family });
   const { minSyncPeriodMs } = options;
   const pace = minSyncPeriodMs > 0 ? createFrequencyLimit(minSyncPeriodMs, clock) : createWorkBudget(clock);
@@ -109,7 +109,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     });
   };
 
-  const idle = createIdleTimer({ clock, delays, onRest: () => rest(channel, link) });
+  const idle = createIdleTimer(clock, options.restDelays, () => rest(channel, link));
 
   const link = options.connect({
     onReset() {
@@ -226,6 +226,32 @@ function noteReport(channel: ChannelState, report: SyncReport): void {
   // The first sync takes long and is no measure of the cost of a change.
   if (inFlight.base !== undefined && inFlight.part === undefined) pace.synced(report.durationMs);
   channel.inFlight = undefined;
+}
+
+/**
+ * A timer that calls `onRest` when a family has been idle for the whole delay, and again after each later delay while
+ * `onRest` returns false and the family stays idle.
+ */
+function createIdleTimer(clock: Clock, delays: RestDelays, onRest: () => boolean) {
+  let cancel: (() => void) | undefined;
+  const stop = () => {
+    cancel?.();
+    cancel = undefined;
+  };
+  const wait = (delayMs: number) => {
+    cancel = clock.schedule(delayMs, () => {
+      cancel = undefined;
+      if (!onRest()) wait(delays.laterMs);
+    });
+  };
+  return {
+    /** Notes whether the family is idle now, and whether it ever had service ports. */
+    note(isIdle: boolean, hadServicePorts: boolean) {
+      if (!isIdle) stop();
+      else if (cancel === undefined) wait(hadServicePorts ? delays.laterMs : delays.firstMs);
+    },
+    stop,
+  };
 }
 
 /** Decides when the next delta may be sent. */

@@ -1,5 +1,4 @@
-/** Stops the worker of a family without service ports. */
-import type { Clock } from "../../platform/mod.ts";
+/** When the worker of a family without service ports is stopped. */
 import type { Family } from "../model/mod.ts";
 
 /** The time that a family must have been without service ports, and in sync, before its worker is stopped; in milliseconds. */
@@ -25,38 +24,4 @@ export function mayRest(
 ): boolean {
   if (family === "IPv6") return true;
   return otherHasServicePorts && !routesLoopback;
-}
-
-/** Detects that a family has been idle for long enough. */
-export interface IdleTimer {
-  /** Records whether the family is idle now, and whether it ever had service ports. */
-  note(isIdle: boolean, hadServicePorts: boolean): void;
-  stop(): void;
-}
-
-/**
- * A timer that calls `onRest` when a family has been idle for the whole delay, and again after each later delay while
- * `onRest` returns false and the family stays idle.
- */
-export function createIdleTimer(
-  { clock, delays, onRest }: { readonly clock: Clock; readonly delays: RestDelays; readonly onRest: () => boolean },
-): IdleTimer {
-  let cancel: (() => void) | undefined;
-  const stop = () => {
-    cancel?.();
-    cancel = undefined;
-  };
-  const wait = (delayMs: number) => {
-    cancel = clock.schedule(delayMs, () => {
-      cancel = undefined;
-      if (!onRest()) wait(delays.laterMs);
-    });
-  };
-  return {
-    note(isIdle, hadServicePorts) {
-      if (!isIdle) stop();
-      else if (cancel === undefined) wait(hadServicePorts ? delays.laterMs : delays.firstMs);
-    },
-    stop,
-  };
 }

@@ -4,7 +4,7 @@
  *   family_channel.ts     the channel: one delta at a time, and limits on the frequency and the time share of syncs
  *   outgoing_state.ts     the planned state, and its difference from the last one sent, cut into portions
  *   family_link.ts        the interface to a family's worker
- *   idle_worker.ts        stops the worker of a family without service ports
+ *   idle_worker.ts        when the worker of a family without service ports is stopped
  *   ledger.ts             the state of planned changes: sent, in effect or refused
  *
  * In: the planner's changes. Out: deltas through a `FamilyLink`; reports of what is in effect. May touch: the clock.

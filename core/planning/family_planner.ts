@@ -19,7 +19,7 @@ import {
   sameFrontends,
   type Settlement,
 } from "./frontend_claims.ts";
-import { INTERNAL_SERVICE, internalEndpoint, type InternalService, internalServiceObject } from "./internal_service.ts";
+import { INTERNAL_SERVICE, internalPort, type InternalService } from "./internal_service.ts";
 import { planService } from "./service_port.ts";
 import { usesLabels } from "./weight_terms.ts";
 
@@ -216,15 +216,12 @@ function update(state: PlannerState, service: ServiceKey, node: NodeContext, aff
 function portsWanted(state: PlannerState, key: ServiceKey, node: NodeContext): ServicePort[] {
   const { options, internal, budget } = state;
   const { family, tracking, balance } = options;
-  const shared = { family, node, nodeIP: tracking.node.state().nodeIPs[family] };
-  if (key === INTERNAL_SERVICE) {
-    if (internal === undefined) return [];
-    const endpoints = [internalEndpoint(internal, node.name)];
-    return planService({ ...shared, service: internalServiceObject(internal), endpointsOf: () => endpoints });
-  }
+  if (key === INTERNAL_SERVICE) return internal === undefined ? [] : [internalPort(internal)];
   const service = tracking.services.get(key);
   const ports = service === undefined ? [] : planService({
-    ...shared,
+    family,
+    node,
+    nodeIP: tracking.node.state().nodeIPs[family],
     service,
     balance,
     labels: tracking.labels,

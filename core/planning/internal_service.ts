@@ -1,7 +1,6 @@
-/** A service of Sluice's own: planned like any other, but not part of the cluster. */
-import { splitHostPort } from "../../platform/mod.ts";
-import type { Service } from "../objects/mod.ts";
-import { type ServiceEndpoint, type ServiceKey, serviceKey } from "../tracking/mod.ts";
+/** A service of Sluice's own: served like any other, but not part of the cluster. */
+import type { ServicePort } from "../model/mod.ts";
+import type { ServiceKey } from "../tracking/mod.ts";
 
 /** The addresses of a family's internal service. */
 export interface InternalService {
@@ -14,46 +13,27 @@ export interface InternalService {
 /** The TCP port of the internal service. */
 export const INTERNAL_PORT = 10260;
 
-// No namespace of a cluster contains a dot, so that no Service of a user has this key.
-const NAMESPACE = "sluice.internal", NAME = "probe";
+/** The key of the internal service. No namespace of a cluster contains a dot, so that no Service of a user has this key. */
+export const INTERNAL_SERVICE: ServiceKey = "sluice.internal/probe";
 
-/** The key of the internal service. */
-export const INTERNAL_SERVICE: ServiceKey = serviceKey(NAMESPACE, NAME);
-
-/** The internal service as a Service of type ClusterIP. */
-export function internalServiceObject({ address }: InternalService): Service {
+/** The service port of the internal service, for all traffic of this node. */
+export function internalPort({ address, target }: InternalService): ServicePort {
   return {
-    kind: "Service",
-    namespace: NAMESPACE,
-    name: NAME,
-    type: "ClusterIP",
-    clusterIPs: [address],
+    name: INTERNAL_SERVICE,
+    protocol: "tcp",
+    clusterIP: address,
+    port: INTERNAL_PORT,
     externalIPs: [],
     loadBalancerIPs: [],
-    ports: [{ name: "", protocol: "tcp", port: INTERNAL_PORT, nodePort: 0 }],
-    affinitySeconds: 0,
-    sourceRanges: [],
-    internalPolicyLocal: false,
-    externalPolicyLocal: false,
+    nodePort: 0,
     healthCheckNodePort: 0,
-    ignored: false,
-  };
-}
-
-/** Its endpoint on the node of this name. */
-export function internalEndpoint({ target }: InternalService, nodeName: string): ServiceEndpoint {
-  const { address } = splitHostPort(target);
-  return {
-    target,
-    endpoint: {
-      address,
-      ready: true,
-      serving: true,
-      terminating: false,
-      nodeName,
-      zone: "",
-      zoneHints: undefined,
-      nodeHints: undefined,
-    },
+    internal: "cluster",
+    external: "cluster",
+    clusterEndpoints: [target],
+    localEndpoints: [],
+    endpointsOnThisNode: [target],
+    lingeringEndpoints: [],
+    affinitySeconds: 0,
+    loadBalancerSources: undefined,
   };
 }
