@@ -1,4 +1,4 @@
-import { type BalanceReports, type HealthCheckPlanner, servicesFirst } from "../core/planning/mod.ts";
+import { type HealthCheckChanges, servicesFirst } from "../core/planning/mod.ts";
 import type { NodeChange, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
 import type { ServiceHealth } from "../observe/mod.ts";
 import type { Clock } from "../platform/mod.ts";
@@ -8,10 +8,9 @@ import type { ServedFamily } from "./served_family.ts";
 export interface ChangeLoopOptions {
   readonly tracking: Tracking;
   readonly families: readonly ServedFamily[];
-  /** Plans the health check node ports. */
-  readonly healthChecks: HealthCheckPlanner;
+  readonly planHealthChecks: (changes: TrackedChanges) => HealthCheckChanges;
   /** Reports balancing annotations that have no effect. */
-  readonly balanceReports: BalanceReports;
+  readonly reportBalance: (changes: TrackedChanges) => void;
   /** Opens and closes the health check node ports. */
   readonly serviceHealth: Pick<ServiceHealth, "apply">;
   readonly onNodeChange: (change: NodeChange) => void;
@@ -27,7 +26,7 @@ const BATCH_DELAY_MS = 2;
 
 /** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */
 export function createChangeLoop(options: ChangeLoopOptions): () => void {
-  const { tracking, families, healthChecks, balanceReports, serviceHealth, clock } = options;
+  const { tracking, families, planHealthChecks, reportBalance, serviceHealth, clock } = options;
   const { onNodeChange, onPlanned, onStarted } = options;
   let started = false;
   let startedAhead = false;
@@ -54,9 +53,9 @@ export function createChangeLoop(options: ChangeLoopOptions): () => void {
       family.apply(changes);
       if (!started) family.start();
     }
-    balanceReports.update(changes);
+    reportBalance(changes);
     onPlanned(changes);
-    const planned = healthChecks.plan(changes);
+    const planned = planHealthChecks(changes);
     serviceHealth.apply(planned);
     for (const family of families) family.holdHealthChecks(planned);
     if (!started) onStarted();

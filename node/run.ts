@@ -186,8 +186,8 @@ async function serve(options: ProxyOptions): Promise<number> {
     changed.subscribe(createChangeLoop({
       tracking,
       families,
-      healthChecks: createHealthCheckPlanner({ nodeName, tracking }),
-      balanceReports: createBalanceReports({
+      planHealthChecks: createHealthCheckPlanner(nodeName, tracking),
+      reportBalance: createBalanceReports({
         tracking,
         balance: balanceOptions(configuration),
         onProblems: problems.report,

@@ -179,12 +179,6 @@ function weightsOf(targets: readonly string[], byTarget: ReadonlyMap<string, num
   return weights.every((weight) => weight === weights[0]) ? undefined : weights;
 }
 
-/** Reports the balancing annotations that have no effect, once for each service. */
-export interface BalanceReports {
-  /** Updates the reports of the changed services. */
-  update(changes: Pick<TrackedChanges, "services">): void;
-}
-
 /** The dependencies of `createBalanceReports`. */
 export interface BalanceReportsOptions {
   readonly tracking: Pick<Tracking, "services">;
@@ -192,26 +186,25 @@ export interface BalanceReportsOptions {
   /** Receives the problems; each service is a scope. */
   readonly onProblems: ReportProblems;
   /** Called with each new problem of a service, for its Event. */
-  readonly onProblem?: (service: ServiceKey, problem: Problem) => void;
+  readonly onProblem: (service: ServiceKey, problem: Problem) => void;
 }
 
-/** Creates the reports, without problems at first. */
-export function createBalanceReports(options: BalanceReportsOptions): BalanceReports {
-  const { tracking, balance, onProblems, onProblem } = options;
+/** Returns a function that reports the balancing annotations of changed services that have no effect, once for each service. */
+export function createBalanceReports(
+  { tracking, balance, onProblems, onProblem }: BalanceReportsOptions,
+): (changes: Pick<TrackedChanges, "services">) => void {
   const reported = new Map<ServiceKey, string>();
-  return {
-    update({ services }) {
-      for (const key of services) {
-        const service = tracking.services.get(key);
-        const sentences = service?.balancing === undefined ? [] : balanceRequest(service, balance).problems;
-        const detail = sentences.join("; ");
-        if (detail === (reported.get(key) ?? "")) continue;
-        if (detail === "") reported.delete(key);
-        else reported.set(key, detail);
-        const problems: Problem[] = detail === "" ? [] : [{ code: "balance-ignored", subject: key, detail }];
-        onProblems(`balance of ${key}`, problems);
-        for (const problem of problems) onProblem?.(key, problem);
-      }
-    },
+  return ({ services }) => {
+    for (const key of services) {
+      const service = tracking.services.get(key);
+      const sentences = service?.balancing === undefined ? [] : balanceRequest(service, balance).problems;
+      const detail = sentences.join("; ");
+      if (detail === (reported.get(key) ?? "")) continue;
+      if (detail === "") reported.delete(key);
+      else reported.set(key, detail);
+      const problems: Problem[] = detail === "" ? [] : [{ code: "balance-ignored", subject: key, detail }];
+      onProblems(`balance of ${key}`, problems);
+      for (const problem of problems) onProblem(key, problem);
+    }
   };
 }

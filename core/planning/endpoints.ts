@@ -140,16 +140,12 @@ interface Fates {
 function fatesOf(endpoints: readonly ServiceEndpoint[], survey: Survey, unreachable: ReadonlySet<string>): Fates {
   const cluster = (endpoint: SliceEndpoint) => clusterFate(endpoint, survey);
   const local = (endpoint: SliceEndpoint) => localFate(endpoint, survey);
-  // Most plans: without the detection, or while every endpoint answers.
-  if (unreachable.size === 0) {
-    return { cluster: (_, endpoint) => cluster(endpoint), local: (_, endpoint) => local(endpoint), leftOut: [] };
-  }
   const outOfCluster = leaveOut(endpoints, unreachable, cluster);
   const outOfLocal = leaveOut(endpoints, unreachable, local);
   return {
     cluster: (target, endpoint) => outOfCluster.has(target) ? "unreachable" : cluster(endpoint),
     local: (target, endpoint) => outOfLocal.has(target) ? "unreachable" : local(endpoint),
-    leftOut: [...outOfCluster.union(outOfLocal)].sort(),
+    leftOut: unreachable.size === 0 ? [] : [...outOfCluster.union(outOfLocal)].sort(),
   };
 }
 
@@ -162,6 +158,8 @@ function leaveOut(
   unreachable: ReadonlySet<string>,
   fate: (endpoint: SliceEndpoint) => EndpointFate,
 ): ReadonlySet<string> {
+  // Most plans: without the detection, or while every endpoint answers.
+  if (unreachable.size === 0) return NONE;
   const used = endpoints.filter(({ endpoint }) => isUsed(fate(endpoint))).map(({ target }) => target);
   return new Set(used.filter((target) => unreachable.has(target)).slice(0, Math.floor(used.length / 2)));
 }

@@ -22,19 +22,14 @@ export interface HealthCheckChanges {
   readonly deleted: readonly ServiceKey[];
 }
 
-/** Plans the health checks of all services of type LoadBalancer with external traffic policy Local. */
-export interface HealthCheckPlanner {
-  plan(changes: TrackedChanges): HealthCheckChanges;
-}
-
-/** The dependencies of the planner. */
-export interface HealthCheckPlannerOptions {
-  readonly nodeName: string;
-  readonly tracking: Tracking;
-}
-
-/** Creates a planner with an empty plan. */
-export function createHealthCheckPlanner({ nodeName, tracking }: HealthCheckPlannerOptions): HealthCheckPlanner {
+/**
+ * Plans the health checks of all services of type LoadBalancer with external traffic policy Local: the returned function
+ * updates the plan, which is empty at first, and returns its changes.
+ */
+export function createHealthCheckPlanner(
+  nodeName: string,
+  tracking: Tracking,
+): (changes: TrackedChanges) => HealthCheckChanges {
   const planned = new Map<ServiceKey, HealthCheck>();
 
   const healthCheckOf = (key: ServiceKey): HealthCheck | undefined => {
@@ -65,23 +60,21 @@ export function createHealthCheckPlanner({ nodeName, tracking }: HealthCheckPlan
     return counts;
   };
 
-  return {
-    plan({ services, endpoints }) {
-      const set: HealthCheck[] = [];
-      const deleted: ServiceKey[] = [];
-      for (const key of new Set([...services, ...endpoints.IPv4.services, ...endpoints.IPv6.services])) {
-        const before = planned.get(key);
-        const after = healthCheckOf(key);
-        if (sameData(before, after)) continue;
-        if (after === undefined) {
-          planned.delete(key);
-          deleted.push(key);
-        } else {
-          planned.set(key, after);
-          set.push(after);
-        }
+  return ({ services, endpoints }) => {
+    const set: HealthCheck[] = [];
+    const deleted: ServiceKey[] = [];
+    for (const key of new Set([...services, ...endpoints.IPv4.services, ...endpoints.IPv6.services])) {
+      const before = planned.get(key);
+      const after = healthCheckOf(key);
+      if (sameData(before, after)) continue;
+      if (after === undefined) {
+        planned.delete(key);
+        deleted.push(key);
+      } else {
+        planned.set(key, after);
+        set.push(after);
       }
-      return { set, deleted };
-    },
+    }
+    return { set, deleted };
   };
 }

@@ -15,7 +15,7 @@
  *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
-export { type BalanceOptions, type BalanceReports, balanceRequest, createBalanceReports } from "./balance.ts";
+export { type BalanceOptions, balanceRequest, createBalanceReports } from "./balance.ts";
 export { INTERNAL_PORT, INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
 export {
   blocksNodeHints,
@@ -36,11 +36,6 @@ export {
   type PlanChanges,
   type PlannedPort,
 } from "./family_planner.ts";
-export {
-  createHealthCheckPlanner,
-  type HealthCheck,
-  type HealthCheckChanges,
-  type HealthCheckPlanner,
-} from "./health_checks.ts";
+export { createHealthCheckPlanner, type HealthCheck, type HealthCheckChanges } from "./health_checks.ts";
 export { servicePortName, trafficPolicies } from "./service_port.ts";
 export { servicesFirst } from "./services_first.ts";

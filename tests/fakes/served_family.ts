@@ -38,7 +38,7 @@ export function serveIPv4(
     onChange: () => {},
     onProblems: () => {},
   });
-  const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
+  const planner = createHealthCheckPlanner("here", tracking);
   const reported: [string, number][] = [];
   const family = serveFamily(
     "IPv4",
@@ -77,7 +77,7 @@ export function serveIPv4(
       const changes = tracking.take();
       family.apply(changes);
       onPlanned(changes);
-      family.holdHealthChecks(planner.plan(changes));
+      family.holdHealthChecks(planner(changes));
       await settled();
       await clock.advanceSettled(5_000);
     },

@@ -86,7 +86,7 @@ function createGathering() {
   const planners = FAMILIES.map((family) =>
     createFamilyPlanner({ family, nodeName: "here", tracking, onProblems: () => {} })
   );
-  const healthChecks = createHealthCheckPlanner({ nodeName: "here", tracking });
+  const healthChecks = createHealthCheckPlanner("here", tracking);
   const ports = FAMILIES.map(() => new Map<string, ServicePort>());
   const checks = new Map<string, HealthCheck>();
 
@@ -104,7 +104,7 @@ function createGathering() {
     take() {
       const changes = tracking.take();
       planners.forEach((planner, i) => gather(planner.plan(changes), ports[i]!));
-      const { set, deleted } = healthChecks.plan(changes);
+      const { set, deleted } = healthChecks(changes);
       for (const key of deleted) checks.delete(key);
       for (const check of set) checks.set(`${check.namespace}/${check.name}`, check);
     },

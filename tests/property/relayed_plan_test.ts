@@ -53,8 +53,8 @@ function planOf(tracked: Tracking) {
       services: new Set(tracked.services.keys()),
     }).set
   );
-  const checks = createHealthCheckPlanner({ nodeName: NODE, tracking: tracked })
-    .plan({ ...changes, services: new Set(tracked.services.keys()) }).set;
+  const checks =
+    createHealthCheckPlanner(NODE, tracked)({ ...changes, services: new Set(tracked.services.keys()) }).set;
   const byName = <T extends { readonly name: string }>(items: readonly T[]) =>
     items.toSorted((a, b) => a.name < b.name ? -1 : 1);
   return {

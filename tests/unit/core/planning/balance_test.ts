@@ -179,7 +179,7 @@ Deno.test("a service is reported once, until its annotation is corrected or it i
   const set = (balance: string | undefined, affinitySeconds = 0) => {
     const balancing = balance === undefined ? undefined : { balance };
     tracking.set(service("default/web", { balancing, affinitySeconds }));
-    reports.update(tracking.take());
+    reports(tracking.take());
   };
   set("consistent-hash");
   set("consistent-hash", 60);
@@ -192,7 +192,7 @@ Deno.test("a service is reported once, until its annotation is corrected or it i
   set("nonsense");
   assert.equal(events.length, 2);
   tracking.delete({ kind: "Service", namespace: "default", name: "web" });
-  reports.update(tracking.take());
+  reports(tracking.take());
   assert.deepEqual([...current], [["balance of default/web", []]]);
 });
 

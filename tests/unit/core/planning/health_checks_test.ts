@@ -6,15 +6,15 @@ import { fakeTracking } from "../../../fakes/tracking.ts";
 
 function createPlanned() {
   const tracking = fakeTracking();
-  const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
+  const planner = createHealthCheckPlanner("here", tracking);
   return {
     set(...objects: ClusterObject[]) {
       for (const object of objects) tracking.set(object);
-      return planner.plan(tracking.take());
+      return planner(tracking.take());
     },
     delete(name: string) {
       tracking.delete({ kind: "Service", namespace: "default", name });
-      return planner.plan(tracking.take());
+      return planner(tracking.take());
     },
   };
 }
