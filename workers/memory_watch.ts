@@ -10,25 +10,14 @@ export interface MemoryTaken {
   readonly heapTotal: number;
 }
 
-/** Watches the memory of workers while they work. */
-export interface MemoryWatch {
-  /**
-   * Marks the beginning of a worker's work. `onExhausted` is called once if the workers exceed their limit during that
-   * work. Returns a function that marks its end.
-   */
-  begin(onExhausted: (reason: string) => void): () => void;
-}
+/**
+ * Marks the beginning of a worker's work. `onExhausted` is called once if the workers exceed their limit during that work.
+ * Returns a function that marks its end.
+ */
+export type MemoryWatch = (onExhausted: (reason: string) => void) => () => void;
 
-/** Inputs of `createMemoryWatch`. */
-export interface MemoryWatchOptions {
-  readonly clock: Clock;
-  readonly read: () => MemoryTaken;
-  /** The maximum growth of the program's memory by all workers together, in bytes, since the watch was created. */
-  readonly limitBytes: number;
-  /** The interval between readings, in milliseconds. */
-  readonly periodMs?: number;
-}
-
+/** The interval between readings, in milliseconds. */
+const PERIOD_MS = 100;
 /** Readings to skip after a worker was ended: its memory is freed a little later. */
 const READINGS_SKIPPED = 10;
 
@@ -36,8 +25,9 @@ const READINGS_SKIPPED = 10;
  * Reads the memory of the process in short intervals while workers work, because V8 ends the whole process without warning
  * when one isolate's heap is full. Which worker takes the memory is unknown: the one that has worked longest is reported,
  * and then the next one if that did not help.
+ * @param limitBytes the maximum growth of the program's memory by all workers together since the watch was created
  */
-export function createMemoryWatch({ clock, read, limitBytes, periodMs = 100 }: MemoryWatchOptions): MemoryWatch {
+export function createMemoryWatch(clock: Clock, read: () => MemoryTaken, limitBytes: number): MemoryWatch {
   const outsideWorkers = ({ rss, heapTotal }: MemoryTaken) => rss - heapTotal;
   const atRest = outsideWorkers(read());
   /** In the order in which they began. */
@@ -46,7 +36,7 @@ export function createMemoryWatch({ clock, read, limitBytes, periodMs = 100 }: M
   let skip = 0;
 
   const look = () => {
-    cancel = clock.schedule(periodMs, look);
+    cancel = clock.schedule(PERIOD_MS, look);
     if (skip > 0) {
       skip--;
       return;
@@ -59,27 +49,25 @@ export function createMemoryWatch({ clock, read, limitBytes, periodMs = 100 }: M
     longest?.(`the workers have taken ${inMegabytes(taken)} of memory, their limit is ${inMegabytes(limitBytes)}`);
   };
 
-  return {
-    begin(onExhausted) {
-      const work = (reason: string) => {
-        atWork.delete(work);
-        onExhausted(reason);
-      };
-      atWork.add(work);
-      // At once, so that slow growth over many short pieces of work is noticed, too.
-      if (cancel === undefined) cancel = clock.schedule(0, look);
-      return () => {
-        atWork.delete(work);
-        if (atWork.size > 0) return;
-        cancel?.();
-        cancel = undefined;
-      };
-    },
+  return (onExhausted) => {
+    const work = (reason: string) => {
+      atWork.delete(work);
+      onExhausted(reason);
+    };
+    atWork.add(work);
+    // At once, so that slow growth over many short pieces of work is noticed, too.
+    if (cancel === undefined) cancel = clock.schedule(0, look);
+    return () => {
+      atWork.delete(work);
+      if (atWork.size > 0) return;
+      cancel?.();
+      cancel = undefined;
+    };
   };
 }
 
 /** The watch of this program: workers may take three quarters of what V8 allows one isolate on this machine. */
 export function watchOwnMemory(clock: Clock): MemoryWatch {
   const limitBytes = 0.75 * getHeapStatistics().heap_size_limit;
-  return createMemoryWatch({ clock, read: Deno.memoryUsage, limitBytes });
+  return createMemoryWatch(clock, Deno.memoryUsage, limitBytes);
 }

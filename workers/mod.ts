@@ -28,4 +28,4 @@
  * In: deltas and questions as messages, every field checked. Out: reports. May run: the tools of backends/contract.
  */
 export { relaysOnDemand, startFamilyWorkers, startRuntimeWatch } from "./start.ts";
-export { startHookWorker, startPluginWorker } from "./start_plugin.ts";
+export { startPluginWorker } from "./start_plugin.ts";

@@ -23,7 +23,6 @@ import {
 import type { Problem } from "../core/problems/mod.ts";
 import { type Family, isLoopback, sameData } from "../platform/mod.ts";
 import type { RelayPlacement } from "../relay/mod.ts";
-import type { WorkerCode } from "./protocol.ts";
 import {
   type FromRelay,
   type RelayApplied,
@@ -33,7 +32,7 @@ import {
   type ToRelay,
 } from "./relay_worker.ts";
 import type { Watchable, WorkerListener } from "./watched_worker.ts";
-import { createWebWorker, UNREADABLE, workerEntry } from "./web_worker.ts";
+import { spawnWebWorker, workerEntry } from "./web_worker.ts";
 
 const LOCALHOST: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
 
@@ -129,17 +128,10 @@ function ownAddresses(): readonly string[] {
   return Deno.networkInterfaces().map(({ address }) => address);
 }
 
-/** The code of a family's relay worker, which may use the network and do nothing else. */
-function relayCode(family: Family): WorkerCode {
-  return { entry: workerEntry("relay"), name: `sluice-relay-${family}`, tools: [], network: true };
-}
-
-/** Starts the Web Worker of a family's relay. */
-export function spawnRelay(family: Family, { onMessage, onFailure }: WorkerListener<FromRelay>): Watchable<ToRelay> {
-  const worker = createWebWorker(relayCode(family), onFailure);
-  worker.onmessage = ({ data }: MessageEvent<FromRelay>) => onMessage(data);
-  worker.onmessageerror = () => onFailure(UNREADABLE);
-  return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() };
+/** Starts the Web Worker of a family's relay, which may use the network and do nothing else. */
+export function spawnRelay(family: Family, listener: WorkerListener<FromRelay>): Watchable<ToRelay> {
+  const name = `sluice-relay-${family}`;
+  return spawnWebWorker({ entry: workerEntry("relay"), name, tools: [], network: true }, listener);
 }
 
 /** The address that stands for all addresses of the node, by family. */

@@ -1,8 +1,8 @@
 /** Starts workers of `sluice serve`. */
 import type { FromServingWorker, ServingStart, SpawnServing, ToServingWorker } from "../kpng/server/mod.ts";
 import { type Clock, machineCores } from "../platform/mod.ts";
-import { startWatchedWorker, type Watchable, type WorkerListener } from "./watched_worker.ts";
-import { createWebWorker, workerEntry } from "./web_worker.ts";
+import { startWatchedWorker, type WorkerListener } from "./watched_worker.ts";
+import { spawnWebWorker, workerEntry } from "./web_worker.ts";
 
 /** The maximum default number of workers: each serves about 100 joining nodes per second. */
 const MOST_BY_DEFAULT = 4;
@@ -14,12 +14,9 @@ export function defaultServingWorkers(): number {
 
 /** Returns a function that starts a worker of `sluice serve`, and terminates it if it hangs. */
 export function servingWorkers(clock: Clock): SpawnServing {
-  const spawn = ({ onMessage, onFailure }: WorkerListener<FromServingWorker>): Watchable<ToServingWorker> => {
-    const code = { entry: workerEntry("serve"), name: "sluice-serve", tools: [], network: true } as const;
-    const worker = createWebWorker(code, onFailure);
-    worker.onmessage = ({ data }: MessageEvent<FromServingWorker>) => onMessage(data);
-    return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() };
-  };
+  const code = { entry: workerEntry("serve"), name: "sluice-serve", tools: [], network: true } as const;
+  const spawn = (listener: WorkerListener<FromServingWorker>) =>
+    spawnWebWorker<ToServingWorker, FromServingWorker>(code, listener);
   return (start: ServingStart, listener) => {
     const worker = startWatchedWorker({ start, spawn, clock }, listener);
     if (worker === undefined) return undefined;

@@ -14,12 +14,12 @@ import type { PodReport, PodWatch } from "../cri/mod.ts";
  * called if no worker is left, or if only a restart helps. Throws if this program may not run the tools.
  */
 export function startFamilyWorkers(onLost: (reason: string) => void): StartFamily {
-  const pool = createWorkerPool({ codeOf: familyCode, path: searchPath(), onLost });
+  const spawn = createWorkerPool({ codeOf: familyCode, path: searchPath(), onLost });
   let memory: MemoryWatch | undefined;
   return ({ clock, logger, relay: _, ...plain }, listener) =>
     superviseFamily({
       start: { type: "start", ...plain },
-      spawn: (workerListener) => pool.spawn(plain.family, workerListener),
+      spawn: (workerListener) => spawn(plain.family, workerListener),
       listener,
       clock,
       logger,

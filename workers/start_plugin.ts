@@ -31,28 +31,35 @@ export type PluginOutcome =
     | { readonly problem: string }
   );
 
+/** What a program is started for, and how to permit it. */
+const PURPOSES = {
+  plugin: {
+    name: "credential plugins",
+    fix: (program: string) =>
+      `name it when Sluice is built (EXEC_PLUGINS=${program} ./compile.sh), give it the name sluice-credentials (a link will ` +
+      "do) in the kubeconfig and on the PATH, or use a kubeconfig with a token or a client certificate",
+  },
+  /** The program of `sluice watch local --exec`. */
+  hook: {
+    name: "the hook",
+    fix: (program: string) =>
+      "give it the name sluice-hook (a link will do) on the PATH, or name it when Sluice is built " +
+      `(EXEC_HOOKS=${program} ./compile.sh)`,
+  },
+};
+
 /**
  * Starts a worker that may run one program and nothing else, and returns a function that requests a run. The role fixes the
  * arguments and the environment; a call only passes KUBERNETES_EXEC_INFO and the standard input. `onLost` is called when the
  * worker has ended. If this executable may not start the program, there is no worker, and every run is refused with an error
  * that explains the fix.
  */
-export function startPluginWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
-  return startProgramWorker(role, "credential plugins", PLUGIN_FIX, onLost);
-}
-
-/** Like `startPluginWorker`, for the program of `sluice watch local --exec`. */
-export function startHookWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
-  return startProgramWorker(role, "the hook", HOOK_FIX, onLost);
-}
-
-function startProgramWorker(
+export function startPluginWorker(
+  purpose: keyof typeof PURPOSES,
   role: PluginRole,
-  purpose: string,
-  fix: (program: string) => string,
   onLost: (reason: string) => void,
 ): RunProgram {
-  const { program } = role;
+  const { program } = role, { name, fix } = PURPOSES[purpose];
   if (Deno.permissions.querySync({ name: "run", command: program }).state !== "granted") {
     const text = `${program} is not installed, or this executable may not start it: ${fix(program)}`;
     return () => Promise.reject(new Error(text));
@@ -63,7 +70,7 @@ function startProgramWorker(
   const worker = createWebWorker(
     { entry: workerEntry("plugin"), name: "sluice-plugin", tools: [program] },
     (reason) => {
-      lost = new Error(`the worker for ${purpose} is gone: ${reason}`);
+      lost = new Error(`the worker for ${name} is gone: ${reason}`);
       worker.terminate();
       for (const { reject } of awaited.values()) reject(lost);
       awaited.clear();
@@ -87,10 +94,3 @@ function startProgramWorker(
     return waiter.promise;
   };
 }
-
-const PLUGIN_FIX = (program: string) =>
-  `name it when Sluice is built (EXEC_PLUGINS=${program} ./compile.sh), give it the name sluice-credentials (a link will do) ` +
-  "in the kubeconfig and on the PATH, or use a kubeconfig with a token or a client certificate";
-
-const HOOK_FIX = (program: string) =>
-  `give it the name sluice-hook (a link will do) on the PATH, or name it when Sluice is built (EXEC_HOOKS=${program} ./compile.sh)`;

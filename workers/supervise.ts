@@ -73,7 +73,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       const { worker } = state;
       if (worker === undefined) return;
       // Its memory is watched until a sync succeeds.
-      state.endWork ??= memory.begin(worker.fail);
+      state.endWork ??= memory(worker.fail);
       worker.post({ type: "sync", delta });
     },
     async call({ name, timeoutMs, checked }, request) {

@@ -1,5 +1,6 @@
 import { errorText } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
+import type { Watchable, WorkerListener } from "./watched_worker.ts";
 
 /** The failure of a worker whose message cannot be deserialized. */
 export const UNREADABLE = "a message from it cannot be read";
@@ -40,6 +41,16 @@ export function createWebWorker(
     onFailure(event.message || errorText(event.error));
   };
   return worker;
+}
+
+/** Starts such a worker as one that can be watched. */
+export function spawnWebWorker<To, From>(
+  code: WorkerCode,
+  { onMessage, onFailure }: WorkerListener<From>,
+): Watchable<To> {
+  const worker = createWebWorker(code, onFailure);
+  worker.onmessage = ({ data }: MessageEvent<From>) => onMessage(data);
+  return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() };
 }
 
 /**

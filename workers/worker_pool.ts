@@ -18,15 +18,6 @@ export interface WorkerPoolOptions {
 /** The part of a Web Worker that is used. */
 export type FirstWorker = Pick<Worker, "postMessage" | "terminate" | "onmessage">;
 
-/** The workers of both families. */
-export interface WorkerPool {
-  /**
-   * A worker for a family: first the one that exists, later one that the other family's worker starts. Throws if no worker
-   * is left that could start it.
-   */
-  spawn(family: Family, listener: WorkerListener): WorkerHandle;
-}
-
 interface PooledWorker {
   readonly number: number;
   readonly family: Family;
@@ -57,23 +48,26 @@ interface PoolState {
  * Starts both families' workers. From then on this isolate does not need the permission to start programs, and should drop it:
  * a worker that dies or hangs is restarted by its sibling, and communicates with this isolate over its own port. A worker that
  * its sibling started ends with that sibling. Throws if this program may not run the tools.
+ *
+ * The returned function gives a worker to a family: first the one that exists, later one that the other family's worker
+ * starts. It throws if no worker is left that could start it.
  */
-export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
+export function createWorkerPool(
+  options: WorkerPoolOptions,
+): (family: Family, listener: WorkerListener) => WorkerHandle {
   const pool: PoolState = { options, workers: new Map(), earlyFailures: new Map(), numbers: 0, isLost: false };
   for (const family of FAMILIES) startFirst(pool, family);
 
-  return {
-    spawn(family, listener) {
-      const present = pool.workers.get(family)!;
-      // A worker that was about to stop may have stayed for the sibling that it started.
-      const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
-      const worker = isFree ? present : startSuccessor(pool, family);
-      worker.isResting = worker.isRemoved = false;
-      worker.listener = listener;
-      const reason = pool.earlyFailures.get(worker);
-      if (reason !== undefined) queueMicrotask(() => reportFailure(pool, worker, reason));
-      return handleOf(pool, worker);
-    },
+  return (family, listener) => {
+    const present = pool.workers.get(family)!;
+    // A worker that was about to stop may have stayed for the sibling that it started.
+    const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
+    const worker = isFree ? present : startSuccessor(pool, family);
+    worker.isResting = worker.isRemoved = false;
+    worker.listener = listener;
+    const reason = pool.earlyFailures.get(worker);
+    if (reason !== undefined) queueMicrotask(() => reportFailure(pool, worker, reason));
+    return handleOf(pool, worker);
   };
 }
 

@@ -20,7 +20,7 @@ export async function startCredentialPlugin(
   if (plugin?.kind !== "exec") return undefined;
   const { startPluginWorker } = await import("../../workers/mod.ts");
   const { command, args, env } = plugin.exec;
-  return startPluginWorker({ program: command, args, env: { ...inheritedEnvironment(), ...env } }, onLost);
+  return startPluginWorker("plugin", { program: command, args, env: { ...inheritedEnvironment(), ...env } }, onLost);
 }
 
 /** Starts the worker that runs the program of `--exec` in the environment of this process. */
@@ -29,8 +29,8 @@ export async function startHook(
   args: readonly string[],
   onLost: (reason: string) => void,
 ): Promise<RunProgram> {
-  const { startHookWorker } = await import("../../workers/mod.ts");
-  return startHookWorker({ program, args, env: inheritedEnvironment() }, onLost);
+  const { startPluginWorker } = await import("../../workers/mod.ts");
+  return startPluginWorker("hook", { program, args, env: inheritedEnvironment() }, onLost);
 }
 
 /** Returns the environment, for HOME, AWS_PROFILE and the like, without LD_* and DYLD_*, with which Deno refuses to start programs. */

@@ -122,7 +122,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
         },
         listener,
         clock,
-        memory: { begin: () => () => {} },
+        memory: () => () => {},
         logger: silentLogger,
       }),
     minSyncPeriodMs,

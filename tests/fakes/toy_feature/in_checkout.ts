@@ -19,17 +19,17 @@ interface Workers {
 
 async function withWorkers(test: (workers: Workers) => Promise<void>): Promise<void> {
   const codeOf = (family: Family) => ({ ...familyCode(family), tools: [] });
-  const pool = createWorkerPool({ codeOf, path: "", onLost() {} });
+  const spawnOf = createWorkerPool({ codeOf, path: "", onLost() {} });
   const links = new Map(FAMILIES.map((family) => [
     family,
     superviseFamily({
       start: { type: "start", family, mode: "nftables", logLevel: "error", logFormat: "text", kernel: [] },
-      spawn: (listener) => pool.spawn(family, listener),
+      spawn: (listener) => spawnOf(family, listener),
       listener: { onReset() {}, onReport() {}, onProblems() {}, onHealth() {} },
       answerTimeoutMs: 60_000,
       clock: systemClock,
       logger: silentLogger,
-      memory: { begin: () => () => {} },
+      memory: () => () => {},
     }),
   ]));
   const answered = new Map(FAMILIES.map((family) => [family, Promise.withResolvers<void>()]));

@@ -11,14 +11,14 @@ function watch() {
     reads++;
     return { ...taken };
   };
-  const memory = createMemoryWatch({ clock, read, limitBytes: 1_000, periodMs: 100 });
+  const memory = createMemoryWatch(clock, read, 1_000);
   return { clock, taken, memory, reads: () => reads };
 }
 
 Deno.test("a worker that exceeds the memory limit is reported once, and the main isolate's heap is not counted", () => {
   const { clock, taken, memory } = watch();
   const reports: string[] = [];
-  memory.begin((reason) => reports.push(reason));
+  memory((reason) => reports.push(reason));
   Object.assign(taken, { rss: 2_059, heapTotal: 1_000 });
   clock.advance(500);
   assert.deepEqual(reports, []);
@@ -30,10 +30,10 @@ Deno.test("a worker that exceeds the memory limit is reported once, and the main
 Deno.test("of two busy workers the one that started first is reported, and the other only if that did not help", () => {
   const { clock, taken, memory } = watch();
   const reports: string[] = [];
-  const endOther = memory.begin(() => reports.push("other"));
-  memory.begin(() => reports.push("first"));
+  const endOther = memory(() => reports.push("other"));
+  memory(() => reports.push("first"));
   endOther();
-  memory.begin(() => reports.push("second"));
+  memory(() => reports.push("second"));
   taken.rss = 5_000;
   clock.advance(100);
   assert.deepEqual(reports, ["first"]);
@@ -46,8 +46,8 @@ Deno.test("of two busy workers the one that started first is reported, and the o
 Deno.test("memory that is released in time spares the other workers", () => {
   const { clock, taken, memory } = watch();
   const reports: string[] = [];
-  memory.begin(() => reports.push("first"));
-  memory.begin(() => reports.push("second"));
+  memory(() => reports.push("first"));
+  memory(() => reports.push("second"));
   taken.rss = 5_000;
   clock.advance(100);
   taken.rss = 100;
@@ -58,13 +58,13 @@ Deno.test("memory that is released in time spares the other workers", () => {
 Deno.test("short work is checked too, and nothing is checked while all workers are idle", () => {
   const { clock, taken, memory, reads } = watch();
   const reports: string[] = [];
-  memory.begin(() => reports.push("small"))();
+  memory(() => reports.push("small"))();
   assert.deepEqual(clock.pending(), []);
   const before = reads();
   clock.advance(10_000);
   assert.equal(reads(), before);
   taken.rss = 5_000;
-  const end = memory.begin(() => reports.push("large"));
+  const end = memory(() => reports.push("large"));
   clock.advance(1);
   end();
   assert.deepEqual(reports, ["large"]);

@@ -5,7 +5,7 @@ Deno.test({
   name: "a plugin that this program may not run causes an error with the reason and the fix",
   permissions: { read: true, run: false },
   async fn() {
-    const run = startPluginWorker({ program: "my-login", args: [], env: {} }, assert.fail);
+    const run = startPluginWorker("plugin", { program: "my-login", args: [], env: {} }, assert.fail);
     await assert.rejects(
       run({ program: "my-login", args: [], env: {}, timeoutMs: 1000 }),
       /not installed, or this executable may not start it: .*EXEC_PLUGINS=my-login/,

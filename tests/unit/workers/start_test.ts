@@ -28,7 +28,7 @@ function code(file: string) {
 }
 
 /** A real worker under supervision; the fake clock does not advance while it works. */
-function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: () => () => {} }): Setup {
+function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = () => () => {}): Setup {
   const clock = createFakeClock();
   const come: FamilyHealth[] = [];
   const awaited: ((health: FamilyHealth) => void)[] = [];
@@ -77,8 +77,8 @@ async function startedPool(memory?: MemoryWatch): Promise<StartedPool> {
     losses++;
     resolve(reason);
   };
-  const pool = createWorkerPool({ ...ROLE, codeOf: () => code("./misbehaving_worker.ts"), onLost });
-  const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => pool.spawn(family, listener), memory));
+  const spawn = createWorkerPool({ ...ROLE, codeOf: () => code("./misbehaving_worker.ts"), onLost });
+  const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => spawn(family, listener), memory));
   for (const { nextHealth } of [IPv4!, IPv6!]) {
     assert.equal((await nextHealth()).state, "starting");
     assert.deepEqual(await nextHealth(), PERMISSIONLESS);
@@ -151,7 +151,7 @@ Deno.test("a worker in an endless loop is replaced, and so is its replacement", 
 });
 
 Deno.test("a worker that exhausts memory is replaced repeatedly, and its sibling keeps running", async () => {
-  const memory = createMemoryWatch({ clock: systemClock, read: Deno.memoryUsage, limitBytes: 200e6 });
+  const memory = createMemoryWatch(systemClock, Deno.memoryUsage, 200e6);
   const pool = await startedPool(memory);
   for (let times = 0; times < 2; times++) {
     pool.IPv4.link.send({ revision: 0, base: undefined, settings: undefined, set: [], deleted: [] });
@@ -217,8 +217,8 @@ Deno.test("a worker whose code cannot be loaded is reported", async () => {
 });
 
 Deno.test("early failures of the first workers are reported to a listener added later", async () => {
-  const pool = createWorkerPool({ ...ROLE, codeOf: () => code("./no_such_worker.ts"), onLost() {} });
-  const setup = supervise("IPv4", (listener) => pool.spawn("IPv4", listener));
+  const spawn = createWorkerPool({ ...ROLE, codeOf: () => code("./no_such_worker.ts"), onLost() {} });
+  const setup = supervise("IPv4", (listener) => spawn("IPv4", listener));
   assert.equal((await setup.nextHealth()).state, "starting");
   const health = await setup.nextHealth();
   assert.equal(health.state, "restarting");

@@ -94,11 +94,9 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
       },
     },
     clock,
-    memory: {
-      begin(onExhausted) {
-        works.add(onExhausted);
-        return () => works.delete(onExhausted);
-      },
+    memory(onExhausted) {
+      works.add(onExhausted);
+      return () => works.delete(onExhausted);
     },
     logger: silentLogger,
     backoff: createBackoff({ firstMs: 100, longestMs: 10_000, jitter: 0 }),

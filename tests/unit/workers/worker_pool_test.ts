@@ -14,7 +14,7 @@ interface FakeWorker {
 function poolUnderTest() {
   const workers = new Map<Family, FakeWorker>();
   const losses: string[] = [];
-  const pool = createWorkerPool({
+  const spawnIn = createWorkerPool({
     codeOf: (family) => ({ entry: "file:///family.ts", name: family, tools: [] }),
     path: "/usr/sbin:/sbin",
     onLost: (reason) => losses.push(reason),
@@ -34,7 +34,7 @@ function poolUnderTest() {
     },
   });
   const spawn = (family: Family, listener: Partial<WorkerListener> = {}) =>
-    pool.spawn(family, { onMessage() {}, onFailure() {}, ...listener });
+    spawnIn(family, { onMessage() {}, onFailure() {}, ...listener });
   return { spawn, losses, IPv4: workers.get("IPv4")!, IPv6: workers.get("IPv6")! };
 }
 
