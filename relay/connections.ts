@@ -127,6 +127,10 @@ export interface Dialed {
   readonly endpoint: string;
 }
 
+/** The time an endpoint has to accept a connection before the next one is tried as well. */
+const HEAD_START_MS = 250;
+/** The time after which a connection fails if no endpoint has accepted it. */
+const CONNECT_MS = 10_000;
 /** Attempts of one connection that run at the same time; a further one replaces the oldest. */
 const MAX_ATTEMPTS = 4;
 
@@ -138,7 +142,7 @@ const MAX_ATTEMPTS = 4;
  */
 export function dial(
   candidates: Iterator<string, void, void>,
-  { network, clock, limits, counters, chooser, files }: Omit<RelayParts, "family" | "logger" | "traffic">,
+  { network, clock, counters, chooser, files }: Omit<RelayParts, "family" | "limits" | "logger" | "traffic">,
   onSettled: (dialed: Dialed | undefined) => void,
 ): () => void {
   const attempts = new Set<Socket>();
@@ -185,12 +189,12 @@ export function dial(
   };
   const start = (endpoint: string) => {
     attempt(endpoint);
-    cancelHeadStart = clock.schedule(limits.headStartMs, () => {
+    cancelHeadStart = clock.schedule(HEAD_START_MS, () => {
       chooser.late(endpoint);
       tryNext();
     });
   };
-  const cancelTimeout = clock.schedule(limits.connectMs, giveUp);
+  const cancelTimeout = clock.schedule(CONNECT_MS, giveUp);
   const first = candidates.next();
   if (first.done) giveUp();
   else start(first.value);

@@ -44,7 +44,7 @@ export interface Relay {
    * them. A UDP flow is a connection.
    */
   takeTraffic(): TrafficReading | undefined;
-  /** Closes the listeners, waits at most `stopMs` for open connections, then resets them. */
+  /** Closes the listeners, waits at most 5 s for open connections, then resets them. */
   stop(): Promise<void>;
 }
 
@@ -54,22 +54,12 @@ export interface RelayLimits {
   readonly connections: number;
   /** UDP flows; each takes one file. The flow that is idle for longest makes room for a new one. */
   readonly udpFlows: number;
-  /** Session affinity entries, one per client and service port; the oldest one is evicted. */
-  readonly affinityClients: number;
-  /** The time an endpoint has to accept a connection before the next one is tried as well. */
-  readonly headStartMs: number;
-  /** The time after which a connection fails if no endpoint has accepted it. */
-  readonly connectMs: number;
   /** The idle time after which a UDP flow with only one datagram and its answer is closed. */
   readonly udpAnsweredIdleMs: number;
   /** The time after which any other idle UDP flow is closed, unless it is a stream. */
   readonly udpIdleMs: number;
   /** The time after which an idle UDP stream is closed: a flow that was answered and lasts longer than 2 s. */
   readonly udpStreamIdleMs: number;
-  /** The time for which the listener of a deleted service port stays open, until no rule redirects to it. */
-  readonly drainMs: number;
-  /** The time for which `stop` waits for open connections. */
-  readonly stopMs: number;
 }
 
 /**
@@ -103,29 +93,26 @@ export interface RelayOptions {
 
 /** Files that the relay leaves to the rest of the process: API connections, servers, tools. */
 const RESERVED_FILES = 512;
+/** The relays that share the other files: one of each family. */
+const RELAYS = 2;
 /** A connection of a client and one to its endpoint. */
 const FILES_PER_CONNECTION = 2;
 
 /**
- * Returns the default limits for a process that may open `files` files, of which this relay gets `share` (0 to 1). Half of
- * them are for connections, an eighth for UDP flows, and the rest for listeners.
+ * Returns the default limits for a process that may open `files` files. Of those of a relay, half are for connections, an
+ * eighth for UDP flows, and the rest for listeners.
  *
  * kube-proxy's userspace mode closed UDP flows after 250 ms without traffic (`--udp-timeout`), which loses slow answers. A
  * resolver waits 5 s for an answer, so the timeout of a question is 10 s, and one second once it is answered. Streams have the
  * timeout of the kernel's connection tracking (nf_conntrack_udp_timeout_stream).
  */
-export function defaultRelayLimits(files: number, share = 0.5): RelayLimits {
-  const own = Math.max(64, Math.floor((files - RESERVED_FILES) * share));
+export function defaultRelayLimits(files: number): RelayLimits {
+  const own = Math.max(64, Math.floor((files - RESERVED_FILES) / RELAYS));
   return {
     connections: Math.floor(own / 2 / FILES_PER_CONNECTION),
     udpFlows: Math.floor(own / 8),
-    affinityClients: 50_000,
-    headStartMs: 250,
-    connectMs: 10_000,
     udpAnsweredIdleMs: 1000,
     udpIdleMs: 10_000,
     udpStreamIdleMs: 120_000,
-    drainMs: 5_000,
-    stopMs: 5_000,
   };
 }

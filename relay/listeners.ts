@@ -8,7 +8,7 @@ import {
   type SyncProblem,
 } from "../core/model/mod.ts";
 import { type Clock, errorText, type Family, familyOf, joinHostPort } from "../platform/mod.ts";
-import type { RelayLimits, RelayListeners, RelayOptions, RelayPlacement } from "./contract.ts";
+import type { RelayListeners, RelayOptions, RelayPlacement } from "./contract.ts";
 import type { Counters } from "./figures.ts";
 import { isOutOfFiles } from "./file_watch.ts";
 import type { Listener } from "./network.ts";
@@ -16,7 +16,6 @@ import type { EndpointList, Target } from "./target.ts";
 
 /** Inputs of `createListeners`. */
 export interface ListenersOptions extends Pick<RelayOptions, "family" | "placement" | "clock"> {
-  readonly limits: Pick<RelayLimits, "drainMs">;
   readonly counters: Counters;
   /** Listens for the target, by the protocol of its service port. Rejects with the system's error. */
   readonly listen: (place: Place, target: Target) => Promise<Listener>;
@@ -26,7 +25,7 @@ export interface ListenersOptions extends Pick<RelayOptions, "family" | "placeme
 export interface Listeners {
   /** Gives a service port its new state: open listeners use it at once, `openMissing` opens missing ones. */
   assign(servicePort: ServicePort): void;
-  /** Removes a service port. Its listeners on free ports serve its last state for `drainMs`, unless it is added again. */
+  /** Removes a service port. Its listeners on free ports serve its last state for 5 s, unless it is added again. */
   delete(key: ServicePortKey): void;
   /** Opens all missing listeners, including listeners that failed before. */
   openMissing(): Promise<void>;
@@ -50,11 +49,12 @@ interface Served {
 
 /** Listeners that are opened at the same time. */
 const BATCH = 64;
-const NO_SCTP = "the relay carries TCP and UDP only (use another mode for SCTP)";
+/** The time for which the listener of a deleted service port stays open, until no rule redirects to it. */
+const DRAIN_MS = 5_000;
 
 /** Creates an empty set of listeners. */
 export function createListeners(options: ListenersOptions): Listeners {
-  const { family, placement, limits, counters, clock } = options;
+  const { family, placement, counters, clock } = options;
   const assigned = new Map<ServicePortKey, Served>();
   const draining = new Map<ServicePortKey, { readonly served: Served; readonly cancel: () => void }>();
   const incomplete = new Set<Served>();
@@ -120,8 +120,8 @@ export function createListeners(options: ListenersOptions): Listeners {
       const names = new Set(wanted.map(placeName));
       close(served, (place) => place.port !== 0 && !names.has(placeName(place)));
       served.missing = wanted.filter((place) => !served.open.has(placeName(place)));
-      served.problem = servicePort.protocol === "sctp" && placement.by === "redirect" ? NO_SCTP : undefined;
-      if (served.missing.length > 0 || served.problem !== undefined) incomplete.add(served);
+      served.problem = undefined;
+      if (served.missing.length > 0) incomplete.add(served);
       else incomplete.delete(served);
       publish(served);
     },
@@ -133,13 +133,13 @@ export function createListeners(options: ListenersOptions): Listeners {
       ports.delete(key);
       close(served, ({ port }) => port !== 0);
       if (served.open.size === 0) return;
-      const cancel = clock.schedule(limits.drainMs, () => {
+      const cancel = clock.schedule(DRAIN_MS, () => {
         draining.delete(key);
         close(served, () => true);
       });
       draining.set(key, { served, cancel });
     },
-    openMissing: () => inBatches([...incomplete].filter(({ missing }) => missing.length > 0), openMissing),
+    openMissing: () => inBatches([...incomplete], openMissing),
     renew: () =>
       inBatches([...assigned.values()].filter(({ targets }) => targets.cluster.servicePort.protocol === "tcp"), renew),
     problems: () =>
@@ -215,6 +215,7 @@ interface Place {
 /** The places of a service port: one for each list of endpoints that a frontend uses, or its node port. */
 export function placesOf(servicePort: ServicePort, family: Family, placement: RelayPlacement): Place[] {
   const { protocol, nodePort } = servicePort;
+  // The kernel serves SCTP.
   if (protocol === "sctp") return [];
   if (placement.by === "localhost-node-ports") {
     if (nodePort === 0) return [];

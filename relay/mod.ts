@@ -36,6 +36,9 @@ export {
 export type { RelayFigures } from "./figures.ts";
 export type { RelayNetwork } from "./network.ts";
 
+/** The time for which a stop waits for open connections. */
+const STOP_MS = 5_000;
+
 /** Creates a relay without listeners. */
 export function createRelay(options: RelayOptions): Relay {
   const { family, placement, limits, clock, network = systemNetwork } = options;
@@ -58,7 +61,7 @@ export function createRelay(options: RelayOptions): Relay {
     udp: createPortChoice(options.ports, clock),
   };
   const listeners = createListeners({
-    ...{ family, placement, limits, counters, clock },
+    ...{ family, placement, counters, clock },
     async listen({ list, address, port }, target) {
       const { protocol } = target.servicePort;
       const open = async (at: number) =>
@@ -99,7 +102,7 @@ export function createRelay(options: RelayOptions): Relay {
       await last;
       listeners.closeAll();
       files.stop();
-      await waitAtMost(clock, limits.stopMs, connections.drained());
+      await waitAtMost(clock, STOP_MS, connections.drained());
       connections.resetAll();
       flows.closeAll();
       logger.flush();

@@ -1,7 +1,7 @@
 /** The endpoints behind one listener, and the choice among them. */
 import type { Clock } from "../platform/mod.ts";
 import type { ServicePort, ServicePortKey } from "../core/model/mod.ts";
-import type { RelayLimits, RelayOptions } from "./contract.ts";
+import type { RelayOptions } from "./contract.ts";
 
 /** Values by name, each for some time. */
 interface ExpiringMap<Value> {
@@ -86,16 +86,14 @@ function pick(count: number, weights: readonly number[] | undefined, random: num
   return weights.findIndex((weight) => (left -= weight) < 0);
 }
 
-/** What a relay's choice depends on. */
-export interface ChooserOptions extends Pick<RelayOptions, "clock" | "mayConnect" | "random"> {
-  readonly limits: Pick<RelayLimits, "affinityClients">;
-}
+/** The number of session affinity entries, one per client and service port; the oldest one is evicted. */
+const AFFINITY_CLIENTS = 50_000;
 
 /** Creates a chooser. A client keeps its endpoint across the lists of a service port, as in the kernel's modes. */
 export function createChooser(
-  { clock, limits, random = Math.random, mayConnect = () => true }: ChooserOptions,
+  { clock, random = Math.random, mayConnect = () => true }: Pick<RelayOptions, "clock" | "mayConnect" | "random">,
 ): Chooser {
-  const affinity = createExpiringMap<string>(clock, limits.affinityClients);
+  const affinity = createExpiringMap<string>(clock, AFFINITY_CLIENTS);
   const failed = createExpiringMap<true>(clock, Infinity);
   const isFailed = (target: Target, endpoint: string) =>
     target.servicePort.protocol === "tcp" && !!failed.get(endpoint);

@@ -108,6 +108,13 @@ export function createUdpFlows(
   /** The flow to evict: of the first kind, the one used longest ago. */
   const oldest = () => KINDS.map((kind) => byUse[kind]).find(({ size }) => size > 0)!.values().next().value!;
 
+  /** Begins to send a client's datagrams to an endpoint. */
+  const wayTo = (endpoint: string, target: Target, client: Deno.NetAddr) => {
+    const { address: hostname, port } = splitHostPort(endpoint);
+    chooser.chosen(target, client.hostname, endpoint);
+    const countBytes = traffic.begin(target.key, endpoint);
+    return { endpoint, to: { transport: "udp", hostname, port }, countBytes, isAnswered: false } as const;
+  };
   const openFlow = (door: Door, client: Deno.NetAddr): Flow | undefined => {
     const endpoint = nextEndpoint(door.target, client, undefined);
     if (endpoint === undefined) return undefined;
@@ -118,14 +125,12 @@ export function createUdpFlows(
     }
     const startedMs = clock.monotonic();
     const flow: Flow = {
-      ...{ door, client, startedMs, endpoint, to: addressOf(endpoint), sinceMs: startedMs },
-      ...{ checked: door.target.servicePort, isAnswered: false, isClosed: false },
+      ...{ door, client, startedMs, sinceMs: startedMs, checked: door.target.servicePort, isClosed: false },
       ...{ questions: 1, answers: 0, kind: "question", usedMs: startedMs },
       socket: network.bindUdp(anyAddress, 0),
-      countBytes: undefined,
+      // After the socket, which may not open.
+      ...wayTo(endpoint, door.target, client),
     };
-    flow.countBytes = traffic.begin(door.target.key, endpoint);
-    chooser.chosen(door.target, client.hostname, endpoint);
     door.flows.set(clientOf(client), flow);
     byUse.question.add(flow);
     counters.udpFlowsCreated++;
@@ -150,11 +155,7 @@ export function createUdpFlows(
     flow.checked = flow.door.target.servicePort;
     flow.sinceMs = clock.monotonic();
     if (endpoint === flow.endpoint) return true;
-    flow.endpoint = endpoint;
-    flow.to = addressOf(endpoint);
-    flow.isAnswered = false;
-    flow.countBytes = traffic.begin(flow.door.target.key, endpoint);
-    chooser.chosen(flow.door.target, flow.client.hostname, endpoint);
+    Object.assign(flow, wayTo(endpoint, flow.door.target, flow.client));
     return true;
   };
 
@@ -252,11 +253,6 @@ export function createUdpFlows(
 /** Whether a flow may keep its endpoint: the list still has it, or allows existing flows to finish. */
 function mayStay({ door: { target }, endpoint }: Flow): boolean {
   return endpointsOf(target).includes(endpoint) || target.servicePort.lingeringEndpoints.includes(endpoint);
-}
-
-function addressOf(endpoint: string): Deno.NetAddr {
-  const { address, port } = splitHostPort(endpoint);
-  return { transport: "udp", hostname: address, port };
 }
 
 function clientOf({ hostname, port }: Deno.NetAddr): string {

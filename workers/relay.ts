@@ -1,6 +1,6 @@
 /** The entry of a family's relay worker: connects the relay to the messages of the main isolate. */
 import { type FamilyDelta, frontendsOf, type Protocol, servicePortKey } from "../core/model/mod.ts";
-import { createLogger, joinHostPort, limitRepeats, systemClock, writeToStderr } from "../platform/mod.ts";
+import { createLogger, joinHostPort, systemClock, writeToStderr } from "../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
 import type { FromRelay, RelayStart, ToRelay } from "./relay_worker.ts";
 import { ownScope } from "./worker_scope.ts";
@@ -36,8 +36,8 @@ scope.onmessage = ({ data: message }) => {
 
 function start({ family, placement, settings, logLevel, logFormat }: RelayStart): Relay {
   const clock = systemClock;
-  const log = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr });
-  const logger = limitRepeats(log, clock).with({ family, worker: "relay" });
+  const logger = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr })
+    .with({ family, worker: "relay" });
   const limits = defaultRelayLimits(settings.files);
   return createRelay({
     family,
@@ -58,9 +58,7 @@ function start({ family, placement, settings, logLevel, logFormat }: RelayStart)
 
 async function apply(relay: Relay, delta: FamilyDelta): Promise<void> {
   frontends.note(delta);
-  // The kernel serves SCTP.
-  const relayed = delta.set.filter(({ protocol }) => protocol !== "sctp");
-  const { ports, problems } = await relay.apply({ ...delta, set: relayed });
+  const { ports, problems } = await relay.apply(delta);
   const keys = delta.set.map(({ name, protocol }) => servicePortKey(name, protocol));
   const now = new Set(problems.flatMap(({ servicePort }) => servicePort ?? []));
   const inDelta = new Set(delta.set.map(({ name }) => name));

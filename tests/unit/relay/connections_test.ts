@@ -283,7 +283,7 @@ Deno.test("a change of endpoints leaves open connections alone", async () => {
 Deno.test("a deleted service port accepts connections until its listener has drained, and open ones go on", async () => {
   await using server = await startServer();
   const clock = createFakeClock();
-  await using lab = await startLab([server.endpoint], { clock, limits: { drainMs: 5000 } });
+  await using lab = await startLab([server.endpoint], { clock });
   const early = open(lab.front);
   const endpointOfEarly = await server.accepted();
   const { ports } = await lab.relay.apply({ revision: 2, base: 1, settings: undefined, set: [], deleted: [KEY] });
@@ -303,7 +303,7 @@ Deno.test("a stop waits for open connections, then resets them", async () => {
   await using server = await startServer();
   for (const isPatient of [true, false]) {
     const clock = createFakeClock();
-    const lab = await startLab([server.endpoint], { clock, limits: { stopMs: 5000 } });
+    const lab = await startLab([server.endpoint], { clock });
     const client = open(lab.front);
     const endpoint = await server.accepted();
     const stopped = lab.relay.stop();

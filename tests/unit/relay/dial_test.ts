@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { dial, type Dialed } from "../../../relay/connections.ts";
 import { createCounters } from "../../../relay/figures.ts";
-import { defaultRelayLimits } from "../../../relay/mod.ts";
 import { systemNetwork } from "../../../relay/network.ts";
 import { type Chooser, createChooser } from "../../../relay/target.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -21,14 +20,13 @@ function startDial(...endpoints: string[]) {
       return socket;
     },
   };
-  const limits = { ...defaultRelayLimits(20_000), headStartMs: 250, connectMs: 10_000 };
   const chooser: Chooser = {
-    ...createChooser({ clock, limits }),
+    ...createChooser({ clock }),
     late: (endpoint) => void late.push(endpoint),
   };
   const cancel = dial(
     endpoints.values() as Iterator<string, void, void>,
-    { clock, counters, network, limits, chooser, files: { note() {}, touch() {} } },
+    { clock, counters, network, chooser, files: { note() {}, touch() {} } },
     (dialed) => settled.push(dialed),
   );
   return { clock, counters, attempts, settled, late, cancel };

@@ -17,7 +17,7 @@ function startLab(placement: RelayPlacement = { by: "redirect", udpAddress: "192
   const refused = { error: undefined as string | undefined };
   let next = 40_000;
   const listeners = createListeners({
-    ...{ family: "IPv4", placement, limits: { drainMs: 5000 }, counters, clock },
+    ...{ family: "IPv4", placement, counters, clock },
     listen(place, target) {
       if (refused.error !== undefined) return Promise.reject(new Error(refused.error));
       const port = place.port === 0 ? ++next : place.port;
@@ -74,19 +74,6 @@ Deno.test("a listener that cannot be opened is a problem of its service port, un
   assert.deepEqual(listeners.problems(), []);
   assert.deepEqual(listeners.ports.get(KEY), { cluster: 40_002 });
   assert.deepEqual([counters.listeners, counters.listenersFailed], [2, 2]);
-});
-
-Deno.test("SCTP is a problem in a mode that redirects", async () => {
-  const sctp = fakeServicePort("default/signal", { protocol: "sctp", nodePort: 30080 });
-  const { listeners, set } = startLab();
-  await set(sctp);
-  assert.match(listeners.problems()[0]!.message, /TCP and UDP only/);
-  listeners.delete(servicePortKey("default/signal", "sctp"));
-  assert.deepEqual(listeners.problems(), []);
-
-  const localhost = startLab({ by: "localhost-node-ports", addresses: ["127.0.0.1"] });
-  await localhost.set(sctp);
-  assert.deepEqual(localhost.listeners.problems(), []);
 });
 
 Deno.test("node ports on loopback addresses move at once, also if two service ports swap theirs", async () => {

@@ -7,8 +7,7 @@ const target = (clusterEndpoints: string[], affinitySeconds = 0): Target => ({
   ...{ key: "default/web|tcp", list: "cluster" },
   servicePort: fakeServicePort("default/web", { clusterEndpoints, affinitySeconds, localEndpoints: ["local"] }),
 });
-const chooserOf = (random = Math.random, clock = createFakeClock()) =>
-  createChooser({ clock, limits: { affinityClients: 100 }, random });
+const chooserOf = (random = Math.random, clock = createFakeClock()) => createChooser({ clock, random });
 
 Deno.test("each endpoint is a candidate once, and each comes first equally often", () => {
   const chooser = chooserOf();
@@ -55,7 +54,7 @@ Deno.test("an expiring map forgets what has expired, and what was set longest ag
 
 Deno.test("an endpoint that the relay may not connect to is no candidate, not even with affinity", () => {
   const chooser = createChooser({
-    ...{ clock: createFakeClock(), limits: { affinityClients: 100 } },
+    clock: createFakeClock(),
     random: () => 0,
     mayConnect: (endpoint) => endpoint !== "a",
   });

@@ -48,7 +48,7 @@ function startLab(clusterEndpoints: readonly string[], { limits, network, family
   const flows = createUdpFlows({
     ...{ family, clock, counters, traffic, logger: silentLogger, files: { note() {}, touch() {} } },
     network: { ...systemNetwork, ...network },
-    chooser: createChooser({ clock, limits: { affinityClients: 100 }, random: () => 0 }),
+    chooser: createChooser({ clock, random: () => 0 }),
     limits: { ...defaultRelayLimits(20_000), ...limits },
   });
   const hostname = family === "IPv4" ? "127.0.0.1" : "::1";
