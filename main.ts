@@ -2,13 +2,13 @@
 import {
   argumentsUnder,
   COMMANDS,
+  contextOf,
   createProcessLogger,
   credentialPlugin,
   dropPermissions,
   programNames,
   startCredentialPlugin,
 } from "./cli/commands/mod.ts";
-import { MODE_DESCRIPTIONS } from "./backends/mod.ts";
 import {
   type CommandLine,
   type Configuration,
@@ -23,14 +23,7 @@ import { errorText, systemClock, writeToStderr, writeToStdout } from "./platform
 /** Runs the command line and resolves with the exit status: 0, 1 for a failure, 2 for a usage error. */
 export async function main(given: readonly string[]): Promise<number> {
   const { args, installed } = await withInstalledService(given);
-  const read = () =>
-    readCommandLine(args, {
-      readFile: (path) => Deno.readTextFileSync(path),
-      hostname: () => Deno.hostname(),
-      kernelRelease: () => Deno.osRelease(),
-      modes: MODE_DESCRIPTIONS,
-      commands: COMMANDS,
-    });
+  const read = () => readCommandLine(args, contextOf(COMMANDS));
   if (installed !== undefined) {
     writeToStderr(`sluice: using ${[installed.configuration, ...installed.words].join(" ")}\n`);
   }

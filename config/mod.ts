@@ -25,7 +25,7 @@
  * files that flags name.
  */
 export { flagTexts, type GivenFlags, type InstalledService, partOfInstalled, withInstalled } from "./arguments.ts";
-export { type CommandLine, parseCommandLine, readCommandLine } from "./command_line.ts";
+export { type CommandLine, type CommandLineContext, parseCommandLine, readCommandLine } from "./command_line.ts";
 export { choice, type CommandSpec, type Flag, option, placeholderOf, RUN, usageLine } from "./command_spec.ts";
 export {
   type Configuration,

@@ -1,4 +1,5 @@
 /** Contract of a command, and helpers that commands share. */
+import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import type { Runner } from "../../backends/tools/mod.ts";
 import type { Asker, ControlAnswers } from "../../answers/control/mod.ts";
 import type { Answers } from "../../answers/mod.ts";
@@ -6,6 +7,7 @@ import {
   boolean,
   choice,
   type CommandLine,
+  type CommandLineContext,
   type CommandSpec,
   type Configuration,
   duration,
@@ -60,6 +62,17 @@ export interface Command extends CommandSpec {
   readonly lasts?: true;
   /** Resolves with the exit status. An error means status 1. */
   start(invocation: Invocation): Promise<number>;
+}
+
+/** What a command line refers to on this machine. */
+export function contextOf(commands: readonly CommandSpec[]): CommandLineContext {
+  return {
+    readFile: (path) => Deno.readTextFileSync(path),
+    hostname: () => Deno.hostname(),
+    kernelRelease: () => Deno.osRelease(),
+    modes: MODE_DESCRIPTIONS,
+    commands,
+  };
 }
 
 /** The flag for the time that a running proxy has for an answer. */

@@ -1,19 +1,6 @@
 /** Runs a program for each state of a node: `sluice watch local --exec`. */
 import { type Clock, createBackoff, errorText, type Logger, type RunProgram, sleep } from "../../platform/mod.ts";
 
-/** Options of `createHook`. */
-interface HookOptions {
-  readonly program: string;
-  readonly run: RunProgram;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Ends the retries; a run that has begun is awaited. */
-  readonly signal: AbortSignal;
-  /** A number from 0 up to 1; Math.random by default. */
-  readonly random?: () => number;
-}
-
 /** A program that gets each state on its standard input. */
 export interface Hook {
   /** Runs the program with this state, or after the current run; a state that still waits is replaced. */
@@ -22,8 +9,18 @@ export interface Hook {
   idle(): Promise<void>;
 }
 
-/** Creates a hook. A run that fails is repeated with backoff, with the newest state. */
-export function createHook({ program, run, timeoutMs, clock, logger, signal, random }: HookOptions): Hook {
+/**
+ * Creates a hook. A run that fails is repeated with backoff, with the newest state. The signal ends the retries; a run that has
+ * begun is awaited.
+ * @param random a number from 0 up to 1; Math.random by default
+ */
+export function createHook(
+  program: string,
+  run: RunProgram,
+  timeoutMs: number,
+  { clock, logger, signal }: { readonly clock: Clock; readonly logger: Logger; readonly signal: AbortSignal },
+  random?: () => number,
+): Hook {
   const backoff = createBackoff({ firstMs: 250, longestMs: 30_000, random });
   const log = logger.with({ program });
   let waiting: string | undefined;

@@ -198,7 +198,8 @@ export const uninstallCommand: Command = {
       );
       return 0;
     }
-    const status = await removeRules(invocation);
+    const { runCommand } = await import("./run.ts");
+    const status = await runCommand.start(invocation);
     if (status === 0) {
       print("Rules removed. Nothing serves the cluster's services on this node until another proxy starts.\n");
     }
@@ -215,17 +216,4 @@ async function isRunning({ configuration: { controlSocket }, clock, signal }: In
   } catch (error) {
     return !(error instanceof NoProxyError);
   }
-}
-
-async function removeRules({ configuration, logger, logging, clock, signal }: Invocation): Promise<number> {
-  const { runProxy } = await import("../../node/mod.ts");
-  const { startFamilyWorkers } = await import("../../workers/mod.ts");
-  return await runProxy({
-    configuration,
-    logger,
-    logging,
-    clock,
-    signal,
-    startFamily: startFamilyWorkers((reason) => logger.error(reason)),
-  });
 }

@@ -1,12 +1,10 @@
 /** The second half of `sluice install`: checks the node, starts the service and waits until it works. */
-import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { type Finding, findingsText, problemFinding, worstOf } from "../../core/problems/mod.ts";
 import { durationText, errorText, plural, sleep } from "../../platform/mod.ts";
 import { CONFIGURATION, PROGRAM, type Wanted } from "../installation/mod.ts";
 import { findingsOf } from "./check.ts";
-import { type Invocation, linesText } from "./command.ts";
-import { runCommand } from "./run.ts";
+import { contextOf, type Invocation, linesText } from "./command.ts";
 import { type Service, serviceHere, type ServiceState } from "./service.ts";
 import { awaitOrder, type Report } from "./status.ts";
 
@@ -22,7 +20,12 @@ const MAX_RESTARTS = 3;
 /** Checks the node, starts the service with --now unless a check is red, and prints the next steps. Returns the exit status. */
 export async function checkAndStart(invocation: Invocation, wanted: Wanted): Promise<0 | 1> {
   const { flags, print } = invocation;
-  const line = await installedLine(wanted);
+  const { configuration, words } = wanted;
+  // The installed configuration may contain more than the flags.
+  const line = await readCommandLine(["run", "--config", CONFIGURATION, ...words], {
+    ...contextOf(invocation.commands),
+    readFile: (path) => path === CONFIGURATION ? configuration : Deno.readTextFileSync(path),
+  });
   const findings = await checkInstalled(invocation, line);
   print(`\n${findingsText(findings)}\n`);
   const isRed = worstOf(findings) === "red";
@@ -55,17 +58,6 @@ function manualStart({ files, words }: Wanted): string {
   return `Neither systemd nor OpenRC runs here. ${later}Run this as root, and restart it whenever it exits:\n  ${command}\n`;
 }
 
-function installedLine({ configuration, words }: Wanted): Promise<CommandLine> {
-  return readCommandLine(["run", "--config", CONFIGURATION, ...words], {
-    readFile: (path) => path === CONFIGURATION ? configuration : Deno.readTextFileSync(path),
-    hostname: () => Deno.hostname(),
-    kernelRelease: () => Deno.osRelease(),
-    modes: MODE_DESCRIPTIONS,
-    commands: [runCommand],
-  });
-}
-
-/** Checks the node for the installed configuration, which may contain more than the flags. */
 async function checkInstalled(invocation: Invocation, line: CommandLine): Promise<readonly Finding[]> {
   if (line.kind === "start") return await findingsOf(invocation, line.configuration);
   const message = line.kind === "errors" ? line.errors.join("; ") : `has the effect of --${line.kind}`;

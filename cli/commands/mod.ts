@@ -23,7 +23,7 @@ import { diffCommand, renderCommand } from "./rules.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
 import { statusCommand, topCommand } from "./status.ts";
-export { argumentsUnder, createProcessLogger, programNames } from "./command.ts";
+export { argumentsUnder, contextOf, createProcessLogger, programNames } from "./command.ts";
 export { credentialPlugin, dropPermissions, startCredentialPlugin } from "./privileges.ts";
 
 /** All commands, in the order of the help. */

@@ -106,7 +106,7 @@ async function executed(
   const { createHook } = await import("./hook.ts");
   const timeoutMs = flags.get(EXEC_TIMEOUT.name) as number | undefined ?? EXEC_TIMEOUT_MS;
   const state = createDocumentedState(nodeName);
-  const hook = createHook({ program, run, timeoutMs, clock, logger, signal });
+  const hook = createHook(program, run, timeoutMs, { clock, logger, signal });
   return {
     take(operation) {
       const document = state.take(operation);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHook } from "../../../../cli/commands/hook.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import type { ProgramResult } from "../../../../platform/mod.ts";
+import type { ProgramResult, RunProgram } from "../../../../platform/mod.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
 
 /** A hook whose program ends when the test says so. */
@@ -10,18 +10,11 @@ function setUp() {
   const given: string[] = [];
   let end: (result: ProgramResult) => void = () => assert.fail("no run is in progress");
   const stop = new AbortController();
-  const hook = createHook({
-    program: "hook",
-    run({ stdin = "" }) {
-      given.push(stdin);
-      return new Promise((resolve) => end = resolve);
-    },
-    timeoutMs: 1000,
-    clock,
-    logger: silentLogger,
-    signal: stop.signal,
-    random: () => 0.5,
-  });
+  const run: RunProgram = ({ stdin = "" }) => {
+    given.push(stdin);
+    return new Promise((resolve) => end = resolve);
+  };
+  const hook = createHook("hook", run, 1000, { clock, logger: silentLogger, signal: stop.signal }, () => 0.5);
   return {
     clock,
     given,

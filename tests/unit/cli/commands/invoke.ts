@@ -1,7 +1,6 @@
 /** Runs commands in tests as main.ts does, and captures their output. */
-import { MODE_DESCRIPTIONS } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../../cli/commands/mod.ts";
+import { COMMANDS, contextOf } from "../../../../cli/commands/mod.ts";
 import { readCommandLine } from "../../../../config/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
@@ -23,13 +22,7 @@ export async function invoke(
   args: readonly string[],
   options: InvokeOptions = {},
 ): Promise<{ status: number; stdout: string; log: string }> {
-  const line = await readCommandLine(args, {
-    readFile: (path) => Deno.readTextFileSync(path),
-    hostname: () => "node-a",
-    kernelRelease: () => Deno.osRelease(),
-    modes: MODE_DESCRIPTIONS,
-    commands: COMMANDS,
-  });
+  const line = await readCommandLine(args, { ...contextOf(COMMANDS), hostname: () => "node-a" });
   assert(line.kind === "start", line.kind === "errors" ? line.errors.join("\n") : line.kind);
   let stdout = "", log = "";
   const write = (line: string) => {
