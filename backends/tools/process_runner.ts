@@ -84,7 +84,7 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
       const onAbort = () => kill(child);
       signal?.addEventListener("abort", onAbort, { once: true });
       child.status.finally(() => signal?.removeEventListener("abort", onAbort));
-      return converseWith({ tool: call.tool, onLine: call.onLine, child, clock });
+      return converseWith(child, call, clock);
     },
   };
 }
@@ -173,116 +173,61 @@ function* gathered(pieces: Iterable<string>): Generator<string> {
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
-async function readOutput(reader: Reader, onLine: ((line: string) => void) | undefined): Promise<string> {
+/** Reads all output of a tool; with `onLine`, passes on each line, without its newline, and returns an empty text. */
+export async function readOutput(reader: Reader, onLine?: (line: string) => void): Promise<string> {
   const decoder = new TextDecoder();
   const parts: string[] = [];
-  const lines = onLine && createLineSplitter(onLine);
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    const text = decoder.decode(next.value, { stream: true });
-    if (lines) lines.push(text);
-    else parts.push(text);
-  }
-  const rest = decoder.decode();
-  lines?.push(rest);
-  lines?.end();
-  return lines ? "" : parts.join("") + rest;
-}
-
-async function readErrors(reader: Reader): Promise<string> {
-  const text = boundedText(STDERR_LIMIT_BYTES);
-  for (let next = await reader.read(); !next.done; next = await reader.read()) text.push(next.value);
-  return text.toString();
-}
-
-/** Splits text that arrives in pieces into lines. */
-interface LineSplitter {
-  push(text: string): void;
-  /** Emits the last line if it has no newline. */
-  end(): void;
-}
-
-/** A splitter that calls `onLine` with each line, without its newline. */
-export function createLineSplitter(onLine: (line: string) => void): LineSplitter {
   let open = "";
-  return {
-    push(text) {
-      let start = 0;
-      for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
-        onLine(start === 0 ? open + text.slice(0, end) : text.slice(start, end));
-        if (start === 0) open = "";
-        start = end + 1;
-      }
-      open += text.slice(start);
-    },
-    end() {
-      if (open !== "") onLine(open);
-      open = "";
-    },
+  const split = (text: string, onLine: (line: string) => void) => {
+    let start = 0;
+    for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
+      onLine(start === 0 ? open + text.slice(0, end) : text.slice(start, end));
+      if (start === 0) open = "";
+      start = end + 1;
+    }
+    open += text.slice(start);
   };
+  const take = onLine ? (text: string) => split(text, onLine) : (text: string) => void parts.push(text);
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    take(decoder.decode(next.value, { stream: true }));
+  }
+  take(decoder.decode());
+  // The last line may have no newline.
+  if (open !== "") onLine?.(open);
+  return parts.join("");
 }
 
-/** Text of limited size. */
-interface BoundedText {
-  push(bytes: Uint8Array): void;
-  /** The text; if bytes were left out, a line in the middle gives their number. */
-  toString(): string;
-}
-
-/** Creates a text of limited size that keeps the first and the last half of `limitBytes`. */
-export function boundedText(limitBytes: number): BoundedText {
+/**
+ * Reads a standard error and returns its first and last 32 KB; if bytes were left out, a line in the middle gives their
+ * number.
+ */
+export async function readErrors(reader: Reader, limitBytes = STDERR_LIMIT_BYTES): Promise<string> {
   const half = limitBytes >> 1;
-  const head: Uint8Array[] = [];
-  let headBytes = 0;
-  let tail: Uint8Array[] = [];
-  let tailBytes = 0;
-  let leftOutBytes = 0;
-  const trimTail = () => {
-    const all = joinBytes(tail);
-    leftOutBytes += all.length - half;
-    tail = [all.slice(all.length - half)];
-    tailBytes = half;
-  };
-  return {
-    push(bytes) {
-      const forHead = bytes.subarray(0, half - headBytes);
-      if (forHead.length > 0) head.push(forHead);
-      headBytes += forHead.length;
-      const rest = bytes.subarray(forHead.length);
-      if (rest.length === 0) return;
-      tail.push(rest);
-      tailBytes += rest.length;
-      if (tailBytes > 4 * half) trimTail();
-    },
-    toString() {
-      if (tailBytes > half) trimTail();
-      const text = (parts: Uint8Array[]) => new TextDecoder().decode(joinBytes(parts));
-      if (leftOutBytes === 0) return text([...head, ...tail]);
-      return `${text(head)}\n… ${leftOutBytes} bytes left out …\n${text(tail)}`;
-    },
-  };
+  let head = new Uint8Array(), tail = new Uint8Array(), leftOutBytes = 0;
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    const room = half - head.length;
+    if (room > 0) head = joinBytes([head, next.value.subarray(0, room)]);
+    tail = joinBytes([tail, next.value.subarray(room)]);
+    const surplus = Math.max(0, tail.length - half);
+    tail = tail.slice(surplus);
+    leftOutBytes += surplus;
+  }
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  if (leftOutBytes === 0) return text(joinBytes([head, tail]));
+  return `${text(head)}\n… ${leftOutBytes} bytes left out …\n${text(tail)}`;
 }
 
-/** The pending request. */
-interface Question {
-  readonly end: string;
-  readonly settle: PromiseWithResolvers<string>;
-}
-
-/** Options of `converseWith`. The standard input and error of the process are piped, and with `onLine` its output. */
-interface ConversationOptions {
-  readonly tool: string;
-  readonly onLine: ToolCall["onLine"];
-  readonly child: Pick<Deno.ChildProcess, "stdin" | "stdout" | "stderr" | "kill">;
-  readonly clock: Clock;
-}
-
-/** Starts a conversation with a process that has just been started. */
-function converseWith({ tool, onLine, child, clock }: ConversationOptions): Conversation {
+/** Starts a conversation with a process that has just been started. Its standard input and error are piped. */
+function converseWith(
+  child: Deno.ChildProcess,
+  { tool, onLine }: Pick<ToolCall, "tool" | "onLine">,
+  clock: Clock,
+): Conversation {
   const writer = child.stdin.getWriter();
   const encoder = new TextEncoder();
   let isOpen = true;
   let output = "";
-  let question: Question | undefined;
+  let question: { readonly end: string; readonly settle: PromiseWithResolvers<string> } | undefined;
 
   const over = (error: Error) => {
     isOpen = false;
