@@ -5,21 +5,13 @@ import { type Accumulator, findRefused, type Outcome, type Refusals, type RunSta
 import { isHostFailure } from "../tools/mod.ts";
 import {
   type ChainsByTable,
-  type Jump,
   type Layout,
   type RenderedChain,
   type Table,
   TABLES,
   type WantedChains,
 } from "./chains.ts";
-import {
-  EMPTY_CHAIN,
-  hashRules,
-  type HeldChain,
-  type RealizedState,
-  type Spellings,
-  UNKNOWN_CHAIN,
-} from "./realized.ts";
+import { EMPTY_CHAIN, hashRules, jumpsToMove, type RealizedState, type Spellings, UNKNOWN_CHAIN } from "./realized.ts";
 import {
   type ChainUpdate,
   failedLines,
@@ -56,11 +48,12 @@ export interface RestoreContext {
   readonly layout: Layout;
   readonly ruleset: WantedChains;
   readonly tools: IptablesTools;
+  readonly flavour: Flavour;
   readonly spellings: Spellings;
   readonly logger: Logger;
   readonly refusals: Refusals<ServicePortKey>;
   readonly figures: Accumulator<ReconcileFigures>;
-  /** The chains that may differ from the kernel's. */
+  /** The chains that may differ from the kernel's; equal chains are removed from these sets. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   touch(chains: ChainsByTable): void;
   /** Runs each restore; they just run by default. */
@@ -78,19 +71,14 @@ class RestoreError extends Error {
   override readonly name = "RestoreError";
 }
 
-/** A running restore; its outcome never rejects. */
-interface StartedRestore {
-  readonly input: RestoreInput;
-  readonly outcome: Promise<{ readonly failure?: string; readonly error?: unknown }>;
-}
-
 /**
- * Restores inputs in their order. Two inputs of the same rank run at the same time: the tool reads one while the kernel
+ * Writes the difference between the kernel and the desired chains. Two inputs of the same rank run at the same time: the tool reads one while the kernel
  * works on the other. If one is refused, the inputs that follow are obsolete. A service is only blamed if the kernel has
  * just been read: an input is also refused if a chain is missing that an earlier run was to write.
  */
-export async function restoreAll(restores: Restores, inputs: Iterable<RestoreInput>): Promise<Outcome> {
-  let running: StartedRestore[] = [];
+export async function restoreAll(restores: Restores): Promise<Outcome> {
+  // Their outcomes never reject.
+  let running: { input: RestoreInput; outcome: Promise<{ failure?: string; error?: unknown }> }[] = [];
   const finishFirst = async (): Promise<Outcome> => {
     const [first, second] = running;
     const outcome = await first!.outcome;
@@ -105,7 +93,7 @@ export async function restoreAll(restores: Restores, inputs: Iterable<RestoreInp
     await leaveOut(restores, first!.input, outcome.failure);
     return "incomplete";
   };
-  for (const input of inputs) {
+  for (const input of restoreInputs(restores)) {
     const last = running.at(-1);
     const mayJoin = last !== undefined && input.rank !== undefined && input.rank === last.input.rank;
     while (running.length > (mayJoin ? 1 : 0)) {
@@ -165,22 +153,16 @@ function noteRestored(
 ): void {
   figures.rulesLast = { filter: 0, nat: 0 };
   for (const update of updates) {
-    realized.chains[update.table].set(update.chain, heldAfter(update));
+    const held = update.action === "write"
+      ? { hash: update.hash, rules: update.rendered.rules.length }
+      : update.action === "empty"
+      ? EMPTY_CHAIN
+      : undefined;
+    realized.chains[update.table].set(update.chain, held);
     if (update.action === "write") figures.rulesLast[update.table] += update.rendered.rules.length;
     if (update.action === "delete") figures.chainsDeleted++;
     else figures.chainsWritten++;
     if (update.action !== "empty") dirty[update.table].delete(update.chain);
-  }
-}
-
-function heldAfter(update: ChainUpdate): HeldChain | undefined {
-  switch (update.action) {
-    case "write":
-      return { hash: update.hash, rules: update.rendered.rules.length };
-    case "empty":
-      return EMPTY_CHAIN;
-    case "delete":
-      return undefined;
   }
 }
 
@@ -255,27 +237,9 @@ const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly 
   legacy: { names: Infinity, rules: Infinity },
 };
 
-/** The work to cut into inputs. */
-interface RestoreWork {
-  readonly ruleset: Pick<WantedChains, "render" | "has" | "rank">;
-  readonly realized: RealizedState;
-  /** The chains that may differ from the kernel's; equal chains are removed from these sets. */
-  readonly dirty: Readonly<Record<Table, Set<string>>>;
-  readonly missingJumps: readonly Jump[];
-  readonly surplusJumps: readonly Jump[];
-  readonly flavour: Flavour;
-}
-
-/** A chain to write. */
-interface RankedChain {
-  readonly table: Table;
-  readonly chain: string;
-  readonly rank: number;
-}
-
 /** The chains to write, in an order in which each refers only to earlier ones, and the chains to delete. */
-function outline({ ruleset, realized, dirty }: RestoreWork): { writes: RankedChain[]; removals: Removal[] } {
-  const writes: RankedChain[] = [], removals: Removal[] = [];
+function outline({ ruleset, realized, dirty }: Restores) {
+  const writes: { table: Table; chain: string; rank: number }[] = [], removals: Removal[] = [];
   for (const table of TABLES) {
     for (const chain of dirty[table]) {
       if (ruleset.has(table, chain)) writes.push({ table, chain, rank: ruleset.rank(table, chain) });
@@ -293,10 +257,11 @@ function outline({ ruleset, realized, dirty }: RestoreWork): { writes: RankedCha
  * Cuts the work into inputs and renders each one when it is requested, so that the whole text is never in memory. Deletions
  * come last: a few go into the last input with writes, many get their own inputs.
  */
-export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
-  const { ruleset, realized, dirty, missingJumps, surplusJumps } = work;
-  const limits = BATCH_LIMITS[work.flavour];
-  const { writes, removals } = outline(work);
+function* restoreInputs(restores: Restores): Generator<RestoreInput> {
+  const { ruleset, realized, dirty, layout, flavour } = restores;
+  const limits = BATCH_LIMITS[flavour];
+  const { writes, removals } = outline(restores);
+  const { missing, surplus } = jumpsToMove(realized, layout);
   let updates: ChainUpdate[] = [], names = 0, rules = 0, firstRank = 0, lastRank = 0;
   for (const { table, chain, rank } of writes) {
     const rendered = ruleset.render(table, chain);
@@ -321,8 +286,8 @@ export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
   }
   const few = names + removals.length <= limits.names;
   if (few) { for (const chain of removals) updates.push({ ...chain, action: "delete" }); }
-  if (updates.length > 0 || missingJumps.length > 0 || surplusJumps.length > 0) {
-    yield { updates, jumps: missingJumps, surplusJumps };
+  if (updates.length > 0 || missing.length > 0 || surplus.length > 0) {
+    yield { updates, jumps: missing, surplusJumps: surplus };
   }
   if (!few) yield* removalInputs(removals, limits.names);
 }

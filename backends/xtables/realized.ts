@@ -96,6 +96,17 @@ export async function readKernel(
   return { chains, jumps };
 }
 
+/** The jumps to insert, and the surplus ones to delete. */
+export function jumpsToMove(
+  { jumps: held }: RealizedState,
+  { jumps }: Layout,
+): { readonly missing: readonly Jump[]; readonly surplus: readonly Jump[] } {
+  return {
+    missing: jumps.filter((jump) => !held?.has(jump)),
+    surplus: [...held ?? []].flatMap(([jump, count]) => Array.from({ length: count - 1 }, () => jump)),
+  };
+}
+
 /** Chains that this host's iptables-save prints differently from how they were written, which is no drift. */
 export interface Spellings {
   /** Whether the text that iptables-save prints is a known other spelling of the written one. */

@@ -1,10 +1,9 @@
 import type { ServicePortKey } from "../../core/model/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
-import { type ReconcileFigures, restoreAll, type RestoreContext, restoreInputs } from "./apply.ts";
-import { type ChainsByTable, type Jump, type Layout, type Table, TABLES } from "./chains.ts";
-import { createSpellings, type HeldChain, readKernel, type RealizedState } from "./realized.ts";
-import type { Flavour } from "./tools.ts";
+import { type ReconcileFigures, restoreAll, type RestoreContext } from "./apply.ts";
+import { type ChainsByTable, type Table, TABLES } from "./chains.ts";
+import { createSpellings, type HeldChain, jumpsToMove, readKernel, type RealizedState } from "./realized.ts";
 
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
 
@@ -28,12 +27,10 @@ export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compare
 const SEARCH_LIMIT = 100;
 
 /** Inputs of `createChainReconciler`. */
-interface ReconcilerOptions extends Pick<RestoreContext, "layout" | "ruleset" | "tools" | "logger" | "aroundRestore"> {
-  readonly flavour: Flavour;
-}
+type ReconcilerOptions = Pick<RestoreContext, "layout" | "ruleset" | "tools" | "flavour" | "logger" | "aroundRestore">;
 
 /** A reconciler that has not read the kernel yet. */
-export function createChainReconciler({ flavour, ...options }: ReconcilerOptions): ChainReconciler {
+export function createChainReconciler(options: ReconcilerOptions): ChainReconciler {
   const { layout, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(noFigures);
@@ -42,7 +39,7 @@ export function createChainReconciler({ flavour, ...options }: ReconcilerOptions
     for (const table of TABLES) for (const chain of chains[table]) dirty[table].add(chain);
   };
   const context: RestoreContext = { ...options, spellings: createSpellings(), refusals, figures, dirty, touch };
-  const target = createTarget(context, flavour);
+  const target = createTarget(context);
   const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT });
   return {
     touch,
@@ -73,9 +70,8 @@ interface DriftedChain {
 
 function createTarget(
   context: RestoreContext,
-  flavour: Flavour,
 ): Target<RealizedState, ServicePortKey> & Pick<ChainReconciler, "takeEarlierUdpFrontends"> {
-  const { layout, ruleset, tools, spellings, dirty, touch } = context;
+  const { layout, ruleset, tools, spellings, touch } = context;
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;
   let drift: readonly DriftedChain[] = [];
@@ -100,9 +96,7 @@ function createTarget(
     async write(realized, run) {
       // A jump must not be inserted twice.
       realized.jumps ??= (await readKernel(tools, layout)).jumps;
-      const { missing: missingJumps, surplus: surplusJumps } = jumpsToMove(realized, layout);
-      const inputs = restoreInputs({ ruleset, realized, dirty, missingJumps, surplusJumps, flavour });
-      return await restoreAll({ ...context, realized, run }, inputs);
+      return await restoreAll({ ...context, realized, run });
     },
     retry(keys) {
       for (const key of keys) touch(ruleset.exclude(key, false));
@@ -159,17 +153,6 @@ function findDrift(
   };
   for (const table of TABLES) for (const chain of ruleset.chains(table)) compare(table, chain);
   return drift;
-}
-
-/** The jumps to insert, and the surplus ones to delete. */
-function jumpsToMove(
-  { jumps: held }: RealizedState,
-  { jumps }: Layout,
-): { readonly missing: readonly Jump[]; readonly surplus: readonly Jump[] } {
-  return {
-    missing: jumps.filter((jump) => !held?.has(jump)),
-    surplus: [...held ?? []].flatMap(([jump, count]) => Array.from({ length: count - 1 }, () => jump)),
-  };
 }
 
 const chainId = (table: Table, chain: string) => `${table} ${chain}`;
