@@ -6,8 +6,8 @@
 export {
   backendTools,
   describeMode,
+  findMode,
   loadBackend,
-  loadBackendAlone,
   type Mode,
   MODE_DESCRIPTIONS,
   MODES,

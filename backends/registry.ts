@@ -24,23 +24,16 @@ export const MODES: readonly Mode[] = [
 /** The descriptions of every mode. */
 export const MODE_DESCRIPTIONS: readonly ModeDescription[] = MODES.map(({ description }) => description);
 
+/** A mode by its name. Throws if there is no such mode. */
+export function findMode(name: ProxyMode, modes: readonly Mode[] = MODES): Mode {
+  const mode = modes.find(({ description }) => description.name === name);
+  if (mode === undefined) throw new Error(`there is no mode ${JSON.stringify(name)}`);
+  return mode;
+}
+
 /** The description of a mode. Throws if there is no such mode. */
 export function describeMode(name: ProxyMode, modes: readonly Mode[] = MODES): ModeDescription {
-  return modeNamed(name, modes).description;
-}
-
-/** The code of a mode. Throws if there is no such mode. */
-async function loadMode(name: ProxyMode, modes: readonly Mode[] = MODES): Promise<ModeCode> {
-  return await modeNamed(name, modes).load();
-}
-
-/** The backend of a mode alone, which ignores leftovers of other modes. */
-export async function loadBackendAlone(
-  name: ProxyMode,
-  options: BackendOptions,
-  modes: readonly Mode[] = MODES,
-): Promise<Backend> {
-  return (await loadMode(name, modes)).create(options);
+  return findMode(name, modes).description;
 }
 
 /** The backend of a mode, which takes over from the other modes. */
@@ -50,7 +43,7 @@ export async function loadBackend(
   modes: readonly Mode[] = MODES,
 ): Promise<Backend> {
   const { withTakeover } = await import("./takeover.ts");
-  const chosen = modeNamed(name, modes);
+  const chosen = findMode(name, modes);
   const others = modes.filter((mode) => mode !== chosen);
   const watched = { ...options, runner: reportingKilledTools(options) };
   return withTakeover(await chosen.load(), others.map(({ load }) => load), watched);
@@ -82,10 +75,4 @@ export function backendTools(modes: readonly Mode[] = MODES): readonly string[] 
     tools.flatMap(({ tool, companions = [] }) => [tool, ...companions])
   );
   return [...new Set([...ofModes, ...IPTABLES_VARIANT_TOOLS, "conntrack", "sysctl", "modprobe"])];
-}
-
-function modeNamed(name: ProxyMode, modes: readonly Mode[]): Mode {
-  const mode = modes.find(({ description }) => description.name === name);
-  if (mode === undefined) throw new Error(`there is no mode ${JSON.stringify(name)}`);
-  return mode;
 }

@@ -48,18 +48,10 @@ export function withTakeover(
 
   async function removeLeftovers(): Promise<Pick<SyncResult["figures"], "cleanup_failures">> {
     if (leftovers.length === 0) return { cleanup_failures: 0 };
-    const failed: typeof leftovers = [], errors: string[] = [];
-    for (const remove of leftovers) {
-      const failure = await failureOf(remove);
-      if (failure === undefined) continue;
-      failed.push(remove);
-      errors.push(errorText(failure));
-    }
-    leftovers = failed;
-    onProblems?.(
-      "takeover",
-      errors.length === 0 ? [] : [{ code: "leftovers-kept", subject: family, detail: errors.join("; ") }],
-    );
+    const failed = await runAll(leftovers);
+    leftovers = failed.map(({ remove }) => remove);
+    const detail = failed.map(({ error }) => error).join("; ");
+    onProblems?.("takeover", failed.length === 0 ? [] : [{ code: "leftovers-kept", subject: family, detail }]);
     return { cleanup_failures: failed.length };
   }
 
@@ -75,30 +67,26 @@ export function withTakeover(
       return { ...result, figures: { ...result.figures, ...await removeLeftovers() } };
     },
     async cleanup() {
-      const failures: string[] = [];
-      const removals = [
+      const failed = await runAll([
         () => backend.cleanup(),
         ...others.map((load) => async () => (await load()).removeTraces(options)),
         () => removeTracesOfOtherVariant(options),
         () => removeMartians(options),
-      ];
-      for (const remove of removals) {
-        const failure = await failureOf(remove);
-        if (failure !== undefined) failures.push(errorText(failure));
-      }
-      if (failures.length > 0) throw new Error(failures.join("; "));
+      ]);
+      if (failed.length > 0) throw new Error(failed.map(({ error }) => error).join("; "));
     },
   };
 }
 
-/**
- * The error of a removal; undefined if it succeeded, or if its tool is not installed and so cannot have left anything.
- */
-async function failureOf(remove: () => Promise<void>): Promise<unknown> {
-  try {
-    await remove();
-    return undefined;
-  } catch (error) {
-    return error instanceof ToolMissingError ? undefined : error;
+/** Runs removals and returns those that failed, with their errors. A tool that is not installed cannot have left anything. */
+async function runAll(removals: readonly (() => Promise<void>)[]) {
+  const failed: { remove: () => Promise<void>; error: string }[] = [];
+  for (const remove of removals) {
+    try {
+      await remove();
+    } catch (error) {
+      if (!(error instanceof ToolMissingError)) failed.push({ remove, error: errorText(error) });
+    }
   }
+  return failed;
 }

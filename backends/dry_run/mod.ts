@@ -8,7 +8,7 @@
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
 import { type Clock, silentLogger } from "../../platform/mod.ts";
 import type { Backend, ModeTool, ToolReading } from "../contract/mod.ts";
-import { describeMode, loadBackendAlone, type Mode, MODES } from "../mod.ts";
+import { findMode, type Mode, MODES } from "../mod.ts";
 import type { ChainChange, PlaceChange, Runner, ToolCall, ToolResult } from "../tools/mod.ts";
 import { diffArrays } from "diff";
 
@@ -32,7 +32,7 @@ export async function dryRun(
 ): Promise<Backend> {
   if (state.settings === undefined) throw new Error("a dry run needs a full snapshot with its settings");
   const { mode, ipvs } = state.settings;
-  const { tools } = describeMode(mode, modes);
+  const { description: { tools }, load } = findMode(mode, modes);
   let isSetUp = false;
   const runner: Runner = {
     isDry: true,
@@ -44,7 +44,7 @@ export async function dryRun(
       return DONE;
     },
   };
-  const backend = await loadBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs }, modes);
+  const backend = (await load()).create({ family, runner, clock, logger: silentLogger, ipvs });
   await backend.setup();
   isSetUp = true;
   await backend.sync(state);

@@ -47,11 +47,11 @@ export async function findingsOf(
 ): Promise<readonly Finding[]> {
   const { examineNode } = await import("../../backends/preflight/mod.ts");
   const { conntrackSettings, ipvsSettings } = await import("../../config/mod.ts");
-  const { MODES } = await import("../../backends/mod.ts");
+  const { findMode, MODES } = await import("../../backends/mod.ts");
   const { mode, source } = configuration;
   const wanted = conntrackSettings(configuration.conntrack, machineCores());
   const node = await examineNode({
-    mode: MODES.find(({ description }) => description.name === mode)!,
+    mode: findMode(mode),
     modes: MODES,
     ipvs: ipvsSettings("IPv4", configuration),
     runner: await toolRunner({ clock, signal }),
