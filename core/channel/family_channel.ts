@@ -10,8 +10,18 @@ import {
   type SyncReport,
 } from "../model/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
-import type { RestDelays } from "./idle_worker.ts";
 import { createOutgoingState, type OutgoingState, type SentState } from "./outgoing_state.ts";
+
+/** The time that a family must have been without service ports, and in sync, before its worker is stopped; in milliseconds. */
+export interface RestDelays {
+  /** The delay if it has had none since this process started. */
+  readonly firstMs: number;
+  /** The delay if it had some before: more may follow soon. */
+  readonly laterMs: number;
+}
+
+/** The delays of a running proxy. */
+export const REST_DELAYS: RestDelays = { firstMs: 5_000, laterMs: 300_000 };
 
 /** Options of `createFamilyChannel`. */
 export interface FamilyChannelOptions {
@@ -226,6 +236,20 @@ function noteReport(channel: ChannelState, report: SyncReport): void {
   // The first sync takes long and is no measure of the cost of a change.
   if (inFlight.base !== undefined && inFlight.part === undefined) pace.synced(report.durationMs);
   channel.inFlight = undefined;
+}
+
+/**
+ * Whether a family without service ports may be without a worker. One worker must stay, since only a worker can start
+ * another: IPv4's if neither family has service ports. A worker also stays where the kernel may route loopback addresses,
+ * to watch over the rule that drops martian packets.
+ */
+export function mayRest(
+  family: Family,
+  routesLoopback: boolean,
+  otherHasServicePorts: boolean,
+): boolean {
+  if (family === "IPv6") return true;
+  return otherHasServicePorts && !routesLoopback;
 }
 
 /**

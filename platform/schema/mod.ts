@@ -8,60 +8,47 @@
  */
 export { formatDuration, parseDuration } from "./duration.ts";
 
-/** A string; an empty one means the default. */
-interface TextField {
-  readonly kind: "text";
-  readonly initial: string;
+/** A kind of field with a default. */
+interface Kind<Name extends string, Value> {
+  readonly kind: Name;
+  readonly initial: Value;
 }
 
-interface BooleanField {
-  readonly kind: "boolean";
-  readonly initial: boolean;
+/** A string; an empty one means the default. */
+type TextField = Kind<"text", string>;
+
+/** True or false. */
+interface BooleanField extends Kind<"boolean", boolean> {
   /** Whether it is written only if it is true. */
   readonly isOmittedIfFalse?: true;
 }
 
 /** A 32-bit integer. With `zeroStays`, 0 is a value; otherwise it means the default. */
-interface IntegerField {
-  readonly kind: "integer";
-  readonly initial: number;
+interface IntegerField extends Kind<"integer", number> {
   readonly zeroStays: boolean;
 }
 
 /** A number; 0 means the default. */
-interface NumberField {
-  readonly kind: "number";
-  readonly initial: number;
-}
+type NumberField = Kind<"number", number>;
 
 /** A duration in Go's syntax, stored in milliseconds under the field's name with the suffix `Ms`. */
-interface DurationField {
-  readonly kind: "duration";
-  readonly initial: number;
+interface DurationField extends Kind<"duration", number> {
   readonly zeroStays: boolean;
   /** Whether a plain number is accepted as nanoseconds. */
   readonly nanoseconds: boolean;
 }
 
 /** A Kubernetes quantity (`0`, `64Ki`), as text. */
-interface QuantityField {
-  readonly kind: "quantity";
-  readonly initial: string;
-}
+type QuantityField = Kind<"quantity", string>;
 
 /** A list of strings. */
-export interface TextsField {
-  readonly kind: "texts";
-  readonly initial: readonly string[];
+export interface TextsField extends Kind<"texts", readonly string[]> {
   /** Whether the value of a flag is one string, which may contain commas. */
   readonly isWhole?: true;
 }
 
 /** A map of names to booleans. */
-export interface SwitchesField {
-  readonly kind: "switches";
-  readonly initial: Readonly<Record<string, boolean>>;
-}
+export type SwitchesField = Kind<"switches", Readonly<Record<string, boolean>>>;
 
 interface Section<F extends Fields = Fields> {
   readonly kind: "section";

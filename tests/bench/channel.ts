@@ -1,5 +1,4 @@
-import { createFamilyChannel, type FamilyChannel } from "../../core/channel/family_channel.ts";
-import { REST_DELAYS } from "../../core/channel/idle_worker.ts";
+import { createFamilyChannel, type FamilyChannel, REST_DELAYS } from "../../core/channel/family_channel.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../fakes/family_link.ts";
 import { fakeSettings } from "../fakes/service_port.ts";

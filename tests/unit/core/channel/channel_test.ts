@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { createFamilyChannel, type FamilyChannel } from "../../../../core/channel/family_channel.ts";
+import { createFamilyChannel, type FamilyChannel, REST_DELAYS } from "../../../../core/channel/family_channel.ts";
 import type { FamilyDelta, SyncReport } from "../../../../core/model/mod.ts";
-import { REST_DELAYS } from "../../../../core/channel/idle_worker.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../../fakes/family_link.ts";

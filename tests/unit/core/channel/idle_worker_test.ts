@@ -1,7 +1,6 @@
 /** The stop and the restart of the worker of a family without service ports. */
 import assert from "node:assert/strict";
-import { createFamilyChannel } from "../../../../core/channel/family_channel.ts";
-import { mayRest } from "../../../../core/channel/idle_worker.ts";
+import { createFamilyChannel, mayRest } from "../../../../core/channel/family_channel.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
 import { createFakeFamilyLink } from "../../../fakes/family_link.ts";
