@@ -36,41 +36,45 @@ import { spawnWebWorker, workerEntry } from "./web_worker.ts";
 
 const LOCALHOST: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
 
-/** A relay that waits for the next start of its family. */
-interface Kept {
+/** A family's relay. */
+interface Placed {
   readonly relay: RelayWorker;
   readonly start: RelayStart;
+  /** The ports of the service ports that it serves. */
+  readonly ports: Map<ServicePortKey, RelayPorts>;
+}
+
+/** What the links of both families share. */
+interface Relays {
+  readonly startFamily: StartFamily;
+  readonly startRelay: (start: RelayStart, options: FamilyOptions) => RelayWorker;
+  readonly ownAddresses: () => readonly string[];
+  /** The relays that wait for the next start of their family. */
+  readonly kept: Map<Family, Placed>;
 }
 
 /**
  * Returns a function that starts a family's worker, with a relay if its options have settings for one. A family that is
  * started again with the same settings keeps its relay and the open connections.
  */
-export function withRelays(startFamily: StartFamily): StartFamily {
-  const kept = new Map<Family, Kept>();
+export function withRelays(
+  startFamily: StartFamily,
+  startRelay: Relays["startRelay"] = (start, { clock, logger }) =>
+    startRelayWorker({ start, spawn: (events) => spawnRelay(start.family, events), clock, logger }),
+  ownAddresses = () => Deno.networkInterfaces().map(({ address }) => address),
+): StartFamily {
+  const relays: Relays = { startFamily, startRelay, ownAddresses, kept: new Map() };
   return (options, listener) => {
-    const { family, relay: settings } = options;
-    if (settings === undefined) {
-      const before = kept.get(family);
-      kept.delete(family);
-      return before ? startAfter(before.relay, startFamily, options, listener) : startFamily(options, listener);
-    }
-    const startOf = (placement: RelayPlacement) => relayStart(options, settings, placement);
-    return linkThroughRelay({
-      startFamily,
-      family: options,
-      listener,
-      placement: (familySettings) => placementOf(family, familySettings, ownAddresses()),
-      takeRelay(placement) {
-        const start = startOf(placement), before = kept.get(family);
-        kept.delete(family);
-        if (before && sameData(before.start, start)) return before.relay;
-        before?.relay.stop();
-        return startRelayWorker({ start, spawn: (events) => spawnRelay(family, events), ...options });
-      },
-      keepRelay: (relay, placement) => kept.set(family, { relay, start: startOf(placement) }),
-    });
+    if (options.relay !== undefined) return linkThroughRelay(relays, options, options.relay, listener);
+    const before = takeKept(relays, options.family);
+    return before ? startAfter(before.relay, startFamily, options, listener) : startFamily(options, listener);
   };
+}
+
+function takeKept({ kept }: Relays, family: Family): Placed | undefined {
+  const before = kept.get(family);
+  kept.delete(family);
+  return before;
 }
 
 /** Starts a family that no longer needs a relay: the previous relay ends when no rule points to it. */
@@ -95,14 +99,6 @@ function startAfter(
   };
 }
 
-function relayStart(
-  { family, logLevel, logFormat }: FamilyOptions,
-  settings: RelaySettings,
-  placement: RelayPlacement,
-): RelayStart {
-  return { type: "start", family, placement, settings, logLevel, logFormat };
-}
-
 /**
  * The place of the relay. Datagrams need an address of this node, since their answers must come from the address that the
  * rules sent them to.
@@ -124,10 +120,6 @@ export function placementOf(
   }
 }
 
-function ownAddresses(): readonly string[] {
-  return Deno.networkInterfaces().map(({ address }) => address);
-}
-
 /** Starts the Web Worker of a family's relay, which may use the network and do nothing else. */
 export function spawnRelay(family: Family, listener: WorkerListener<FromRelay>): Watchable<ToRelay> {
   const name = `sluice-relay-${family}`;
@@ -137,30 +129,13 @@ export function spawnRelay(family: Family, listener: WorkerListener<FromRelay>):
 /** The address that stands for all addresses of the node, by family. */
 const ANY_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0", IPv6: "::" };
 
-interface RelayLinkOptions {
-  /** Starts the family's worker. */
-  readonly startFamily: StartFamily;
-  readonly family: FamilyOptions;
-  readonly listener: FamilyListener;
-  /** The place of the relay with these settings; undefined if it is not needed. */
-  readonly placement: (settings: FamilySettings) => RelayPlacement | undefined;
-  /** Starts a relay, or takes the one that the last link of the family kept. */
-  readonly takeRelay: (placement: RelayPlacement) => RelayWorker;
-  /** Keeps a relay, with its connections, for the next link of the family. */
-  readonly keepRelay: (relay: RelayWorker, placement: RelayPlacement) => void;
-}
-
 const SCOPE = "relay";
 
-interface Placed {
-  readonly relay: RelayWorker;
-  readonly placement: RelayPlacement;
-  /** The ports of the service ports that it serves. */
-  readonly ports: Map<ServicePortKey, RelayPorts>;
-}
-
 interface LinkState {
-  readonly options: RelayLinkOptions;
+  readonly relays: Relays;
+  readonly options: FamilyOptions;
+  readonly relaySettings: RelaySettings;
+  readonly listener: FamilyListener;
   readonly worker: () => FamilyLink;
   placed: Placed | undefined;
   /** The delta whose ports are awaited; an answer to any other is out of date. */
@@ -175,10 +150,14 @@ interface LinkState {
  * Starts a family's worker behind a relay. While the relay restarts, the kernel keeps its rules; the whole state with the new
  * ports follows as soon as the new relay takes it.
  */
-export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
-  const { listener } = options;
+function linkThroughRelay(
+  relays: Relays,
+  options: FamilyOptions,
+  relaySettings: RelaySettings,
+  listener: FamilyListener,
+): FamilyLink {
   const state: LinkState = {
-    options,
+    ...{ relays, options, relaySettings, listener },
     worker: () => worker,
     placed: undefined,
     awaited: undefined,
@@ -187,7 +166,7 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     workerRestarts: 0,
     workerHealth: undefined,
   };
-  const worker = options.startFamily(options.family, {
+  const worker = relays.startFamily(options, {
     onReset() {
       state.awaited = undefined;
       listener.onReset();
@@ -222,7 +201,7 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     },
     async stop(stopOptions) {
       const placed = releaseRelay(state);
-      if (placed && stopOptions?.keepWorker) options.keepRelay(placed.relay, placed.placement);
+      if (placed && stopOptions?.keepWorker) relays.kept.set(options.family, placed);
       await Promise.all([worker.stop(stopOptions), stopOptions?.keepWorker ? undefined : placed?.relay.stop()]);
     },
   };
@@ -232,33 +211,36 @@ function send(state: LinkState, delta: FamilyDelta): void {
   const hasMoved = delta.settings !== undefined && place(state, delta.settings);
   if (hasMoved && delta.base !== undefined) {
     // The new relay needs the whole state.
-    queueMicrotask(state.options.listener.onReset);
+    queueMicrotask(state.listener.onReset);
     return;
   }
   const { placed } = state;
-  if (placed?.placement.by === "redirect") state.awaited = delta;
+  if (placed?.start.placement.by === "redirect") state.awaited = delta;
   else state.worker().send(delta);
   placed?.relay.apply(delta);
 }
 
 /** Starts or ends the relay as the settings require. Returns whether another one has taken its place. */
 function place(state: LinkState, settings: FamilySettings): boolean {
-  const { options, placed } = state;
-  const placement = options.placement(settings);
-  if (sameData(placement, placed?.placement)) return false;
+  const { relays, options: { family, logLevel, logFormat }, placed, listener } = state;
+  const placement = placementOf(family, settings, relays.ownAddresses());
+  if (sameData(placement, placed?.start.placement)) return false;
   releaseRelay(state)?.relay.stop();
   if (placement === undefined) return false;
-  const relay = options.takeRelay(placement);
+  const start: RelayStart = { type: "start", family, placement, settings: state.relaySettings, logLevel, logFormat };
+  const before = takeKept(relays, family), isSame = sameData(before?.start, start);
+  if (!isSame) before?.relay.stop();
+  const relay = before && isSame ? before.relay : relays.startRelay(start, state.options);
   relay.listen({
     onApplied: (applied) => noteApplied(state, applied),
     onLost: (reason) => noteLost(state, reason),
     onRestarted() {
       state.isRelayLost = false;
-      if (state.workerHealth) options.listener.onHealth(withRestarts(state.workerHealth, state));
-      options.listener.onReset();
+      if (state.workerHealth) listener.onHealth(withRestarts(state.workerHealth, state));
+      listener.onReset();
     },
   });
-  state.placed = { relay, placement, ports: new Map() };
+  state.placed = { relay, start, ports: new Map() };
   return true;
 }
 
@@ -268,30 +250,30 @@ function releaseRelay(state: LinkState): Placed | undefined {
   placed?.relay.listen(undefined);
   state.placed = state.awaited = undefined;
   state.isRelayLost = false;
-  if (placed) state.options.listener.onProblems(SCOPE, []);
+  if (placed) state.listener.onProblems(SCOPE, []);
   return placed;
 }
 
 function noteApplied(state: LinkState, { revision, ports, problems, recovered }: RelayApplied): void {
-  const { awaited, placed, options } = state;
-  options.listener.onProblems(SCOPE, problems.map((problem) => problemOf(problem, options.family.family)));
-  if (placed?.placement.by !== "redirect") return;
+  const { awaited, placed, options, listener } = state;
+  listener.onProblems(SCOPE, problems.map((problem) => problemOf(problem, options.family)));
+  if (placed?.start.placement.by !== "redirect") return;
   if (awaited !== undefined && awaited.revision === revision) {
     state.awaited = undefined;
     notePorts(placed.ports, awaited, ports);
     state.worker().send(withRelayPlaces(awaited, placesOf(state)!));
   }
-  if (recovered) options.listener.onReset();
+  if (recovered) listener.onReset();
 }
 
 function noteLost(state: LinkState, reason: string): void {
-  const { placed, options } = state;
+  const { placed, listener } = state;
   state.relayRestarts++;
   state.awaited = undefined;
-  if (placed?.placement.by !== "redirect") return;
+  if (placed?.start.placement.by !== "redirect") return;
   state.isRelayLost = true;
   const health = { state: "restarting", reason: `the relay died: ${reason}`, restarts: 0 } as const;
-  options.listener.onHealth(withRestarts(health, state));
+  listener.onHealth(withRestarts(health, state));
 }
 
 /** The health of a family with the restarts of its worker and its relay. */
@@ -325,7 +307,7 @@ function joined(one: TrafficReading, other: TrafficReading): TrafficReading {
 
 /** Where the relay listens, if the rules need to know. */
 function placesOf({ placed }: LinkState): RelayPlaces | undefined {
-  if (placed?.placement.by !== "redirect") return undefined;
-  const { udpAddress } = placed.placement;
+  if (placed?.start.placement.by !== "redirect") return undefined;
+  const { udpAddress } = placed.start.placement;
   return { address: Object.values(ANY_ADDRESS).includes(udpAddress) ? undefined : udpAddress, ports: placed.ports };
 }

@@ -1,17 +1,10 @@
 import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyListener, FamilyOptions } from "../../../core/channel/mod.ts";
-import {
-  type FamilyDelta,
-  type FamilySettings,
-  readTraffic,
-  type SyncProblem,
-  type TrafficReading,
-} from "../../../core/model/mod.ts";
+import { type FamilyDelta, readTraffic, type SyncProblem, type TrafficReading } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
-import { linkThroughRelay } from "../../../workers/relays.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
 import { createOwnFrontends } from "../../../workers/relay.ts";
-import { placementOf } from "../../../workers/relays.ts";
+import { placementOf, withRelays } from "../../../workers/relays.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../fakes/family_link.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
@@ -66,7 +59,6 @@ function linked(reading?: TrafficReading) {
   const family = createFakeFamilyLink(reading);
   const relays: ReturnType<typeof fakeRelay>[] = [];
   const told: string[] = [];
-  const kept: RelayWorker[] = [];
   const reported: string[] = [];
   const listener: FamilyListener = {
     onReset: () => void told.push("reset"),
@@ -82,22 +74,18 @@ function linked(reading?: TrafficReading) {
     logLevel: "error",
     logFormat: "text",
     kernel: [],
+    relay: { files: 1024, maxConnections: 0, udpIdleTimeoutMs: 0 },
     clock: createFakeClock(),
     logger: silentLogger,
   };
-  const link = linkThroughRelay({
-    startFamily: (_, workerListener) => family.connect(workerListener),
-    family: options,
-    listener,
-    placement: (settings: FamilySettings) => placementOf("IPv4", settings, HERE),
-    takeRelay() {
-      const relay = fakeRelay();
-      relays.push(relay);
-      return relay.worker;
-    },
-    keepRelay: (relay) => void kept.push(relay),
-  });
-  return { link, family, relays, relay: () => relays.at(-1)!, told, kept, reported };
+  const startRelay = () => {
+    const relay = fakeRelay();
+    relays.push(relay);
+    return relay.worker;
+  };
+  const start = withRelays((_, workerListener) => family.connect(workerListener), startRelay, () => HERE);
+  const startAgain = () => start(options, listener);
+  return { link: startAgain(), startAgain, family, relays, relay: () => relays.at(-1)!, told, reported };
 }
 
 Deno.test("the rules get a delta with the relay's ports and address, once the relay has applied it", () => {
@@ -205,11 +193,12 @@ Deno.test("the relay of a family without services ends, and one that is started 
   assert.equal(resting.link.rest(), true);
   assert.equal(resting.relay().isStopped(), true);
   for (const keepWorker of [true, false]) {
-    const { link, relay, kept, family } = linked();
+    const { link, startAgain, relays, family } = linked();
     link.send(whole(1));
     await link.stop({ keepWorker });
-    assert.deepEqual([relay().isStopped(), kept.length, relay().isDetached()], [!keepWorker, Number(keepWorker), true]);
-    assert.equal(family.isStopped(), true);
+    assert.deepEqual([relays[0]!.isStopped(), relays[0]!.isDetached(), family.isStopped()], [!keepWorker, true, true]);
+    startAgain().send(whole(1));
+    assert.equal(relays.length, keepWorker ? 1 : 2);
   }
 });
 
