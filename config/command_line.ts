@@ -119,7 +119,7 @@ export function parseCommandLine(
   const { decisions, problems, warnings: validationWarnings } = validate(
     settings,
     context.modes,
-    () => ipvsSchedulers({ release: context.kernelRelease(), readFile: context.readFile }),
+    () => ipvsSchedulers(context.kernelRelease(), context.readFile),
   );
   const warnings = [
     ...settingWarnings,

@@ -51,16 +51,13 @@ export function isFeatureEnabled(name: FeatureName, set: Switches): boolean {
   return set[name] ?? (ofStage === undefined ? undefined : set[ofStage]) ?? true;
 }
 
-/** The result of checking the configured gates. */
-export interface GateFindings {
-  /** Gates that kube-proxy would refuse, with the reason. */
-  readonly refused: readonly string[];
-  /** Gates without effect and deprecated ones. */
-  readonly warnings: readonly string[];
-}
-
-/** Checks the configured gates: as in kube-proxy, a locked one cannot be changed. Unsupported ones are warnings. */
-export function checkFeatureGates(set: Switches): GateFindings {
+/**
+ * Checks the configured gates. `refused` says why kube-proxy would refuse some, since a locked one cannot be changed; warnings
+ * are about deprecated ones, and those without effect.
+ */
+export function checkFeatureGates(
+  set: Switches,
+): { readonly refused: readonly string[]; readonly warnings: readonly string[] } {
   const refused: string[] = [], warnings: string[] = [], unknown: string[] = [];
   for (const [name, value] of Object.entries(set)) {
     if (Object.hasOwn(ALL_OF_STAGE, name)) continue;

@@ -1,11 +1,3 @@
-/** Access to the module lists of the running kernel. */
-export interface KernelModules {
-  /** The kernel release, which names the folder of its modules: `6.1.0-56-amd64`. */
-  readonly release: string;
-  /** Reads a file; throws if it cannot. */
-  readonly readFile: (path: string) => string;
-}
-
 /** The schedulers of Linux 6 (net/netfilter/ipvs/Kconfig). */
 const KNOWN_SCHEDULERS = [
   "dh",
@@ -28,10 +20,10 @@ const KNOWN_SCHEDULERS = [
 const OTHER_MODULES = ["ftp", "pe_sip"];
 
 /**
- * The IPVS schedulers in a kernel's module lists; if the lists cannot be read (for example in a container), the schedulers of
+ * The IPVS schedulers in the module lists of a kernel release (`6.1.0-56-amd64`); if the lists cannot be read (for example in a container), the schedulers of
  * Linux 6.
  */
-export function ipvsSchedulers({ release, readFile }: KernelModules): readonly string[] {
+export function ipvsSchedulers(release: string, readFile: (path: string) => string): readonly string[] {
   const found = new Set<string>();
   for (const list of ["modules.dep", "modules.builtin"]) {
     for (const [, name] of textOf(`/lib/modules/${release}/${list}`).matchAll(/\/ip_vs_(\w+)\.ko/g)) found.add(name!);

@@ -27,16 +27,12 @@ export function readSettings(
   readFile: (path: string) => string,
   parseYaml: ParseFile | undefined,
 ): GivenSettings | undefined {
-  const warnings: string[] = [];
-  const errors: string[] = [];
   const file = given.get("config") as string | undefined || undefined;
   const strict = given.get("strict-config") === true;
   const base = file === undefined ? withoutFile() : readNamedFile(file, strict, readFile, parseYaml);
   if (base === undefined) return undefined;
-  errors.push(...base.errors);
-  warnings.push(...base.warnings);
-  const { settings } = base;
-  warnings.push(...ineffectiveIn(settings, base.origins));
+  const { settings, errors } = base;
+  const warnings = [...base.warnings, ...ineffectiveIn(settings, base.origins)];
   const origins = new Map(base.origins);
 
   const flags = FLAGS.filter((flag) => given.has(flag.name));

@@ -2,13 +2,6 @@ import { readWireAddress, type WireAddress, wireAddressText } from "../kpng/addr
 import type { GivenFlags } from "./arguments.ts";
 import type { SourceChoice } from "./configuration.ts";
 
-/** The result of reading the source flags. */
-export interface SourceReading {
-  /** Undefined if there are errors. */
-  readonly source: SourceChoice | undefined;
-  readonly errors: readonly string[];
-}
-
 const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT[,HOST:PORT…] or unix://PATH";
 const TLS = "api-client-tls";
 const SCHEME = /^(grpc:\/\/|unix:)/;
@@ -35,8 +28,10 @@ export const STATE_DELAY = "state-delay";
 /** The flag of the container runtime's socket. */
 export const RUNTIME_ENDPOINT = "container-runtime-endpoint";
 
-/** Reads `--source` and the flags that apply only to some sources. */
-export function readSource(given: GivenFlags): SourceReading {
+/** Reads `--source` and the flags that apply only to some sources; there is no source if there are errors. */
+export function readSource(
+  given: GivenFlags,
+): { readonly source: SourceChoice | undefined; readonly errors: readonly string[] } {
   const text = (given.get("source") as string | undefined) ?? "kube";
   const source = sourceOf(text, given);
   if (typeof source === "string") {

@@ -54,6 +54,29 @@ export async function waitAtMost<Result>(
   return await Promise.race([work, waited.promise]).finally(cancel);
 }
 
+/**
+ * Runs a task whose signal also aborts after this time. Rejects with `late` if the task then fails, and with the signal's
+ * reason if that has aborted.
+ */
+export async function withDeadline<Result>(
+  clock: Clock,
+  deadlineMs: number,
+  late: Error,
+  signal: AbortSignal,
+  task: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const deadline = new AbortController();
+  const cancel = clock.schedule(deadlineMs, () => deadline.abort(late));
+  try {
+    return await task(AbortSignal.any([signal, deadline.signal]));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw deadline.signal.aborted ? late : error;
+  } finally {
+    cancel();
+  }
+}
+
 /** Maximum time that a synchronous stretch of long work holds the event loop. */
 const TURN_MS = 20;
 

@@ -20,7 +20,16 @@
  * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files, addresses
  * that are probed.
  */
-export { abortedBy, type Clock, sleep, startTurn, systemClock, unlessAborted, waitAtMost } from "./clock.ts";
+export {
+  abortedBy,
+  type Clock,
+  sleep,
+  startTurn,
+  systemClock,
+  unlessAborted,
+  waitAtMost,
+  withDeadline,
+} from "./clock.ts";
 export {
   addressBytes,
   addressOfBytes,

@@ -1,6 +1,6 @@
 /** The objects of a site at the API server, which the installer creates: the Lease that elects its leader, and the list of its members. */
 import { ApiError, isRawObject, rawObject } from "../../core/objects/mod.ts";
-import type { Clock } from "../../platform/mod.ts";
+import { type Clock, withDeadline } from "../../platform/mod.ts";
 import type { ClusterAccess } from "../contract.ts";
 
 /** A node that leads a site, as its Lease names it. */
@@ -84,8 +84,10 @@ export function createLeaseClient({ api, namespace, site, leaseMs, longestMs, cl
   // Wall time at the start, then monotonic time: setting the clock must not change differences.
   const startMs = clock.now() - clock.monotonic();
   const now = () => new Date(startMs + clock.monotonic()).toISOString().replace("Z", "000Z");
-  const inTime = <T>(ms: number, signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>) =>
-    withDeadline(clock, ms, `${namespace}/${name}`, signal, act);
+  const inTime = (ms: number, signal: AbortSignal, act: (signal: AbortSignal) => Promise<unknown>) => {
+    const problem = `the request for ${namespace}/${name} was not answered within ${ms / 1000} s`;
+    return withDeadline(clock, ms, new ApiError("timeout", problem), signal, act);
+  };
   const get = (resource: string, path: string, signal: AbortSignal) =>
     inTime(REQUEST_MS, signal, (signal) => api.read(resource, path, signal));
   const patch = async (ms: number, object: unknown, signal: AbortSignal) =>
@@ -191,25 +193,4 @@ function text(value: unknown): string {
 
 function count(value: unknown): number {
   return typeof value === "number" && value > 0 ? value : 0;
-}
-
-/** Runs a request that is aborted after `ms`, with an ApiError of kind `timeout`. */
-async function withDeadline<T>(
-  clock: Clock,
-  ms: number,
-  what: string,
-  signal: AbortSignal,
-  act: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const deadline = new AbortController();
-  const late = new ApiError("timeout", `the request for ${what} was not answered within ${ms / 1000} s`);
-  const cancel = clock.schedule(ms, () => deadline.abort(late));
-  try {
-    return await act(AbortSignal.any([signal, deadline.signal]));
-  } catch (error) {
-    signal.throwIfAborted();
-    throw deadline.signal.aborted ? late : error;
-  } finally {
-    cancel();
-  }
 }

@@ -25,10 +25,11 @@ export interface CredentialSource {
   readonly server: string;
   /** The current credentials; rereads changed files. Throws an ApiError. */
   current(signal: AbortSignal): Promise<Credentials>;
-  /** The server answered 401: the next `current` reloads everything. */
-  refused(): void;
-  /** A request failed: the next `current` rereads the kubeconfig if it has changed. */
-  failed(): void;
+  /**
+   * A request failed: the next `current` rereads the kubeconfig if it has changed, and everything else, too, if the server has
+   * refused the credentials (401).
+   */
+  failed(isRefused: boolean): void;
 }
 
 /** The options that locate the API server. */
@@ -95,9 +96,9 @@ export async function loadCredentials(options: ConnectionOptions, logger: Logger
       }
       return await source.current(signal);
     },
-    refused: () => source.refused(),
-    failed() {
+    failed(isRefused) {
       isSuspect = true;
+      if (isRefused) source.failed(true);
     },
   };
 }
@@ -129,7 +130,7 @@ function runNothing(): Promise<never> {
   return Promise.reject(new Error("this process may not start programs"));
 }
 
-function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): Omit<CredentialSource, "failed"> {
+function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
   const texts = [access.ca, access.certificate, access.key, access.token].map((material) =>
     material === undefined ? undefined : createMaterialReader(material)
   );
@@ -169,8 +170,8 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         );
       }
     },
-    refused() {
-      refused = true;
+    failed(isRefused) {
+      refused ||= isRefused;
     },
   };
 }

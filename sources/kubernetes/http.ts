@@ -7,6 +7,7 @@ import {
   sleep,
   unlessAborted,
   VERSION,
+  withDeadline,
 } from "../../platform/mod.ts";
 import { ApiError, type ApiRequestOutcome } from "../../core/objects/mod.ts";
 import { errorOfFetch, errorOfGarbage, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
@@ -139,10 +140,10 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       try {
         await untilAnswered(request, onChunk, signal);
       } catch (error) {
-        credentials.failed();
-        if (!(error instanceof ApiError) || error.kind !== "unauthorized") throw error;
+        const isRefused = error instanceof ApiError && error.kind === "unauthorized";
+        credentials.failed(isRefused);
+        if (!isRefused) throw error;
         logger.info("API server refused the credentials, reloading them", { error });
-        credentials.refused();
         await untilAnswered(request, onChunk, signal);
       }
     },
@@ -442,10 +443,9 @@ export async function serverReturns(
 ): Promise<boolean> {
   const address = tcpAddress(url);
   for (let isAway = false;; isAway = true) {
-    const deadline = new AbortController();
-    const cancel = clock.schedule(CONNECT_DEADLINE_MS, () => deadline.abort());
-    const connected = await connect(address, AbortSignal.any([signal, deadline.signal])).then(() => true, () => false);
-    cancel();
+    const late = new Error("no connection");
+    const connected = await withDeadline(clock, CONNECT_DEADLINE_MS, late, signal, (signal) => connect(address, signal))
+      .then(() => true, () => false);
     signal.throwIfAborted();
     if (connected) return isAway;
     await sleep(clock, PAUSE_MS, signal);

@@ -29,7 +29,7 @@ import {
   type ReportLink,
   type Source,
 } from "../../core/objects/mod.ts";
-import { type Clock, createBackoff, type Logger, sleep, systemClock } from "../../platform/mod.ts";
+import { type Clock, createBackoff, type Logger, sleep, systemClock, withDeadline } from "../../platform/mod.ts";
 import { timeAnswers } from "./answer_time.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { createRecovery, createServerFailures, type ServerFailures } from "./recovery.ts";
@@ -183,20 +183,14 @@ export function createLinkProbe(
     solve = undefined;
   };
   const failure = async (signal: AbortSignal): Promise<ApiError | undefined> => {
-    const deadline = new AbortController();
-    const cancel = clock.schedule(ANSWER_MS, () => deadline.abort(new Error("no answer")));
     const request = { verb: "get", resource: "version", path: "/version", readDeadlineMs: ANSWER_MS };
+    const late = new ApiError("timeout", `${api.server} has not answered for ${ANSWER_MS / 1000} s`);
     try {
-      await api.send(request, () => {}, AbortSignal.any([signal, deadline.signal]));
+      await withDeadline(clock, ANSWER_MS, late, signal, (signal) => api.send(request, () => {}, signal));
     } catch (error) {
       signal.throwIfAborted();
-      if (deadline.signal.aborted) {
-        return new ApiError("timeout", `${api.server} has not answered for ${ANSWER_MS / 1000} s`);
-      }
       if (!(error instanceof ApiError)) throw error;
       if (NO_ANSWER.includes(error.kind)) return error;
-    } finally {
-      cancel();
     }
   };
 

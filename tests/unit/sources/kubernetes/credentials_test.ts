@@ -188,7 +188,7 @@ Deno.test("a plugin runs only for users with exec, once, and again after a refus
     for (let times = 0; times < 2; times++) {
       assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-1"]]);
     }
-    credentials.refused();
+    credentials.failed(true);
     assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-2"]]);
     const unarmed = await load({ kubeconfig: write("exec", kubeconfig("", exec)) });
     await assert.rejects(
@@ -278,7 +278,7 @@ Deno.test("a kubeconfig with another credential plugin needs a restart", async (
       runProgram: () => Promise.reject(new Error("not started")),
     });
     Deno.utimeSync(put("two"), 1000, 1000);
-    credentials.failed();
+    credentials.failed(false);
     await assert.rejects(
       credentials.current(never),
       /the credential plugin in .*config has changed; restart the proxy/,
