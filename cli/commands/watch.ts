@@ -105,11 +105,11 @@ async function executed(
   const { createDocumentedState } = await import("../../kpng/messages/mod.ts");
   const { createHook } = await import("./hook.ts");
   const timeoutMs = flags.get(EXEC_TIMEOUT.name) as number | undefined ?? EXEC_TIMEOUT_MS;
-  const state = createDocumentedState(nodeName);
+  const documentOf = createDocumentedState(nodeName);
   const hook = createHook(program, run, timeoutMs, { clock, logger, signal });
   return {
     take(operation) {
-      const document = state.take(operation);
+      const document = documentOf(operation);
       if (document !== undefined) hook.give(`${JSON.stringify(document)}\n`);
     },
     idle: hook.idle,

@@ -104,30 +104,19 @@ function nodeText({ labels = {}, topology }: NodeMessage): string {
   return zone ? `zone ${zone}` : "";
 }
 
-/** A service of a node's state and its endpoints, as JSON: the values are KPNG's messages of package localv1. */
-export interface DocumentedService {
-  /** `namespace/name`. */
-  readonly path: string;
-  readonly service: object;
-  /** By path. */
-  readonly endpoints: readonly { readonly path: string; readonly endpoint: object }[];
-}
-
-/** The whole state of a node after a round. */
-export interface StateDocument {
+/** The whole state of a node after a round, as JSON: the values are KPNG's messages of package localv1, sorted by path. */
+interface StateDocument {
   readonly node: string;
-  /** Sorted by path. */
-  readonly services: readonly DocumentedService[];
+  readonly services: readonly {
+    /** `namespace/name`. */
+    readonly path: string;
+    readonly service: object;
+    readonly endpoints: readonly { readonly path: string; readonly endpoint: object }[];
+  }[];
 }
 
-/** Accumulates the operations of a local stream. */
-export interface DocumentedState {
-  /** Takes an operation; returns the document if it ends a round. */
-  take(operation: DescribedOperation): StateDocument | undefined;
-}
-
-/** Creates the empty state of a node. */
-export function createDocumentedState(node: string): DocumentedState {
+/** Accumulates the operations of a node's local stream: the returned function returns the document at the end of each round. */
+export function createDocumentedState(node: string): (operation: DescribedOperation) => StateDocument | undefined {
   const services = new Map<string, object>();
   const endpoints = new Map<string, Map<string, object>>();
 
@@ -145,31 +134,25 @@ export function createDocumentedState(node: string): DocumentedState {
     }
   };
 
-  return {
-    take(operation) {
-      switch (operation.op) {
-        case "reset":
-          services.clear();
-          endpoints.clear();
-          return undefined;
-        case "set":
-        case "delete":
-          put(operation);
-          return undefined;
-        case "sync":
-          return {
-            node,
-            services: sorted(services).map(([path, service]) => ({
-              path,
-              service,
-              endpoints: sorted(endpoints.get(path) ?? new Map<string, object>()).map(([path, endpoint]) => ({
-                path,
-                endpoint,
-              })),
-            })),
-          };
-      }
-    },
+  const endpointsOf = (path: string) =>
+    sorted(endpoints.get(path) ?? new Map<string, object>()).map(([path, endpoint]) => ({ path, endpoint }));
+
+  return (operation) => {
+    switch (operation.op) {
+      case "reset":
+        services.clear();
+        endpoints.clear();
+        return undefined;
+      case "set":
+      case "delete":
+        put(operation);
+        return undefined;
+      case "sync":
+        return {
+          node,
+          services: sorted(services).map(([path, service]) => ({ path, service, endpoints: endpointsOf(path) })),
+        };
+    }
   };
 }
 

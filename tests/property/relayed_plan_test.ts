@@ -4,7 +4,7 @@ import { type ClusterObject, KINDS } from "../../core/objects/cluster_object.ts"
 import { createFamilyPlanner, createHealthCheckPlanner } from "../../core/planning/mod.ts";
 import { createAnswers, type Position, type Subscription } from "../../kpng/server/answers.ts";
 import { answerOf } from "../unit/kpng/server/served.ts";
-import { createStore } from "../../kpng/store/store.ts";
+import { createStore } from "../../kpng/store/mod.ts";
 import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { createFrameReader } from "../../kpng/transport/grpc.ts";
 import { SYNC } from "../../kpng/views/operations.ts";

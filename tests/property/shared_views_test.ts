@@ -4,7 +4,7 @@ import { KINDS } from "../../core/objects/cluster_object.ts";
 import type { NodeContext } from "../../core/planning/endpoints.ts";
 import { createLocalSnapshot } from "../../kpng/server/snapshots.ts";
 import { OP_ITEM } from "../../kpng/messages/messages.ts";
-import { createStore } from "../../kpng/store/store.ts";
+import { createStore } from "../../kpng/store/mod.ts";
 import { createFrameReader } from "../../kpng/transport/grpc.ts";
 import { createLocalView, createLocalViews } from "../../kpng/views/local_view.ts";
 import { difference, everythingOf } from "../../kpng/views/operations.ts";

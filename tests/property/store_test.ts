@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { KINDS } from "../../core/objects/cluster_object.ts";
 import { createAnswers, type Position, type Subscription } from "../../kpng/server/answers.ts";
 import { answerOf } from "../unit/kpng/server/served.ts";
-import { createStore, type Store } from "../../kpng/store/store.ts";
+import { createStore, type Store } from "../../kpng/store/mod.ts";
 import { createFrameReader } from "../../kpng/transport/grpc.ts";
 import { OP_ITEM, SETS } from "../../kpng/messages/messages.ts";
 import { createReceiver } from "../../kpng/receiving/mod.ts";

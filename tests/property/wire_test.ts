@@ -16,7 +16,7 @@ import {
   textMap,
   texts,
   uint64,
-} from "../../kpng/codec/schema.ts";
+} from "../../kpng/codec/mod.ts";
 import { recordedCalls } from "../fakes/kpng.ts";
 import { runs } from "./runs.ts";
 

@@ -6,7 +6,7 @@ import process from "node:process";
 import { KINDS } from "../../core/objects/cluster_object.ts";
 import { startServing } from "../../kpng/server/mod.ts";
 import { defaultServingWorkers, servingWorkers } from "../../workers/serving.ts";
-import { createStore } from "../../kpng/store/store.ts";
+import { createStore } from "../../kpng/store/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { clusterObjects, rollingRestart } from "./cluster.ts";

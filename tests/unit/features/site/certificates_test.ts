@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";

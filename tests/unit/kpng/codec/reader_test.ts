@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { message, nested, text } from "../../../../kpng/codec/schema.ts";
+import { message, nested, text } from "../../../../kpng/codec/mod.ts";
 
 const NAMED = message({ name: text(1), inner: nested(2, message({ name: text(1) })) });
 

@@ -4,12 +4,12 @@ import { createDocumentedState } from "../../../../kpng/messages/mod.ts";
 Deno.test("the document has the whole state after each round, sorted", () => {
   const state = createDocumentedState("node-a");
   const take = (op: "set" | "delete", set: "services" | "endpoints", path: string, value?: object) =>
-    assert.equal(state.take({ op, set, path, value }), undefined);
+    assert.equal(state({ op, set, path, value }), undefined);
   take("set", "services", "default/web", { Name: "web" });
   take("set", "services", "default/api", { Name: "api" });
   take("set", "endpoints", "default/web/pod-2", { Local: true });
   take("set", "endpoints", "default/web/pod-1", {});
-  assert.deepEqual(state.take({ op: "sync" }), {
+  assert.deepEqual(state({ op: "sync" }), {
     node: "node-a",
     services: [
       { path: "default/api", service: { Name: "api" }, endpoints: [] },
@@ -25,8 +25,8 @@ Deno.test("the document has the whole state after each round, sorted", () => {
   });
   take("delete", "endpoints", "default/web/pod-1");
   take("delete", "services", "default/api");
-  const after = state.take({ op: "sync" });
+  const after = state({ op: "sync" });
   assert.deepEqual(after?.services.map(({ path, endpoints }) => [path, endpoints.length]), [["default/web", 1]]);
-  assert.equal(state.take({ op: "reset" }), undefined);
-  assert.deepEqual(state.take({ op: "sync" })?.services, []);
+  assert.equal(state({ op: "reset" }), undefined);
+  assert.deepEqual(state({ op: "sync" })?.services, []);
 });

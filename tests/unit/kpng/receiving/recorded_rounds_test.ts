@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createStateSource } from "../../../../sources/state/mod.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { createTracking } from "../../../../core/tracking/trackers.ts";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import {

@@ -3,7 +3,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { HEALTH, HEALTH_REQUEST, HEALTH_RESPONSE } from "../../../../kpng/server/isolate.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { createFrameReader, framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";

@@ -5,7 +5,7 @@ import { type Answers, createAnswers } from "../../../../kpng/server/answers.ts"
 import type { AwaitedChunks } from "../../../../kpng/server/snapshots.ts";
 import { createChangeWaiters, createSemaphore } from "../../../../kpng/server/waiting.ts";
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { framesOf } from "../../../../kpng/transport/grpc.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
 import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";

@@ -5,7 +5,7 @@ import { lazyChunks } from "../../../../kpng/server/snapshots.ts";
 import type { Limits } from "../../../../kpng/server/limits.ts";
 import type { ClosureReason } from "../../../../kpng/server/metrics.ts";
 import { type Serving, type ServingOptions, startServing } from "../../../../kpng/server/mod.ts";
-import { createStore, type Store } from "../../../../kpng/store/store.ts";
+import { createStore, type Store } from "../../../../kpng/store/mod.ts";
 import { RESET } from "../../../../kpng/views/operations.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";

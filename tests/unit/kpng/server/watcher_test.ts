@@ -3,7 +3,7 @@ import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
 import { createChangeWaiters, createSemaphore } from "../../../../kpng/server/waiting.ts";
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { createFrameReader } from "../../../../kpng/transport/grpc.ts";
 import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";

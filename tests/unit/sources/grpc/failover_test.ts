@@ -6,7 +6,7 @@ import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
 import { createTracking } from "../../../../core/tracking/mod.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";

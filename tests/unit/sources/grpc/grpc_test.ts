@@ -170,7 +170,7 @@ Deno.test("a server that is not gRPC is reported as such", async () => {
 
 Deno.test("a unix socket works, and only its owner may open it", async () => {
   const { startServing } = await import("../../../../kpng/server/mod.ts");
-  const { createStore } = await import("../../../../kpng/store/store.ts");
+  const { createStore } = await import("../../../../kpng/store/mod.ts");
   const { KINDS } = await import("../../../../core/objects/cluster_object.ts");
   const folder = Deno.makeTempDirSync();
   const address = { kind: "unix", path: `${folder}/sluice.sock` } as const;

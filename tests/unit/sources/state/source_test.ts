@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { createStateSource } from "../../../../sources/state/mod.ts";
 import { writeStateFile } from "../../../../sources/state/write.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
