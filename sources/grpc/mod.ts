@@ -93,7 +93,8 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
           answerMs = patience.nextMs();
         };
         const limitMs = addresses.length > 1 ? answerMs : undefined;
-        const error = await watchServer(addresses[index]!, options, { receiver, onRound, limitMs, signal });
+        const error: unknown = await watchServer(addresses[index]!, options, receiver, onRound, limitMs, signal)
+          .catch((error) => error);
         inUse = undefined;
         if (signal.aborted) return;
         const worked = sinceMs !== undefined && clock.monotonic() - sinceMs >= WORKING_MS;
@@ -103,9 +104,7 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
         const isLast = rotation.failed(worked);
         const waitMs = isLast ? backoff.nextMs() : 0;
         onLink(STREAM, server, { type: "failed", error: reason, retryInMs: waitMs });
-        if (isLeaving) outage.leaving(server, reason, isLast ? undefined : names[rotation.current()]!);
-        else if (isLast) outage.allFailed(server, reason, waitMs);
-        else outage.failed(server, reason, names[rotation.current()]!);
+        outage.failed(server, reason, isLeaving, isLast ? waitMs : names[rotation.current()]!);
         if (!isLast) continue;
         await sleep(clock, waitMs, signal).catch(() => {});
         if (isLeaving) backoff.reset();
@@ -115,22 +114,18 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
   };
 }
 
-/** Input of `watchServer`. */
-interface Watching {
-  readonly receiver: ReturnType<typeof createReceiver>;
-  /** Called after each round. */
-  readonly onRound: () => void;
-  /** How long the server may take to send something; undefined for no limit. */
-  readonly limitMs: number | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** Watches one server until the call ends; returns the error that ended it, or the signal's reason. */
+/**
+ * Watches one server until the call ends; always throws the reason. `onRound` is called after each round; a server that sends
+ * nothing within `limitMs` is left.
+ */
 async function watchServer(
   address: WireAddress,
   { tls, scope, nodeName, inFull, maxMessageBytes, clock, liveness = LIVENESS }: GrpcSourceOptions,
-  { receiver, onRound, limitMs, signal }: Watching,
-): Promise<unknown> {
+  receiver: ReturnType<typeof createReceiver>,
+  onRound: () => void,
+  limitMs: number | undefined,
+  signal: AbortSignal,
+): Promise<never> {
   const request = WATCH_REQUEST.encode({
     nodeName: scope === "local" ? nodeName : undefined,
     extended: true,
@@ -149,23 +144,9 @@ async function watchServer(
     if (endsRound) onRound();
     return endsRound;
   };
-  try {
-    return await call({
-      address,
-      tls,
-      method: METHODS[scope],
-      request,
-      onMessage,
-      maxMessageBytes,
-      clock,
-      liveness,
-      signal: AbortSignal.any([signal, unanswered.signal]),
-    });
-  } catch (error) {
-    return error;
-  } finally {
-    stopWaiting();
-  }
+  const ended = AbortSignal.any([signal, unanswered.signal]);
+  const server = { address, tls, maxMessageBytes, clock, liveness };
+  return await call({ ...server, method: METHODS[scope], request, onMessage, signal: ended }).finally(stopWaiting);
 }
 
 /** The scope of the connection's problems. */
@@ -175,12 +156,11 @@ const SCOPE = "gRPC server";
 interface OutageReport {
   /** A server has sent its whole state, or a later round. */
   watched(server: string): void;
-  /** The server in use closes the connection in an orderly way; `next` is tried at once, without it the same server soon. */
-  leaving(server: string, reason: string, next: string | undefined): void;
-  /** A server failed and the next one is tried at once. */
-  failed(server: string, reason: string, next: string): void;
-  /** A server failed like all others; the first of them is tried again after `waitMs`. */
-  allFailed(server: string, reason: string, waitMs: number): void;
+  /**
+   * A server failed, or closes the connection in an orderly way (`isLeaving`). `next` is tried at once, or after all have failed,
+   * the first one in so many milliseconds.
+   */
+  failed(server: string, reason: string, isLeaving: boolean, next: string | number): void;
 }
 
 /** A report without history. An outage is one line for each server and reason, however long it lasts. */
@@ -188,14 +168,6 @@ export function createOutageReport(logger: Logger, sink: Pick<SourceSink, "probl
   const reasons = new Map<string, string>();
   let last: string | undefined;
   let isWatched = false;
-
-  /** Keeps the reason; returns whether it is new for this server. */
-  const note = (server: string, reason: string): boolean => {
-    const isNews = reasons.get(server) !== reason;
-    reasons.set(server, reason);
-    isWatched = false;
-    return isNews;
-  };
 
   return {
     watched(server) {
@@ -208,23 +180,25 @@ export function createOutageReport(logger: Logger, sink: Pick<SourceSink, "probl
       reasons.clear();
       sink.problems(SCOPE, [], { isLogged: true });
     },
-    leaving(server, reason, next) {
-      if (!note(server, reason)) return;
-      if (next === undefined) logger.info("the server closes the connection, reconnecting", { server, reason });
-      else logger.info("the server closes the connection, trying the next one", { server, reason, next });
-    },
-    failed(server, reason, next) {
-      if (note(server, reason)) logger.warn("cannot watch the server, trying the next one", { server, reason, next });
-    },
-    allFailed(server, reason, waitMs) {
-      if (note(server, reason)) {
-        const inSeconds = Math.round(waitMs / 100) / 10;
-        logger.warn("cannot watch the server, retrying; the last state stays in effect", { server, reason, inSeconds });
+    failed(server, reason, isLeaving, next) {
+      const isNews = reasons.get(server) !== reason;
+      reasons.set(server, reason);
+      isWatched = false;
+      const [log, what] = isLeaving
+        ? [logger.info, "the server closes the connection"]
+        : [logger.warn, "cannot watch the server"];
+      if (typeof next === "string") {
+        if (isNews) log(`${what}, trying the next one`, { server, reason, next });
+      } else if (isLeaving) {
+        if (isNews) log(`${what}, reconnecting`, { server, reason });
+      } else {
+        const inSeconds = Math.round(next / 100) / 10;
+        if (isNews) log(`${what}, retrying; the last state stays in effect`, { server, reason, inSeconds });
+        const problems = Array.from(reasons, ([subject, detail]) => {
+          return { code: "source-unreachable", subject, detail } as const;
+        });
+        sink.problems(SCOPE, problems, { isLogged: true });
       }
-      const problems = Array.from(reasons, ([subject, detail]) => {
-        return { code: "source-unreachable", subject, detail } as const;
-      });
-      sink.problems(SCOPE, problems, { isLogged: true });
     },
   };
 }

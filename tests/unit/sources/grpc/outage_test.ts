@@ -28,12 +28,12 @@ function setUp() {
 Deno.test("only when all servers have failed is there a problem, one for each with its own reason", () => {
   const { outage, problems } = setUp();
   outage.watched("a");
-  outage.failed("a", "closed", "b");
+  outage.failed("a", "closed", false, "b");
   assert.deepEqual(problems(), []);
-  outage.allFailed("b", "refused", 200);
+  outage.failed("b", "refused", false, 200);
   assert.deepEqual(problems(), ["source-unreachable a closed", "source-unreachable b refused"]);
-  outage.failed("a", "refused", "b");
-  outage.allFailed("b", "refused", 400);
+  outage.failed("a", "refused", false, "b");
+  outage.failed("b", "refused", false, 400);
   assert.deepEqual(problems(), ["source-unreachable a refused", "source-unreachable b refused"]);
   outage.watched("b");
   assert.deepEqual(problems(), []);
@@ -45,8 +45,8 @@ Deno.test("an outage is one line for each server and reason, and its end one lin
   outage.watched("a");
   assert.deepEqual(logged(), ["INFO  watching the server server=a"]);
   for (let i = 0; i < 3; i++) {
-    outage.failed("a", "closed", "b");
-    outage.allFailed("b", "refused", 250);
+    outage.failed("a", "closed", false, "b");
+    outage.failed("b", "refused", false, 250);
   }
   assert.deepEqual(logged(), [
     "WARN  cannot watch the server, trying the next one server=a reason=closed next=b",
@@ -54,7 +54,7 @@ Deno.test("an outage is one line for each server and reason, and its end one lin
   ]);
   outage.watched("b");
   assert.deepEqual(logged(), ["INFO  watching the server server=b before=a"]);
-  outage.leaving("b", "GOAWAY", "a");
+  outage.failed("b", "GOAWAY", true, "a");
   assert.deepEqual(logged(), [
     "INFO  the server closes the connection, trying the next one server=b reason=GOAWAY next=a",
   ]);
