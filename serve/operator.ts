@@ -1,5 +1,5 @@
 import { type CurrentProblem, isOfSource, type ProblemBoard } from "../core/problems/mod.ts";
-import type { ServingFigures } from "../kpng/server/mod.ts";
+import { REASONS, type Serving } from "../kpng/server/mod.ts";
 import {
   createConnectionLimits,
   type HttpAnswer,
@@ -115,7 +115,7 @@ interface ServingMetrics extends CommonMetrics {
 
 /** Options of `createServingMetrics`; the functions are called at every scrape. */
 interface ServingMetricsOptions extends CommonSources {
-  readonly figures: () => ServingFigures;
+  readonly count: Serving["count"];
   readonly source: () => SourceFigures;
 }
 
@@ -123,7 +123,7 @@ const PREFIX = "sluice_serve_";
 
 /** Creates the metrics of a server, named `sluice_serve_…`, and the metrics of its process and its API client. */
 export function createServingMetrics(options: ServingMetricsOptions): ServingMetrics {
-  const { figures, source } = options;
+  const { count, source } = options;
   const common = createCommonMetrics(options);
   const lag = metricMaker(common.registry, PREFIX).histogram<never>(
     "change_lag_seconds",
@@ -131,25 +131,25 @@ export function createServingMetrics(options: ServingMetricsOptions): ServingMet
     [],
     SYNC_BUCKETS,
   );
-  const byScope = (read: (figures: ServingFigures) => ServingFigures["watchers"]) => () =>
-    Object.entries(read(figures())).map(([scope, count]) => [{ scope }, count] as const);
+  const byScope = (name: "watchers" | "rounds" | "bytes") => () =>
+    (["global", "local"] as const).map((scope) => [{ scope }, count(`${name} ${scope}`)] as const);
   const watchers = "Current watchers of the global state and of one node's";
   const connections = "Current connections, including those without a call";
   const slow = "Watchers dropped because they did not read";
   const refused = "Watchers refused at the limit of their number";
-  const closed = () => [...figures().closed].map(([reason, count]) => [{ reason }, count] as const);
+  const closed = () => REASONS.map((reason) => [{ reason }, count(`closed: ${reason}`)] as const);
   const lastEvent = "When the source last reported something, in seconds since 1970";
   const lastEventSeconds = () => {
     const { lastEventMs } = source();
     return lastEventMs === undefined ? undefined : lastEventMs / 1000;
   };
   addReadings(common.registry, PREFIX, [
-    ["gauge", "watchers", watchers, byScope(({ watchers }) => watchers), "scope"],
-    ["counter", "rounds_total", "Rounds of changes sent to watchers", byScope(({ rounds }) => rounds), "scope"],
-    ["counter", "sent_bytes_total", "Bytes of messages sent to watchers", byScope(({ bytes }) => bytes), "scope"],
-    ["gauge", "connections", connections, () => figures().connections],
-    ["counter", "slow_readers_dropped_total", slow, () => figures().slowReaders],
-    ["counter", "watchers_refused_total", refused, () => figures().refusedWatchers],
+    ["gauge", "watchers", watchers, byScope("watchers"), "scope"],
+    ["counter", "rounds_total", "Rounds of changes sent to watchers", byScope("rounds"), "scope"],
+    ["counter", "sent_bytes_total", "Bytes of messages sent to watchers", byScope("bytes"), "scope"],
+    ["gauge", "connections", connections, () => count("connections")],
+    ["counter", "slow_readers_dropped_total", slow, () => count("slow readers")],
+    ["counter", "watchers_refused_total", refused, () => count("refused watchers")],
     ["counter", "connections_closed_total", "Connections refused or closed by the server", closed, "reason"],
     ["gauge", "source_ready", "Whether the whole state was read from the source", () => Number(source().isReady)],
     ["gauge", "source_last_event_timestamp_seconds", lastEvent, lastEventSeconds],

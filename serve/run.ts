@@ -50,7 +50,7 @@ export async function runServer(options: ServerOptions): Promise<void> {
   // The operator.
   const source = () => ({ isReady: store.ready(), lastEventMs: lastEventMs() });
   const metrics = createServingMetrics({
-    figures: serving.figures,
+    count: serving.count,
     source,
     link: isServer(configuration.source) ? link.current : undefined,
     servers,

@@ -3,7 +3,7 @@ import type { Subscription } from "./answers.ts";
 import type { ServerContext } from "./limits.ts";
 
 /** The reasons why the server closes connections. */
-const REASONS = [
+export const REASONS = [
   "too many connections",
   "too many connections from one address",
   "no TLS handshake",
@@ -42,12 +42,18 @@ export function countClosed(
   logger.debug("closed a gRPC connection", { reason, address });
 }
 
+/** Current watchers by the scope of their state, other calls, and connections, including those without a handshake. */
 const GAUGES = ["watchers global", "watchers local", "service calls", "connections"] as const;
+/**
+ * Ended rounds, bytes of messages (with gRPC's framing, without HTTP/2 and TLS), watchers that did not read or were refused at the
+ * limit of their number, and connections closed by the server.
+ */
 const COUNTERS = [
   ...["rounds global", "rounds local", "bytes global", "bytes local", "slow readers", "refused watchers"] as const,
   ...REASONS.map((reason) => `closed: ${reason}` as const),
 ];
-type Metric = typeof GAUGES[number] | typeof COUNTERS[number];
+/** The name of a metric. */
+export type Metric = typeof GAUGES[number] | typeof COUNTERS[number];
 
 /** The metrics of one isolate, and the sums over all isolates, to which the limits apply. */
 export interface Tally {
@@ -109,43 +115,6 @@ function slotOf(address: string, seed: number): number {
   let hash = seed ^ 0x811c9dc5;
   for (let i = 0; i < address.length; i++) hash = Math.imul(hash ^ address.charCodeAt(i), 0x01000193);
   return ((hash ^ hash >>> 15) >>> 0) % ADDRESS_SLOTS;
-}
-
-/** A value for each kind of watcher. */
-type ByScope = Readonly<Record<Subscription["scope"], number>>;
-
-/** The metrics of a server since its start. */
-export interface ServingFigures {
-  /** The current watchers. */
-  readonly watchers: ByScope;
-  /** Ended rounds. */
-  readonly rounds: ByScope;
-  /** Bytes of messages, with gRPC's framing but without HTTP/2 and TLS. */
-  readonly bytes: ByScope;
-  /** Watchers dropped because they did not read. */
-  readonly slowReaders: number;
-  /** Watchers refused at the limit of their number. */
-  readonly refusedWatchers: number;
-  /** The current connections, including those without a handshake. */
-  readonly connections: number;
-  /** Connections closed by the server, by reason, including those that are 0. */
-  readonly closed: ReadonlyMap<ClosureReason, number>;
-}
-
-/** The sums of all isolates. */
-export function figuresOf({ total }: Tally): ServingFigures {
-  const byScope = (name: "watchers" | "rounds" | "bytes"): ByScope => (
-    { global: total(`${name} global`), local: total(`${name} local`) }
-  );
-  return {
-    watchers: byScope("watchers"),
-    rounds: byScope("rounds"),
-    bytes: byScope("bytes"),
-    slowReaders: total("slow readers"),
-    refusedWatchers: total("refused watchers"),
-    connections: total("connections"),
-    closed: new Map(REASONS.map((reason) => [reason, total(`closed: ${reason}`)])),
-  };
 }
 
 /** The watchers of all isolates. */

@@ -20,7 +20,7 @@ import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { type TlsFiles, type WireAddress, wireAddressText } from "../address/mod.ts";
 import type { ClientRule } from "./connections.ts";
-import { createTallyMemory, figuresOf, openTally, type ServingFigures } from "./metrics.ts";
+import { createTallyMemory, type Metric, openTally } from "./metrics.ts";
 import { type IsolateServer, serveInIsolate } from "./isolate.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { serveWithWorkers, type SpawnServing } from "./serving_workers.ts";
@@ -28,7 +28,7 @@ import { createAnswers } from "./answers.ts";
 export { createAnswers } from "./answers.ts";
 export type { ClientRule } from "./connections.ts";
 export { createChangeWaiters, createSemaphore } from "./waiting.ts";
-export type { ServingFigures } from "./metrics.ts";
+export { type Metric, REASONS } from "./metrics.ts";
 export { type FromServingWorker, serveAsWorker, type ServingStart, type ToServingWorker } from "./serving_worker.ts";
 export type { SpawnServing } from "./serving_workers.ts";
 export { serveWatcher } from "./watcher.ts";
@@ -53,8 +53,8 @@ export interface ServingOptions {
 
 /** A running server. */
 export interface Serving extends IsolateServer {
-  /** The counts of sent and refused messages since the start. */
-  figures(): ServingFigures;
+  /** The value of a metric since the start. */
+  count(name: Metric): number;
 }
 
 /** Starts a server. Throws an Error if it cannot listen on the address. */
@@ -84,7 +84,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
     );
   }
   logger.info("serving gRPC", { address: bound, tls: tls !== undefined });
-  return { ...server, figures: () => figuresOf(tally) };
+  return { ...server, count: tally.total };
 }
 
 /** Whether only this host can connect. */

@@ -52,13 +52,12 @@ await answerLines(async (line) => {
     return { endedMs: Date.now() };
   }
   const { user, system } = process.cpuUsage();
-  const { watchers } = serving.figures();
   return {
     port: (serving.address as typeof address).port,
     emptyRss,
     rss: Deno.memoryUsage().rss,
     cpuMs: (user + system) / 1000,
-    watchers: watchers.global + watchers.local,
+    watchers: serving.count("watchers global") + serving.count("watchers local"),
     revision: store.revision(),
   };
 });

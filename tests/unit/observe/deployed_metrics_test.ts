@@ -10,7 +10,6 @@ import { createMetrics } from "../../../observe/mod.ts";
 import { addTrafficMetrics } from "../../../features/traffic/start.ts";
 import { createTrafficRecorder } from "../../../features/traffic/recorder.ts";
 import { createServingMetrics } from "../../../serve/operator.ts";
-import { NO_TRAFFIC } from "./serving/figures.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);
 const OURS = /\b(?:kubeproxy|sluice|process|kubernetes)_[a-z0-9_]+/g;
@@ -39,7 +38,7 @@ async function exposed(): Promise<ReadonlySet<string>> {
     add(await metrics.expose());
   }
   const source = () => ({ isReady: true, lastEventMs: 0 });
-  add(await createServingMetrics({ figures: () => NO_TRAFFIC, source, problems: () => new Map() }).expose());
+  add(await createServingMetrics({ count: () => 0, source, problems: () => new Map() }).expose());
   return names;
 
   function add(metrics: string): void {

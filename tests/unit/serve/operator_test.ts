@@ -1,19 +1,20 @@
 /** Health and metrics of `sluice serve`, over HTTP. */
 import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
+import type { Metric } from "../../../kpng/server/mod.ts";
 import { createServingMetrics, type SourceFigures, startServingServers } from "../../../serve/operator.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { silentLogger } from "../../../platform/log.ts";
 
-const FIGURES = {
-  watchers: { global: 3, local: 5 },
-  rounds: { global: 30, local: 50 },
-  bytes: { global: 3000, local: 500 },
-  connections: 9,
-  closed: new Map([["no call", 2] as const]),
-  slowReaders: 4,
-  refusedWatchers: 6,
-};
+const COUNTS = new Map<Metric, number>([
+  ["watchers local", 5],
+  ["rounds global", 30],
+  ["bytes local", 500],
+  ["connections", 9],
+  ["closed: no call", 2],
+  ["slow readers", 4],
+  ["refused watchers", 6],
+]);
 
 /** Runs a test against both servers of a source in that state. */
 async function withServers(
@@ -28,7 +29,7 @@ async function withServers(
   let source: SourceFigures = { isReady: false, lastEventMs: undefined };
   const problems = createProblemBoard(systemClock, silentLogger);
   const metrics = createServingMetrics({
-    figures: () => FIGURES,
+    count: (name) => COUNTS.get(name) ?? 0,
     source: () => source,
     problems: () => problems.counts(),
   });

@@ -97,7 +97,7 @@ Deno.test("at shutdown, watchers get GOAWAY and then UNAVAILABLE before their co
     frames = raw.frames();
     const other = connectKpngClient(port, METHODS.local);
     await other.round(WATCH_REQUEST.encode({}));
-    while (serving.figures().rounds.global === 0) await sleep(systemClock, 5);
+    while (serving.count("rounds global") === 0) await sleep(systemClock, 5);
     await serving.close();
     assert.equal(await other.status, STATUS.UNAVAILABLE);
     other.close();
@@ -145,7 +145,7 @@ Deno.test("a reader that stalled and reads again gets RESOURCE_EXHAUSTED after w
     stream.on("trailers", (headers) => status.resolve(headers["grpc-status"]));
     stream.pause();
     stream.write(ASK);
-    while (serving.figures().slowReaders === 0) await sleep(systemClock, 5);
+    while (serving.count("slow readers") === 0) await sleep(systemClock, 5);
     stream.resume();
     assert.equal(await status.promise, String(STATUS.RESOURCE_EXHAUSTED));
     session.destroy();

@@ -19,7 +19,7 @@ import { freePort } from "../../../fakes/sockets.ts";
 /** All tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. */
 const WORKERS = Number(Deno.env.get("SERVE_WORKERS") ?? 0);
 
-/** A server with some of its figures. */
+/** A server with some of its metrics. */
 export interface CountedServing extends Serving {
   watchers(): number;
   connections(): number;
@@ -81,9 +81,9 @@ export async function withServer(
     assert.ok(serving.address.kind === "tcp");
     const counted: CountedServing = {
       ...serving,
-      watchers: () => serving.figures().watchers.global + serving.figures().watchers.local,
-      connections: () => serving.figures().connections,
-      closed: (reason) => serving.figures().closed.get(reason)!,
+      watchers: () => serving.count("watchers global") + serving.count("watchers local"),
+      connections: () => serving.count("connections"),
+      closed: (reason) => serving.count(`closed: ${reason}`),
     };
     await test({ store, serving: counted, port: serving.address.port });
   } finally {

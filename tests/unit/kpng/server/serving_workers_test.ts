@@ -84,9 +84,9 @@ Deno.test("two workers serve the same state and its changes, and the figures are
     for (const operations of await next) assert.deepEqual(operations, ["default|new||", "sync"]);
     await until(() => lags.length === 1);
 
-    const { watchers, rounds: ended, connections, bytes } = serving.figures();
-    assert.deepEqual([watchers.global, ended.global, connections], [ENOUGH, 2 * ENOUGH, ENOUGH]);
-    assert.equal(bytes.global % ENOUGH, 0, "each watcher received the same bytes");
+    const counts = (["watchers global", "rounds global", "connections"] as const).map(serving.count);
+    assert.deepEqual(counts, [ENOUGH, 2 * ENOUGH, ENOUGH]);
+    assert.equal(serving.count("bytes global") % ENOUGH, 0, "each watcher received the same bytes");
     for (const client of clients) client.close();
     await until(() => serving.watchers() === 0 && serving.connections() === 0);
     assert.equal(lags.length, 1);
@@ -138,7 +138,7 @@ Deno.test("limits apply to all workers together", async () => {
       if (outcome !== undefined) client!.close();
     }
     assert.deepEqual(asked, new Set([0, 1]));
-    assert.deepEqual([clients.length, refused, served.serving.figures().refusedWatchers], [8, ENOUGH - 8, ENOUGH - 8]);
+    assert.deepEqual([clients.length, refused, served.serving.count("refused watchers")], [8, ENOUGH - 8, ENOUGH - 8]);
     for (const client of clients) client.close();
   }, { workers, limits: { streams: 8 } });
 });

@@ -161,7 +161,7 @@ Deno.test("a single server may take as long as it needs for its first answer", a
   });
   assert.ok(serving.address.kind === "tcp");
   await withSource(serving.address.port, async (sink, logged) => {
-    while (serving.figures().watchers.global === 0) await sleep(systemClock, 1);
+    while (serving.count("watchers global") === 0) await sleep(systemClock, 1);
     store.set(web);
     for (const kind of KINDS) store.synced(kind);
     await sink.until("set Service default/web");

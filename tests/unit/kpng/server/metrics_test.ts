@@ -1,4 +1,4 @@
-/** The figures of a server: who watches, what was sent, and who was turned away. */
+/** The metrics of a server: who watches, what was sent, and who was turned away. */
 import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
 import { framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
@@ -24,21 +24,22 @@ Deno.test("watchers, rounds and bytes are counted by scope, and each change once
       connectKpngClient(port, METHODS.local),
     ];
     const received = await Promise.all(clients.map((client) => client.round(ASK)));
-    const { watchers, rounds, bytes, connections } = serving.figures();
-    assert.deepEqual([watchers, rounds, connections], [{ global: 1, local: 2 }, { global: 1, local: 2 }, 3]);
-    assert.equal(bytes.global, framesOf(received[0]!).length);
-    assert.equal(bytes.local, framesOf([...received[1]!, ...received[2]!]).length);
+    const byScope = (name: "watchers" | "rounds" | "bytes") =>
+      (["global", "local"] as const).map((scope) => serving.count(`${name} ${scope}`));
+    assert.deepEqual([byScope("watchers"), byScope("rounds"), serving.connections()], [[1, 2], [1, 2], 3]);
+    const bytes = [[received[0]!], [received[1]!, received[2]!]].map((rounds) => framesOf(rounds.flat()).length);
+    assert.deepEqual(byScope("bytes"), bytes);
     assert.deepEqual(lags, []);
 
     const next = clients.map((client) => client.round(ASK));
     store.set(service("default/api"));
     await Promise.all(next);
     await until(() => lags.length === 1);
-    assert.deepEqual(serving.figures().rounds, { global: 2, local: 4 });
+    assert.deepEqual(byScope("rounds"), [2, 4]);
 
     for (const client of clients) client.close();
     await until(() => serving.watchers() === 0);
-    assert.deepEqual(serving.figures().watchers, { global: 0, local: 0 });
+    assert.deepEqual(byScope("watchers"), [0, 0]);
     assert.equal(lags.length, 1);
   }, { onLag: (lagMs) => lags.push(lagMs) });
 });
@@ -59,12 +60,12 @@ Deno.test("slow readers and watchers over the limit are counted", async () => {
     await until(() => serving.watchers() === 1);
     const refused = connectKpngClient(port, METHODS.global);
     assert.equal(await refused.status, STATUS.RESOURCE_EXHAUSTED);
-    assert.deepEqual([serving.figures().refusedWatchers, serving.figures().slowReaders], [1, 0]);
+    assert.deepEqual([serving.count("refused watchers"), serving.count("slow readers")], [1, 0]);
     await until(() => {
       clock.advance(20);
       return serving.watchers() === 0;
     });
-    assert.deepEqual([serving.figures().refusedWatchers, serving.figures().slowReaders], [1, 1]);
+    assert.deepEqual([serving.count("refused watchers"), serving.count("slow readers")], [1, 1]);
     refused.close();
     session.destroy();
   }, { clock, limits: { stallMs: 300, streams: 1 } });
@@ -74,8 +75,8 @@ Deno.test("a connection that the server closed is counted by its reason", async 
   await withServer([], async ({ port, serving }) => {
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     session.on("error", () => {});
-    await until(() => serving.figures().closed.get("no call") === 1);
-    assert.equal(serving.figures().closed.get("too many connections"), 0);
+    await until(() => serving.closed("no call") === 1);
+    assert.equal(serving.closed("too many connections"), 0);
     session.destroy();
   }, { limits: { idleMs: 50 } });
 });
