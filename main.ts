@@ -4,7 +4,6 @@ import {
   COMMANDS,
   contextOf,
   createProcessLogger,
-  credentialPlugin,
   dropPermissions,
   programNames,
   startCredentialPlugin,
@@ -87,8 +86,7 @@ async function start(
   }
   const lost = new AbortController();
   try {
-    const plugin = await credentialPlugin(configuration);
-    const runProgram = await startCredentialPlugin(plugin, (reason) => lost.abort(new Error(reason)));
+    const runProgram = await startCredentialPlugin(configuration, (reason) => lost.abort(new Error(reason)));
     if (!command.startsPrograms) dropPermissions("run");
     return await command.start({
       commands: COMMANDS,

@@ -1,6 +1,5 @@
 import { boolean, duration, type Flag, option, text } from "../../config/mod.ts";
-import type { Answers, Question } from "../../answers/mod.ts";
-import { answersOf, type Command, type Invocation, printAs, TEXT_OR_JSON } from "./command.ts";
+import { answersOf, type Command, printAs, TEXT_OR_JSON } from "./command.ts";
 
 const FROM: Flag = {
   ...option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
@@ -48,16 +47,22 @@ export const explainCommand: Command = {
     "sluice explain --trace 10.96.0.10:80": "the next real connection, rule by rule",
   },
   async start(invocation) {
+    const { flags, arguments: [destination = ""] } = invocation;
     const { explanationText } = await import("../text/mod.ts");
+    const { isAddressAndPort, readQuestion } = await import("../../answers/mod.ts");
     const answers = await answersOf(invocation);
-    const questions = await questionsOf(invocation, answers);
-    if (invocation.flags.get(TRACE.name) === true) {
+    const from = flags.get(FROM.name) as string | undefined;
+    // A name has a question for each port and family.
+    const questions = isAddressAndPort(destination)
+      ? [readQuestion(destination, from)]
+      : await answers.resolve(destination, from);
+    if (flags.get(TRACE.name) === true) {
       const { traceConnection } = await import("./explain_trace.ts");
-      const timeoutMs = invocation.flags.get(TIMEOUT.name) as number | undefined ?? DEFAULT_TIMEOUT_MS;
+      const timeoutMs = flags.get(TIMEOUT.name) as number | undefined ?? DEFAULT_TIMEOUT_MS;
       return await traceConnection(invocation, answers, questions, timeoutMs);
     }
     const explanations = await Promise.all(questions.map((question) => answers.explain(question)));
-    const all = invocation.flags.get("all") === true;
+    const all = flags.get("all") === true;
     printAs(
       invocation,
       explanations.length === 1 ? explanations[0] : explanations,
@@ -66,11 +71,3 @@ export const explainCommand: Command = {
     return 0;
   },
 };
-
-/** The destination of the command line: one for an address, one for each port and family for a name. */
-async function questionsOf(invocation: Invocation, answers: Pick<Answers, "resolve">): Promise<readonly Question[]> {
-  const { isAddressAndPort, readQuestion } = await import("../../answers/mod.ts");
-  const destination = invocation.arguments[0]!;
-  const from = invocation.flags.get(FROM.name) as string | undefined;
-  return isAddressAndPort(destination) ? [readQuestion(destination, from)] : await answers.resolve(destination, from);
-}

@@ -24,7 +24,7 @@ import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
 import { statusCommand, topCommand } from "./status.ts";
 export { argumentsUnder, contextOf, createProcessLogger, programNames } from "./command.ts";
-export { credentialPlugin, dropPermissions, startCredentialPlugin } from "./privileges.ts";
+export { dropPermissions, startCredentialPlugin } from "./privileges.ts";
 
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [

@@ -1,22 +1,18 @@
 /** Permissions that a command drops: the isolate that talks to the network cannot start programs. */
 import type { Configuration } from "../../config/mod.ts";
 import type { RunProgram } from "../../platform/mod.ts";
-import type { CredentialPlugin } from "../../sources/kubernetes/mod.ts";
 
-/** Returns the credential plugin of the kubeconfig's user, if it has one. */
-export async function credentialPlugin(
-  { source, kubeconfig, master }: Configuration,
-): Promise<CredentialPlugin | undefined> {
-  if (source.kind !== "kube" || kubeconfig === undefined) return undefined;
-  const { pluginOf } = await import("../../sources/kubernetes/mod.ts");
-  return await pluginOf(kubeconfig, master);
-}
-
-/** Starts the worker that runs a credential plugin, if that is a program. `onLost` is called when the worker dies. */
+/**
+ * Starts the worker that runs the credential plugin of the kubeconfig's user, if that is a program. `onLost` is called when the
+ * worker dies.
+ */
 export async function startCredentialPlugin(
-  plugin: CredentialPlugin | undefined,
+  { source, kubeconfig, master }: Configuration,
   onLost: (reason: string) => void,
 ): Promise<RunProgram | undefined> {
+  if (source.kind !== "kube" || kubeconfig === undefined) return undefined;
+  const { pluginOf } = await import("../../sources/kubernetes/mod.ts");
+  const plugin = await pluginOf(kubeconfig, master);
   if (plugin?.kind !== "exec") return undefined;
   const { startPluginWorker } = await import("../../workers/mod.ts");
   const { command, args, env } = plugin.exec;

@@ -40,7 +40,6 @@ import { resourcesOf, streamOf } from "./resource.ts";
 export type { ApiClient } from "./http.ts";
 export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
 export { listNodeNames, otherNodesText, readNode, readObject, readServiceUid, sendObject } from "./objects.ts";
-export type { CredentialPlugin } from "./exec_plugin.ts";
 export { resourcesOf } from "./resource.ts";
 
 /** Options of `connectToApi`. */
