@@ -32,7 +32,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
     remarks: [
       ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
       ...destination.remarks,
-      ...remarksOn(destination),
+      ...[...destination.losers, ...destination.hit ? [destination.hit.owner] : []].flatMap((port) => port.reported),
       ...balanceRemarks(destination, question, basis),
       ...(destination.hit?.owner.service === INTERNAL_SERVICE ? [INTERNAL_REMARK] : []),
       ...remarks,
@@ -64,10 +64,6 @@ async function explainService(
     endpoints: endpoints.endpoints.map((endpoint) => ({ ...endpoint, used: reached.has(endpoint.target) })),
     rules: description && { ...description, from: basis.rulesFrom, since: since(owner) },
   };
-}
-
-function remarksOn({ hit, losers }: Destination): string[] {
-  return [...losers, ...(hit ? [hit.owner] : [])].flatMap((port) => port.reported);
 }
 
 /** The annotations of the service that have no effect on how it is balanced, and a limit that prevents it. */

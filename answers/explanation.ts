@@ -1,17 +1,13 @@
 import type { Effect } from "../core/channel/mod.ts";
-import type { Family, FrontendKind, Protocol, ProxyMode, RuleDescription } from "../core/model/mod.ts";
+import type { FrontendKind, ProxyMode, RuleDescription } from "../core/model/mod.ts";
 import type { EndpointFate, TopologyMode } from "../core/planning/mod.ts";
 import type { EndpointShares } from "./balance.ts";
 import type { Outcome } from "./outcome.ts";
+import type { Question } from "./question.ts";
 
 /** The fate of new connections to a destination, and the reasons for it, as plain data. */
 export interface Explanation {
-  readonly destination: {
-    readonly family: Family;
-    readonly address: string;
-    readonly port: number;
-    readonly protocol: Protocol;
-  };
+  readonly destination: Omit<Question, "from">;
   readonly mode: ProxyMode;
   readonly node: { readonly name: string; readonly zone: string; readonly address: string };
   /** Undefined if no service has this address and port. */

@@ -51,7 +51,6 @@ export function list(basis: AnswerBasis, search: string): readonly ListedPort[] 
     .flatMap((found) => listed(basis, found) ?? []);
 }
 
-/** A service port that a search found. */
 interface FoundServicePort {
   readonly family: Family;
   readonly owner: PlannedPort;
@@ -69,7 +68,6 @@ function findServicePorts(
   return found.sort((a, b) => order(a.owner.key, b.owner.key) || order(a.family, b.family));
 }
 
-/** A service port in detail. */
 interface ListedPort {
   readonly service: ListedService;
   readonly endpoints: readonly ListedEndpoint[];
@@ -118,7 +116,6 @@ export function frontendsOfService(service: ListedService): readonly string[] {
   return service.nodePort === 0 ? at : [...at, `*:${service.nodePort}`];
 }
 
-/** The state of a service port. */
 interface ServiceState {
   readonly tone: "good" | "warning" | "waiting" | "bad";
   /** Its problems, one sentence each; none if the tone is good. */

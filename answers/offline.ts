@@ -7,7 +7,6 @@ import { openSource, type SourceOptions } from "../sources/mod.ts";
 import { createTracking, type Tracking } from "../core/tracking/mod.ts";
 import { addressesOfHost, type Answers, createAnswers } from "./answers.ts";
 
-/** The dependencies of `answerOffline`. */
 interface OfflineOptions extends SourceOptions {
   readonly signal: AbortSignal;
   /** Returns the rules that a proxy would write for a service port. */

@@ -2,6 +2,7 @@
 import type { AnswerBasis } from "./answers.ts";
 import { suggestion } from "../config/mod.ts";
 import type { Protocol, ServicePort } from "../core/model/mod.ts";
+import { serviceKeyOf } from "../core/tracking/mod.ts";
 import { canonicalAddress, FAMILIES, type Family, familyOf, splitHostPort } from "../platform/mod.ts";
 
 /** The kinds of sources that rules distinguish: this node, a pod on it, or anywhere else. */
@@ -85,10 +86,8 @@ const DNS_NAME = /^([a-z0-9-]+)\.([a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?$/i;
 /** The most namesakes that a message lists. */
 const MOST_NAMESAKES = 8;
 
-/** A service port as it is planned, and its family. */
 type Port = ServicePort & { readonly family: Family };
 
-/** A question without a source. */
 type Destination = Omit<Question, "from">;
 
 /**
@@ -144,7 +143,7 @@ function isOf(port: Port, protocol: string | undefined): boolean {
 function withName(text: string, ports: readonly Port[], basis: AnswerBasis): readonly Destination[] {
   let { name, port, protocol } = NAME.exec(text)?.groups ?? {};
   if (name === undefined) throw noDestination(text, FORMS);
-  const services = new Set(ports.map((one) => one.name.replace(/:.*/, "")));
+  const services = new Set(ports.map((one) => serviceKeyOf(one.name)));
   // `web/udp` is a namespace and a service only if there is such a service.
   const [, short, last] = /^([^/]+)\/(tcp|udp|sctp)$/i.exec(name) ?? [];
   if (short !== undefined && port === undefined && !services.has(name)) [name, protocol] = [short, last];

@@ -8,6 +8,7 @@ import {
   type SyncReport,
 } from "../core/model/mod.ts";
 import type { PlanChanges } from "../core/planning/mod.ts";
+import { serviceKeyOf } from "../core/tracking/mod.ts";
 import { isOfSource, type ProblemChange, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import { type Clock, type Family, otherFamily, plural, sameData } from "../platform/mod.ts";
 import type { SourceLink } from "./process/mod.ts";
@@ -204,7 +205,6 @@ interface ServiceLine extends Pick<FeedEvent, "text" | "tone" | "endpoints"> {
   readonly ports: PortChanges;
 }
 
-/** The changed service ports of a line. */
 type PortChanges = ReadonlyMap<ServicePortKey, PortChange>;
 
 /** A service port before and after a change; undefined where it does not exist. */
@@ -224,7 +224,7 @@ function serviceLines(changes: PlanChanges, first: number | undefined): readonly
   const services = new Map<string, Map<ServicePortKey, PortChange>>();
   let left = 0;
   for (const [key, change] of changedPorts(changes)) {
-    const service = serviceOf(nameOf(change));
+    const service = serviceKeyOf(nameOf(change));
     const ports = services.get(service);
     if (ports !== undefined) ports.set(key, change);
     else if (services.size < MOST_LINES) services.set(service, new Map([[key, change]]));
@@ -285,10 +285,4 @@ function textOf({ before, after }: PortChange, counts: { readonly before?: numbe
 
 function usedEndpoints({ clusterEndpoints, localEndpoints }: ServicePort): ReadonlySet<string> {
   return new Set([...clusterEndpoints, ...localEndpoints]);
-}
-
-/** `namespace/name` of `namespace/name:port`. */
-function serviceOf(name: ServicePortName): string {
-  const colon = name.indexOf(":");
-  return colon < 0 ? name : name.slice(0, colon);
 }

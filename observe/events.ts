@@ -2,7 +2,6 @@
 import type { ApiWrite } from "../core/objects/mod.ts";
 import { type Clock, createBackoff, errorText, type Logger, retry, sleep } from "../platform/mod.ts";
 
-/** Options of `createEventRecorder`. */
 interface EventRecorderOptions {
   readonly nodeName: string;
   /** Sends a request; rejects if the API server refuses it. */

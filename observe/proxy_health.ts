@@ -4,7 +4,6 @@ import type { PacketFlow } from "../features/mod.ts";
 import { type HttpAnswer, route, type RunningServer, type ServerOptions, startServer } from "../platform/http/mod.ts";
 import { type Clock, FAMILIES } from "../platform/mod.ts";
 
-/** The health of one family. */
 interface FamilyStatus {
   readonly family: Family;
   /** Wall time of its last successful sync, in milliseconds since 1970; undefined before the first. */
@@ -149,13 +148,6 @@ function worstOf(packets: readonly PacketFlow[]): PacketFlow | undefined {
 /** An endpoint of the health server. */
 export type HealthEndpoint = "healthz" | "readyz" | "livez";
 
-/** Options of `startHealthzServer`. */
-interface HealthzServerOptions extends ServerOptions {
-  readonly health: ProxyHealth;
-  /** Called with every response, for metrics. */
-  readonly onAnswer: (endpoint: HealthEndpoint, code: number) => void;
-}
-
 /** Go's zero time, which kube-proxy reports for a time that is not set. */
 const NEVER = "0001-01-01T00:00:00Z";
 
@@ -165,7 +157,13 @@ const NEVER = "0001-01-01T00:00:00Z";
  * read its source. `/healthz` is the same, and 503 while the node is leaving or a canary does not answer. `/livez` is 503 only
  * while the proxy is behind (KEP-3836): a restart of the proxy changes nothing about a node or its packets. With `bindAddressHardFail`, rejects if it cannot listen.
  */
-export function startHealthzServer(options: HealthzServerOptions): Promise<RunningServer> {
+export function startHealthzServer(
+  options: ServerOptions & {
+    readonly health: ProxyHealth;
+    /** Called with every response, for metrics. */
+    readonly onAnswer: (endpoint: HealthEndpoint, code: number) => void;
+  },
+): Promise<RunningServer> {
   const { health, clock, onAnswer } = options;
   const answerAt = (endpoint: HealthEndpoint) => (): HttpAnswer => {
     const answer = healthAnswer(health, clock, endpoint);

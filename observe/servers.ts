@@ -12,7 +12,6 @@ import type { Metrics } from "./metrics.ts";
 import { type MetricsServerOptions, startMetricsServer } from "./metrics_server.ts";
 import { type ProxyHealth, startHealthzServer } from "./proxy_health.ts";
 
-/** Options of `startOperatorServers`. */
 interface OperatorServersOptions
   extends Required<Pick<MetricsServerOptions, "statusPage" | "limits" | "clock" | "logger" | "signal">> {
   readonly configuration: Configuration;

@@ -22,7 +22,6 @@ export interface ServiceHealth {
   inEffect(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
 }
 
-/** Options of `createServiceHealth`. */
 interface ServiceHealthOptions {
   /** Returns the addresses to listen on; undefined or an empty list for every address of the host, as in kube-proxy. */
   readonly addresses: () => readonly string[] | undefined;

@@ -21,19 +21,15 @@ export {
 } from "./status.ts";
 export type { ControlAnswers } from "./server.ts";
 
-/** Options of `serveControlSocket`. */
-interface ControlOptions {
+/** Answers requests on the control socket until the signal aborts. */
+export async function serveControlSocket({ listener, answers, clock, logger, signal }: {
   readonly listener: Deno.Listener;
   /** Called at every request; the code and data behind answers are not loaded before the first one. */
   readonly answers: () => Promise<ControlAnswers>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Stops serving. */
   readonly signal: AbortSignal;
-}
-
-/** Answers requests on the control socket until the signal aborts. */
-export async function serveControlSocket({ listener, answers, clock, logger, signal }: ControlOptions): Promise<void> {
+}): Promise<void> {
   const handle: HttpHandler = async (request) => {
     const { createControlHandler } = await import("./server.ts");
     return await createControlHandler(await answers())(request);

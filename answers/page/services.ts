@@ -4,6 +4,7 @@ import {
   type ExplainedEndpoint,
   failuresText,
   frontendsOfService,
+  type ListedEndpoint,
   type ServicePage,
   sharesText,
   stateOfService,
@@ -197,9 +198,7 @@ function destinationOf({ clusterIP, port, protocol }: BrowsedService): string {
 }
 
 /** An endpoint, with its traffic if that is counted. */
-interface ShownEndpoint extends ExplainedEndpoint {
-  readonly traffic?: CountedTraffic;
-}
+type ShownEndpoint = ExplainedEndpoint & Pick<ListedEndpoint, "traffic">;
 
 /**
  * Endpoints with their use, their place, their traffic if it is counted, and the reason. On a phone each cell is a line
