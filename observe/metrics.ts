@@ -4,6 +4,7 @@ import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
 import {
+  addReadings,
   counter,
   gauge,
   metricMaker,
@@ -11,7 +12,7 @@ import {
   type Registry,
   SYNC_BUCKETS,
 } from "../platform/metrics/mod.ts";
-import { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./process/mod.ts";
+import { type CommonMetrics, type CommonSources, createCommonMetrics } from "./process/mod.ts";
 import type { HealthEndpoint } from "./proxy_health.ts";
 
 /** Changes that are counted. */

@@ -8,10 +8,9 @@ import {
   startServer,
   textAnswer,
 } from "../platform/http/mod.ts";
-import { CONTENT_TYPE, metricMaker, SYNC_BUCKETS } from "../platform/metrics/mod.ts";
+import { addReadings, CONTENT_TYPE, metricMaker, SYNC_BUCKETS } from "../platform/metrics/mod.ts";
 import type { Clock, Logger } from "../platform/mod.ts";
 import {
-  addReadings,
   type CommonMetrics,
   type CommonSources,
   createCommonMetrics,

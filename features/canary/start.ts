@@ -1,5 +1,5 @@
 import type { NodeState } from "../../core/tracking/mod.ts";
-import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
+import { addReadings, type Registry } from "../../platform/metrics/mod.ts";
 import { type Clock, durationText, FAMILIES, type Family, isLoopback } from "../../platform/mod.ts";
 import type { FeatureStatus, Node, NodeFamily, RunningFeature } from "../contract.ts";
 import { type Canary, createCanary } from "./canary.ts";
@@ -103,39 +103,26 @@ function statusLine(data: CanaryStatus, clock: Clock): FeatureStatus {
 
 /** Registers the metrics of the canaries. `read` returns those that are placed. */
 export function addCanaries(registry: Registry, read: () => readonly CanaryStatus[]): void {
-  const each = (
-    kind: "counter" | "gauge",
-    name: string,
-    help: string,
-    valueOf: (status: CanaryStatus) => number | undefined,
-  ) =>
-    readWhenShown(
-      registry,
-      kind,
-      { name: `sluice_canary_${name}`, help, labels: ["ip_family"] },
-      () =>
-        read().flatMap((status) => {
-          const value = valueOf(status);
-          return value === undefined ? [] : [[{ ip_family: status.family }, value] as const];
-        }),
-    );
+  const each = (valueOf: (status: CanaryStatus) => number | undefined) => () =>
+    read().flatMap((status) => {
+      const value = valueOf(status);
+      return value === undefined ? [] : [[{ ip_family: status.family }, value] as const];
+    });
   const seconds = (ms: number | undefined) => ms === undefined ? undefined : ms / 1000;
-  const up: Partial<Record<CanaryStatus["state"], number>> = { answering: 1, failing: 0 };
+  const up = each(({ state }) => state === "answering" ? 1 : state === "failing" ? 0 : undefined);
+  const lastAnswer = each(({ lastAnswerMs }) => seconds(lastAnswerMs));
+  const duration = each(({ durationMs }) => seconds(durationMs));
+  const failures = () =>
+    read().flatMap(({ family, failures }) =>
+      Object.entries(failures).map(([cause, count]) => [{ ip_family: family, cause }, count] as const)
+    );
   const upHelp = "Whether packets of services flow on this node; absent while that is unknown";
-  each("gauge", "up", upHelp, ({ state }) => up[state]);
-  each("counter", "tries_total", "Tries of the canary", ({ tries }) => tries);
-  const answeredHelp = "When the canary last answered, in seconds since 1970";
-  each("gauge", "last_answer_timestamp_seconds", answeredHelp, ({ lastAnswerMs }) => seconds(lastAnswerMs));
-  const durationHelp = "How long the last answered try of the canary took";
-  each("gauge", "duration_seconds", durationHelp, ({ durationMs }) => seconds(durationMs));
-  const failures = { name: "sluice_canary_failures_total", help: "Failed tries of the canary by cause" };
-  readWhenShown(
-    registry,
-    "counter",
-    { ...failures, labels: ["ip_family", "cause"] },
-    () =>
-      read().flatMap(({ family, failures }) =>
-        Object.entries(failures).map(([cause, count]) => [{ ip_family: family, cause }, count] as const)
-      ),
-  );
+  const lastAnswerHelp = "When the canary last answered, in seconds since 1970";
+  addReadings(registry, "sluice_canary_", [
+    ["gauge", "up", upHelp, up, "ip_family"],
+    ["counter", "tries_total", "Tries of the canary", each(({ tries }) => tries), "ip_family"],
+    ["gauge", "last_answer_timestamp_seconds", lastAnswerHelp, lastAnswer, "ip_family"],
+    ["gauge", "duration_seconds", "How long the last answered try of the canary took", duration, "ip_family"],
+    ["counter", "failures_total", "Failed tries of the canary by cause", failures, "ip_family", "cause"],
+  ]);
 }

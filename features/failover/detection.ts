@@ -9,7 +9,7 @@ import { readAttempts } from "./calls.ts";
 import { createEndpointProbe } from "./endpoint_probe.ts";
 import type { FailoverOptions } from "./feature.ts";
 import { type EndpointUses, type FailureWatch, type Unreachable, watchFailures } from "./watch.ts";
-import { readWhenShown } from "../../platform/metrics/mod.ts";
+import { addReadings } from "../../platform/metrics/mod.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -52,25 +52,14 @@ export function startDetection(
       if (watches.size === 0) families.forEach((served) => watches.set(served.family, watch(served)));
     },
     addMetrics(registry) {
-      const add = (type: "gauge" | "counter", name: string, help: string, valueOf: (watch: FailureWatch) => number) =>
-        readWhenShown(
-          registry,
-          type,
-          { name, help, labels: ["ip_family"] },
-          () => [...watches].map(([family, watch]) => [{ ip_family: family }, valueOf(watch)] as const),
-        );
-      add(
-        "gauge",
-        "sluice_endpoints_unreachable",
-        "Endpoints that are left out because they do not answer",
-        (watch) => watch.unreachable().size,
-      );
-      add(
-        "counter",
-        "sluice_endpoint_ejections_total",
-        "Times that an endpoint was left out",
-        (watch) => watch.ejections(),
-      );
+      const each = (valueOf: (watch: FailureWatch) => number) => () =>
+        [...watches].map(([family, watch]) => [{ ip_family: family }, valueOf(watch)] as const);
+      const unreachable = each((watch) => watch.unreachable().size), ejections = each((watch) => watch.ejections());
+      const help = "Endpoints that are left out because they do not answer";
+      addReadings(registry, "sluice_", [
+        ["gauge", "endpoints_unreachable", help, unreachable, "ip_family"],
+        ["counter", "endpoint_ejections_total", "Times that an endpoint was left out", ejections, "ip_family"],
+      ]);
     },
   };
 }

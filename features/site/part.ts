@@ -1,6 +1,6 @@
 /** This node's part in its site: what status, metrics, Events and the log say of it. */
 import { durationText, type Logger, sameData } from "../../platform/mod.ts";
-import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
+import { addReadings, type Registry } from "../../platform/metrics/mod.ts";
 import type { ClusterAccess, FeatureSource, FeatureStatus, Node } from "../contract.ts";
 import type { Role } from "./lease.ts";
 
@@ -68,18 +68,18 @@ export function createSitePart(
 
 /** Registers the role of this node in its site. */
 function addSiteMetrics(registry: Registry, read: () => SiteStatus | undefined): void {
-  const gauge = (name: string, help: string, value: (site: SiteStatus) => number) =>
-    readWhenShown(registry, "gauge", { name: `sluice_site_${name}`, help, labels: ["site"] }, () => {
-      const site = read();
-      return site === undefined ? [] : [[{ site: site.name }, value(site)] as const];
-    });
-  gauge("leader", "Whether this node leads its site", ({ role }) => Number(role === "leader"));
-  gauge(
-    "lease_confirmed",
-    "Whether the Lease of the site names the leader that this node follows or is",
-    ({ isConfirmed }) => Number(isConfirmed),
-  );
-  gauge("leader_changes", "How often the leader of the site has changed", ({ transitions }) => transitions);
+  const of = (valueOf: (site: SiteStatus) => number) => () => {
+    const site = read();
+    return site === undefined ? [] : [[{ site: site.name }, valueOf(site)] as const];
+  };
+  const leads = of(({ role }) => Number(role === "leader")), isConfirmed = of((site) => Number(site.isConfirmed));
+  const changes = of(({ transitions }) => transitions);
+  const confirmedHelp = "Whether the Lease of the site names the leader that this node follows or is";
+  addReadings(registry, "sluice_site_", [
+    ["gauge", "leader", "Whether this node leads its site", leads, "site"],
+    ["gauge", "lease_confirmed", confirmedHelp, isConfirmed, "site"],
+    ["gauge", "leader_changes", "How often the leader of the site has changed", changes, "site"],
+  ]);
 }
 
 /** The role in the site, and why it is not in order. */

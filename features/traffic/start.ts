@@ -1,6 +1,6 @@
 import { type Family, readTraffic, type ServicePortKey, type TrafficKind } from "../../core/model/mod.ts";
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
-import { readWhenShown, type Registry } from "../../platform/metrics/mod.ts";
+import { addReadings, type Registry } from "../../platform/metrics/mod.ts";
 import { waitAtMost } from "../../platform/mod.ts";
 import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
 import type { TrafficOptions } from "./feature.ts";
@@ -92,42 +92,28 @@ const HELP: Readonly<Record<TrafficKind, string>> = {
  */
 export function addTrafficMetrics(registry: Registry, recorder: TrafficRecorder, withEndpoints: boolean): void {
   const { kinds, failures } = recorder.coverage;
-  const add = <Label extends string = never>(
-    name: string,
-    help: string,
-    label: readonly Label[],
-    read: (port: RecordedPort) => readonly (readonly [Record<Label, string>, number])[],
-  ) =>
-    readWhenShown(
-      registry,
-      "counter",
-      { name: `sluice_${name}_total`, help, labels: [...SERVICE, ...label] },
-      () =>
-        [...recorder.ports()].flatMap((port) => {
-          const service = { ...partsOf(port.key), ip_family: port.family };
-          return read(port).map(([own, value]) => [{ ...service, ...own }, value] as const);
-        }),
-    );
+  type Samples = readonly (readonly [Readonly<Record<string, string>>, number])[];
+  const add = (name: string, help: string, read: (port: RecordedPort) => Samples, ...labels: readonly string[]) => {
+    const samples = () =>
+      [...recorder.ports()].flatMap((port) => {
+        const service = { ...partsOf(port.key), ip_family: port.family };
+        return read(port).map(([own, value]) => [{ ...service, ...own }, value] as const);
+      });
+    addReadings(registry, "sluice_", [["counter", `${name}_total`, help, samples, ...SERVICE, ...labels]]);
+  };
   for (const kind of kinds) {
-    add(`service_${kind}`, `${HELP[kind]} service ports`, [], ({ traffic }) => [[{}, traffic[kind]!]]);
+    add(`service_${kind}`, `${HELP[kind]} service ports`, ({ traffic }) => [[{}, traffic[kind]!]]);
   }
   if (failures.length > 0) {
     const help = "Packets of new connections that reached no endpoint, by reason";
-    add(
-      "service_failed_packets",
-      help,
-      ["reason"],
-      ({ traffic }) => Object.entries(traffic.failures ?? {}).map(([reason, packets]) => [{ reason }, packets]),
-    );
+    const ofPort = ({ traffic: { failures = {} } }: RecordedPort): Samples =>
+      Object.entries(failures).map(([reason, packets]) => [{ reason }, packets]);
+    add("service_failed_packets", help, ofPort, "reason");
   }
-  if (!withEndpoints) return;
-  for (const kind of kinds) {
-    add(
-      `endpoint_${kind}`,
-      `${HELP[kind]} endpoints of service ports`,
-      ["endpoint"],
-      ({ endpoints }) => [...endpoints].map(([endpoint, traffic]) => [{ endpoint }, traffic[kind]!]),
-    );
+  for (const kind of withEndpoints ? kinds : []) {
+    const ofPort = ({ endpoints }: RecordedPort): Samples =>
+      [...endpoints].map(([endpoint, traffic]) => [{ endpoint }, traffic[kind]!]);
+    add(`endpoint_${kind}`, `${HELP[kind]} endpoints of service ports`, ofPort, "endpoint");
   }
 }
 

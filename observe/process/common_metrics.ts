@@ -1,10 +1,10 @@
 import type { ApiRequestOutcome, SourceServer } from "../../core/objects/mod.ts";
 import { type ProblemCode, problemCodes, problemKind } from "../../core/problems/mod.ts";
 import {
+  addReadings,
   createRegistry,
   metricMaker,
   type MetricReading,
-  readWhenShown,
   type Registry,
 } from "../../platform/metrics/mod.ts";
 import { KUBERNETES_VERSION, VERSION } from "../../platform/mod.ts";
@@ -62,25 +62,6 @@ export function createCommonMetrics({ problems, link, servers, update, fileLimit
     },
     registry,
   };
-}
-
-/** A metric that is read at every scrape, with its labels: one value, none if it is unknown, or one for each series. */
-type ReadMetric = readonly [
-  type: "counter" | "gauge",
-  name: string,
-  help: string,
-  read: () => number | undefined | readonly (readonly [Readonly<Record<string, string>>, number])[],
-  ...labels: readonly string[],
-];
-
-/** Registers metrics whose values are stored elsewhere and read at every scrape; their names begin with `prefix`. */
-export function addReadings(registry: Registry, prefix: string, metrics: readonly ReadMetric[]): void {
-  for (const [type, name, help, read, ...labels] of metrics) {
-    readWhenShown(registry, type, { name: prefix + name, help, labels }, () => {
-      const shown = read();
-      return typeof shown === "number" ? [[{}, shown]] : shown ?? [];
-    });
-  }
 }
 
 /** Registers `sluice_problem` with a series for every code, which is 0 if there is no such problem. */

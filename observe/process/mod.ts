@@ -5,7 +5,7 @@
  */
 import type { ProblemBoard } from "../../core/problems/mod.ts";
 import { errorText } from "../../platform/mod.ts";
-export { addReadings, type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
+export { type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
 export { createSourceLink, type SourceLink, type SourceLinkRecord } from "./source_link.ts";
 
 /**

@@ -112,15 +112,26 @@ export function gauge<Label extends string>(registry: Registry, description: Met
   };
 }
 
-/** Registers a metric whose samples are stored elsewhere: `read` is called whenever the registry is exposed or read. */
-export function readWhenShown<Label extends string>(
-  registry: Registry,
+/** A metric that is read at every scrape, with its labels: one value, none if it is unknown, or one for each series. */
+export type ReadMetric = readonly [
   type: "counter" | "gauge",
-  { name, help, labels }: MetricDescription<Label>,
-  read: () => Iterable<readonly [Labels<Label>, number]>,
-): void {
-  const series = () => Array.from(read(), ([given, value]) => ({ labels: inOrder(labels, given), value }));
-  registry.add({ name, read: () => ({ name, help, type, series: series() }), reset() {} });
+  name: string,
+  help: string,
+  read: () => number | undefined | readonly (readonly [Labels<string>, number])[],
+  ...labels: readonly string[],
+];
+
+/** Registers metrics whose values are stored elsewhere and read at every scrape; their names begin with `prefix`. */
+export function addReadings(registry: Registry, prefix: string, metrics: readonly ReadMetric[]): void {
+  for (const [type, suffix, help, read, ...labels] of metrics) {
+    const name = prefix + suffix;
+    const series = () => {
+      const shown = read() ?? [];
+      const all = typeof shown === "number" ? [[{}, shown] as const] : shown;
+      return all.map(([given, value]) => ({ labels: inOrder(labels, given), value }));
+    };
+    registry.add({ name, read: () => ({ name, help, type, series: series() }), reset() {} });
+  }
 }
 
 /** Registers a histogram. `buckets` are its upper bounds, ascending, without +Inf. */

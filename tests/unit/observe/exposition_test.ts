@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { counter, createRegistry, gauge, histogram, readWhenShown } from "../../../platform/metrics/mod.ts";
+import { addReadings, counter, createRegistry, gauge, histogram } from "../../../platform/metrics/mod.ts";
 
 Deno.test("counters and gauges are exposed with labels in the order of the description", () => {
   const registry = createRegistry();
@@ -55,12 +55,7 @@ Deno.test("histogram buckets are cumulative with inclusive bounds, and the last 
 Deno.test("values kept elsewhere are read at every exposition", () => {
   const registry = createRegistry();
   let value = 0;
-  readWhenShown(
-    registry,
-    "counter",
-    { name: "read_total", help: "Read", labels: ["a"] },
-    () => [[{ a: "x" }, ++value]],
-  );
+  addReadings(registry, "read_", [["counter", "total", "Read", () => [[{ a: "x" }, ++value]], "a"]]);
   assert.match(registry.expose(), /^read_total\{a="x"\} 1$/m);
   assert.match(registry.expose(), /^read_total\{a="x"\} 2$/m);
 });
