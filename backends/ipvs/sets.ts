@@ -4,7 +4,6 @@ import {
   type FailureTable,
   type PlaceChange,
   printedInput,
-  requireSuccess,
   type Runner,
   runOrThrow,
   type ToolFailure,
@@ -150,37 +149,6 @@ export interface SetChange {
   readonly entry: Entry;
 }
 
-/** One run of `ipset restore`, as data. */
-interface SetTransaction {
-  /** The sets to create, with their options. */
-  readonly created?: readonly { readonly name: string; readonly options: string }[];
-  readonly changes?: readonly SetChange[];
-  /** The names of the sets to destroy. */
-  readonly destroyed?: readonly string[];
-}
-
-/** Prints a transaction for `ipset restore`: one line per piece, newlines included. */
-function* transactionLines({ created = [], changes = [], destroyed = [] }: SetTransaction): Generator<string> {
-  for (const { name, options } of created) yield `create ${name} ${options}\n`;
-  for (const { does, entry } of changes) yield `${does} ${entry}\n`;
-  for (const name of destroyed) yield `destroy ${name}\n`;
-}
-
-/** The sets that a transaction changes. */
-function* changedSets({ created = [], changes = [], destroyed = [] }: SetTransaction): Generator<PlaceChange> {
-  for (const { name, options } of created) {
-    yield { kind: "members", place: `ipset ${name}`, removed: [], added: [`a ${options}`] };
-  }
-  for (const { does, entry } of changes) {
-    const [name, element] = entry.split(" ") as [string, string];
-    const [removed, added] = does === "del" ? [[element], []] : [[], [element]];
-    yield { kind: "members", place: `ipset ${name}`, removed, added };
-  }
-  for (const name of destroyed) {
-    yield { kind: "members", place: `ipset ${name}`, removed: ["the set itself"], added: [] };
-  }
-}
-
 /**
  * A failure of ipset, with the entry that it names. Changes before that entry may be in effect; those after it are not.
  */
@@ -203,13 +171,6 @@ export interface Sets {
 /** The sets of this host. */
 export function createSets(family: Family, runner: Runner): Sets {
   const own = new Set(SET_KINDS.map((kind) => setName(kind, family)));
-  const restore = (transaction: SetTransaction) =>
-    runner.run({
-      tool: "ipset",
-      args: ["restore", "-exist"],
-      stdin: printedInput(() => transactionLines(transaction)),
-      changes: () => changedSets(transaction),
-    });
   return {
     async list() {
       const names = new Set<string>(), entries = new Map<Entry, true>();
@@ -225,7 +186,21 @@ export function createSets(family: Family, runner: Runner): Sets {
     async apply(missing, changes) {
       const created = SET_KINDS.map((kind) => ({ name: setName(kind, family), options: setOptions(kind, family) }))
         .filter(({ name }) => missing.has(name));
-      const result = await restore({ created, changes });
+      const result = await runner.run({
+        tool: "ipset",
+        args: ["restore", "-exist"],
+        stdin: printedInput(function* () {
+          for (const { name, options } of created) yield `create ${name} ${options}\n`;
+          for (const { does, entry } of changes) yield `${does} ${entry}\n`;
+        }),
+        *changes() {
+          for (const { name, options } of created) yield changeOf(name, "add", `a ${options}`);
+          for (const { does, entry } of changes) {
+            const [name, element] = entry.split(" ") as [string, string];
+            yield changeOf(name, does, element);
+          }
+        },
+      });
       const failure = failureOf("ipset restore", result, FAILURES);
       if (!failure) return undefined;
       const line = /Error in line (\d+)/.exec(result.stderr)?.[1];
@@ -236,7 +211,13 @@ export function createSets(family: Family, runner: Runner): Sets {
       const onLine = (name: string) => own.has(name) && names.push(name);
       await runOrThrow(runner, { tool: "ipset", args: ["list", "-n"], onLine }, "ipset list");
       if (names.length === 0) return;
-      requireSuccess("ipset restore", await restore({ destroyed: names }));
+      const stdin = names.map((name) => `destroy ${name}\n`);
+      await runOrThrow(runner, { tool: "ipset", args: ["restore", "-exist"], stdin }, "ipset restore");
     },
   };
+}
+
+function changeOf(set: string, does: SetChange["does"], text: string): PlaceChange {
+  const [removed, added] = does === "del" ? [[text], []] : [[], [text]];
+  return { kind: "members", place: `ipset ${set}`, removed, added };
 }
