@@ -34,7 +34,7 @@ import {
   type Table,
   TABLES,
 } from "../xtables/mod.ts";
-import { frontendRules, TREE_TABLE } from "./frontends.ts";
+import { frontendRules, TREES } from "./frontends.ts";
 import type { IptablesFigure } from "./mode.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { chainsOf } from "./service_chains.ts";
@@ -197,7 +197,7 @@ function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly Ru
   if (port === undefined) return undefined;
   const dispatch = frontendRules(port, key).map(({ tree, place, rule }): RulePart => {
     const path = ruleset.dispatchPath(tree, place);
-    return { place: `${TREE_TABLE[tree]} ${path.join(" > ")}`, lines: [rule()] };
+    return { place: `${TREES[tree].table} ${path.join(" > ")}`, lines: [rule()] };
   });
   const own = chainsOf(port).map((chain): RulePart => ({
     place: `nat ${chain}`,

@@ -8,36 +8,28 @@ import {
   type ServicePortKey,
 } from "../../core/model/mod.ts";
 import { hostPrefix } from "../../platform/mod.ts";
-import {
-  BASE,
-  comment,
-  destinationPort,
-  type ServiceChainNames,
-  serviceChainNames,
-  type Table,
-} from "../xtables/mod.ts";
+import { BASE, comment, destinationPort, type ServiceChainNames, serviceChainNames } from "../xtables/mod.ts";
 import { type DispatchEntry, frontendPlace } from "./dispatch.ts";
 
 /** The dispatch trees, by the rules that they hold. */
-export type TreeName =
-  | "services"
-  | "nodePorts"
-  | "refusedInternally"
-  | "refusedExternally"
-  | "refusedNodePorts"
-  | "firewall"
-  | "ownPorts";
+export type TreeName = keyof typeof TREES;
 
-/** The table of each tree's chains. */
-export const TREE_TABLE: Readonly<Record<TreeName, Table>> = {
-  services: "nat",
-  nodePorts: "nat",
-  refusedInternally: "filter",
-  refusedExternally: "filter",
-  refusedNodePorts: "filter",
-  firewall: "filter",
-  ownPorts: "filter",
-};
+const IN_SERVICES = { chain: BASE.services, prefix: "KUBE-SVC-TO-", ports: false };
+const IN_NODE_PORTS = { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true };
+
+/**
+ * The table of each tree, the chain that packets enter, the prefix of the other chains' names, and whether its places are
+ * ports alone, without addresses.
+ */
+export const TREES = {
+  services: { table: "nat", ...IN_SERVICES },
+  nodePorts: { table: "nat", ...IN_NODE_PORTS },
+  refusedInternally: { table: "filter", ...IN_SERVICES },
+  refusedExternally: { table: "filter", chain: BASE.externalServices, prefix: "KUBE-EXT-TO-", ports: false },
+  refusedNodePorts: { table: "filter", chain: BASE.externalNodePorts, prefix: "KUBE-EXT-NP-", ports: true },
+  firewall: { table: "filter", chain: BASE.proxyFirewall, prefix: "KUBE-FW-TO-", ports: false },
+  ownPorts: { table: "filter", ...IN_NODE_PORTS },
+} as const;
 
 /** The comments of the rules that refuse packets, after the service port's name, as in kube-proxy. */
 export const REFUSAL_COMMENTS = {

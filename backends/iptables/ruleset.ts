@@ -19,7 +19,7 @@ import {
   type WantedChains,
 } from "../xtables/mod.ts";
 import { createDispatchTree, type DispatchEntry, type DispatchTree, LEAF_CAPACITY } from "./dispatch.ts";
-import { type FrontendRule, frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
+import { type FrontendRule, frontendRules, type TreeName, TREES } from "./frontends.ts";
 import { chainsOf, renderServiceChain } from "./service_chains.ts";
 
 /** The rules that the kernel should have for one family. Any chain can be rendered at any time; nothing is read or written. */
@@ -34,17 +34,7 @@ export interface Ruleset extends WantedChains {
   settings(): FamilySettings | undefined;
 }
 
-const ENTRY: Readonly<Record<TreeName, { readonly chain: string; readonly prefix: string; readonly ports: boolean }>> =
-  {
-    services: { chain: BASE.services, prefix: "KUBE-SVC-TO-", ports: false },
-    nodePorts: { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true },
-    refusedInternally: { chain: BASE.services, prefix: "KUBE-SVC-TO-", ports: false },
-    refusedExternally: { chain: BASE.externalServices, prefix: "KUBE-EXT-TO-", ports: false },
-    refusedNodePorts: { chain: BASE.externalNodePorts, prefix: "KUBE-EXT-NP-", ports: true },
-    firewall: { chain: BASE.proxyFirewall, prefix: "KUBE-FW-TO-", ports: false },
-    ownPorts: { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true },
-  };
-const TREE_NAMES = Object.keys(ENTRY) as TreeName[];
+const TREE_NAMES = Object.keys(TREES) as TreeName[];
 
 /** Inputs of `createRuleset`. */
 interface RulesetOptions extends BaseOptions {
@@ -66,7 +56,7 @@ export function createRuleset(options: RulesetOptions): Ruleset {
 
   function* chainsOfTable(table: Table): Generator<string> {
     if (table === "nat") yield* index.chainOwners.keys();
-    for (const name of TREE_NAMES) if (TREE_TABLE[name] === table) yield* index.trees[name].chains();
+    for (const name of TREE_NAMES) if (TREES[name].table === table) yield* index.trees[name].chains();
     yield* baseChains[table];
   }
 
@@ -91,13 +81,9 @@ export function createRuleset(options: RulesetOptions): Ruleset {
     exclude(key, exclusion) {
       const port = index.ports.get(key);
       if (port && exclusion !== index.excluded.has(key)) {
-        if (exclusion) {
-          index.excluded.add(key);
-          leave(index, port, key);
-        } else {
-          index.excluded.delete(key);
-          enter(index, port, key);
-        }
+        if (exclusion) index.excluded.add(key);
+        else index.excluded.delete(key);
+        move(index, port, key, exclusion ? "out" : "in");
       }
       return takeTouched(index);
     },
@@ -171,7 +157,7 @@ function emptyTrees(family: Family, servicePorts: ServiceIndex["ports"]): Servic
     return rules;
   };
   return Object.fromEntries(TREE_NAMES.map((tree) => {
-    const { chain, prefix, ports } = ENTRY[tree];
+    const { chain, prefix, ports } = TREES[tree];
     const ruleOf = ({ place, owner }: DispatchEntry) => rulesOf(owner).get(`${tree} ${place}`)!.rule();
     const options = { entryChain: chain, namePrefix: prefix, addressDigits: ports ? 0 : addressDigits, ruleOf };
     return [tree, createDispatchTree(options)];
@@ -182,41 +168,41 @@ function set(index: ServiceIndex, port: ServicePort): void {
   const key = servicePortKey(port.name, port.protocol);
   remove(index, key);
   index.ports.set(key, port);
-  enter(index, port, key);
+  move(index, port, key, "in");
 }
 
 function remove(index: ServiceIndex, key: ServicePortKey): void {
   const port = index.ports.get(key);
   if (!port) return;
-  if (!index.excluded.delete(key)) leave(index, port, key);
+  if (!index.excluded.delete(key)) move(index, port, key, "out");
   index.ports.delete(key);
 }
 
-function enter(index: ServiceIndex, port: ServicePort, key: ServicePortKey): void {
+/** Adds the chains and rules of a service port, or removes them. */
+function move(
+  { chainOwners, touchedChains, trees, hairpin }: ServiceIndex,
+  port: ServicePort,
+  key: ServicePortKey,
+  to: "in" | "out",
+): void {
   const names = serviceChainNames(port);
   for (const chain of chainsOf(port, names)) {
-    index.chainOwners.set(chain, key);
-    index.touchedChains.add(chain);
+    if (to === "in") chainOwners.set(chain, key);
+    else chainOwners.delete(chain);
+    touchedChains.add(chain);
   }
-  for (const { tree, place } of frontendRules(port, key, names)) index.trees[tree].add({ place, owner: key });
-  index.hairpin.add(port);
-}
-
-function leave(index: ServiceIndex, port: ServicePort, key: ServicePortKey): void {
-  const names = serviceChainNames(port);
-  for (const chain of chainsOf(port, names)) {
-    index.chainOwners.delete(chain);
-    index.touchedChains.add(chain);
+  for (const { tree, place } of frontendRules(port, key, names)) {
+    if (to === "in") trees[tree].add({ place, owner: key });
+    else trees[tree].remove(place, key);
   }
-  for (const { tree, place } of frontendRules(port, key, names)) index.trees[tree].remove(place, key);
-  index.hairpin.remove(port);
+  hairpin.count(port, to === "in" ? 1 : -1);
 }
 
 function takeTouched(index: ServiceIndex): Record<Table, Set<string>> {
   const { trees, hairpin } = index;
   const touched = { filter: new Set<string>(), nat: index.touchedChains };
   index.touchedChains = new Set();
-  for (const name of TREE_NAMES) for (const chain of trees[name].takeTouched()) touched[TREE_TABLE[name]].add(chain);
+  for (const name of TREE_NAMES) for (const chain of trees[name].takeTouched()) touched[TREES[name].table].add(chain);
   if (hairpin.takeChanged()) touched.nat.add(BASE.postrouting);
   return touched;
 }
@@ -224,7 +210,7 @@ function takeTouched(index: ServiceIndex): Record<Table, Set<string>> {
 /** The tree that a chain belongs to. */
 function treeOf({ trees }: ServiceIndex, table: Table, chain: string): DispatchTree | undefined {
   for (const name of TREE_NAMES) {
-    if (TREE_TABLE[name] === table && trees[name].depthOf(chain) !== undefined) return trees[name];
+    if (TREES[name].table === table && trees[name].depthOf(chain) !== undefined) return trees[name];
   }
   return undefined;
 }
@@ -248,19 +234,17 @@ function rankOf(index: ServiceIndex, table: Table, chain: string): number {
 function createAddressCounts(needed: boolean) {
   const counts = new Map<string, number>();
   let changed = true;
-  const change = (port: ServicePort, by: number) => {
-    if (!needed) return;
-    for (const endpoint of port.endpointsOnThisNode) {
-      const { address } = splitHostPort(endpoint);
-      const count = (counts.get(address) ?? 0) + by;
-      if (count === 0) counts.delete(address);
-      else counts.set(address, count);
-      if (count === 0 || count === by) changed = true;
-    }
-  };
   return {
-    add: (port: ServicePort) => change(port, 1),
-    remove: (port: ServicePort) => change(port, -1),
+    count(port: ServicePort, by: 1 | -1): void {
+      if (!needed) return;
+      for (const endpoint of port.endpointsOnThisNode) {
+        const { address } = splitHostPort(endpoint);
+        const count = (counts.get(address) ?? 0) + by;
+        if (count === 0) counts.delete(address);
+        else counts.set(address, count);
+        if (count === 0 || count === by) changed = true;
+      }
+    },
     addresses: () => [...counts.keys()].sort(),
     takeChanged() {
       const was = changed;
