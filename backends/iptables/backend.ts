@@ -4,7 +4,6 @@ import {
   type RulePart,
   type ServicePortKey,
   servicePortKey,
-  type SyncFigures,
 } from "../../core/model/mod.ts";
 import { waitAtMost } from "../../platform/mod.ts";
 import {
@@ -95,7 +94,7 @@ export function createIptablesBackend(
     return {
       problems,
       againAfterMs: tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined,
-      figures: { ...takeSyncFigures(reconciler), ...figures },
+      figures: { ...reconciler.takeFigures(), ...figures },
     };
   }
 
@@ -161,21 +160,6 @@ export function createIptablesBackend(
       const described = parts && describeServicePort(parts.ruleset, key);
       return described && { parts: described, problem: parts?.reconciler.problemOf(key)?.message };
     },
-  };
-}
-
-function takeSyncFigures(reconciler: ChainReconciler): SyncFigures<IptablesFigure> {
-  const figures = reconciler.takeFigures(), rules = reconciler.rules();
-  return {
-    iptables_rules_nat: rules.nat,
-    iptables_rules_filter: rules.filter,
-    iptables_rules_last_nat: figures.rulesLast.nat,
-    iptables_rules_last_filter: figures.rulesLast.filter,
-    chains_written: figures.chainsWritten,
-    chains_deleted: figures.chainsDeleted,
-    restores: figures.restores,
-    restore_failures: figures.restoreFailures,
-    drift_repaired: figures.drifted,
   };
 }
 

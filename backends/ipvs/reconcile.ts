@@ -90,17 +90,14 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
     againAfterMs: servers.againAfterMs,
     takeEarlierUdpFrontends: servers.takeEarlierUdpFrontends,
     takeFigures() {
-      const { rulesLast, restoreFailures, drifted } = chains.takeFigures(), rules = chains.rules();
+      const { chains_written: _written, chains_deleted: _deleted, restores: _restores, ...ofRules } = chains
+        .takeFigures();
       return {
+        ...ofRules,
         virtual_servers: desired.servers.size(),
         server_operations: servers.takeOperations(),
         set_changes: sets.takeChanges(),
-        iptables_rules_nat: rules.nat,
-        iptables_rules_filter: rules.filter,
-        iptables_rules_last_nat: rulesLast.nat,
-        iptables_rules_last_filter: rulesLast.filter,
-        restore_failures: restoreFailures,
-        drift_repaired: reconciler.takeDrifted() + drifted,
+        drift_repaired: reconciler.takeDrifted() + ofRules.drift_repaired,
       };
     },
   };

@@ -23,14 +23,15 @@ import {
   type RestoreInput,
 } from "./tools.ts";
 
-/** Counts of one reconciliation, for metrics (see SyncResult). */
+/** Counts of one reconciliation, by the names of the modes' figures. */
 export interface ReconcileFigures {
-  chainsWritten: number;
-  chainsDeleted: number;
+  chains_written: number;
+  chains_deleted: number;
   /** Rules of the last restore. */
-  rulesLast: Record<Table, number>;
+  iptables_rules_last_filter: number;
+  iptables_rules_last_nat: number;
   restores: number;
-  restoreFailures: number;
+  restore_failures: number;
 }
 
 /** A chain that a restore writes or deletes, and the number of its rules before, 0 if that is unknown. */
@@ -134,7 +135,7 @@ async function restoreNow(restores: Restores, input: RestoreInput): Promise<stri
   if (movesJumps) realized.jumps = undefined;
   const failure = await tools.restore(input);
   if (failure) {
-    figures.value.restoreFailures++;
+    figures.value.restore_failures++;
     // A chain cannot be deleted while another chain refers to it, so the difference in the other chain was not just spelling.
     if (input.updates.some(({ action }) => action === "delete")) spellings.forget();
     // A chain that is missing in a kernel that has just been read: another program deletes chains, or a run wrote nothing.
@@ -151,7 +152,7 @@ function noteRestored(
   { realized, figures: { value: figures }, dirty }: Restores,
   updates: readonly ChainUpdate[],
 ): void {
-  figures.rulesLast = { filter: 0, nat: 0 };
+  figures.iptables_rules_last_filter = figures.iptables_rules_last_nat = 0;
   for (const update of updates) {
     const held = update.action === "write"
       ? { hash: update.hash, rules: update.rendered.rules.length }
@@ -159,9 +160,11 @@ function noteRestored(
       ? EMPTY_CHAIN
       : undefined;
     realized.chains[update.table].set(update.chain, held);
-    if (update.action === "write") figures.rulesLast[update.table] += update.rendered.rules.length;
-    if (update.action === "delete") figures.chainsDeleted++;
-    else figures.chainsWritten++;
+    if (update.action === "write") {
+      figures[`iptables_rules_last_${update.table}` as const] += update.rendered.rules.length;
+    }
+    if (update.action === "delete") figures.chains_deleted++;
+    else figures.chains_written++;
     if (update.action !== "empty") dirty[update.table].delete(update.chain);
   }
 }

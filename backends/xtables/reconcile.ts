@@ -15,10 +15,8 @@ export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compare
   forgetRefused(keys: Iterable<ServicePortKey>): void;
   /** Whether the kernel has no chain of any service, kube-proxy's included. Throws if it cannot be read. */
   isBlank(): Promise<boolean>;
-  /** The number of rules in the kernel, by table. */
-  rules(): Readonly<Record<Table, number>>;
-  /** The counts since the last call; `drifted` counts chains and jumps changed by other programs. */
-  takeFigures(): ReconcileFigures & { readonly drifted: number };
+  /** The counts since the last call, and the rules in the kernel; `drift_repaired` counts chains and jumps. */
+  takeFigures(): ReconcileFigures & Record<"iptables_rules_filter" | "iptables_rules_nat" | "drift_repaired", number>;
   /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
@@ -52,11 +50,15 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
     compareAndRun: reconciler.compareAndRun,
     problems: reconciler.problems,
     problemOf: reconciler.problemOf,
-    rules() {
+    takeFigures() {
       const chains = reconciler.realized()?.chains;
-      return { filter: chains?.filter.rules() ?? 0, nat: chains?.nat.rules() ?? 0 };
+      return {
+        ...figures.take(),
+        iptables_rules_filter: chains?.filter.rules() ?? 0,
+        iptables_rules_nat: chains?.nat.rules() ?? 0,
+        drift_repaired: reconciler.takeDrifted(),
+      };
     },
-    takeFigures: () => ({ ...figures.take(), drifted: reconciler.takeDrifted() }),
     takeEarlierUdpFrontends: target.takeEarlierUdpFrontends,
   };
 }
@@ -159,10 +161,11 @@ const chainId = (table: Table, chain: string) => `${table} ${chain}`;
 
 function noFigures(): ReconcileFigures {
   return {
-    chainsWritten: 0,
-    chainsDeleted: 0,
-    rulesLast: { filter: 0, nat: 0 },
+    chains_written: 0,
+    chains_deleted: 0,
+    iptables_rules_last_filter: 0,
+    iptables_rules_last_nat: 0,
     restores: 0,
-    restoreFailures: 0,
+    restore_failures: 0,
   };
 }
