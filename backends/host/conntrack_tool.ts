@@ -26,21 +26,13 @@ export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow
   });
 }
 
-/** Parses a line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */
+/** A line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */
+const ENTRY = / src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)\b.*? src=(\S+) dst=\S+ sport=(\d+)/;
+
 function parseEntry(line: string): UdpFlow | undefined {
-  const sources: string[] = [],
-    destinations: string[] = [],
-    sourcePorts: string[] = [],
-    destinationPorts: string[] = [];
-  for (const word of line.split(" ")) {
-    if (word.startsWith("src=")) sources.push(word.slice(4));
-    else if (word.startsWith("dst=")) destinations.push(word.slice(4));
-    else if (word.startsWith("sport=")) sourcePorts.push(word.slice(6));
-    else if (word.startsWith("dport=")) destinationPorts.push(word.slice(6));
-  }
-  const [source, answerSource] = sources, [sourcePort, answerPort] = sourcePorts;
-  const [destination] = destinations, [destinationPort] = destinationPorts;
-  if (!source || !answerSource || !sourcePort || !answerPort || !destination || !destinationPort) return undefined;
+  const entry = ENTRY.exec(line);
+  if (!entry) return undefined;
+  const [, source = "", destination = "", sourcePort = "", destinationPort = "", answerSource = "", answerPort] = entry;
   const answeredBy = joinHostPort(answerSource, Number(answerPort));
   return { source, sourcePort, destination, destinationPort, answeredBy };
 }

@@ -37,17 +37,9 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
   const names = namesBeside(chain);
   switch (chain) {
     case names.cluster:
-      if (port.relay?.cluster !== undefined) return [toRelay(port, port.relay.cluster, settings)];
-      return [
-        ...(port.internal === "cluster" ? internalMasquerade(port, settings) : []),
-        ...endpointChoice(port, port.clusterEndpoints, port.balance?.clusterWeights),
-      ];
+      return endpointRules(port, "cluster", settings);
     case names.local:
-      if (port.relay?.local !== undefined) return [toRelay(port, port.relay.local, settings)];
-      return [
-        ...(port.internal === "local" ? internalMasquerade(port, settings) : []),
-        ...endpointChoice(port, port.localEndpoints, port.balance?.localWeights),
-      ];
+      return endpointRules(port, "local", settings);
     case names.external:
       return externalRules(port, names, settings);
     case names.firewall:
@@ -55,6 +47,16 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
     default:
       throw new Error(`${port.name} has no chain ${chain}`);
   }
+}
+
+/** The rules that send packets to the endpoints for a traffic policy, or to the relay. */
+function endpointRules(port: ServicePort, policy: "cluster" | "local", settings: FamilySettings): readonly string[] {
+  const relayPort = port.relay?.[policy];
+  if (relayPort !== undefined) return [toRelay(port, relayPort, settings)];
+  return [
+    ...(port.internal === policy ? internalMasquerade(port, settings) : []),
+    ...endpointChoice(port, port[`${policy}Endpoints`], port.balance?.[`${policy}Weights`]),
+  ];
 }
 
 /**

@@ -131,7 +131,7 @@ async function restoreNow(restores: Restores, input: RestoreInput): Promise<stri
   figures.value.restores++;
   // If the tool is killed or fails, parts of its input may be in effect.
   for (const update of input.updates) realized.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
-  const movesJumps = input.jumps.length > 0 || (input.surplusJumps?.length ?? 0) > 0;
+  const movesJumps = (input.jumps?.length ?? 0) > 0 || (input.surplusJumps?.length ?? 0) > 0;
   if (movesJumps) realized.jumps = undefined;
   const failure = await tools.restore(input);
   if (failure) {
@@ -192,7 +192,7 @@ async function findCulprit(
   const attempt = (updates: readonly ChainUpdate[]) => attemptUpdates(restores, updates);
   const found = await findRefused(input.updates, failure, {
     attempt,
-    culpritOf: (updates, message) => ownerOf(updates === input.updates ? input : { updates, jumps: [] }, message),
+    culpritOf: (updates, message) => ownerOf(updates === input.updates ? input : { updates }, message),
     budget: restores.run.searchBudget,
   });
   if (found === undefined) throw new RestoreError(withFailedLines(input, failure));
@@ -204,9 +204,9 @@ async function findCulprit(
  * that fails for no reason must not cost a service its rules.
  */
 async function attemptUpdates(restores: Restores, updates: readonly ChainUpdate[]): Promise<string | undefined> {
-  const failure = await restore(restores, { updates, jumps: [] });
+  const failure = await restore(restores, { updates });
   const isFinal = failure === undefined || updates.length > 1 || failedLines(failure).length > 0;
-  return isFinal ? failure : await restore(restores, { updates, jumps: [] });
+  return isFinal ? failure : await restore(restores, { updates });
 }
 
 /** The owner of the first line that the tool names, or else of the only chain if that is one service's. */
@@ -278,7 +278,7 @@ function* restoreInputs(restores: Restores): Generator<RestoreInput> {
     names += 1 + rendered.jumps;
     rules += rendered.rules.length;
     if (updates.length > 0 && (names > limits.names || rules > limits.rules)) {
-      yield firstRank === lastRank ? oneRank(updates, firstRank) : { updates, jumps: [] };
+      yield firstRank === lastRank ? oneRank(updates, firstRank) : { updates };
       updates = [];
       names = 1 + rendered.jumps;
       rules = rendered.rules.length;

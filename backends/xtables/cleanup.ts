@@ -112,6 +112,6 @@ const CHAINS_AT_ONCE = 1000;
 
 /** The inputs that remove a table's chains: the jumps to them first, then their rules, then the chains. */
 function* removal({ name: table, chains, jumps }: SavedTable): Generator<RestoreInput<string>> {
-  if (jumps.length > 0) yield { updates: [], jumps: [], surplusJumps: jumps };
+  if (jumps.length > 0) yield { updates: [], surplusJumps: jumps };
   yield* removalInputs(chains.map((chain) => ({ table, chain })), CHAINS_AT_ONCE);
 }

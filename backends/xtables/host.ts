@@ -59,7 +59,7 @@ async function works(tools: IptablesTools, rules: readonly string[]): Promise<bo
 async function trialFailure(tools: IptablesTools, rules: readonly string[]): Promise<ToolFailure | undefined> {
   const trial = { table: "nat", chain: TRIAL_CHAIN } as const;
   const write: ChainUpdate = { ...trial, action: "write", rendered: fixedChain(rules), hash: hashRules(rules) };
-  const written = await tools.restore({ updates: [write], jumps: [] });
-  const deleted = await tools.restore({ updates: [{ ...trial, action: "delete" }], jumps: [] });
+  const written = await tools.restore({ updates: [write] });
+  const deleted = await tools.restore({ updates: [{ ...trial, action: "delete" }] });
   return written ?? deleted;
 }

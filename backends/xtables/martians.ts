@@ -68,7 +68,7 @@ export async function routeLoopback(options: BackendOptions): Promise<boolean> {
 /** Records in the kernel that the setting is Sluice's. Returns the failure. */
 export async function noteRouting({ runner }: BackendOptions): Promise<string | undefined> {
   const note = { table: "filter", chain: ROUTED_BY_US, action: "empty" } as const;
-  return (await createIptablesTools("IPv4", runner).restore({ updates: [note], jumps: [] }))?.text;
+  return (await createIptablesTools("IPv4", runner).restore({ updates: [note] }))?.text;
 }
 
 /**

@@ -146,7 +146,7 @@ export type ChainUpdate<T extends string = Table> =
 export interface RestoreInput<T extends string = Table> {
   readonly updates: readonly ChainUpdate<T>[];
   /** Inserted at the heads of their built-in chains, in this order. */
-  readonly jumps: readonly Jump<T>[];
+  readonly jumps?: readonly Jump<T>[];
   /** Deleted: the first identical jump in the built-in chain. */
   readonly surplusJumps?: readonly Jump<T>[];
   /**
@@ -169,18 +169,19 @@ export function* removalInputs<T extends string>(
 ): Generator<RestoreInput<T>> {
   for (const action of ["empty", "delete"] as const) {
     for (let i = 0; i < removals.length; i += atOnce) {
-      yield { updates: removals.slice(i, i + atOnce).map((chain) => ({ ...chain, action })), jumps: [] };
+      yield { updates: removals.slice(i, i + atOnce).map((chain) => ({ ...chain, action })) };
     }
   }
 }
 
 /** Prints an input for iptables-restore, one line at a time, newlines included. */
 export function* restoreLines(input: RestoreInput<string>): Generator<string> {
-  const all = [...input.updates, ...input.jumps, ...input.surplusJumps ?? []];
+  const { jumps: allJumps = [], surplusJumps = [] } = input;
+  const all = [...input.updates, ...allJumps, ...surplusJumps];
   for (const table of new Set<string>([...TABLES, ...all.map(({ table }) => table)])) {
     const updates = input.updates.filter((update) => update.table === table);
-    const jumps = input.jumps.filter((jump) => jump.table === table);
-    const surplus = input.surplusJumps?.filter((jump) => jump.table === table) ?? [];
+    const jumps = allJumps.filter((jump) => jump.table === table);
+    const surplus = surplusJumps.filter((jump) => jump.table === table);
     if (updates.length === 0 && jumps.length === 0 && surplus.length === 0) continue;
     yield `*${table}\n`;
     for (const update of updates) {
@@ -195,7 +196,7 @@ export function* restoreLines(input: RestoreInput<string>): Generator<string> {
 }
 
 /** The chains that an input changes. */
-function* changedPlaces({ updates, jumps, surplusJumps = [] }: RestoreInput<string>): Generator<PlaceChange> {
+function* changedPlaces({ updates, jumps = [], surplusJumps = [] }: RestoreInput<string>): Generator<PlaceChange> {
   const builtIn = ({ table, from }: Jump<string>, removed: readonly string[], added: readonly string[]) =>
     ({ kind: "built-in chain", place: `${table} ${from}`, removed, added }) as const;
   for (const jump of surplusJumps) yield builtIn(jump, [jump.rule], []);

@@ -67,7 +67,7 @@ Deno.test("line numbers are found in the messages of each flavour", () => {
 Deno.test("a held lock, a signal and a lack of memory are failures of the host", async () => {
   const fails = async (stderr: string, exitCode = 4) => {
     const runner = { run: () => Promise.resolve({ exitCode, stdout: "", stderr }) };
-    return isHostFailure((await createIptablesTools("IPv4", runner).restore({ updates: [], jumps: [] }))!);
+    return isHostFailure((await createIptablesTools("IPv4", runner).restore({ updates: [] }))!);
   };
   assert.equal(await fails("Another app is currently holding the xtables lock; still 2s 0us time ahead"), true);
   assert.equal(await fails("line 3: RULE_APPEND failed (No buffer space available)"), true);
