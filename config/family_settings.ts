@@ -181,10 +181,8 @@ export function mayServeLocalhost(family: Family, configuration: Configuration):
 /** The keywords of `nodePortAddresses`, which may be combined with each other and with prefixes (KEP-6032). */
 export const NODE_PORT_KEYWORDS = ["primary", "localhost", "all"] as const;
 
-/** A keyword of `nodePortAddresses`. */
 type NodePortKeyword = typeof NODE_PORT_KEYWORDS[number];
 
-/** Whether an entry of `nodePortAddresses` is a keyword. */
 function isNodePortKeyword(entry: string): entry is NodePortKeyword {
   return NODE_PORT_KEYWORDS.some((keyword) => keyword === entry);
 }

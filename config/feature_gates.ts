@@ -38,7 +38,6 @@ export const FEATURE_GATES = {
 /** The name of a supported gate. */
 export type FeatureName = keyof typeof FEATURE_GATES;
 
-/** The configured gates, by name. */
 type Switches = Readonly<Record<string, boolean>>;
 
 /** The two names that set all gates of a stage, except gates that are set individually. */

@@ -93,7 +93,6 @@ export interface FileReading {
   readonly warnings: readonly string[];
 }
 
-/** The state of reading one file. */
 interface Reading {
   /** The start of a message about a line: `FILE:LINE`. */
   readonly at: (line: number) => string;

@@ -33,7 +33,6 @@ function flagField(field: Field): FlagField {
 }
 
 const INEFFECTIVE = { effective: false } as const;
-/** The description of a flag without effect. */
 const COMPATIBILITY = "Accepted for compatibility with kube-proxy; has no effect.";
 const BESIDE_CONFIG = { besideConfig: true } as const;
 

@@ -1,6 +1,6 @@
 import type { Configuration } from "./configuration.ts";
 import type { KernelSetting } from "../core/channel/mod.ts";
-import { featuresOn } from "../features/mod.ts";
+import { featuresOn, type Permission } from "../features/mod.ts";
 import { mayServeLocalhost } from "./family_settings.ts";
 
 /** kube-proxy's upper limit for a computed `nf_conntrack_max`. */
@@ -43,6 +43,12 @@ export function initSettings(configuration: Configuration): readonly KernelSetti
   return configuration.modeDescription.relay === "none" && mayServeLocalhost("IPv4", configuration)
     ? [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]
     : [];
+}
+
+/** The permissions at the API server that the features need which are on. */
+export function featurePermissions(configuration: Configuration): readonly Permission[] {
+  return featuresOn(configuration, configuration.modeDescription)
+    .flatMap((feature) => feature.permissions?.(configuration) ?? []);
 }
 
 /** The sysctls that the features need which are on. */

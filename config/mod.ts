@@ -18,7 +18,7 @@
  *   ipvs.ts                      schedulers and deprecation of ipvs mode
  *   configuration.ts             the validated, frozen result, and how it is written as a file
  *   family_settings.ts           the settings of one family
- *   host_settings.ts             sysctls
+ *   host_settings.ts             sysctls, and the permissions that features need
  *   reload.ts                    follows changes of the file
  *
  * In: arguments and the text of a KubeProxyConfiguration. Out: `Configuration`, or errors that name the field. May touch: the
@@ -49,7 +49,7 @@ export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gat
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 
 export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
-export { conntrackSettings, featureSettings, initSettings } from "./host_settings.ts";
+export { conntrackSettings, featurePermissions, featureSettings, initSettings } from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
 export { suggestion } from "./nearest.ts";
 export { applicable, CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";

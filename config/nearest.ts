@@ -18,7 +18,6 @@ export function suggestion(name: string, candidates: Iterable<string>): string {
   return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
-/** The Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -32,6 +32,8 @@ export interface Feature<F extends Fields = Fields, P extends ProblemKinds = Pro
   familySettings?(options: OptionsOf<F>): Partial<FamilySettings>;
   /** The sysctls that it needs. */
   readonly kernelSettings?: readonly KernelSetting[];
+  /** The permissions at the API server that it needs in addition to those of every proxy. */
+  permissions?(options: OptionsOf<F>): readonly Permission[];
   /** Loads its code; undefined if it does nothing but to take the place of the API server. */
   load?(): Promise<{ start(node: Node, options: OptionsOf<F>): Promise<RunningFeature | undefined> }>;
   /** Takes the place of the API server as the source of this node; only one feature does. */
@@ -40,6 +42,21 @@ export interface Feature<F extends Fields = Fields, P extends ProblemKinds = Pro
     origin(options: OptionsOf<F>): string;
     load(): Promise<{ openSource(cluster: ClusterAccess, options: OptionsOf<F>): FeatureSource }>;
   };
+}
+
+/** An RBAC permission that a proxy uses. */
+export interface Permission {
+  readonly verb: string;
+  /** `services`, `endpointslices.discovery.k8s.io`, `nodes/status`. */
+  readonly resource: string;
+  /** The only namespace in which it is used; undefined for all, or for cluster-scoped resources. */
+  readonly namespace?: string;
+  /** The only object for which it is used; undefined for all. */
+  readonly name?: string;
+  /** The effect of missing it; undefined if it is required. */
+  readonly without?: string;
+  /** The way to grant it, if deploy/rbac.yaml does not as it is. */
+  readonly fix?: string;
 }
 
 /** What a feature may use to take the place of the API server as the source. */

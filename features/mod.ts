@@ -20,6 +20,7 @@ export type {
   NodeFamily,
   NodeHealth,
   PacketFlow,
+  Permission,
   RunningFeature,
   RunningProcessFeature,
 } from "./contract.ts";

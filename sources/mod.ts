@@ -28,7 +28,6 @@ interface ApiAccess {
   readonly isRefusal: (error: unknown) => boolean;
 }
 
-/** The name of a Service. */
 interface ServiceRef {
   readonly namespace: string;
   readonly name: string;
@@ -212,8 +211,8 @@ async function openConfigured(options: SourceOptions, details?: DetailFilters): 
   }
 }
 
-/** No label or annotation is passed on: proxies need none. */
 const NONE = () => false;
+/** No label or annotation is passed on: proxies need none. */
 const NO_DETAILS: DetailFilters = {
   serviceLabels: NONE,
   serviceAnnotations: NONE,

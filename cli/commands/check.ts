@@ -1,6 +1,6 @@
 import type { Asker } from "../../answers/control/mod.ts";
 import { type Finding, findingsText, worstOf } from "../../core/problems/mod.ts";
-import { boolean, type Configuration, option, watchedKinds } from "../../config/mod.ts";
+import { boolean, type Configuration, featurePermissions, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { machineCores } from "../../platform/mod.ts";
 import { type Command, type Invocation, printAs, TEXT_OR_JSON, toolRunner } from "./command.ts";
@@ -65,10 +65,8 @@ export async function findingsOf(
     return [...node, { name: "API server", verdict: "green", message: "not used by this source" }];
   }
   const { examineApi } = await import("../../sources/preflight/mod.ts");
-  return [
-    ...node,
-    ...await examineApi({ ...configuration, kinds: watchedKinds(configuration), clock, logger, signal, runProgram }),
-  ];
+  const kinds = watchedKinds(configuration), permissions = featurePermissions(configuration);
+  return [...node, ...await examineApi({ ...configuration, kinds, permissions, clock, logger, signal, runProgram })];
 }
 
 function portsOf({ healthzBindAddress, metricsBindAddress }: Configuration): readonly number[] {

@@ -18,6 +18,14 @@ export const nodeCondition = feature({
       fix: "permit patch of nodes/status (docs/health.md), or turn --node-condition off; Sluice retries every minute",
     },
   },
+  permissions: () => [{
+    verb: "patch",
+    resource: "nodes/status",
+    without: "the condition ServiceProxyReady of the Node is not written",
+    fix:
+      "uncomment nodes/status in deploy/rbac.yaml and apply it, or run `sluice kubeconfig --node-condition` with an " +
+      "administrator's kubeconfig; the chart does it for nodeCondition in its configuration",
+  }],
   isOn: (options) => options.nodeCondition,
   load: () => import("./start.ts"),
 });

@@ -44,7 +44,6 @@ const TAKE_SPREADS = 1.5;
 /** The maximum time until a follower that cannot reach the holder of the Lease reads the Lease again. */
 const LONGEST_ROUND_MS = 60_000;
 
-/** The scope of its problems. */
 const SCOPE = "site lease";
 
 /** Errors with an answer of the API server: the Lease cannot be used, but the API server can be watched. */

@@ -1,5 +1,5 @@
 import { feature } from "../contract.ts";
-import { checkSite, SITE } from "./options.ts";
+import { checkSite, LEASES, SITE, siteObjectName } from "./options.ts";
 
 /** Of several nodes behind one uplink, one watches the API server and serves the others (docs/sites.md). */
 export const site = feature({
@@ -67,6 +67,18 @@ export const site = feature({
     },
   },
   check: ({ site }, _mode, report) => checkSite(site, report.invalid),
+  permissions({ site: { name: site, leaseNamespace: namespace } }) {
+    const without = "this node watches the API server itself, not the leader of its site";
+    const fix =
+      `run \`sluice kubeconfig --site ${site} --site-members NODE,NODE\` with an administrator's kubeconfig, or apply ` +
+      "deploy/sites.yaml with the site's name and nodes";
+    const used = { namespace, name: siteObjectName(site), without, fix };
+    return [
+      { ...used, verb: "get", resource: LEASES },
+      { ...used, verb: "patch", resource: LEASES },
+      { ...used, verb: "get", resource: "configmaps" },
+    ];
+  },
   isOn: ({ site }) => site.name !== "",
   source: {
     origin: ({ site }) => `site ${site.name}`,

@@ -10,7 +10,6 @@ import {
 } from "../../core/objects/mod.ts";
 import type { Leader, Role } from "./lease.ts";
 
-/** The delay before retrying to open a source. */
 const REOPEN_MS = 2_000;
 
 /** Watches the leader of the site or the API server, depending on the role of this node, or both until one answers. */

@@ -2,6 +2,7 @@
 import { ApiError, isRawObject, rawObject } from "../../core/objects/mod.ts";
 import { type Clock, withDeadline } from "../../platform/mod.ts";
 import type { ClusterAccess } from "../contract.ts";
+import { LEASES, siteObjectName } from "./options.ts";
 
 /** A node that leads a site, as its Lease names it. */
 export interface Leader {
@@ -60,15 +61,8 @@ const ADDRESS = "sluice.dev/site-address";
 const CERTIFICATE = "sluice.dev/site-certificate";
 const PROOF = "sluice.dev/site-proof";
 
-const RESOURCE = "leases.coordination.k8s.io";
-
 /** The timeout of a request; a request that renews a Lease has at most half of it. */
 const REQUEST_MS = 10_000;
-
-/** The name of a site's Lease, and of the ConfigMap with its members. */
-function siteObjectName(site: string): string {
-  return `sluice-site-${site}`;
-}
 
 /** Creates the client of a site's Lease. */
 export function createLeaseClient({ api, namespace, site, leaseMs, longestMs, clock }: Limits & {
@@ -93,13 +87,13 @@ export function createLeaseClient({ api, namespace, site, leaseMs, longestMs, cl
   const patch = async (ms: number, object: unknown, signal: AbortSignal) =>
     recordOf(
       await inTime(ms, signal, (signal) => {
-        return api.send({ verb: "patch", resource: RESOURCE, path, object }, signal);
+        return api.send({ verb: "patch", resource: LEASES, path, object }, signal);
       }),
       limits,
     );
 
   return {
-    read: async (signal) => recordOf(await get(RESOURCE, path, signal), limits),
+    read: async (signal) => recordOf(await get(LEASES, path, signal), limits),
     members: async (signal) => membersOf(await get("configmaps", membersPath(namespace, site), signal)),
     take(version, write, signal) {
       const { metadata, spec } = changes(write, now());

@@ -22,7 +22,6 @@ export interface SiteMemory {
   written(): Promise<void>;
 }
 
-/** The content of the file. */
 interface Remembered {
   readonly leader?: Leader;
   readonly members?: readonly string[];

@@ -27,6 +27,14 @@ export type SiteOptions = OptionsOf<{ readonly site: typeof SITE }>["site"];
 /** The name of a Lease ends with the site's (RFC 1123 label), which client-go and kubectl limit to 63 characters together. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/;
 
+/** The resource of Leases as RBAC names it. */
+export const LEASES = "leases.coordination.k8s.io";
+
+/** The name of a site's Lease, and of the ConfigMap with its members. */
+export function siteObjectName(site: string): string {
+  return `sluice-site-${site}`;
+}
+
 /** The longest duration of a Lease. */
 export const LONGEST_LEASE_MS = 600_000;
 

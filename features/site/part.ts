@@ -66,7 +66,6 @@ export function createSitePart(
   };
 }
 
-/** Registers the role of this node in its site. */
 function addSiteMetrics(registry: Registry, read: () => SiteStatus | undefined): void {
   const of = (valueOf: (site: SiteStatus) => number) => () => {
     const site = read();

@@ -9,9 +9,7 @@ import type { ClusterAccess } from "../contract.ts";
 import type { ServerTls } from "./certificates.ts";
 import type { Role } from "./lease.ts";
 
-/** The scope of its problems. */
 const SCOPE = "site server";
-/** The wait before another attempt to listen. */
 const RETRY_MS = 5_000;
 /** How often the files of the certificates are read again. */
 const RENEW_MS = 60_000;

@@ -49,7 +49,6 @@ export function openSource(cluster: ClusterAccess, { site }: { readonly site: Si
   });
 }
 
-/** Options of `createSiteSource`. */
 interface SiteSourceOptions {
   /** The name of the site. */
   readonly site: string;

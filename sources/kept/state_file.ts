@@ -23,7 +23,6 @@ interface SlotHeader {
   readonly origin: StateOrigin;
 }
 
-/** The content of a slot. */
 type Slot =
   | { readonly kind: "state"; readonly header: SlotHeader }
   | { readonly kind: "empty" }
@@ -64,7 +63,6 @@ async function decodeSlot(bytes: Uint8Array): Promise<Slot> {
   return { kind: "state", header: JSON.parse(lines[1]!) };
 }
 
-/** Returns the SHA-256 of bytes, in hexadecimal. */
 async function sha256Of(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
 }

@@ -42,12 +42,10 @@ export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
 export { listNodeNames, otherNodesText, readNode, readObject, readServiceUid, sendObject } from "./objects.ts";
 export { resourcesOf } from "./resource.ts";
 
-/** Options of `connectToApi`. */
 type ApiConnectionOptions =
   & ConnectionOptions
   & Pick<ApiClientOptions, "logger" | "responseDeadlineMs" | "onRequest">;
 
-/** Options of `createKubernetesSource`. */
 interface KubernetesSourceOptions {
   /** The connection, which the caller closes after the source has ended. */
   readonly api: ApiClient;

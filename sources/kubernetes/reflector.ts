@@ -44,7 +44,6 @@ const SHORT_WATCH_MS = 1_000;
 /** The maximum delay that a server's Retry-After may request, in milliseconds. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
 
-/** The progress of a reflector. */
 interface Progress {
   resource: Resource;
   /** The resourceVersion to watch from; undefined if a list is needed. */

@@ -131,14 +131,12 @@ function consequence(before: ManifestFile | undefined): string {
     : "the last valid version of the file stays in effect";
 }
 
-/** An object in a document. */
 interface FoundObject {
   readonly object: ClusterObject;
   /** Its line, from 1 at the start of the document's text; parses the text again for objects of a list. */
   line(): number;
 }
 
-/** The contents of one document. */
 interface DocumentObjects {
   readonly objects: readonly FoundObject[];
   /** Its problems, with the line from 1 at the start of the document's text. */

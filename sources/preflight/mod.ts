@@ -5,6 +5,7 @@
  */
 import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
 import { type Clock, errorText, type Logger, type RunProgram } from "../../platform/mod.ts";
+import type { Permission } from "../../features/mod.ts";
 import { ApiError, type ApiErrorKind, type Kind } from "../../core/objects/mod.ts";
 import {
   type ApiClient,
@@ -17,27 +18,11 @@ import {
   sendObject,
 } from "../kubernetes/mod.ts";
 
-/** An RBAC permission that the proxy uses. */
-interface Permission {
-  readonly verb: string;
-  /** `services`, `endpointslices.discovery.k8s.io`, `nodes/status`. */
-  readonly resource: string;
-  /** The only namespace in which it is used; undefined for all, or for cluster-scoped resources. */
-  readonly namespace?: string;
-  /** The only object for which it is used; undefined for all. */
-  readonly name?: string;
-  /** The effect of missing it; undefined if it is required. */
-  readonly without?: string;
-  /** The way to grant it, if deploy/rbac.yaml does not as it is. */
-  readonly fix?: string;
-}
-
 /** The API server's answer about a permission. */
 interface Review extends Permission {
   readonly allowed: boolean;
 }
 
-/** Options of `examineApi`. */
 interface ApiPreflightOptions {
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
@@ -47,10 +32,8 @@ interface ApiPreflightOptions {
   readonly kinds: readonly Kind[];
   /** This node's name; undefined for a server of other nodes, which needs no Node and records no Events. */
   readonly nodeName: string | undefined;
-  /** Whether the proxy writes a condition of its Node; it does not by default. */
-  readonly nodeCondition?: boolean;
-  /** The node's site, with an empty name if there is none. */
-  readonly site?: { readonly name: string; readonly leaseNamespace: string };
+  /** The permissions that its features need; none by default. */
+  readonly permissions?: readonly Permission[];
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -65,11 +48,8 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
     return [problemFinding(API_SERVER, "api-unusable", errorText(error), FIX_CREDENTIALS)];
   }
   try {
-    const { kinds, nodeName, nodeCondition, site } = options;
-    const ofSite = site === undefined || site.name === "" ? [] : permissionsOfSite(site);
-    const permissions = nodeName === undefined
-      ? permissionsToRead(kinds)
-      : [...permissionsOf(kinds, nodeCondition), ...ofSite];
+    const { kinds, nodeName, permissions: ofFeatures = [] } = options;
+    const permissions = nodeName === undefined ? permissionsToRead(kinds) : [...permissionsOf(kinds), ...ofFeatures];
     const { version, skewMs } = await getVersion(api, options);
     return [
       { name: API_SERVER, verdict: "green", message: `${api.server} runs Kubernetes ${version}` },
@@ -89,33 +69,10 @@ const API_SERVER = "API server";
 const FIX_CREDENTIALS =
   "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
 
-/** The permissions of a proxy that reads objects of these kinds, and may write a condition of its Node. */
-export function permissionsOf(kinds: readonly Kind[], nodeCondition = false): readonly Permission[] {
-  const withoutEvents = "problems are only logged, not recorded as Events of the Node";
-  const written = ["create", "patch"].map((verb) => ({ verb, resource: "events", without: withoutEvents }));
-  const withoutCondition = "the condition ServiceProxyReady of the Node is not written";
-  const fix =
-    "uncomment nodes/status in deploy/rbac.yaml and apply it, or run `sluice kubeconfig --node-condition` with an " +
-    "administrator's kubeconfig; the chart does it for nodeCondition in its configuration";
-  const condition = { verb: "patch", resource: "nodes/status", without: withoutCondition, fix };
-  return [...permissionsToRead(kinds), ...written, ...nodeCondition ? [condition] : []];
-}
-
-/** The permissions of a node in a site. */
-export function permissionsOfSite(
-  { name: site, leaseNamespace: namespace }: { readonly name: string; readonly leaseNamespace: string },
-): readonly Permission[] {
-  const without = "this node watches the API server itself, not the leader of its site";
-  const fix =
-    `run \`sluice kubeconfig --site ${site} --site-members NODE,NODE\` with an administrator's kubeconfig, or apply ` +
-    "deploy/sites.yaml with the site's name and nodes";
-  const used = { namespace, name: `sluice-site-${site}`, without, fix };
-  const resource = "leases.coordination.k8s.io";
-  return [
-    { ...used, verb: "get", resource },
-    { ...used, verb: "patch", resource },
-    { ...used, verb: "get", resource: "configmaps" },
-  ];
+/** The permissions of a proxy that reads objects of these kinds and has no features. */
+export function permissionsOf(kinds: readonly Kind[]): readonly Permission[] {
+  const without = "problems are only logged, not recorded as Events of the Node";
+  return [...permissionsToRead(kinds), ...["create", "patch"].map((verb) => ({ verb, resource: "events", without }))];
 }
 
 function permissionsToRead(kinds: readonly Kind[]): readonly Permission[] {

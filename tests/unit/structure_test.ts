@@ -129,7 +129,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ],
   ],
   "sources/kubernetes": ["platform", "core/", "config"],
-  "sources/preflight": ["platform", "core/", "sources/kubernetes"],
+  "sources/preflight": ["platform", "core/", "features", "sources/kubernetes"],
   "sources/identity": ["platform", "core/objects", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],

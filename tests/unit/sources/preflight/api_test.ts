@@ -1,17 +1,25 @@
 import { describeMode } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { examineApi, judgeSkew, permissionsOf, permissionsOfSite } from "../../../../sources/preflight/mod.ts";
+import { examineApi, judgeSkew, permissionsOf } from "../../../../sources/preflight/mod.ts";
 import { createEventRecorder } from "../../../../observe/events.ts";
 import type { Finding } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { type SeenRequest, startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
+import { featurePermissions } from "../../../../config/mod.ts";
+import type { Permission } from "../../../../features/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
+import { accepted } from "../../config/parse.ts";
+
+/** The permissions that features need with these flags. */
+function ofFeatures(flags: readonly string[]): readonly Permission[] {
+  return featurePermissions(accepted(flags).configuration);
+}
 
 /** The findings for a server that grants all permissions except `denied` (`list services`), with its own time. */
 async function examine(
   answer: { readonly denied?: readonly string[]; readonly aheadMs?: number; readonly nodes?: readonly string[] },
   mode: "iptables" | "nftables" = "iptables",
-  nodeCondition = false,
+  permissions: readonly Permission[] = [],
 ): Promise<readonly Finding[]> {
   const server = startFakeApiServer();
   const clock = createFakeClock();
@@ -32,7 +40,7 @@ async function examine(
       master: server.url,
       kinds: describeMode(mode).kinds,
       nodeName: "n1",
-      nodeCondition,
+      permissions,
       clock,
       logger: silentLogger,
       signal: new AbortController().signal,
@@ -67,7 +75,7 @@ Deno.test("the permission for the node condition is only asked for if it is want
     "RBAC green",
     "node green",
   ]);
-  const findings = await examine({ denied }, "iptables", true);
+  const findings = await examine({ denied }, "iptables", ofFeatures(["--node-condition"]));
   assert.deepEqual(
     findings.filter(({ name }) => name === "RBAC").map(({ verdict, message }) => `${verdict} ${message}`),
     [
@@ -113,7 +121,7 @@ Deno.test("deploy/sites.yaml grants exactly the permissions of a node in a site"
   const granted = role.rules.flatMap((
     { apiGroups: [group], resources: [resource], verbs, resourceNames: [name] }: Rule,
   ) => verbs.map((verb) => `${verb} ${resource}${group === "" ? "" : `.${group}`} ${role.metadata.namespace}/${name}`));
-  const needed = permissionsOfSite({ name: "store-12", leaseNamespace: "sluice-sites" });
+  const needed = ofFeatures(["--site", "store-12"]);
   for (const { fix } of needed) assert.match(fix!, /`sluice kubeconfig --site store-12 --site-members/);
   assert.deepEqual(
     granted,
