@@ -4,8 +4,11 @@ import type { ServiceHealth } from "../observe/mod.ts";
 import type { Clock } from "../platform/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 
-/** Options of `createChangeLoop`. */
-export interface ChangeLoopOptions {
+/** The delay before changes are planned; changes that an API server sends together arrive in several chunks. */
+const BATCH_DELAY_MS = 2;
+
+/** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */
+export function createChangeLoop(options: {
   readonly tracking: Tracking;
   readonly families: readonly ServedFamily[];
   readonly planHealthChecks: (changes: TrackedChanges) => HealthCheckChanges;
@@ -19,13 +22,7 @@ export interface ChangeLoopOptions {
   /** Called after the first round. */
   readonly onStarted: () => void;
   readonly clock: Clock;
-}
-
-/** The delay before changes are planned; changes that an API server sends together arrive in several chunks. */
-const BATCH_DELAY_MS = 2;
-
-/** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */
-export function createChangeLoop(options: ChangeLoopOptions): () => void {
+}): () => void {
   const { tracking, families, planHealthChecks, reportBalance, serviceHealth, clock } = options;
   const { onNodeChange, onPlanned, onStarted } = options;
   let started = false;

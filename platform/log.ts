@@ -25,15 +25,6 @@ export interface Logger {
 
 const SEVERITY: Readonly<Record<Level, number>> = { error: 0, warn: 1, info: 2, debug: 3, trace: 4 };
 
-/** Options of `createLogger`. */
-export interface LoggerOptions {
-  readonly level: Level;
-  readonly format: "text" | "json";
-  readonly clock: Clock;
-  /** Receives one complete line, including its newline. */
-  readonly write: (line: string) => void;
-}
-
 /**
  * Maps kube-proxy's `-v` to a level: 0 to 3 is info (klog's levels for operators), 4 and 5 are debug, 6 and above are
  * trace.
@@ -43,7 +34,13 @@ export function levelOfVerbosity(verbosity: number): Level {
 }
 
 /** Creates a logger that writes one line per message: `TIME LEVEL message key=value …`, or a JSON object. */
-export function createLogger(options: LoggerOptions): Logger {
+export function createLogger(options: {
+  readonly level: Level;
+  readonly format: "text" | "json";
+  readonly clock: Clock;
+  /** Receives one complete line, including its newline. */
+  readonly write: (line: string) => void;
+}): Logger {
   const make = (bound: Fields): Logger => {
     const at = (level: Level) => (message: string, fields?: Fields) => {
       if (SEVERITY[level] > SEVERITY[options.level]) return;

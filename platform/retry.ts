@@ -1,17 +1,5 @@
 import { type Clock, sleep } from "./clock.ts";
 
-/** Options of `createBackoff`. */
-export interface BackoffOptions {
-  /** First delay. */
-  readonly firstMs: number;
-  /** Maximum delay. */
-  readonly longestMs: number;
-  /** Random share of a delay, 0 to 1, so that nodes do not retry in lockstep; 0.5 by default. */
-  readonly jitter?: number;
-  /** Returns a number in [0, 1); Math.random by default. */
-  readonly random?: () => number;
-}
-
 /** Retry delays of one operation. */
 export interface Backoff {
   /** Returns the next delay in milliseconds. */
@@ -21,7 +9,16 @@ export interface Backoff {
 }
 
 /** Creates an exponential backoff with jitter: each delay is twice the one before. */
-export function createBackoff(options: BackoffOptions): Backoff {
+export function createBackoff(options: {
+  /** First delay. */
+  readonly firstMs: number;
+  /** Maximum delay. */
+  readonly longestMs: number;
+  /** Random share of a delay, 0 to 1, so that nodes do not retry in lockstep; 0.5 by default. */
+  readonly jitter?: number;
+  /** Returns a number in [0, 1); Math.random by default. */
+  readonly random?: () => number;
+}): Backoff {
   const { firstMs, longestMs, jitter = 0.5, random = Math.random } = options;
   let currentMs = firstMs;
   return {
@@ -36,8 +33,8 @@ export function createBackoff(options: BackoffOptions): Backoff {
   };
 }
 
-/** Options of `retry`. */
-export interface RetryOptions {
+/** Runs `operation` until it succeeds. Throws the last error after `tries` attempts, or the signal's reason. */
+export async function retry<T>(operation: () => Promise<T>, options: {
   readonly backoff: Backoff;
   readonly clock: Clock;
   readonly signal?: AbortSignal;
@@ -45,10 +42,7 @@ export interface RetryOptions {
   readonly tries?: number;
   /** Called after each failure that is followed by another attempt. */
   readonly onRetry?: (error: unknown, waitMs: number) => void;
-}
-
-/** Runs `operation` until it succeeds. Throws the last error after `tries` attempts, or the signal's reason. */
-export async function retry<T>(operation: () => Promise<T>, options: RetryOptions): Promise<T> {
+}): Promise<T> {
   for (let attempt = 1;; attempt++) {
     try {
       return await operation();

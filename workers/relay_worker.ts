@@ -84,8 +84,10 @@ export interface RelayWorker {
   stop(): Promise<void>;
 }
 
-/** Inputs of `startRelayWorker`. */
-export interface RelayWorkerOptions {
+const ANSWER_TIMEOUT_MS = 5_000;
+
+/** Starts a family's relay worker. */
+export function startRelayWorker(options: {
   readonly start: RelayStart;
   readonly spawn: (listener: WorkerListener<FromRelay>) => Watchable<ToRelay>;
   readonly clock: Clock;
@@ -94,12 +96,7 @@ export interface RelayWorkerOptions {
   readonly backoff?: Backoff;
   /** How long the worker may take to stop before it is terminated, in milliseconds. */
   readonly stopGraceMs?: number;
-}
-
-const ANSWER_TIMEOUT_MS = 5_000;
-
-/** Starts a family's relay worker. */
-export function startRelayWorker(options: RelayWorkerOptions): RelayWorker {
+}): RelayWorker {
   const { start, clock, stopGraceMs = 7_000 } = options;
   const logger = options.logger.with({ family: start.family });
   const backoff = options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 });
