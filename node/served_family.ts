@@ -17,14 +17,7 @@ import {
   REST_DELAYS,
   type StopOptions,
 } from "../core/channel/mod.ts";
-import {
-  describeRules,
-  refusedPorts,
-  type ServicePort,
-  type ServicePortKey,
-  servicePortKey,
-  type SyncReport,
-} from "../core/model/mod.ts";
+import { describeRules, refusedPorts, type ServicePort, servicePortKey, type SyncReport } from "../core/model/mod.ts";
 import {
   createFamilyPlanner,
   type HealthCheckChanges,
@@ -144,12 +137,14 @@ export function serveFamily(
   let hasPlanned = false;
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
   const hasUnsent = () => channel.pending() > 0;
-  const pass = (planned: PlanChanges, startedAtMs: number, first?: number) => {
-    const { set, deleted } = planned;
-    listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() }, startedAtMs);
-    ledger.planned([...keysOf(set), ...deleted]);
+  const send = ({ set, deleted }: PlanChanges) => {
+    ledger.planned([...set.map(({ name, protocol }) => servicePortKey(name, protocol)), ...deleted]);
     channel.set(set);
     channel.delete(deleted);
+  };
+  const announce = (planned: PlanChanges, startedAtMs: number, first?: number) => {
+    listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() }, startedAtMs);
+    send(planned);
   };
   return {
     family,
@@ -161,7 +156,7 @@ export function serveFamily(
       if (set.length === 0 && deleted.length === 0) return;
       checkNodePorts(tracking.node.state(), set);
       ledger.planned([], [...changes.endpoints[family].triggerTimesMs.values()].flat());
-      pass(planned, startedAtMs, first);
+      announce(planned, startedAtMs, first);
     },
     *ports() {
       for (const port of planner.ports()) if (port.service !== INTERNAL_SERVICE) yield port;
@@ -173,17 +168,14 @@ export function serveFamily(
     planAgain(services) {
       const startedAtMs = clock.now();
       const planned = planner.planAgain(services);
-      if (planned.set.length > 0) pass(planned, startedAtMs);
+      if (planned.set.length > 0) announce(planned, startedAtMs);
     },
     noteGone: channel.gone,
     call: channel.link.call,
     serveInternal(service, onEffect) {
       internal.delete("rules");
       if (service) internal.add("rules", onEffect);
-      const { set, deleted } = planner.planInternal(service);
-      ledger.planned([...keysOf(set), ...deleted]);
-      channel.set(set);
-      channel.delete(deleted);
+      send(planner.planInternal(service));
     },
     holdHealthChecks(changes) {
       healthChecks.hold(changes);
@@ -192,11 +184,10 @@ export function serveFamily(
     },
     configure: () => channel.configure(settings()),
     startAhead(services) {
-      const { set } = planner.planAhead(services);
-      checkNodePorts(tracking.node.state(), set);
+      const planned = planner.planAhead(services);
+      checkNodePorts(tracking.node.state(), planned.set);
       channel.configure(settings());
-      ledger.planned(keysOf(set));
-      channel.set(set);
+      send(planned);
       channel.startAhead();
     },
     start: () => channel.start(),
@@ -216,10 +207,6 @@ export function serveFamily(
     },
     stop: (stopOptions) => channel.stop(stopOptions),
   };
-}
-
-function keysOf(ports: readonly ServicePort[]): readonly ServicePortKey[] {
-  return ports.map(({ name, protocol }) => servicePortKey(name, protocol));
 }
 
 /** Holds back the endpoint counts of health checks until the rules for them are in effect. */
