@@ -167,7 +167,7 @@ export function serveFamily(
     },
     planAgain(services) {
       const startedAtMs = clock.now();
-      const planned = planner.planAgain(services);
+      const planned = planner.planSome(services);
       if (planned.set.length > 0) announce(planned, startedAtMs);
     },
     noteGone: channel.gone,
@@ -184,7 +184,7 @@ export function serveFamily(
     },
     configure: () => channel.configure(settings()),
     startAhead(services) {
-      const planned = planner.planAhead(services);
+      const planned = planner.planSome(services);
       checkNodePorts(tracking.node.state(), planned.set);
       channel.configure(settings());
       send(planned);

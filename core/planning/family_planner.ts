@@ -55,10 +55,11 @@ export interface FamilyPlanner {
    * changed, or every service if this node's zone or address changed.
    */
   plan(changes: TrackedChanges): PlanChanges;
-  /** Plans these services alone, before the first call of `plan`, which may give their frontends to others. */
-  planAhead(services: Iterable<ServiceKey>): PlanChanges;
-  /** Plans these services again, after a change of `unreachable`. */
-  planAgain(services: Iterable<ServiceKey>): PlanChanges;
+  /**
+   * Plans these services alone: before the first call of `plan`, which may give their frontends to others, or after a change
+   * of `unreachable`.
+   */
+  planSome(services: Iterable<ServiceKey>): PlanChanges;
   /** Plans the internal service, or removes it; there is none initially. */
   planInternal(internal: InternalService | undefined): PlanChanges;
   /** Whether any service of the cluster has a service port in this family. */
@@ -140,8 +141,6 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     ]);
   };
 
-  const planSome = (services: Iterable<ServiceKey>) => planServices(state, services, tracking.node.state().zone);
-
   return {
     plan(changes) {
       const { zone, nodeIPs } = tracking.node.state();
@@ -151,8 +150,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
       plannedNodeIP = nodeIP;
       return planServices(state, servicesToPlan(changes, everything), zone);
     },
-    planAhead: planSome,
-    planAgain: planSome,
+    planSome: (services) => planServices(state, services, tracking.node.state().zone),
     planInternal(internal) {
       state.internal = internal;
       return planServices(state, [INTERNAL_SERVICE], tracking.node.state().zone);

@@ -368,7 +368,7 @@ Deno.test("an external IP that becomes a load balancer IP gains its precedence",
 Deno.test("services planned ahead are planned alone and not returned again by the first plan", () => {
   const { tracking, planner } = createPlanned();
   for (const object of [web, webSlice, service("default/other")]) tracking.set(object);
-  assert.deepEqual(names(planner.planAhead(["default/web"]).set), ["default/web:http"]);
+  assert.deepEqual(names(planner.planSome(["default/web"]).set), ["default/web:http"]);
   assert.deepEqual(names(planner.plan(tracking.take()).set), ["default/other:http"]);
 });
 
@@ -376,7 +376,7 @@ Deno.test("a frontend planned ahead moves to its rightful owner in the first pla
   const { tracking, planner, takeProblems } = createPlanned();
   tracking.set(claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"] }));
   tracking.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }));
-  assert.deepEqual(planner.planAhead(["default/b"]).set.map(({ externalIPs }) => externalIPs), [["192.0.2.1"]]);
+  assert.deepEqual(planner.planSome(["default/b"]).set.map(({ externalIPs }) => externalIPs), [["192.0.2.1"]]);
   const { set } = planner.plan(tracking.take());
   assert.deepEqual(
     new Map(set.map(({ name, externalIPs }) => [name, externalIPs])),
