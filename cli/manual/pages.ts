@@ -1,5 +1,5 @@
 /** Help of the program and its commands, laid out by package commander, and the man page; loaded on first use. */
-import { Command, Option } from "commander";
+import { Command, Help, Option } from "commander";
 import {
   type CommandSpec,
   type Flag,
@@ -36,18 +36,15 @@ sluice COMMAND --help shows a command's flags and examples; sluice ${RUN} --help
 }
 
 function commandHelp(spec: CommandSpec): string {
-  const command = new Command(spec.name).description(spec.summary).configureOutput({
-    getOutHelpWidth: () => HELP_WIDTH,
-  })
-    .helpOption("-h, --help", "Show this help.");
-  command.option("--version [raw]", "Show the version.");
+  const command = new Command(spec.name).description(spec.summary)
+    .configureOutput({ getOutHelpWidth: () => HELP_WIDTH })
+    .helpOption("-h, --help", "Show this help.")
+    .option("--version [raw]", "Show the version.");
   const isReplaced = ({ name }: Flag) => spec.flags.some((flag) => flag.name === name);
-  for (const flag of [...spec.flags, ...FLAGS.filter((flag) => !isReplaced(flag))]) {
-    const option = new Option(usageOf(flag), flag.description);
-    option.helpGroup(spec.flags.includes(flag) ? `Flags of ${spec.name}:` : `${titleOf(flag)}:`);
-    command.addOption(isShown(flag, spec) ? option : option.hideHelp());
+  for (const flag of [...spec.flags, ...FLAGS.filter((flag) => !isReplaced(flag) && isShown(flag, spec))]) {
+    const group = spec.flags.includes(flag) ? `Flags of ${spec.name}:` : `${titleOf(flag)}:`;
+    command.addOption(new Option(usageOf(flag), flag.description).helpGroup(group));
   }
-  command.argument("[arguments...]");
   const text = command.helpInformation().replace(/^Usage: .*/, `Usage: ${usageLine(spec)}`)
     .replace("Options:", `${argumentsOf(spec)}Options:`);
   const more = spec.name === RUN
@@ -59,9 +56,9 @@ function commandHelp(spec: CommandSpec): string {
   return text + more + examplesOf(spec);
 }
 
-/** Whether the help of a command describes this flag. */
+/** Whether the help of a command describes this flag of `run`. */
 function isShown(flag: Flag, spec: CommandSpec): boolean {
-  if (spec.name === RUN && flag.effective || spec.flags.includes(flag)) return true;
+  if (spec.name === RUN && flag.effective) return true;
   if (Object.keys(spec.examples).some((line) => line.split(" ").includes(`--${flag.name}`))) return true;
   return !spec.withoutSource && SOURCE_FLAGS.includes(flag.name);
 }
@@ -73,13 +70,8 @@ function titleOf(flag: Flag): string {
 /** Lists the flags without effect in one paragraph. */
 function withoutEffect(): string {
   const { title, flags } = FLAG_GROUPS.find(({ flags }) => flags.every(({ effective }) => !effective))!;
-  const lines: string[] = [""];
-  for (const { name } of flags) {
-    const longer = `${lines.at(-1)} --${name}`;
-    if (longer.length < HELP_WIDTH) lines[lines.length - 1] = longer;
-    else lines.push(` --${name}`);
-  }
-  return `\n${title}:\n${lines.map((line) => ` ${line}\n`).join("")}`;
+  const names = new Help().boxWrap(flags.map(({ name }) => `--${name}`).join(" "), HELP_WIDTH - 2);
+  return `\n${title}:\n${names.replace(/^/gm, "  ")}\n`;
 }
 
 function argumentsOf({ arguments: words }: CommandSpec): string {
