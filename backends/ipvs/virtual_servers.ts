@@ -93,18 +93,9 @@ export function operationLine(operation: Operation): string {
 
 /** The options of an operation behind its virtual server. Real servers are reached by masquerading. */
 function optionsOf(operation: Operation): string {
-  switch (operation.does) {
-    case "add":
-    case "update":
-      return ` ${operation.definition}`;
-    case "delete":
-      return "";
-    case "add-real":
-    case "update-real":
-      return ` -r ${operation.real} -m -w ${operation.weight}`;
-    case "delete-real":
-      return ` -r ${operation.real}`;
-  }
+  if ("definition" in operation) return ` ${operation.definition}`;
+  if (!("real" in operation)) return "";
+  return ` -r ${operation.real}${"weight" in operation ? ` -m -w ${operation.weight}` : ""}`;
 }
 
 /** The change of a virtual server by an operation. */

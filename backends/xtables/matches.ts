@@ -38,21 +38,15 @@ export function destinationPort(protocol: Protocol, between: string, port: numbe
   return `-p ${protocol} ${between}-m ${protocol} --dport ${port} `;
 }
 
-/**
- * Matches with a probability of 1 / `left`; empty for the last choice. iptables stores the probability in 31 bits and prints
- * the stored value, so it is rounded in the same way here.
- */
+/** Matches with a probability of 1 / `left`; empty for the last choice. */
 export function oneOf(left: number): string {
-  if (left <= 1) return "";
-  let text = chances[left];
-  if (text === undefined) {
-    const kept = Math.round(0x80000000 / left);
-    chances[left] = text = `-m statistic --mode random --probability ${probabilityText(kept)} `;
-  }
-  return text;
+  return chances[left] ??= shareOf(1, left);
 }
 
-/** A match with the probability `part` / `whole`, with a space at its end; empty for the whole. */
+/**
+ * A match with the probability `part` / `whole`, with a space at its end; empty for the whole. iptables stores the
+ * probability in 31 bits and prints the stored value, so it is rounded in the same way here.
+ */
 export function shareOf(part: number, whole: number): string {
   if (part >= whole) return "";
   return `-m statistic --mode random --probability ${probabilityText(Math.round(0x80000000 * part / whole))} `;
@@ -70,7 +64,8 @@ function probabilityText(kept: number): string {
   return `0.${digits.toString().padStart(11, "0")}`;
 }
 
-const chances: (string | undefined)[] = [];
+/** The texts of `oneOf`, by what is left. */
+const chances: string[] = [];
 
 /** Matches packets with the mark, or without it. */
 export function marked(mark: number, has: boolean): string {
