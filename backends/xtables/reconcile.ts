@@ -29,56 +29,20 @@ type ReconcilerOptions = Pick<RestoreContext, "layout" | "ruleset" | "tools" | "
 
 /** A reconciler that has not read the kernel yet. */
 export function createChainReconciler(options: ReconcilerOptions): ChainReconciler {
-  const { layout, logger } = options;
+  const { layout, ruleset, tools, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(noFigures);
   const dirty: Record<Table, Set<string>> = { filter: new Set(), nat: new Set() };
   const touch = (chains: ChainsByTable) => {
     for (const table of TABLES) for (const chain of chains[table]) dirty[table].add(chain);
   };
-  const context: RestoreContext = { ...options, spellings: createSpellings(), refusals, figures, dirty, touch };
-  const target = createTarget(context);
-  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT });
-  return {
-    touch,
-    forgetRefused: refusals.forget,
-    async isBlank() {
-      const { chains } = await reconciler.known();
-      return TABLES.every((table) => [...chains[table].names()].every((chain) => !layout.isServiceChain(table, chain)));
-    },
-    run: reconciler.run,
-    compareAndRun: reconciler.compareAndRun,
-    problems: reconciler.problems,
-    problemOf: reconciler.problemOf,
-    takeFigures() {
-      const chains = reconciler.realized()?.chains;
-      return {
-        ...figures.take(),
-        iptables_rules_filter: chains?.filter.rules() ?? 0,
-        iptables_rules_nat: chains?.nat.rules() ?? 0,
-        drift_repaired: reconciler.takeDrifted(),
-      };
-    },
-    takeEarlierUdpFrontends: target.takeEarlierUdpFrontends,
-  };
-}
-
-/** A chain changed by another program, as iptables-save prints it. */
-interface DriftedChain {
-  readonly table: Table;
-  readonly chain: string;
-  readonly reads: HeldChain | undefined;
-}
-
-function createTarget(
-  context: RestoreContext,
-): Target<RealizedState, ServicePortKey> & Pick<ChainReconciler, "takeEarlierUdpFrontends"> {
-  const { layout, ruleset, tools, spellings, touch } = context;
+  const spellings = createSpellings();
+  const context: RestoreContext = { ...options, spellings, refusals, figures, dirty, touch };
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;
-  let drift: readonly DriftedChain[] = [];
+  let drift: ReturnType<typeof findDrift> = [];
 
-  return {
+  const target: Target<RealizedState, ServicePortKey> = {
     async list(before) {
       const frontends = new Set<UdpFrontend>();
       const realized = await readKernel(
@@ -115,6 +79,28 @@ function createTarget(
       drift = [];
       return spelled.length;
     },
+  };
+  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT });
+  return {
+    touch,
+    forgetRefused: refusals.forget,
+    async isBlank() {
+      const { chains } = await reconciler.known();
+      return TABLES.every((table) => [...chains[table].names()].every((chain) => !layout.isServiceChain(table, chain)));
+    },
+    run: reconciler.run,
+    compareAndRun: reconciler.compareAndRun,
+    problems: reconciler.problems,
+    problemOf: reconciler.problemOf,
+    takeFigures() {
+      const chains = reconciler.realized()?.chains;
+      return {
+        ...figures.take(),
+        iptables_rules_filter: chains?.filter.rules() ?? 0,
+        iptables_rules_nat: chains?.nat.rules() ?? 0,
+        drift_repaired: reconciler.takeDrifted(),
+      };
+    },
     takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }
@@ -137,13 +123,13 @@ function touchSurplus(realized: RealizedState, { ruleset, dirty }: RestoreContex
   }
 }
 
-/** Marks wanted chains that differ from how they were written; returns the ones without a pending change. */
+/** Marks wanted chains that differ from how they were written; returns the ones without a pending change, as iptables-save prints them. */
 function findDrift(
   before: RealizedState | undefined,
   realized: RealizedState,
   { ruleset, dirty, spellings }: RestoreContext,
-): readonly DriftedChain[] {
-  const drift: DriftedChain[] = [];
+) {
+  const drift: { table: Table; chain: string; reads: HeldChain | undefined }[] = [];
   const compare = (table: Table, chain: string) => {
     const written = before?.chains[table].get(chain), reads = realized.chains[table].get(chain);
     if (written && reads && spellings.areSame(chainId(table, chain), written, reads)) {
