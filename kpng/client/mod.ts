@@ -61,17 +61,16 @@ export interface Connection {
   close(): void;
 }
 
-/** Options of `openConnection`. */
-interface ConnectionOptions {
+/**
+ * Connects to a gRPC server. `onEnd` is called when the connection fails or is closed, at least once, with a ServerLeavingError
+ * after a GOAWAY without an error.
+ */
+export async function openConnection({ address, tls, clock, onEnd }: {
   readonly address: WireAddress;
   readonly tls: TlsFiles | undefined;
   readonly clock: Clock;
-  /** Called when the connection fails or is closed, at least once, with a ServerLeavingError after a GOAWAY without an error. */
   readonly onEnd: (error: Error) => void;
-}
-
-/** Connects to a gRPC server; a failure is passed to `onEnd`. */
-export async function openConnection({ address, tls, clock, onEnd }: ConnectionOptions): Promise<Connection> {
+}): Promise<Connection> {
   const session = await connect(address, tls);
   let socket: Socket | undefined;
   session.on("error", onEnd);
@@ -190,25 +189,20 @@ async function connect(address: WireAddress, tls: TlsFiles | undefined): Promise
   return http2.connect("http://localhost", { ...SESSION_OPTIONS, createConnection: () => socket });
 }
 
-/** Options of `unaryCall`. */
-interface UnaryCallOptions {
-  /** `/package.Service/Method`. */
-  readonly method: string;
-  readonly request: Uint8Array;
-  /** The longest accepted response. */
-  readonly maxMessageBytes: number;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-}
-
 /**
- * Makes a call with one request and one response, which it returns.
+ * Makes a call of `/package.Service/Method` with one request and one response, which it returns.
  * @throws {StatusError} if the server refuses it
  * @throws {Error} if the connection or the call fails, or there is no response in time
  */
 export async function unaryCall(
   connection: Connection,
-  { method, request, maxMessageBytes, timeoutMs, clock }: UnaryCallOptions,
+  { method, request, maxMessageBytes, timeoutMs, clock }: {
+    readonly method: string;
+    readonly request: Uint8Array;
+    readonly maxMessageBytes: number;
+    readonly timeoutMs: number;
+    readonly clock: Clock;
+  },
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
   const cancelTimeout = clock.schedule(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs / 1000} s`)));

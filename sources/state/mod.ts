@@ -18,23 +18,19 @@ import { type Section, SECTIONS, StateError, type StateItem } from "./document.t
 import { type ReadItem, readStateFile } from "./reading.ts";
 export { writeStateFile } from "./write.ts";
 
-/** Options of `createStateSource`. */
-interface StateSourceOptions {
-  readonly path: string;
-  /** Whether to keep details, to pass them on. */
-  readonly inFull: boolean;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
 const QUIET_MS = 50;
 const POLL_MS = 1000;
 
 /**
  * A source that reads a state file and follows its changes. An error is reported with its line. While the file is invalid or
- * missing, its last valid version stays in effect.
+ * missing, its last valid version stays in effect. With `inFull`, objects keep their details, to be passed on.
  */
-export function createStateSource({ path, inFull, clock, logger }: StateSourceOptions): Source {
+export function createStateSource({ path, inFull, clock, logger }: {
+  readonly path: string;
+  readonly inFull: boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): Source {
   return {
     async run(sink, signal) {
       const changes = watchChanges({ clock, logger, signal, quietMs: QUIET_MS, pollMs: POLL_MS });
