@@ -56,7 +56,7 @@ export interface KeptSourceOptions {
  * kind by kind as it syncs. From then on, its objects are written to the file.
  */
 export function createKeptSource(options: KeptSourceOptions): Source {
-  const { source, origin: { node }, onServing, logger } = options;
+  const { source, file, origin: { node }, onServing, clock, logger } = options;
   return {
     servers: source.servers,
     async run(sink, signal) {
@@ -83,19 +83,37 @@ export function createKeptSource(options: KeptSourceOptions): Source {
         },
       });
       const ended = new AbortController();
-      const serve = (kept: readonly ClusterObject[], atMs: number) => {
-        const revised = follower?.start(kept);
-        servingMs = atMs;
-        standIn.serve(revised?.objects ?? kept);
-        onServing(atMs, revised?.counts);
+      const until = abortedBy(signal, ended.signal).signal;
+      /** Serves the cached state if the source does not sync in time. Never rejects. */
+      const serveKept = async () => {
+        try {
+          // The file is written a second after the source has synced at the earliest, so it is read before.
+          await waitForSource(options, synced.promise, until);
+          const onNotServed = options.receiverIfNotServed?.();
+          if (standIn.isOver() && onNotServed === undefined) return;
+          const { state, ignored } = await file.read(options.origin);
+          for (const reason of ignored) logger.warn("ignored a kept state", { file: file.path, reason });
+          if (state === undefined) {
+            if (standIn.isOver()) return;
+            logger.info("the source has not answered, and there is no kept state to serve", { file: file.path });
+            return;
+          }
+          const heard = standIn.isOver() ? undefined : follower?.heard();
+          const [kept] = await Promise.all([unpackObjects(state.payload, clock), heard]);
+          if (until.aborted) return;
+          if (standIn.isOver()) return onNotServed?.(kept);
+          const revised = follower?.start(kept);
+          servingMs = state.atMs;
+          standIn.serve(revised?.objects ?? kept);
+          onServing(servingMs, revised?.counts);
+          const of = new Date(servingMs).toISOString();
+          const fields = { of, objects: kept.length, file: file.path };
+          logger.warn("serving the kept state until the source has answered", fields);
+        } catch (error) {
+          if (!until.aborted) logger.warn("ignored a kept state", { file: file.path, reason: errorText(error) });
+        }
       };
-      const stand = {
-        isOver: standIn.isOver,
-        synced: synced.promise,
-        heard: async () => await follower?.heard(),
-        serve,
-      };
-      serveKept(options, stand, abortedBy(signal, ended.signal).signal);
+      serveKept();
       try {
         await source.run(standIn.sink, signal);
       } finally {
@@ -125,46 +143,6 @@ async function waitForSource(
     ends.push(promise);
   }
   await Promise.race(ends);
-}
-
-/** Serves the cached state if the source does not sync in time. Never rejects. */
-async function serveKept(
-  options: KeptSourceOptions,
-  { isOver, synced, heard, serve }: {
-    readonly isOver: () => boolean;
-    /** Resolves when the source has synced. The file is written a second later at the earliest. */
-    readonly synced: Promise<void>;
-    readonly heard: () => Promise<void>;
-    /** Serves these objects, the state of `atMs`. */
-    readonly serve: (kept: readonly ClusterObject[], atMs: number) => void;
-  },
-  signal: AbortSignal,
-): Promise<void> {
-  const { file, origin, clock, logger } = options;
-  try {
-    await waitForSource(options, synced, signal);
-    const onNotServed = options.receiverIfNotServed?.();
-    if (isOver() && onNotServed === undefined) return;
-    const { state, ignored } = await file.read(origin);
-    for (const reason of ignored) logger.warn("ignored a kept state", { file: file.path, reason });
-    if (state === undefined) {
-      if (isOver()) return;
-      logger.info("the source has not answered, and there is no kept state to serve", { file: file.path });
-      return;
-    }
-    const [objects] = await Promise.all([unpackObjects(state.payload, clock), isOver() ? undefined : heard()]);
-    if (signal.aborted) return;
-    if (isOver()) return onNotServed?.(objects);
-    serve(objects, state.atMs);
-    const of = new Date(state.atMs).toISOString();
-    logger.warn("serving the kept state until the source has answered", {
-      of,
-      objects: objects.length,
-      file: file.path,
-    });
-  } catch (error) {
-    if (!signal.aborted) logger.warn("ignored a kept state", { file: file.path, reason: errorText(error) });
-  }
 }
 
 /** The delay of a write after a change, so that it includes following changes. */

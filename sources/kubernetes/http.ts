@@ -85,7 +85,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     const subject: RequestSubject = { verb: request.verb, resource: request.resource, server };
     const check = current.certificate === undefined ? undefined : await loadCertificateCheck();
     const named = current.serverName === undefined ? undefined : await import("./named_server.ts");
-    const client = connections.clientFor(current, check, named?.connectToNamed);
+    const client = connections.clientFor(current, () => createHttpClient(current, check, named?.connectToNamed));
     const deadline = createDeadline(clock, signal);
     const outcome = reportOnce(request, hostOf(server), clock, options.onRequest);
     let hasReturned = false;
@@ -262,9 +262,6 @@ export interface HttpClient {
   close(): void;
 }
 
-/** Creates a client for a server whose certificate has the name in `serverName`. */
-type ConnectToNamed = (credentials: Credentials) => HttpClient;
-
 /** Keeps one HTTP client, with its open connections, until the credentials change. */
 function createConnections() {
   let current: { readonly credentials: Credentials; readonly client: HttpClient } | undefined;
@@ -272,13 +269,9 @@ function createConnections() {
     a.caCerts === b.caCerts && a.certificate === b.certificate && a.key === b.key && a.proxyUrl === b.proxyUrl &&
     a.serverName === b.serverName;
   return {
-    clientFor(
-      credentials: Credentials,
-      check: CertificateCheck | undefined,
-      connectToNamed: ConnectToNamed | undefined,
-    ): HttpClient {
+    clientFor(credentials: Credentials, create: () => HttpClient): HttpClient {
       if (current && same(current.credentials, credentials)) return current.client;
-      const client = createHttpClient(credentials, check, connectToNamed);
+      const client = create();
       current?.client.close();
       current = { credentials, client };
       return client;
@@ -297,7 +290,8 @@ function createConnections() {
 function createHttpClient(
   credentials: Credentials,
   check: CertificateCheck | undefined,
-  connectToNamed: ConnectToNamed | undefined,
+  /** For a server whose certificate has the name in `serverName`. */
+  connectToNamed: ((credentials: Credentials) => HttpClient) | undefined,
 ): HttpClient {
   const { caCerts, certificate, key, proxyUrl } = credentials;
   try {
@@ -315,11 +309,8 @@ function createHttpClient(
       : Deno.createHttpClient({ ...common, cert: certificate, key });
     return { send: (url, request) => fetch(url, { ...request, client }), close: () => client.close() };
   } catch (error) {
-    throw new ApiError(
-      "credentials",
-      `cannot use the credentials for the API server: ${errorText(error)}; retrying`,
-      { cause: error },
-    );
+    const message = `cannot use the credentials for the API server: ${errorText(error)}; retrying`;
+    throw new ApiError("credentials", message, { cause: error });
   }
 }
 
