@@ -63,26 +63,23 @@ const CLOSED: ReadonlySet<string> = new Set(["TIME_WAIT", "CLOSE"]);
 /** The maximum number of connections whose start time is stored. */
 const MOST_OPEN = 200_000;
 
-/**
- * Returns a function that reads the lines of `conntrack -E`. It returns undefined for lines that nothing shows, and for
- * connections to something else than a service.
- */
-export function createFlowReader(findService: FindService): (line: string) => Flow | undefined {
+/** Passes on connections to services as they begin and end, until the runner's signal is aborted. */
+export async function readFlows(runner: Runner, findService: FindService, onFlow: (flow: Flow) => void): Promise<void> {
   const open = new Map<string, { readonly beganMs: number; state: string }>();
-  return (line) => {
+  const onLine = (line: string) => {
     const parsed = parseConntrackEvent(line);
-    if (parsed === undefined) return undefined;
+    if (parsed === undefined) return;
     const { event, atMs, id, protocol, state, original, reply } = parsed;
     // A connection whose destination is not translated goes to no service.
     const isTranslated = original.destination !== reply.source || original.destinationPort !== reply.sourcePort;
     const service = isTranslated ? findService(original.destination, protocol, original.destinationPort) : undefined;
-    if (service === undefined) return undefined;
+    if (service === undefined) return;
     const known = open.get(id);
     if (event === "begin" && open.size < MOST_OPEN) open.set(id, { beganMs: atMs, state });
     if (known !== undefined && event === "closed") known.state = state;
     if (event === "end") open.delete(id);
-    if (event === "closed" && !CLOSED.has(state)) return undefined;
-    return {
+    if (event === "closed" && !CLOSED.has(state)) return;
+    onFlow({
       event,
       atMs,
       service,
@@ -94,22 +91,13 @@ export function createFlowReader(findService: FindService): (line: string) => Fl
       ...(original.bytes === undefined ? {} : { bytesSent: original.bytes }),
       ...(reply.bytes === undefined ? {} : { bytesReceived: reply.bytes }),
       ...(known === undefined ? {} : { durationMs: Math.round(atMs - known.beganMs) }),
-    };
+    });
   };
+  await runOrThrow(runner, { tool: "conntrack", args: CONNTRACK_ARGS, onLine, timeoutMs: FOREVER_MS });
 }
 
 /** The maximum run time of a tool: a timer takes 31 bits of milliseconds. */
 export const FOREVER_MS = 2 ** 31 - 1;
-
-/** Passes on connections to services as they begin and end, until the runner's signal is aborted. */
-export async function readFlows(runner: Runner, find: FindService, onFlow: (flow: Flow) => void): Promise<void> {
-  const read = createFlowReader(find);
-  const onLine = (line: string) => {
-    const flow = read(line);
-    if (flow !== undefined) onFlow(flow);
-  };
-  await runOrThrow(runner, { tool: "conntrack", args: CONNTRACK_ARGS, onLine, timeoutMs: FOREVER_MS });
-}
 
 /** The arguments of conntrack that print such events: of both families, with time and identity. */
 const CONNTRACK_ARGS: readonly string[] = [

@@ -47,17 +47,11 @@ const MOST_TRACES = 10_000;
 
 const LINE = /^trace id (\w+) (ip6?|inet) (\S+) (\S+) (packet: |rule |unknown rule |verdict |policy )(.*)$/;
 
-/** Passes on the traces that `nft monitor trace` prints, until the runner's signal is aborted. */
-export async function readTraces(runner: Runner, clock: Clock, onTrace: (trace: Trace) => void): Promise<void> {
-  const onLine = createTraceReader(clock, onTrace);
-  await runOrThrow(runner, { tool: "nft", args: ["monitor", "trace"], onLine, timeoutMs: FOREVER_MS });
-}
-
 /**
- * Returns a function that reads the lines of `nft monitor trace`. `onTrace` receives a trace when its packet is dropped, or
+ * Passes on the traces that `nft monitor trace` prints, until the runner's signal is aborted: each when its packet is dropped, or
  * when nothing more follows.
  */
-export function createTraceReader(clock: Clock, onTrace: (trace: Trace) => void): (line: string) => void {
+export async function readTraces(runner: Runner, clock: Clock, onTrace: (trace: Trace) => void): Promise<void> {
   interface Collected {
     readonly steps: TraceStep[];
     readonly packets: TracedPacket[];
@@ -72,7 +66,7 @@ export function createTraceReader(clock: Clock, onTrace: (trace: Trace) => void)
     if (first === undefined || last === undefined) return;
     onTrace({ steps, first, last, isDropped: steps.at(-1)?.verdict === "drop" });
   };
-  return (line) => {
+  const onLine = (line: string) => {
     const match = LINE.exec(line);
     if (!match) return;
     const [, id, keyword, table, chain, kind, rest] = match;
@@ -91,6 +85,7 @@ export function createTraceReader(clock: Clock, onTrace: (trace: Trace) => void)
     trace.steps.push({ family, table: table!, chain: chain!, rule, verdict, packet: trace.packets.at(-1) });
     if (verdict === "drop") finish(id!);
   };
+  await runOrThrow(runner, { tool: "nft", args: ["monitor", "trace"], onLine, timeoutMs: FOREVER_MS });
 }
 
 function ruleAndVerdict(kind: string, rest: string): readonly [rule: string, verdict: string] {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { createFlowReader, type Flow, flowLine } from "../../../../cli/flows/flow.ts";
+import { type Flow, flowLine, readFlows } from "../../../../cli/flows/flow.ts";
+import type { Protocol } from "../../../../core/model/mod.ts";
+import { runnerThatPrints } from "./printing_runner.ts";
 
 const TO = "src=10.1.0.2 dst=10.96.0.10 sport=51604 dport=80",
   BACK = "src=10.2.0.2 dst=10.1.0.2 sport=8080 dport=51604";
@@ -12,16 +14,17 @@ const TCP = [
   `${BACK} packets=5 bytes=1268 [ASSURED] id=209`,
 ];
 
-function flowsOf(lines: readonly string[]): readonly Flow[] {
-  const read = createFlowReader((address, protocol, port) =>
+async function flowsOf(lines: readonly string[]): Promise<readonly Flow[]> {
+  const flows: Flow[] = [];
+  const find = (address: string, protocol: Protocol, port: number) =>
     address === "10.96.0.10" && protocol === "tcp" && port === 80 || address === "fd96::10"
       ? "default/web:http"
-      : undefined
-  );
-  return lines.flatMap((line) => read(line) ?? []);
+      : undefined;
+  await readFlows(runnerThatPrints(lines), find, (flow) => flows.push(flow));
+  return flows;
 }
 
-Deno.test("a connection to a service begins, closes and ends, with its bytes", () => {
+Deno.test("a connection to a service begins, closes and ends, with its bytes", async () => {
   const common = {
     service: "default/web:http",
     protocol: "tcp",
@@ -29,7 +32,7 @@ Deno.test("a connection to a service begins, closes and ends, with its bytes", (
     frontend: "10.96.0.10:80",
     endpoint: "10.2.0.2:8080",
   } as const;
-  assert.deepEqual(flowsOf(TCP), [
+  assert.deepEqual(await flowsOf(TCP), [
     { event: "begin", atMs: 1795338711923.279, ...common, state: "SYN_SENT" },
     { event: "closed", atMs: 1795338711933.403, ...common, state: "TIME_WAIT", durationMs: 10 },
     {
@@ -44,8 +47,8 @@ Deno.test("a connection to a service begins, closes and ends, with its bytes", (
   ]);
 });
 
-Deno.test("flows of UDP and IPv6 have no state, and flows that began earlier no duration", () => {
-  const [flow, ...others] = flowsOf([
+Deno.test("flows of UDP and IPv6 have no state, and flows that began earlier no duration", async () => {
+  const [flow, ...others] = await flowsOf([
     "[1795338720.000000]	[DESTROY] ipv6     10 udp      17 src=fd01:0:0:0::2 dst=fd96::10 sport=5 dport=53 [UNREPLIED] " +
     "src=fd02::2 dst=fd01::2 sport=53 dport=5 id=7",
   ]);
@@ -55,9 +58,9 @@ Deno.test("flows of UDP and IPv6 have no state, and flows that began earlier no 
   ]);
 });
 
-Deno.test("connections to other destinations, untranslated ones and other lines are no flows", () => {
+Deno.test("connections to other destinations, untranslated ones and other lines are no flows", async () => {
   assert.deepEqual(
-    flowsOf([
+    await flowsOf([
       TCP[0]!.replaceAll("10.96.0.10", "10.96.0.11"),
       TCP[0]!.replace("src=10.2.0.2", "src=10.96.0.10").replace("sport=8080", "sport=80"),
       "conntrack v1.4.7 (conntrack-tools): 12 flow events have been shown.",
@@ -67,8 +70,8 @@ Deno.test("connections to other destinations, untranslated ones and other lines 
   );
 });
 
-Deno.test("a flow is one line", () => {
-  assert.deepEqual(flowsOf(TCP).map(flowLine), [
+Deno.test("a flow is one line", async () => {
+  assert.deepEqual((await flowsOf(TCP)).map(flowLine), [
     "09:11:51  begin   10.1.0.2:51604 → 10.96.0.10:80/tcp (default/web:http) → 10.2.0.2:8080  SYN_SENT",
     "09:11:51  closed  10.1.0.2:51604 → 10.96.0.10:80/tcp (default/web:http) → 10.2.0.2:8080  TIME_WAIT  10 ms",
     "09:12:00  end     10.1.0.2:51604 → 10.96.0.10:80/tcp (default/web:http) → 10.2.0.2:8080  TIME_WAIT  " +

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { createTraceReader, dropLine, dropOf, pathLines, type Trace } from "../../../../cli/flows/trace.ts";
+import { dropLine, dropOf, pathLines, readTraces, type Trace } from "../../../../cli/flows/trace.ts";
+import { runnerThatPrints } from "./printing_runner.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const packet = (to: string, port: number, more = "") =>
@@ -31,7 +32,7 @@ const rejected = (chain: string, rule: string) => [
 function tracesOf(lines: readonly string[]): { readonly atOnce: readonly Trace[]; readonly later: readonly Trace[] } {
   const clock = createFakeClock();
   const traces: Trace[] = [];
-  lines.forEach(createTraceReader(clock, (trace) => traces.push(trace)));
+  readTraces(runnerThatPrints(lines), clock, (trace) => traces.push(trace));
   const atOnce = [...traces];
   clock.advance(300);
   return { atOnce, later: traces.slice(atOnce.length) };
