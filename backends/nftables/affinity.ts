@@ -1,21 +1,8 @@
 import { type FamilySettings, hasExternalFrontends, isPolicyLocal, type ServicePort } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { drawOf, drawText, type ListName, tableOf } from "./shared_chains.ts";
-import { type Dialect, durationText, fromThisNode, setMark } from "./table.ts";
-
-/** A chain that belongs to one service port. */
-export interface OwnChain {
-  readonly name: string;
-  readonly rules: readonly string[];
-}
-
-/** The set with the clients of one endpoint of one service port. */
-export interface ClientSet {
-  readonly name: string;
-  readonly endpoint: string;
-  /** The lines between its braces. */
-  readonly lines: readonly string[];
-}
+import { declarationText, type Dialect, durationText, fromThisNode, setMark } from "./table.ts";
+import { chainText, type Item } from "./transaction.ts";
 
 /** Names of the chains of a service port with session affinity. */
 interface AffinityChainNames {
@@ -34,7 +21,7 @@ export function affinityChainNames({ name, protocol }: ServicePort): AffinityCha
 export const CLIENT_SET = "clients-";
 
 /** Whether a set of this name holds clients. */
-export function isClientSet(name: string): boolean {
+export function isClientSet(name: string): name is `${typeof CLIENT_SET}${string}` {
   return name.startsWith(CLIENT_SET);
 }
 
@@ -42,45 +29,42 @@ export function isClientSet(name: string): boolean {
 const CLIENTS_PER_ENDPOINT = 65_535;
 
 /**
- * The sets of remembered clients: one per endpoint, so that a client is forgotten with its endpoint, and reaches the same
+ * The sets of remembered clients, by endpoint: one each, so that a client is forgotten with its endpoint, and reaches the same
  * endpoint through every frontend. A set cannot be changed without losing its elements, so nothing that a Service may
  * change is part of its declaration or name: rules give each element its timeout.
  */
-export function clientSets(port: ServicePort, { addressType }: Dialect): ClientSet[] {
-  const endpoints = new Set([...port.clusterEndpoints, ...port.localEndpoints]);
-  return [...endpoints].map((endpoint) => ({
-    name: clientSetName(port, endpoint),
-    endpoint,
-    lines: [`type ${addressType}`, `size ${CLIENTS_PER_ENDPOINT}`, "flags dynamic,timeout"],
-  }));
+export function clientSets(port: ServicePort, { addressType }: Dialect): ReadonlyMap<string, Item> {
+  const lines = [`type ${addressType}`, `size ${CLIENTS_PER_ENDPOINT}`, "flags dynamic,timeout"];
+  const text = declarationText({ kind: "set", lines });
+  return new Map(
+    [...port.clusterEndpoints, ...port.localEndpoints].map((endpoint) => [
+      endpoint,
+      { list: "set", key: clientSetName(port, endpoint), text },
+    ]),
+  );
 }
 
-function clientSetName({ name, protocol }: ServicePort, endpoint: string): string {
+function clientSetName({ name, protocol }: ServicePort, endpoint: string): `${typeof CLIENT_SET}${string}` {
   return `${CLIENT_SET}${shortHash(name + protocol + endpoint)}`;
 }
 
 /** The chains of a service port with session affinity, in an order in which each refers only to earlier ones. */
-export function affinityChains(port: ServicePort, settings: FamilySettings, dialect: Dialect): OwnChain[] {
+export function affinityChains(port: ServicePort, settings: FamilySettings, dialect: Dialect): Item[] {
   const names = affinityChainNames(port);
-  const chains: OwnChain[] = [];
-  if (port.clusterEndpoints.length > 0) {
-    chains.push({ name: names.cluster, rules: choice(port, "cluster", dialect) });
-  }
-  if (port.localEndpoints.length > 0) {
-    chains.push({ name: names.local, rules: choice(port, "local", dialect) });
-  }
+  const chains: Item[] = [];
+  const add = (key: string, rules: readonly string[]) =>
+    chains.push({ list: "chain", key, text: chainText(undefined, rules) });
+  if (port.clusterEndpoints.length > 0) add(names.cluster, choice(port, "cluster", dialect));
+  if (port.localEndpoints.length > 0) add(names.local, choice(port, "local", dialect));
   if (!hasExternalFrontends(port)) return chains;
   if (port.external === "cluster" && port.clusterEndpoints.length > 0) {
-    chains.push({ name: names.external, rules: [setMark(settings), `goto ${names.cluster}`] });
+    add(names.external, [setMark(settings), `goto ${names.cluster}`]);
   } else if (isPolicyLocal(port.external)) {
     const shortcut = port.clusterEndpoints.length > 0;
-    chains.push({
-      name: names.external,
-      rules: [
-        ...(shortcut ? fromThisNode(settings, dialect, `goto ${names.cluster}`) : []),
-        ...(port.localEndpoints.length > 0 ? [`goto ${names.local}`] : []),
-      ],
-    });
+    add(names.external, [
+      ...(shortcut ? fromThisNode(settings, dialect, `goto ${names.cluster}`) : []),
+      ...(port.localEndpoints.length > 0 ? [`goto ${names.local}`] : []),
+    ]);
   }
   return chains;
 }

@@ -7,9 +7,10 @@ import { type Contribution, contributionOf, type Desired, NOTHING } from "./desi
 import type { EarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
 import { buildTransaction, type BuiltTransaction, type Change, type Stage } from "./build.ts";
-import { type Applied, chainId, type RealizedState } from "./realized.ts";
+import type { Applied, RealizedState } from "./realized.ts";
 import type { Dialect } from "./table.ts";
 import type { NftTools } from "./tools.ts";
+import { countElements, itemId } from "./transaction.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
 export interface ReconcileFigures {
@@ -54,9 +55,9 @@ const MANY = 5_000;
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   const { realized, dirty, run } = transactions;
   const build = (changes: readonly Change[], stage: Stage) => buildTransaction({ ...transactions, changes, stage });
-  const replaces = realized.sets === "different";
+  const replaces = realized.isDifferent;
   const isFirst = !replaces && !realized.chains.has(LAST_BASE_CHAIN);
-  if (isFirst || realized.sets === "missing") {
+  if (isFirst || realized.missingSets.size > 0) {
     if (await transactWhole(transactions, build([], "frame")) === "uncertain") return "uncertain";
   }
   // Either no packet reaches the table yet, or there are many changes, as after the first batch of a snapshot.
@@ -120,10 +121,11 @@ async function transactWhole(transactions: Transactions, built: BuiltTransaction
  */
 async function transact(
   { tools, dirty, figures: { value: figures }, invalidate }: Transactions,
-  { transaction, changes, isEmpty, commit }: BuiltTransaction,
+  { transaction, changes, commit }: BuiltTransaction,
   onInputTaken?: () => void,
 ): Promise<string | undefined> {
-  if (!isEmpty) {
+  const { added, deleted } = transaction;
+  if (added.size + deleted.size > 0) {
     figures.transactions++;
     // If the tool is killed, its input may be in effect or not.
     const failure = await tools.transact(transaction, onInputTaken).catch((error) => {
@@ -139,16 +141,10 @@ async function transact(
   }
   commit();
   for (const { key } of changes) dirty.delete(key);
-  figures.elementsWritten += countElements(transaction.newElements);
-  figures.elementsDeleted += countElements(transaction.deletedElements);
-  figures.chainsWritten += transaction.chains.length;
+  figures.elementsWritten += countElements(added);
+  figures.elementsDeleted += countElements(deleted);
+  figures.chainsWritten += added.get("chain")?.length ?? 0;
   return undefined;
-}
-
-function countElements(elements: ReadonlyMap<unknown, readonly string[]>): number {
-  let count = 0;
-  for (const { length } of elements.values()) count += length;
-  return count;
 }
 
 /** Adds the changes that the kernel refuses to the refusals, and writes the rest. */
@@ -201,7 +197,7 @@ interface ChangeWork {
  */
 function* changeBatches(work: ChangeWork): Generator<Change[]> {
   const { desired, dirty, realized } = work;
-  const limit = realized.sets === "different" ? Infinity : ELEMENTS_PER_TRANSACTION;
+  const limit = realized.isDifferent ? Infinity : ELEMENTS_PER_TRANSACTION;
   const lists = new Set<string>();
   let batch: Change[] = [], elements = 0;
   for (const isDeleted of [false, true]) {
@@ -209,9 +205,9 @@ function* changeBatches(work: ChangeWork): Generator<Change[]> {
       if ((desired.servicePort(key) === undefined) !== isDeleted) continue;
       const change = changeOf(key, work);
       batch.push(change);
-      elements += Math.max(change.before.elements.length, change.after.elements.length);
+      elements += Math.max(change.before.own.length, change.after.own.length);
       for (const { name, elements: { length } } of change.after.sourceLists) {
-        if (!realized.shared.has(chainId(name)) && !lists.has(name)) elements += length;
+        if (!realized.shared.has(itemId({ list: "chain", key: name })) && !lists.has(name)) elements += length;
         lists.add(name);
       }
       if (elements < limit) continue;
@@ -233,5 +229,6 @@ function changeOf(key: ServicePortKey, { desired, realized, settings, dialect }:
 function contributionInKernel(key: ServicePortKey, realized: RealizedState, dialect: Dialect): Contribution {
   const applied = realized.applied.get(key);
   if (applied) return contributionOf(applied.port, applied.settings, dialect);
-  return realized.partial.get(key) ?? NOTHING;
+  const own = realized.partial.get(key);
+  return own ? { ...NOTHING, own } : NOTHING;
 }

@@ -28,6 +28,7 @@ import { createNftSession } from "./session.ts";
 import { sharedRules } from "./shared_chains.ts";
 import { declareSets, type Dialect, DIALECTS, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
 import { createNftTools, NFT_FAILURES } from "./tools.ts";
+import { chainLines, chainText, elementText, type Item, parseItemId } from "./transaction.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -150,29 +151,31 @@ function describeServicePort(
 ): readonly RulePart[] | undefined {
   const port = desired.servicePort(key), settings = desired.settings();
   if (port === undefined || settings === undefined) return undefined;
-  const { elements, sharedElements, sharedChains, sourceLists, ownChains, clientSets } = contributionOf(
-    port,
-    settings,
-    dialect,
-  );
-  const declared = declareSets(dialect);
-  const bySet = new Map<SetName, string[]>();
-  for (const { set, key, value } of [...elements, ...sharedElements.map((shared) => ({ ...shared, value: "" }))]) {
-    const line = value === "" ? key : `${key} : ${value}`;
-    const lines = bySet.get(set);
-    if (lines) lines.push(line);
-    else bySet.set(set, [line]);
-  }
-  return [
-    ...[...bySet].map(([set, lines]): RulePart => ({ place: `${declared.get(set)!.kind} ${set}`, lines })),
-    ...sharedChains.map((name): RulePart => ({
-      place: `chain ${name}`,
-      lines: sharedRules(name, settings, dialect)!,
-    })),
-    ...sourceLists.map(({ name, elements }): RulePart => ({ place: `set ${name}`, lines: elements })),
-    ...ownChains.map(({ name, rules }): RulePart => ({ place: `chain ${name}`, lines: rules })),
-    ...clientSets.map(({ name, lines }): RulePart => ({ place: `set ${name}`, lines })),
+  const { own, shared, sourceLists } = contributionOf(port, settings, dialect);
+  const isElement = ({ list }: Item) => list !== "chain" && list !== "set";
+  const items = [
+    ...own.filter(isElement),
+    ...shared.map(parseItemId).map(({ list, key }): Item => (
+      { list, key, text: list === "chain" ? chainText(undefined, sharedRules(key, settings, dialect)!) : "" }
+    )),
+    ...sourceLists.flatMap(({ name, elements }) => elements.map((key): Item => ({ list: name, key, text: "" }))),
+    ...own.filter((item) => !isElement(item)),
   ];
+  const declared = declareSets(dialect);
+  const lines = new Map<string, string[]>();
+  for (const item of items) {
+    const { list, key, text } = item;
+    const place = isElement(item) ? `${declared.get(list as SetName)?.kind ?? "set"} ${list}` : `${list} ${key}`;
+    const added = list === "chain"
+      ? chainLines(text)
+      : list === "set"
+      ? chainLines(text).slice(1)
+      : [elementText(item)];
+    const known = lines.get(place);
+    if (known) known.push(...added);
+    else lines.set(place, [...added]);
+  }
+  return Array.from(lines, ([place, lines]): RulePart => ({ place, lines }));
 }
 
 /** A transaction that adds a table with everything the mode needs and deletes it again, so that it never takes effect. */

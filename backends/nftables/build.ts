@@ -1,10 +1,18 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Contribution } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
-import { type Applied, chainId, chainText, type RealizedState, sharedIds } from "./realized.ts";
+import type { Applied, RealizedState } from "./realized.ts";
 import { isSourceList, sharedRules, type SourceList, sourceSet } from "./shared_chains.ts";
-import type { Dialect, SetDeclaration, SetName } from "./table.ts";
-import { type ChainDeletion, type ChainWrite, difference, type SetDeletion, type Transaction } from "./transaction.ts";
+import { declarationText, type Dialect } from "./table.ts";
+import {
+  chainText,
+  difference,
+  type Item,
+  itemId,
+  type ItemList,
+  parseItemId,
+  type Transaction,
+} from "./transaction.ts";
 
 /** A change of one service port's part of the table. */
 export interface Change {
@@ -38,8 +46,6 @@ interface TransactionInput {
 export interface BuiltTransaction {
   readonly transaction: Transaction;
   readonly changes: readonly Change[];
-  /** Whether the transaction changes nothing. */
-  readonly isEmpty: boolean;
   /** Notes in the realized state that the transaction is in effect. */
   commit(): void;
 }
@@ -50,82 +56,63 @@ interface Draft extends TransactionInput {
   readonly creates: boolean;
   /** Whether the transaction updates all fixed chains and deletes unwanted parts. */
   readonly finishes: boolean;
-  /** The sets of service ports and of lists of sources. */
-  readonly newOwnSets: Map<string, SetDeclaration>;
   /** The lists of sources in use, by name. */
   readonly sourceLists: Map<string, SourceList>;
-  readonly chains: ChainWrite[];
-  readonly deletedElements: Map<SetName, string[]>;
-  readonly newElements: Map<SetName, string[]>;
-  readonly deletedChains: ChainDeletion[];
-  readonly deletedSets: SetDeletion[];
+  readonly deleted: Map<ItemList, Item[]>;
+  readonly added: Map<ItemList, Item[]>;
   /** The change in the number of uses of each shared part. */
   readonly uses: Map<string, number>;
-  /** The texts of the fixed and shared chains that are written. */
-  readonly texts: Map<string, string>;
+  /** The fixed and shared chains that are written. */
+  readonly chains: Item[];
 }
 
-/** Builds a transaction on the table that the realized describes. */
+/** Builds a transaction on the table that the realized state describes. */
 export function buildTransaction(input: TransactionInput): BuiltTransaction {
   const { changes, realized, settings, dialect, stage } = input;
   const draft: Draft = {
     ...input,
     creates: stage === "frame" || stage === "all",
     finishes: stage === "last" || stage === "all",
-    newOwnSets: new Map(),
     sourceLists: new Map(),
-    chains: [],
-    deletedElements: new Map(),
-    newElements: new Map(),
-    deletedChains: [],
-    deletedSets: [],
+    deleted: new Map(),
+    added: new Map(),
     uses: new Map(),
-    texts: new Map(),
+    chains: [],
   };
+  const { deleted, added } = draft;
+  for (const [key, declaration] of draft.creates ? allSets(settings, dialect) : []) {
+    if (stage !== "all" && !realized.missingSets.has(key)) continue;
+    put(added, { list: "set", key, text: declarationText(declaration) });
+  }
+  const table = stage === "all" ? "replace" : added.has("set") ? "create" : "keep";
   const ownChains = addParts(draft);
   addFixedChains(draft);
   addNewSharedParts(draft);
-  draft.chains.push(...ownChains);
+  for (const chain of [...draft.chains, ...ownChains]) put(added, chain);
   const gone = draft.finishes ? addDeletions(draft) : [];
-
-  const newSets = new Map<string, SetDeclaration>(
-    [...allSets(settings, dialect)].filter(([name]) =>
-      draft.creates && (stage === "all" || realized.missingSets.has(name))
-    ),
-  );
-  const table = stage === "all" ? "replace" : newSets.size > 0 ? "create" : "keep";
-  for (const [name, declaration] of draft.newOwnSets) newSets.set(name, declaration);
-  const { chains, deletedElements, newElements, deletedChains, deletedSets } = draft;
-  return {
-    transaction: { table, newSets, chains, deletedElements, newElements, deletedChains, deletedSets },
-    changes,
-    isEmpty: newSets.size + chains.length + deletedElements.size + newElements.size +
-        deletedChains.length + deletedSets.length === 0,
-    commit: () => commit(draft, gone),
-  };
+  return { transaction: { table, deleted, added }, changes, commit: () => commit(draft, gone) };
 }
 
-function put(into: Map<SetName, string[]>, set: SetName, text: string): void {
-  const list = into.get(set);
-  if (list) list.push(text);
-  else into.set(set, [text]);
+function put(into: Map<ItemList, Item[]>, item: Item): void {
+  const list = into.get(item.list);
+  if (list) list.push(item);
+  else into.set(item.list, [item]);
 }
 
 /** Adds the parts of single service ports, except their chains, which it returns: the chains that these refer to come first. */
-function addParts(draft: Draft): readonly ChainWrite[] {
+function addParts(draft: Draft): readonly Item[] {
   const { uses, realized } = draft;
-  const ownChains: ChainWrite[] = [];
-  const use = (contribution: Contribution, by: number) => {
-    for (const id of sharedIds(contribution)) uses.set(id, (uses.get(id) ?? 0) + by);
+  const ownChains: Item[] = [];
+  const use = ({ shared }: Contribution, by: number) => {
+    for (const id of shared) uses.set(id, (uses.get(id) ?? 0) + by);
   };
   for (const { key, before, after } of draft.changes) {
-    const { deleted, added, ...own } = difference(before, after);
-    for (const { set, key } of deleted) put(draft.deletedElements, set, key);
-    for (const { set, key, value } of added) put(draft.newElements, set, value === "" ? key : `${key} : ${value}`);
-    for (const { name, lines } of own.newClientSets) draft.newOwnSets.set(name, { kind: "set", lines });
-    ownChains.push(...own.writtenChains);
-    draft.deletedChains.push(...own.deletedChains);
-    for (const name of own.deletedClientSets) draft.deletedSets.push({ name, kind: "set" });
+    const { deleted, added } = difference(before.own, after.own);
+    for (const item of deleted) put(draft.deleted, item);
+    for (const item of added) {
+      if (item.list === "chain") ownChains.push(item);
+      else put(draft.added, item);
+    }
     if (realized.applied.has(key)) use(before, -1);
     use(after, 1);
     for (const list of after.sourceLists) draft.sourceLists.set(list.name, list);
@@ -137,58 +124,53 @@ function addParts(draft: Draft): readonly ChainWrite[] {
 function addFixedChains(draft: Draft): void {
   const { settings, dialect, realized, creates, finishes } = draft;
   for (const { name, hook, rules } of baseChains(settings, dialect)) {
-    if (finishes || (creates && hook === undefined)) writeChain(draft, name, hook, rules);
+    if (finishes || (creates && hook === undefined)) writeChain(draft, name, chainText(hook, rules));
   }
   if (!finishes) return;
   for (const name of realized.chains.keys()) {
     const rules = sharedRules(name, settings, dialect);
-    if (rules && !isUnused(draft, chainId(name))) writeChain(draft, name, undefined, rules);
+    if (rules && !isUnused(draft, itemId({ list: "chain", key: name }))) {
+      writeChain(draft, name, chainText(undefined, rules));
+    }
   }
 }
 
 /** Writes a fixed or shared chain, unless the kernel holds it. */
-function writeChain(
-  { realized, chains, texts }: Draft,
-  name: string,
-  hook: string | undefined,
-  rules: readonly string[],
-): void {
-  const text = chainText(hook, rules), held = realized.chains.get(name);
+function writeChain({ realized, chains, deleted }: Draft, key: string, text: string): void {
+  const held = realized.chains.get(key);
   if (held === text) return;
-  chains.push({ name, hook, rules, held });
-  texts.set(name, text);
+  chains.push({ list: "chain", key, text });
+  if (held !== undefined) put(deleted, { list: "chain", key, text: held });
 }
 
 /** Adds the shared chains and elements that do not exist yet. */
 function addNewSharedParts(draft: Draft): void {
-  const { uses, realized, settings, dialect } = draft;
+  const { uses, realized, settings, dialect, added, deleted } = draft;
   for (const id of uses.keys()) {
     const part = realized.shared.get(id);
     if (part && !part.damage || uses.get(id)! <= 0) continue;
-    const { set, key } = parseSharedId(id);
-    if (set !== "chain") put(draft.newElements, set, key);
-    else writeChain(draft, key, undefined, sharedRules(key, settings, dialect)!);
-    const list = draft.sourceLists.get(key);
-    if (list === undefined) continue;
-    draft.newOwnSets.set(list.name, sourceSet(dialect));
-    for (const element of part?.damage ?? []) put(draft.deletedElements, list.name, element);
-    for (const element of list.elements) put(draft.newElements, list.name, element);
+    const { list, key } = parseItemId(id);
+    if (list !== "chain") put(added, { list, key, text: "" });
+    else writeChain(draft, key, chainText(undefined, sharedRules(key, settings, dialect)!));
+    const sources = draft.sourceLists.get(key);
+    if (sources === undefined) continue;
+    const { name } = sources;
+    put(added, { list: "set", key: name, text: declarationText(sourceSet(dialect)) });
+    for (const element of part?.damage ?? []) put(deleted, { list: name, key: element, text: "" });
+    for (const element of sources.elements) put(added, { list: name, key: element, text: "" });
   }
 }
 
-/** Adds the deletion of strays and of unused shared parts; returns the keys of these shared parts. */
+/** Adds the deletion of strays and of unused shared parts; returns the ids of these shared parts. */
 function addDeletions(draft: Draft): readonly string[] {
-  const { realized, deletedElements, deletedChains, deletedSets } = draft;
+  const { realized, deleted, dialect } = draft;
   const gone = [...new Set([...realized.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
   for (const id of gone) {
-    const { set, key } = parseSharedId(id);
-    if (set === "chain") deletedChains.push({ name: key, held: realized.chains.get(key) ?? "" });
-    else put(deletedElements, set, key);
-    if (isSourceList(key)) deletedSets.push({ name: key, kind: "set" });
+    const { list, key } = parseItemId(id);
+    put(deleted, { list, key, text: list === "chain" ? realized.chains.get(key) ?? "" : "" });
+    if (isSourceList(key)) put(deleted, { list: "set", key, text: declarationText(sourceSet(dialect)) });
   }
-  for (const { set, key } of realized.strays.elements) put(deletedElements, set, key);
-  deletedChains.push(...realized.strays.chains);
-  deletedSets.push(...realized.strays.sets);
+  for (const item of realized.strays) put(deleted, item);
   return gone;
 }
 
@@ -199,12 +181,12 @@ function isUnused({ realized, uses }: Draft, id: string): boolean {
 }
 
 /** Notes in the realized state that a transaction is in effect. */
-function commit({ realized, changes, creates, finishes, texts, uses }: Draft, gone: readonly string[]): void {
+function commit({ realized, changes, creates, finishes, chains, uses }: Draft, gone: readonly string[]): void {
   if (creates) {
-    realized.sets = "complete";
+    realized.isDifferent = false;
     realized.missingSets = new Set();
   }
-  for (const [name, text] of texts) realized.chains.set(name, text);
+  for (const { key, text } of chains) realized.chains.set(key, text);
   for (const [id, by] of uses) {
     const part = realized.shared.get(id) ?? { uses: 0 };
     if (by > 0) delete part.damage;
@@ -216,18 +198,13 @@ function commit({ realized, changes, creates, finishes, texts, uses }: Draft, go
   for (const id of gone) {
     realized.shared.delete(id);
     realized.unused.delete(id);
-    const { set, key } = parseSharedId(id);
-    if (set === "chain") realized.chains.delete(key);
+    const { list, key } = parseItemId(id);
+    if (list === "chain") realized.chains.delete(key);
   }
   for (const { key, next } of changes) {
     realized.partial.delete(key);
     if (next) realized.applied.set(key, next);
     else realized.applied.delete(key);
   }
-  if (finishes) realized.strays = { elements: [], chains: [], sets: [] };
-}
-
-function parseSharedId(id: string): { readonly set: SetName | "chain"; readonly key: string } {
-  const space = id.indexOf(" ");
-  return { set: id.slice(0, space) as SetName | "chain", key: id.slice(space + 1) };
+  if (finishes) realized.strays = [];
 }

@@ -9,7 +9,7 @@ import {
   servicePortKey,
 } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
-import { affinityChainNames, affinityChains, type ClientSet, clientSets, type OwnChain } from "./affinity.ts";
+import { affinityChainNames, affinityChains, clientSets } from "./affinity.ts";
 import {
   counterOwner,
   type ListName,
@@ -21,7 +21,8 @@ import {
   type SourceList,
   sourceList,
 } from "./shared_chains.ts";
-import type { Dialect, SetName, SharedSetName } from "./table.ts";
+import type { Dialect, SetName } from "./table.ts";
+import { type Item, itemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
 export interface Desired {
@@ -67,41 +68,17 @@ export function createDesired(): Desired {
   };
 }
 
-/** An element of a set, or of a map with its value. */
-export interface Element {
-  readonly set: SetName;
-  readonly key: string;
-  /** The value of the key in a map; empty in a set. */
-  readonly value: string;
-}
-
-/** An element that several service ports may share. */
-interface SharedElement {
-  readonly set: SharedSetName;
-  readonly key: string;
-}
-
 /** Everything in the table that one service port needs. */
 export interface Contribution {
-  readonly elements: readonly Element[];
-  readonly sharedElements: readonly SharedElement[];
-  /** The names of the shared chains that its frontends jump to. */
-  readonly sharedChains: readonly string[];
+  readonly own: readonly Item[];
+  /** The ids of the elements and chains that it shares with others. */
+  readonly shared: readonly string[];
   /** The lists of sources of the shared chains that have one. */
   readonly sourceLists: readonly SourceList[];
-  readonly ownChains: readonly OwnChain[];
-  readonly clientSets: readonly ClientSet[];
 }
 
 /** The contribution of an unknown service port. */
-export const NOTHING: Contribution = {
-  elements: [],
-  sharedElements: [],
-  sharedChains: [],
-  sourceLists: [],
-  ownChains: [],
-  clientSets: [],
-};
+export const NOTHING: Contribution = { own: [], shared: [], sourceLists: [] };
 
 /**
  * The contribution of a service port to the table.
@@ -113,11 +90,11 @@ export const NOTHING: Contribution = {
  */
 export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
   const { protocol, clusterEndpoints, localEndpoints } = port;
-  const elements: Element[] = [];
+  const own: Item[] = [];
   const sharedChains = new Set<string>();
   const sourceLists = new Set<SourceList>();
   const withAffinity = port.affinitySeconds > 0;
-  const own = withAffinity ? affinityChainNames(port) : undefined;
+  const ownChains = withAffinity ? affinityChainNames(port) : undefined;
   const slotsOf = (list: ListName) => withAffinity ? NO_SLOTS : slotList(port, list);
   const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
 
@@ -131,7 +108,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   ) => {
     const name = ownChain ?? pickChainName(pickChain(kind, frontend, list));
     if (ownChain === undefined) sharedChains.add(name);
-    elements.push({ set, key: keyOf(frontend), value: `goto ${name}` });
+    own.push({ list: set, key: keyOf(frontend), text: `goto ${name}` });
   };
   const pickChain = (kind: PickKind, frontend: Frontend, list: ListName): PickChain => {
     const { draw, slots: { length: slots } } = lists[list];
@@ -140,8 +117,8 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   };
   const fill = (set: SetName, frontend: Frontend, list: ListName) => {
     const address = addressOf(frontend);
-    lists[list].slots.forEach((value, i) => {
-      elements.push({ set, key: `${address} . ${frontend.port} . ${i}`, value });
+    lists[list].slots.forEach((text, i) => {
+      own.push({ list: set, key: `${address} . ${frontend.port} . ${i}`, text });
     });
   };
   const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
@@ -152,7 +129,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     if (verdict !== "cluster" && verdict !== "local") return;
     const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
     if (endpoints.length === 0) return;
-    dispatch("services", frontend, own?.[verdict], "pick", verdict);
+    dispatch("services", frontend, ownChains?.[verdict], "pick", verdict);
     fill(`${protocol}-endpoints`, frontend, verdict);
   };
 
@@ -160,7 +137,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     const { verdict, ownVerdict } = frontend;
     const list = verdict === "cluster" ? "cluster" : "local";
     if (ownVerdict !== "cluster" || verdict !== "local" && clusterEndpoints.length === 0) return;
-    dispatch("services", frontend, own?.external, isPolicyLocal(verdict) ? "external-local" : "external", list);
+    dispatch("services", frontend, ownChains?.external, isPolicyLocal(verdict) ? "external-local" : "external", list);
     fill(`${protocol}-endpoints`, frontend, list);
     if (ownVerdict === verdict || withAffinity || clusterEndpoints.length === 0) return;
     dispatch("shortcuts", frontend, undefined, "shortcut", "cluster");
@@ -168,40 +145,31 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   };
 
   for (const frontend of frontendsOf(port)) {
-    refuse(elements, frontend, keyOf);
+    const { verdict } = frontend;
+    if (verdict === "reject") own.push({ list: "refused", key: keyOf(frontend), text: "" });
+    if (verdict === "drop") own.push({ list: "dropped", key: keyOf(frontend), text: "" });
     if (frontend.kind === "clusterIP") addClusterIP(frontend);
     else addExternal(frontend);
     if (frontend.sources !== undefined) {
       const list = sourceList(frontend.sources);
-      elements.push({ set: "restricted", key: keyOf(frontend), value: `goto ${list.name}` });
+      own.push({ list: "restricted", key: keyOf(frontend), text: `goto ${list.name}` });
       sharedChains.add(list.name);
       sourceLists.add(list);
     }
   }
+  if (withAffinity) own.push(...affinityChains(port, settings, dialect), ...clientSets(port, dialect).values());
   return {
-    elements,
-    sharedElements: sharedElements(port),
-    sharedChains: [...sharedChains],
+    own,
+    shared: [...sharedElements(port), ...[...sharedChains].map((key) => itemId({ list: "chain", key }))],
     sourceLists: [...sourceLists],
-    ownChains: withAffinity ? affinityChains(port, settings, dialect) : [],
-    clientSets: withAffinity ? clientSets(port, dialect) : [],
   };
 }
 
 /** Session affinity has no slots: its chains name the endpoints. */
 const NO_SLOTS: SlotList = { draw: "random", slots: [] };
 
-type KeyOf = (frontend: Frontend) => string;
-
-/** Adds the element of a frontend whose packets are rejected or dropped. */
-function refuse(elements: Element[], frontend: Frontend, keyOf: KeyOf): void {
-  const { verdict } = frontend;
-  if (verdict !== "reject" && verdict !== "drop") return;
-  elements.push({ set: verdict === "reject" ? "refused" : "dropped", key: keyOf(frontend), value: "" });
-}
-
 /**
- * Elements that service ports share. Traffic from an endpoint to itself through a service must be masqueraded, or the
+ * The ids of the elements that service ports share. Traffic from an endpoint to itself through a service must be masqueraded, or the
  * endpoint would drop packets from its own address. kube-proxy has a rule for each endpoint; here only endpoints of
  * this node have an element (nft 1.0.6 cannot compare the two addresses of a packet, and an element per endpoint would
  * double the table). Packets of other endpoints are translated on their own nodes. They arrive untranslated only if
@@ -209,10 +177,10 @@ function refuse(elements: Element[], frontend: Frontend, keyOf: KeyOf): void {
  * does not come from pods of this node, unless detectLocalMode counts the pods of the whole cluster as local: in that
  * case a packet from an endpoint to itself is lost.
  */
-function sharedElements(port: ServicePort): SharedElement[] {
+function sharedElements(port: ServicePort): string[] {
   const addresses = new Set(port.endpointsOnThisNode.map((endpoint) => splitHostPort(endpoint).address));
   return [
-    { set: "cluster-ips", key: port.clusterIP },
-    ...[...addresses].map((address) => ({ set: "hairpins", key: `${address} . ${address}` }) as const),
+    itemId({ list: "cluster-ips", key: port.clusterIP }),
+    ...[...addresses].map((address) => itemId({ list: "hairpins", key: `${address} . ${address}` })),
   ];
 }

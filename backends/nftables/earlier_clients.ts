@@ -1,12 +1,12 @@
 import type { ServicePort } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { CLIENT_SET } from "./affinity.ts";
+import { CLIENT_SET, clientSets, isClientSet } from "./affinity.ts";
 import type { Change } from "./build.ts";
 import type { RealizedState } from "./realized.ts";
-import { KUBE_PROXY_TABLE, type SetDeclaration, TABLE } from "./table.ts";
+import { type Dialect, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
 import type { NftTools } from "./tools.ts";
-import { difference, type Transaction } from "./transaction.ts";
+import { type Item, type ItemList, type Transaction } from "./transaction.ts";
 
 /** The clients in sets of kube-proxy's nftables mode and of Sluice before 0.2, whose names depend on the timeout. */
 export interface EarlierClients {
@@ -18,7 +18,7 @@ export interface EarlierClients {
 }
 
 /** Reads the sets of earlier proxies when they are first needed. */
-export function createEarlierClients(tools: NftTools): EarlierClients {
+export function createEarlierClients(tools: NftTools, dialect: Dialect): EarlierClients {
   // A takeover deletes the table, and it never returns while Sluice runs.
   let isKubeProxyHere = true;
 
@@ -32,16 +32,19 @@ export function createEarlierClients(tools: NftTools): EarlierClients {
 
   return {
     async forChanges(changes, { strays }) {
-      const isOlderHere = strays.sets.some(({ name }) => name.startsWith(CLIENT_SET));
+      const isOlderHere = strays.some(({ list, key }) => list === "set" && isClientSet(key));
       if (!isKubeProxyHere && !isOlderHere) return undefined;
       const targets: Target[] = [];
       const sources: Sources = new Map();
-      for (const { before, after, next } of changes) {
-        for (const { name, endpoint, lines } of next ? difference(before, after).newClientSets : []) {
-          const target: Target = { name, declaration: { kind: "set", lines }, clients: new Map() };
+      for (const { before, next } of changes) {
+        if (next === undefined || next.port.affinitySeconds === 0) continue;
+        const held = new Set(before.own.map(({ key }) => key));
+        for (const [endpoint, set] of clientSets(next.port, dialect)) {
+          if (held.has(set.key)) continue;
+          const target: Target = { set, clients: new Map() };
           targets.push(target);
-          sources.set(`${TABLE} ${olderName(next!.port, endpoint)}`, target);
-          sources.set(`${KUBE_PROXY_TABLE} ${kubeProxyName(next!.port, endpoint)}`, target);
+          sources.set(`${TABLE} ${olderName(next.port, endpoint)}`, target);
+          sources.set(`${KUBE_PROXY_TABLE} ${kubeProxyName(next.port, endpoint)}`, target);
         }
       }
       if (targets.length === 0) return undefined;
@@ -55,25 +58,19 @@ export function createEarlierClients(tools: NftTools): EarlierClients {
 
 /** A set to fill, and its clients with the time until they expire: `1h59m3s`. */
 interface Target {
-  readonly name: string;
-  readonly declaration: SetDeclaration;
+  readonly set: Item;
   readonly clients: Map<string, string>;
 }
 
 type Sources = Map<string, Target>;
 
 function transactionOf(targets: readonly Target[]): Transaction {
-  return {
-    table: "keep",
-    newSets: new Map(targets.map(({ name, declaration }) => [name, declaration])),
-    chains: [],
-    deletedElements: new Map(),
-    newElements: new Map(
-      targets.map(({ name, clients }) => [name, [...clients].map(([client, left]) => `${client} timeout ${left}`)]),
-    ),
-    deletedChains: [],
-    deletedSets: [],
-  };
+  const added = new Map<ItemList, readonly Item[]>([["set", targets.map(({ set }) => set)]]);
+  for (const { set: { key }, clients } of targets) {
+    const list = key as SetName;
+    added.set(list, Array.from(clients, ([client, left]) => ({ list, key: `${client} timeout ${left}`, text: "" })));
+  }
+  return { table: "keep", deleted: new Map(), added };
 }
 
 function nameAndRest(element: string): [string, string] {

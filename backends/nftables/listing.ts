@@ -3,27 +3,20 @@ import { isClientSet } from "./affinity.ts";
 import { isTrafficSet } from "./counters.ts";
 import type { Dialect, SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";
+import type { ItemList } from "./transaction.ts";
 
-/** The content of the table in the kernel. */
-export interface Listing {
-  /** The elements of each set or map, by key, with their values; empty ones in sets. */
-  readonly elements: ReadonlyMap<SetName, Map<string, string>>;
-  /** The declaration of each set or map: its kind and lines, joined by newlines. */
-  readonly declarations: ReadonlyMap<string, string>;
-  /** The sets of remembered clients. */
-  readonly clientSets: ReadonlySet<string>;
-  /** The text of each chain: its hook, if it has one, and its rules, joined by newlines. */
-  readonly chains: ReadonlyMap<string, string>;
-}
+/**
+ * The items of the table in the kernel: the texts by list and key. `chain` and `set` are always among the lists, the elements
+ * that rules add never.
+ */
+export type Listing = ReadonlyMap<ItemList, Map<string, string>>;
 
 const BLOCK = /^\t(map|set|chain) (\S+) \{$/;
 
 /** Reads the table; undefined if it does not exist. Throws if it cannot be read. */
 export async function readTable(tools: NftTools): Promise<Listing | undefined> {
-  const elements = new Map<SetName, Map<string, string>>();
-  const declarations = new Map<string, string>();
-  const clients = new Set<string>();
-  const chains = new Map<string, string>();
+  const sets = new Map<string, string>(), chains = new Map<string, string>();
+  const listing = new Map<ItemList, Map<string, string>>([["set", sets], ["chain", chains]]);
   let kind: string | undefined;
   let name = "";
   let lines: string[] = [];
@@ -32,8 +25,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
 
   const finishBlock = () => {
     if (kind === "chain") chains.set(name, lines.join("\n"));
-    else if (isClientSet(name)) clients.add(name);
-    else declarations.set(name, [kind, ...lines].join("\n"));
+    else sets.set(name, [kind, ...lines].join("\n"));
     kind = undefined;
   };
   const takeElements = (text: string) => {
@@ -52,7 +44,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
       lines = [];
       into = undefined;
       if (kind !== "chain" && !isClientSet(name) && !isTrafficSet(name)) {
-        elements.set(name as SetName, into = new Map());
+        listing.set(name as SetName, into = new Map());
       }
     } else if (line === "\t}") {
       finishBlock();
@@ -62,7 +54,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
       lines.push(asRendered(line.trimStart()));
     }
   });
-  return found ? { elements, declarations, clientSets: clients, chains } : undefined;
+  return found ? listing : undefined;
 }
 
 /** The priorities that nft 1.0.6 prints as numbers outside of one hook, and later versions by name. */
@@ -93,10 +85,10 @@ function addElement(into: Map<string, string>, element: string): void {
 const FRONTEND_SETS: readonly SetName[] = ["services", "refused", "dropped"];
 
 /** The UDP frontends of a table, those that reject or drop included. */
-export function udpFrontendsOf({ elements }: Listing, { anyAddress }: Dialect): Set<UdpFrontend> {
+export function udpFrontendsOf(listing: Listing, { anyAddress }: Dialect): Set<UdpFrontend> {
   const frontends = new Set<UdpFrontend>();
   for (const set of FRONTEND_SETS) {
-    for (const key of elements.get(set)?.keys() ?? []) {
+    for (const key of listing.get(set)?.keys() ?? []) {
       const [address, protocol, port] = key.split(" . ");
       if (protocol !== "udp") continue;
       frontends.add(udpFrontend(address === anyAddress ? undefined : address, Number(port)));

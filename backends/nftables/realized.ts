@@ -1,19 +1,11 @@
 import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/model/mod.ts";
-import type { OwnChain } from "./affinity.ts";
-import { type Contribution, contributionOf, type Desired, type Element, NOTHING } from "./desired.ts";
+import { contributionOf, type Desired } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import { isGoneChain } from "./gone.ts";
 import type { Listing } from "./listing.ts";
 import { isSourceList, parsePickChain, sourceListName } from "./shared_chains.ts";
-import {
-  declarationText,
-  type Dialect,
-  type SetDeclaration,
-  type SetDeclarations,
-  type SetName,
-  type SharedSetName,
-} from "./table.ts";
-import { type ChainDeletion, elementId, type SetDeletion } from "./transaction.ts";
+import { declarationText, type Dialect, type SetDeclarations, type SetName, type SharedSetName } from "./table.ts";
+import { type Item, itemId, type ItemList } from "./transaction.ts";
 
 /** A service port whose part of the table is in effect. */
 export interface Applied {
@@ -29,39 +21,23 @@ interface SharedPart {
   damage?: readonly string[];
 }
 
-/** The realized state: what is known of the table in the kernel. Parts that no service port needs are strays. */
+/** The realized state: what is known of the table in the kernel. */
 export interface RealizedState {
-  /** Whether the sets exist with their current declarations. If some are declared differently, the table must be replaced. */
-  sets: "complete" | "missing" | "different";
-  missingSets: ReadonlySet<string>;
+  /** Whether some sets are declared differently: the table must be replaced, and nothing else is known of it. */
+  isDifferent: boolean;
+  missingSets: ReadonlySet<SetName>;
   /** Service ports whose part of the table is complete. */
   readonly applied: Map<ServicePortKey, Applied>;
   /** The existing parts of other service ports, without shared chains and elements. */
-  readonly partial: Map<ServicePortKey, Contribution>;
-  /** The texts of the fixed and the shared chains, hook included. */
+  readonly partial: Map<ServicePortKey, readonly Item[]>;
+  /** The texts of the fixed and the shared chains. */
   readonly chains: Map<string, string>;
-  /** The shared chains and elements, by `chain NAME` or by element. */
+  /** The shared chains and elements, by id. */
   readonly shared: Map<string, SharedPart>;
-  /** The keys of those that are no longer used by any service port. */
+  /** The ids of those that are no longer used by any service port. */
   readonly unused: Set<string>;
-  strays: Strays;
-}
-
-/** Parts of the table that are not needed. */
-interface Strays {
-  readonly elements: Element[];
-  readonly chains: ChainDeletion[];
-  readonly sets: SetDeletion[];
-}
-
-/** The key of a shared chain in `RealizedState.shared`. */
-export function chainId(name: string): string {
-  return `chain ${name}`;
-}
-
-/** The text of a chain, as nft lists it. */
-export function chainText(hook: string | undefined, rules: readonly string[]): string {
-  return (hook === undefined ? rules : [hook, ...rules]).join("\n");
+  /** Items that are not needed. */
+  strays: readonly Item[];
 }
 
 /** The result of a comparison with the kernel. */
@@ -71,162 +47,122 @@ export interface Comparison {
   readonly incomplete: ReadonlySet<ServicePortKey>;
 }
 
-/** A table without anything. */
-function emptyState(sets: RealizedState["sets"], missingSets: Iterable<string>): RealizedState {
+/** A table without anything but sets. */
+function emptyState(isDifferent: boolean, missingSets: Iterable<SetName>): RealizedState {
   return {
-    sets,
+    isDifferent,
     missingSets: new Set(missingSets),
     applied: new Map(),
     partial: new Map(),
     chains: new Map(),
     shared: new Map(),
     unused: new Set(),
-    strays: { elements: [], chains: [], sets: [] },
+    strays: [],
   };
 }
 
 const SHARED_SETS: readonly SharedSetName[] = ["cluster-ips", "hairpins"];
 
-/** The parts of a listing that are not assigned yet. */
-interface Unclaimed {
-  readonly elements: Listing["elements"];
-  readonly chains: Map<string, string>;
-  readonly clientSets: Set<string>;
-  /** Translates a text as nft prints it to how it was written. */
-  readonly spelling: (name: string, read: string) => string;
-}
-
-/**
- * Assigns the parts of a listing to service ports, and consumes the listing.
- * @param spelling translates a text as nft prints it to how it was written
- */
+/** Assigns the items of a listing to service ports, and consumes the listing. */
 export function compare(
   listing: Listing | undefined,
   desired: Desired,
   settings: FamilySettings,
   dialect: Dialect,
-  spelling: Unclaimed["spelling"],
 ): Comparison {
   const declared = allSets(settings, dialect);
-  const isDifferent = ([name, declaration]: [SetName, SetDeclaration]) => {
-    const read = listing?.declarations.get(name);
-    return read !== undefined && spelling(name, read) !== declarationText(declaration);
-  };
-  if (!listing || [...declared].some(isDifferent) || hasHalfList(listing)) {
-    const realized = emptyState(listing ? "different" : "missing", declared.keys());
+  if (!listing || hasOtherSets(listing, declared) || hasHalfList(listing)) {
+    const realized = listing ? emptyState(true, []) : emptyState(false, declared.keys());
     return { realized, incomplete: new Set(desired.keys()) };
   }
-  const missing = [...declared.keys()].filter((name) => !listing.declarations.has(name));
-  const realized = emptyState(missing.length === 0 ? "complete" : "missing", missing);
-  const { elements } = listing;
-  const chains = new Map([...listing.chains].filter(([name]) => !isGoneChain(name, settings)));
-  const unclaimed = { elements, chains, clientSets: new Set(listing.clientSets), spelling };
-
-  for (const { name } of baseChains(settings, dialect)) claimChain(unclaimed, realized, name);
-  claimShared(unclaimed, realized);
+  const sets = listing.get("set")!, chains = listing.get("chain")!;
+  const realized = emptyState(false, [...declared.keys()].filter((name) => !sets.has(name)));
+  for (const name of [...chains.keys()]) if (isGoneChain(name, settings)) chains.delete(name);
+  for (const { name } of baseChains(settings, dialect)) claimChain(chains, realized, name);
+  claimShared(listing, realized);
   const incomplete = new Set<ServicePortKey>();
   for (const key of desired.keys()) {
     const port = desired.servicePort(key)!;
-    const wanted = contributionOf(port, settings, dialect);
-    const isShared = sharedIds(wanted).every((id) => realized.shared.has(id) && !realized.shared.get(id)!.damage);
-    const { part, isWhole } = claimPart(unclaimed, wanted);
-    if (isShared && isWhole) {
+    const { own, shared } = contributionOf(port, settings, dialect);
+    const hasShared = shared.every((id) => realized.shared.has(id) && !realized.shared.get(id)!.damage);
+    const { held, isWhole } = claimItems(listing, own);
+    if (hasShared && isWhole) {
       realized.applied.set(key, { port, settings });
-      for (const id of sharedIds(wanted)) realized.shared.get(id)!.uses++;
+      for (const id of shared) realized.shared.get(id)!.uses++;
     } else {
       incomplete.add(key);
-      if (part !== NOTHING) realized.partial.set(key, part);
+      if (held.length > 0) realized.partial.set(key, held);
     }
   }
   for (const [id, { uses }] of realized.shared) if (uses === 0) realized.unused.add(id);
-  collectStrays(unclaimed, listing, declared, realized.strays);
+  realized.strays = straysIn(listing, new Set(declared.keys()));
   return { realized, incomplete };
 }
 
-/** Whether a list of sources has a set without a chain, or a chain without a set. */
-function hasHalfList({ chains, declarations }: Listing): boolean {
-  const isHalf = (name: string) => isSourceList(name) && chains.has(name) !== declarations.has(name);
-  return [...chains.keys(), ...declarations.keys()].some(isHalf);
+/** Whether a set is declared differently. */
+function hasOtherSets(listing: Listing, declared: SetDeclarations): boolean {
+  return [...declared].some(([name, declaration]) => {
+    const read = listing.get("set")!.get(name);
+    return read !== undefined && read !== declarationText(declaration);
+  });
 }
 
-function claimChain({ chains, spelling }: Unclaimed, realized: RealizedState, name: string): void {
-  const read = chains.get(name);
-  if (read === undefined) return;
-  realized.chains.set(name, spelling(name, read));
+/** Whether a list of sources has a set without a chain, or a chain without a set. */
+function hasHalfList(listing: Listing): boolean {
+  const sets = listing.get("set")!, chains = listing.get("chain")!;
+  const isHalf = (name: string) => isSourceList(name) && chains.has(name) !== sets.has(name);
+  return [...chains.keys(), ...sets.keys()].some(isHalf);
+}
+
+function claimChain(chains: Map<string, string>, realized: RealizedState, name: string): void {
+  const text = chains.get(name);
+  if (text === undefined) return;
+  realized.chains.set(name, text);
   chains.delete(name);
 }
 
 /** Claims the shared chains and elements, without uses. */
-function claimShared(unclaimed: Unclaimed, realized: RealizedState): void {
-  for (const name of [...unclaimed.chains.keys()]) {
-    if (!isSourceList(name) && !parsePickChain(name)) continue;
-    claimChain(unclaimed, realized, name);
-    const part: SharedPart = { uses: 0 };
-    if (isSourceList(name)) {
-      const held = [...unclaimed.elements.get(name)?.keys() ?? []];
-      if (sourceListName(held) !== name) part.damage = held;
-    }
-    realized.shared.set(chainId(name), part);
+function claimShared(listing: Listing, realized: RealizedState): void {
+  const chains = listing.get("chain")!;
+  for (const key of [...chains.keys()]) {
+    if (!isSourceList(key) && !parsePickChain(key)) continue;
+    claimChain(chains, realized, key);
+    const held = isSourceList(key) ? [...listing.get(key)?.keys() ?? []] : undefined;
+    const isDamaged = held !== undefined && sourceListName(held) !== key;
+    realized.shared.set(itemId({ list: "chain", key }), isDamaged ? { uses: 0, damage: held } : { uses: 0 });
   }
-  for (const set of SHARED_SETS) {
-    for (const key of unclaimed.elements.get(set)?.keys() ?? []) {
-      realized.shared.set(elementId({ set, key }), { uses: 0 });
-    }
+  for (const list of SHARED_SETS) {
+    for (const key of listing.get(list)?.keys() ?? []) realized.shared.set(itemId({ list, key }), { uses: 0 });
   }
 }
 
-/** Claims the existing part of a service port, without shared chains and elements. */
-function claimPart(
-  { elements: listed, chains, clientSets: clients, spelling }: Unclaimed,
-  wanted: Contribution,
-): { readonly part: Contribution; readonly isWhole: boolean } {
+/** Claims those of a service port's own items that exist, whatever their texts. */
+function claimItems(listing: Listing, wanted: readonly Item[]): { readonly held: Item[]; readonly isWhole: boolean } {
   let isWhole = true;
-  const elements: Element[] = [];
-  for (const { set, key, value } of wanted.elements) {
-    const held = listed.get(set), read = held?.get(key);
-    if (read !== value) isWhole = false;
+  const held: Item[] = [];
+  for (const item of wanted) {
+    const { list, key, text } = item;
+    const items = listing.get(list), read = items?.get(key);
+    // A set of clients that an earlier version has declared is kept with its elements.
+    const isAsWanted = read === text || read !== undefined && list === "set";
+    if (!isAsWanted) isWhole = false;
     if (read === undefined) continue;
-    elements.push({ set, key, value: read });
-    held!.delete(key);
+    held.push(isAsWanted ? item : { list, key, text: read });
+    items!.delete(key);
   }
-  const ownChains: OwnChain[] = [];
-  for (const { name, rules } of wanted.ownChains) {
-    const read = chains.get(name), written = read === undefined ? undefined : spelling(name, read);
-    if (written !== chainText(undefined, rules)) isWhole = false;
-    if (written === undefined) continue;
-    ownChains.push({ name, rules: written === "" ? [] : written.split("\n") });
-    chains.delete(name);
-  }
-  const clientSets = wanted.clientSets.filter(({ name }) => clients.delete(name));
-  if (clientSets.length < wanted.clientSets.length) isWhole = false;
-  const isNothing = elements.length + ownChains.length + clientSets.length === 0;
-  return {
-    part: isNothing ? NOTHING : { ...NOTHING, elements, ownChains, clientSets },
-    isWhole,
-  };
+  return { held, isWhole };
 }
 
-/** Collects what no service port claimed. */
-function collectStrays(
-  { elements, chains, clientSets }: Unclaimed,
-  { declarations }: Listing,
-  declared: SetDeclarations,
-  strays: Strays,
-): void {
-  for (const [set, keys] of elements) {
-    if ((SHARED_SETS as readonly SetName[]).includes(set) || !declared.has(set)) continue;
-    for (const [key, value] of keys) strays.elements.push({ set, key, value });
-  }
-  for (const [name, held] of chains) strays.chains.push({ name, held });
-  for (const name of clientSets) strays.sets.push({ name, kind: "set" });
-  for (const [name, text] of declarations) {
-    if (!declared.has(name as SetName) && !isSourceList(name)) {
-      strays.sets.push({ name, kind: text.startsWith("map\n") ? "map" : "set" });
+/** What no service port claimed. */
+function straysIn(listing: Listing, declared: ReadonlySet<string>): Item[] {
+  const strays: Item[] = [];
+  for (const [list, items] of listing) {
+    // Other elements are shared, or deleted with their set.
+    const isOwn = declared.has(list) && !(SHARED_SETS as readonly ItemList[]).includes(list);
+    if (list !== "chain" && list !== "set" && !isOwn) continue;
+    for (const [key, text] of items) {
+      if (list !== "set" || !declared.has(key) && !isSourceList(key)) strays.push({ list, key, text });
     }
   }
-}
-
-/** The keys in `RealizedState.shared` of a contribution's shared chains and elements. */
-export function sharedIds(contribution: Contribution): string[] {
-  return [...contribution.sharedElements.map(elementId), ...contribution.sharedChains.map(chainId)];
+  return strays;
 }

@@ -7,9 +7,10 @@ import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
 import { allSets } from "./frame.ts";
 import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
-import { chainText, compare, type Comparison, type RealizedState } from "./realized.ts";
+import { compare, type Comparison, type RealizedState } from "./realized.ts";
 import { declarationText, type Dialect } from "./table.ts";
 import { chainsInTable, type NftTools } from "./tools.ts";
+import { chainLines } from "./transaction.ts";
 
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
 
@@ -50,7 +51,7 @@ export function createTableReconciler(options: ReconcilerOptions): TableReconcil
   const figures = createAccumulator(noFigures);
   const dirty = new Set<ServicePortKey>();
   const invalidate = () => reconciler.invalidate();
-  const earlierClients = createEarlierClients(options.tools);
+  const earlierClients = createEarlierClients(options.tools, options.dialect);
   const target = createTarget({ ...options, earlierClients, refusals, figures, dirty, invalidate });
   const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock });
   return {
@@ -87,8 +88,8 @@ function createTarget(
       const listing = await readTable(tools);
       if (isFirst && listing) earlierFrontends.value = udpFrontendsOf(listing, dialect);
       isFirst = false;
-      spellings.note(listing, before);
-      const comparison = compare(listing, desired, settings, dialect, spellings.written);
+      spellings.translate(listing, before);
+      const comparison = compare(listing, desired, settings, dialect);
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);
@@ -120,7 +121,7 @@ function countDrift(
   before: RealizedState,
   dirty: ReadonlySet<ServicePortKey>,
 ): number {
-  let count = realized.strays.elements.length + realized.strays.chains.length;
+  let count = realized.strays.filter(({ list }) => list !== "set").length;
   for (const key of incomplete) if (before.applied.has(key) && !dirty.has(key)) count++;
   for (const [name, text] of before.chains) if (realized.chains.get(name) !== text) count++;
   return count;
@@ -138,10 +139,8 @@ function noFigures(): ReconcileFigures {
 
 /** Texts that this host's nft prints differently from how they were written, which is no drift. */
 interface Spellings {
-  /** The text of a set or chain as it was written, by its text as nft prints it. */
-  written(name: string, read: string): string;
-  /** Notes a listing, with the realized state before it. */
-  note(listing: Listing | undefined, before: RealizedState | undefined): void;
+  /** Puts the texts as they were written into a listing. Notes what is not known yet, by the realized state before it. */
+  translate(listing: Listing | undefined, before: RealizedState | undefined): void;
   /** Whether the last listing showed chains that may only be spelled differently. */
   areInQuestion(): boolean;
   /** Notes a listing after the repair of these chains. Returns how many of them are only spelled differently. */
@@ -158,28 +157,26 @@ function createSpellings(dialect: Dialect): Spellings {
   const known = new Map<string, Spelling>();
   let inQuestion = new Map<string, Spelling>();
 
-  const written = (name: string, read: string) => {
-    const spelling = known.get(name);
-    return spelling?.read === read ? spelling.written : read;
-  };
-
   /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
   function learnDeclarations(listing: Listing): void {
     for (const [name, declaration] of allSets({ countTraffic: true, countsAttempts: true }, dialect)) {
-      const read = listing.declarations.get(name), text = declarationText(declaration);
+      const read = listing.get("set")!.get(name), text = declarationText(declaration);
       if (read !== undefined && read !== text) known.set(name, { read, written: text });
     }
   }
 
   return {
-    written,
-    note(listing, before) {
+    translate(listing, before) {
       inQuestion = new Map();
-      if (!listing || !before) return;
-      if (before.sets === "complete") learnDeclarations(listing);
-      for (const [name, text] of chainTexts(before, dialect)) {
-        const read = listing.chains.get(name);
-        if (read === undefined || written(name, read) === text || countLines(read) !== countLines(text)) continue;
+      if (!listing) return;
+      if (before && !before.isDifferent && before.missingSets.size === 0) learnDeclarations(listing);
+      const sets = listing.get("set")!, chains = listing.get("chain")!;
+      for (const [name, { read, written }] of known) {
+        for (const texts of [sets, chains]) if (texts.get(name) === read) texts.set(name, written);
+      }
+      for (const [name, text] of before ? chainTexts(before, dialect) : []) {
+        const read = chains.get(name);
+        if (read === undefined || read === text || chainLines(read).length !== chainLines(text).length) continue;
         inQuestion.set(name, { read, written: text });
       }
     },
@@ -188,7 +185,7 @@ function createSpellings(dialect: Dialect): Spellings {
       let learned = 0;
       for (const [name, spelling] of inQuestion) {
         // A chain that reads the same before and after its repair was not changed by another program.
-        if (listing?.chains.get(name) !== spelling.read) continue;
+        if (listing?.get("chain")?.get(name) !== spelling.read) continue;
         known.set(name, spelling);
         learned++;
       }
@@ -203,12 +200,8 @@ function* chainTexts(realized: RealizedState, dialect: Dialect): Generator<reado
   yield* realized.chains;
   for (const { port, settings } of realized.applied.values()) {
     if (port.affinitySeconds === 0) continue;
-    for (const { name, rules } of contributionOf(port, settings, dialect).ownChains) {
-      yield [name, chainText(undefined, rules)];
+    for (const { list, key, text } of contributionOf(port, settings, dialect).own) {
+      if (list === "chain") yield [key, text];
     }
   }
-}
-
-function countLines(text: string): number {
-  return text.split("\n").length;
 }

@@ -47,6 +47,8 @@ export type SetName =
   | `${Protocol}-endpoints`
   /** The same for this node's own traffic to frontends of policy Local. */
   | `${Protocol}-shortcut-endpoints`
+  /** The clients of one endpoint of one service port. */
+  | `clients-${string}`
   | SharedSetName
   | TrafficSetName;
 
