@@ -33,7 +33,7 @@ const LOCAL: ProtoPackage = {
     PortMapping: messages.PORT_MAPPING,
     ClientIPAffinity: messages.CLIENT_IP_AFFINITY,
   },
-  enumerations: { Set: messages.SET_NUMBERS, Protocol: messages.PROTOCOL_NUMBERS },
+  enumerations: { Set: messages.SETS, Protocol: messages.PROTOCOL_NUMBERS },
   oneofs: {
     OpItem: { name: "Op", fields: ["sync", "reset", "set", "delete"] },
     Service: { name: "SessionAffinity", fields: ["clientIP"] },

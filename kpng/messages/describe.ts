@@ -30,11 +30,11 @@ export interface DescribedOperation {
 }
 
 const NAMES: Readonly<Record<number, SetName>> = {
-  [SETS.services]: "services",
-  [SETS.globalServices]: "services",
-  [SETS.endpoints]: "endpoints",
-  [SETS.globalEndpoints]: "endpoints",
-  [SETS.globalNodes]: "nodes",
+  [SETS.ServicesSet]: "services",
+  [SETS.GlobalServiceInfos]: "services",
+  [SETS.EndpointsSet]: "endpoints",
+  [SETS.GlobalEndpointInfos]: "endpoints",
+  [SETS.GlobalNodeInfos]: "nodes",
 };
 
 /** Describes an `OpItem`; undefined for the redundant second path of an endpoint. */
@@ -44,23 +44,23 @@ export function describeOperation(bytes: Uint8Array<ArrayBuffer>): DescribedOper
   if (operation.sync !== undefined) return { op: "sync" };
   const { set: number = 0, path = "" } = operation.set?.ref ?? operation.delete ?? {};
   const set = NAMES[number];
-  if (set === undefined || (number === SETS.globalEndpoints && isSecondPath(path))) return undefined;
+  if (set === undefined || (number === SETS.GlobalEndpointInfos && isSecondPath(path))) return undefined;
   if (operation.set === undefined) return { op: "delete", set, path };
   return { op: "set", set, path, ...describeValue(number, operation.set.bytes ?? new Uint8Array()) };
 }
 
 function describeValue(set: number, bytes: Uint8Array<ArrayBuffer>): { value: object; text: string } {
   switch (set) {
-    case SETS.services:
-    case SETS.globalServices: {
-      const value = set === SETS.services ? SERVICE.decode(bytes) : SERVICE_INFO.decode(bytes).service ?? {};
+    case SETS.ServicesSet:
+    case SETS.GlobalServiceInfos: {
+      const value = set === SETS.ServicesSet ? SERVICE.decode(bytes) : SERVICE_INFO.decode(bytes).service ?? {};
       return { value, text: serviceText(value) };
     }
-    case SETS.endpoints: {
+    case SETS.EndpointsSet: {
       const value = ENDPOINT.decode(bytes);
       return { value, text: [...endpointTexts(value), ...scopeTexts(value)].join(" ") };
     }
-    case SETS.globalEndpoints: {
+    case SETS.GlobalEndpointInfos: {
       const { hash: _, ...value } = ENDPOINT_INFO.decode(bytes);
       const { podName, conditions, topology } = value;
       const words = endpointTexts(value.endpoint ?? {});

@@ -132,28 +132,18 @@ export const NODE_INFO = message({ hash: uint64(1), node: nested(2, NODE) });
 /** Sluice's own: a range from which cluster IPs are allocated. */
 export const SERVICE_CIDR = message({ name: text(1), cidrs: texts(2) });
 
-/** The sets of a reference (enum `Set`); from 1001 on they are Sluice's own. */
+/** The sets of a reference (enum `Set`), by KPNG's names; from 1001 on they are Sluice's own. */
 export const SETS = {
-  services: 1,
-  endpoints: 2,
-  globalServices: 10,
-  globalEndpoints: 11,
-  globalNodes: 12,
-  serviceCIDRs: 1001,
-} as const;
-
-/** The same by KPNG's names. */
-export const SET_NUMBERS = {
   UnknownSet: 0,
-  ServicesSet: SETS.services,
-  EndpointsSet: SETS.endpoints,
-  GlobalServiceInfos: SETS.globalServices,
-  GlobalEndpointInfos: SETS.globalEndpoints,
-  GlobalNodeInfos: SETS.globalNodes,
-  ServiceCIDRs: SETS.serviceCIDRs,
+  ServicesSet: 1,
+  EndpointsSet: 2,
+  GlobalServiceInfos: 10,
+  GlobalEndpointInfos: 11,
+  GlobalNodeInfos: 12,
+  ServiceCIDRs: 1001,
 } as const;
 
-export const REF = message({ set: int32(1, SET_NUMBERS), path: text(2) });
+export const REF = message({ set: int32(1, SETS), path: text(2) });
 
 export const VALUE = message({ ref: nested(1, REF), bytes: bytes(2) });
 

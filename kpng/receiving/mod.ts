@@ -46,12 +46,12 @@ interface Receiver {
 
 /** The kinds of the entries of each set. */
 const ENTRY_KINDS: Readonly<Record<number, EntryKind>> = {
-  [SETS.services]: "Service",
-  [SETS.globalServices]: "Service",
-  [SETS.endpoints]: "endpoint",
-  [SETS.globalEndpoints]: "endpoint",
-  [SETS.globalNodes]: "Node",
-  [SETS.serviceCIDRs]: "ServiceCIDR",
+  [SETS.ServicesSet]: "Service",
+  [SETS.GlobalServiceInfos]: "Service",
+  [SETS.EndpointsSet]: "endpoint",
+  [SETS.GlobalEndpointInfos]: "endpoint",
+  [SETS.GlobalNodeInfos]: "Node",
+  [SETS.ServiceCIDRs]: "ServiceCIDR",
 };
 
 /** A receiver without state. */
@@ -70,18 +70,18 @@ export function createReceiver({ sink, nodeName, inFull }: {
     const setEndpoint = (endpoint: ReceivedEndpoint | undefined) =>
       assembler.setEndpoint(path, endpoint, { subject: `endpoint ${path}`, sentences });
     switch (set) {
-      case SETS.services:
+      case SETS.ServicesSet:
         return assembler.setService(path, SERVICE.decode(bytes));
-      case SETS.globalServices:
+      case SETS.GlobalServiceInfos:
         return assembler.setService(path, SERVICE_INFO.decode(bytes).service ?? {});
-      case SETS.endpoints:
+      case SETS.EndpointsSet:
         return setEndpoint(readLocalEndpoint(path, ENDPOINT.decode(bytes), nodeName, reading));
-      case SETS.globalEndpoints:
+      case SETS.GlobalEndpointInfos:
         if (isSecondPath(path)) return;
         return setEndpoint(readGlobalEndpoint(ENDPOINT_INFO.decode(bytes), reading));
-      case SETS.globalNodes:
+      case SETS.GlobalNodeInfos:
         return assembler.setNode(path, NODE_INFO.decode(bytes).node ?? {});
-      case SETS.serviceCIDRs:
+      case SETS.ServiceCIDRs:
         return assembler.setServiceCIDR(path, SERVICE_CIDR.decode(bytes));
     }
   };

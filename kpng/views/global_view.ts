@@ -26,7 +26,7 @@ export function createGlobalView({ extended, nodeName }: {
   /** The only node to include; undefined for all. */
   readonly nodeName: string | undefined;
 }): View {
-  const set = SETS.globalEndpoints;
+  const set = SETS.GlobalEndpointInfos;
 
   const extendedItem = (state: ServiceState, one: SourceEndpoint): WireItem => {
     const { namespace, name } = state;
@@ -52,7 +52,7 @@ export function createGlobalView({ extended, nodeName }: {
   return {
     service: ({ namespace, name, service }) =>
       service === undefined || service.ignored ? undefined : wireItem(
-        SETS.globalServices,
+        SETS.GlobalServiceInfos,
         `${namespace}|${name}||`,
         encoded(SERVICE_INFO, { service: serviceMessage(service, extended) }),
       ),
@@ -64,14 +64,14 @@ export function createGlobalView({ extended, nodeName }: {
       if (object.kind === "ServiceCIDR") return extended ? serviceCIDRItem(object) : undefined;
       if (nodeName !== undefined && object.name !== nodeName) return undefined;
       const content = encoded(NODE_INFO, { node: nodeMessage(object, extended) });
-      return wireItem(SETS.globalNodes, `|${object.name}||`, content);
+      return wireItem(SETS.GlobalNodeInfos, `|${object.name}||`, content);
     },
   };
 }
 
 /** Sluice's own item for a range of cluster IPs. */
 export function serviceCIDRItem(object: ServiceCIDR): WireItem {
-  return wireItem(SETS.serviceCIDRs, object.name, SERVICE_CIDR.encode(serviceCIDRMessage(object)));
+  return wireItem(SETS.ServiceCIDRs, object.name, SERVICE_CIDR.encode(serviceCIDRMessage(object)));
 }
 
 function changedSlices(state: ServiceState, other: ServiceState | undefined): readonly EndpointSlice[] {

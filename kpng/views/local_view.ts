@@ -43,7 +43,7 @@ export function createLocalView({ extended, node }: {
       if (!extended) return undefined;
       if (object.kind === "ServiceCIDR") return serviceCIDRItem(object);
       if (object.name !== node.name) return undefined;
-      return wireItem(SETS.globalNodes, `|${object.name}||`, NODE_INFO.encode({ node: nodeMessage(object, true) }));
+      return wireItem(SETS.GlobalNodeInfos, `|${object.name}||`, NODE_INFO.encode({ node: nodeMessage(object, true) }));
     },
   };
 }
@@ -116,7 +116,7 @@ function encodeCommon(state: ServiceState, node: NodeContext, extended: boolean)
 
 function serviceItem({ namespace, name, service }: ServiceState, extended: boolean): WireItem | undefined {
   if (service === undefined || service.ignored) return undefined;
-  return wireItem(SETS.services, `${namespace}/${name}`, SERVICE.encode(serviceMessage(service, extended)));
+  return wireItem(SETS.ServicesSet, `${namespace}/${name}`, SERVICE.encode(serviceMessage(service, extended)));
 }
 
 function endpointItem(
@@ -129,9 +129,9 @@ function endpointItem(
   const content = ENDPOINT.encode({ ...message, local, scopes });
   const podName = extended ? "" : one.endpoint.details?.podName ?? "";
   const path = `${namespace}/${name}/${podName || contentHash(content).text}`;
-  if (!extended || one.slice.triggerTimeMs === 0) return wireItem(SETS.endpoints, path, content);
+  if (!extended || one.slice.triggerTimeMs === 0) return wireItem(SETS.EndpointsSet, path, content);
   const timed = ENDPOINT.encode({ ...extendedEndpointMessage(one, true), local, scopes });
-  return wireItem(SETS.endpoints, path, content, timed);
+  return wireItem(SETS.EndpointsSet, path, content, timed);
 }
 
 /** The traffic of this node that uses an endpoint. Both may be false for endpoints that only a Sluice receives. */

@@ -54,11 +54,11 @@ function fromHex(hex: string): Uint8Array<ArrayBuffer> {
 }
 
 const MESSAGES = {
-  [SETS.services]: SERVICE,
-  [SETS.endpoints]: ENDPOINT,
-  [SETS.globalServices]: SERVICE_INFO,
-  [SETS.globalEndpoints]: ENDPOINT_INFO,
-  [SETS.globalNodes]: NODE_INFO,
+  [SETS.ServicesSet]: SERVICE,
+  [SETS.EndpointsSet]: ENDPOINT,
+  [SETS.GlobalServiceInfos]: SERVICE_INFO,
+  [SETS.GlobalEndpointInfos]: ENDPOINT_INFO,
+  [SETS.GlobalNodeInfos]: NODE_INFO,
 } as const;
 
 /**

@@ -77,7 +77,8 @@ function fresh(store: Store, clock: ReturnType<typeof createFakeClock>, subscrip
  * the paths are compared, which have the hash of all else.
  */
 function withoutTimes(entries: ReadonlyMap<string, string>): string[] {
-  const isEndpoint = (key: string) => [SETS.endpoints, SETS.globalEndpoints].some((set) => key.startsWith(`${set} `));
+  const isEndpoint = (key: string) =>
+    [SETS.EndpointsSet, SETS.GlobalEndpointInfos].some((set) => key.startsWith(`${set} `));
   return Array.from(entries, ([key, content]) => isEndpoint(key) ? key : `${key} ${content}`).sort();
 }
 
