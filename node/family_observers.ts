@@ -13,9 +13,9 @@ import {
   type StatusRecorder,
   type WorkerCounts,
 } from "../observe/mod.ts";
-import { createTopic, FAMILIES, type Family, type Logger, type Topic } from "../platform/mod.ts";
+import { FAMILIES, type Family, type Logger } from "../platform/mod.ts";
 import type { RunningFeatures } from "./features.ts";
-import type { ServedFamily, ServedFamilyListener } from "./served_family.ts";
+import type { FamilyTopics, ServedFamily } from "./served_family.ts";
 
 /** Observers of the families. */
 export interface FamilyObservers {
@@ -33,21 +33,9 @@ export interface FamilyObservers {
   readonly onNoneSupported: (reasons: string) => void;
 }
 
-/** The events of both families; see `ServedFamilyListener`. */
-export interface FamilyTopics {
-  readonly planned: Topic<Parameters<ServedFamilyListener["onChange"]>>;
-  readonly reported: Topic<Parameters<ServedFamilyListener["onReport"]>>;
-  readonly health: Topic<Parameters<ServedFamilyListener["onHealth"]>>;
-}
-
-/** Creates topics without subscribers. */
-export function createFamilyTopics(): FamilyTopics {
-  return { planned: createTopic(), reported: createTopic(), health: createTopic() };
-}
-
 /** Passes the families' events on to the observers. */
 export function observeFamilies(
-  { planned, reported, health: healthChanged }: FamilyTopics,
+  { planned, reported, healthChanged }: FamilyTopics,
   observers: FamilyObservers,
 ): void {
   const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, logger, onNoneSupported } =

@@ -10,7 +10,7 @@ import {
 } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { createChangeLoop } from "./change_loop.ts";
-import { createFamilyTopics, observeFamilies, packetCountsOf, relayFiguresOf } from "./family_observers.ts";
+import { observeFamilies, packetCountsOf, relayFiguresOf } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import { createFeatures } from "./features.ts";
 import { type ProxyOptions, shareFiles } from "./proxy_options.ts";
@@ -37,7 +37,7 @@ import { createConnectionLimits } from "../platform/http/mod.ts";
 import { createProblemBoard, type Problem, type ReportProblems } from "../core/problems/mod.ts";
 import { createBalanceReports, createHealthCheckPlanner } from "../core/planning/mod.ts";
 import type { RunningProxy } from "./running_status.ts";
-import { type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
+import { type FamilyTopics, type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
 import { type OpenSource, openSource } from "../sources/mod.ts";
 import type { ApiRequestOutcome } from "../core/objects/mod.ts";
 import { createTracking, type ServiceKey, type Tracking } from "../core/tracking/mod.ts";
@@ -120,11 +120,9 @@ async function serve(options: ProxyOptions): Promise<number> {
     logger,
     signal,
   });
-  const familyTopics = createFamilyTopics();
+  const familyTopics: FamilyTopics = { planned: createTopic(), reported: createTopic(), healthChanged: createTopic() };
   const families = serveFamilies(tracking, options, {
-    onChange: familyTopics.planned.publish,
-    onReport: familyTopics.reported.publish,
-    onHealth: familyTopics.health.publish,
+    ...familyTopics,
     onHealthChecks: serviceHealth.inEffect,
     onProblems: reportProblems,
     onBalanceLimit,

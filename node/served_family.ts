@@ -37,7 +37,7 @@ import {
 } from "../core/tracking/mod.ts";
 import type { NodeFamily } from "../features/mod.ts";
 import type { PlannedOptions } from "../observe/mod.ts";
-import { type Family, machineCores } from "../platform/mod.ts";
+import { type Family, machineCores, type Topic } from "../platform/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 
 const NONE: ReadonlySet<string> = new Set();
@@ -67,16 +67,20 @@ export interface ServedFamily extends NodeFamily {
   stop(options?: StopOptions): Promise<void>;
 }
 
-/** Callbacks of a served family. */
-export interface ServedFamilyListener {
+/** The events of the families. */
+export interface FamilyTopics {
   /** A change has been planned, from `startedAtMs` (milliseconds since 1970) until now; see `ChangeFeed.planned`. */
-  onChange(family: Family, changes: PlanChanges, options: PlannedOptions, startedAtMs: number): void;
+  readonly planned: Topic<[family: Family, changes: PlanChanges, options: PlannedOptions, startedAtMs: number]>;
   /**
    * A sync has ended; `triggerTimesMs` are the trigger times of the changes it brought into effect, in milliseconds since
    * 1970.
    */
-  onReport(report: SyncReport, triggerTimesMs: readonly number[]): void;
-  onHealth(family: Family, health: FamilyHealth): void;
+  readonly reported: Topic<[report: SyncReport, triggerTimesMs: readonly number[]]>;
+  readonly healthChanged: Topic<[family: Family, health: FamilyHealth]>;
+}
+
+/** The listeners of a served family. */
+export interface ServedFamilyListener extends FamilyTopics {
   /** The rules for these numbers of local endpoints are in effect. */
   onHealthChecks(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
   readonly onProblems: ReportProblems;
@@ -129,9 +133,9 @@ export function serveFamily(
     onReport(report) {
       const triggerTimesMs = ledger.reported(report);
       healthChecks.reported(report);
-      listener.onReport(report, triggerTimesMs);
+      listener.reported.publish(report, triggerTimesMs);
     },
-    onHealth: (health) => listener.onHealth(family, health),
+    onHealth: (health) => listener.healthChanged.publish(family, health),
     onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
   });
   let hasPlanned = false;
@@ -143,7 +147,7 @@ export function serveFamily(
     channel.delete(deleted);
   };
   const announce = (planned: PlanChanges, startedAtMs: number, first?: number) => {
-    listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() }, startedAtMs);
+    listener.planned.publish(family, planned, { first, isDualStack: otherHasServicePorts() }, startedAtMs);
     send(planned);
   };
   return {

@@ -205,7 +205,7 @@ function createServiceCIDRTracker() {
     take() {
       const hasChanged = pending();
       objects.take();
-      taken = ranges();
+      if (hasChanged) taken = ranges();
       return hasChanged;
     },
   };

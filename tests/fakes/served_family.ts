@@ -5,6 +5,7 @@ import { KINDS } from "../../core/objects/cluster_object.ts";
 import { createHealthCheckPlanner } from "../../core/planning/mod.ts";
 import { createTracking, type TrackedChanges, type Tracking } from "../../core/tracking/trackers.ts";
 import { silentLogger } from "../../platform/log.ts";
+import { createTopic } from "../../platform/topic.ts";
 import { type ServedFamily, serveFamily } from "../../node/served_family.ts";
 import { accepted } from "../unit/config/parse.ts";
 import { createFakeClock, type FakeClock, settled } from "./clock.ts";
@@ -52,9 +53,7 @@ export function serveIPv4(
       signal: new AbortController().signal,
     },
     {
-      onChange: () => {},
-      onReport: () => {},
-      onHealth: () => {},
+      ...{ planned: createTopic(), reported: createTopic(), healthChanged: createTopic() },
       onHealthChecks: (_family, counts) => reported.push(...counts),
       onProblems: () => {},
       onBalanceLimit: () => {},

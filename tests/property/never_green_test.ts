@@ -9,7 +9,9 @@ import { createProblemBoard } from "../../core/problems/mod.ts";
 import { createProxyHealth, createStatusRecorder } from "../../observe/mod.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { createBackoff } from "../../platform/retry.ts";
-import { createFamilyTopics, observeFamilies } from "../../node/family_observers.ts";
+import { createTopic } from "../../platform/topic.ts";
+import { observeFamilies } from "../../node/family_observers.ts";
+import type { FamilyTopics } from "../../node/served_family.ts";
 import { startSyncLoop } from "../../workers/sync_loop.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, commonSettings } from "../unit/backends/every_backend.ts";
@@ -78,7 +80,7 @@ async function play({ name, mode, createKernel }: BackendCase, events: readonly 
   const tools = { fault: undefined as Fault | undefined, hasFailed: false };
   const problems = createProblemBoard(clock, silentLogger), recorder = createStatusRecorder();
   const health = createProxyHealth({ clock, syncPeriodMs: SYNC_PERIOD_MS });
-  const topics = createFamilyTopics();
+  const topics: FamilyTopics = { planned: createTopic(), reported: createTopic(), healthChanged: createTopic() };
   observeFamilies(topics, {
     ...{ health, recorder, problems, logger: silentLogger },
     metrics: { queued() {}, observe() {}, workerHealth() {} },
@@ -88,7 +90,7 @@ async function play({ name, mode, createKernel }: BackendCase, events: readonly 
     ...{ nodeEvents: undefined, traces: undefined },
     onNoneSupported: assert.fail,
   });
-  const observers = { onHealth: topics.health.publish, onReport: topics.reported.publish };
+  const observers = { onHealth: topics.healthChanged.publish, onReport: topics.reported.publish };
   observers.onHealth("IPv4", { state: "ready" });
   observers.onReport({
     ...{ family: "IPv6", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, problems: [], figures: {} },

@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import type { Family } from "../../../core/model/mod.ts";
 import { KINDS } from "../../../core/objects/cluster_object.ts";
 import { createLedger } from "../../../core/channel/mod.ts";
-import { serveFamily } from "../../../node/served_family.ts";
+import { type ServedFamilyListener, serveFamily } from "../../../node/served_family.ts";
 import { createTracking } from "../../../core/tracking/trackers.ts";
 import { silentLogger } from "../../../platform/log.ts";
+import { createTopic } from "../../../platform/topic.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { node, service } from "../../fakes/cluster_objects.ts";
 import { createFakeFamilyLink } from "../../fakes/family_link.ts";
@@ -42,10 +43,8 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     controlSocket: undefined,
     signal: new AbortController().signal,
   } as const;
-  const listener = {
-    onChange() {},
-    onReport() {},
-    onHealth() {},
+  const listener: ServedFamilyListener = {
+    ...{ planned: createTopic(), reported: createTopic(), healthChanged: createTopic() },
     onHealthChecks() {},
     onBalanceLimit() {},
     onProblems,
