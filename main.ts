@@ -37,11 +37,11 @@ export async function main(given: readonly string[]): Promise<number> {
       writeToStdout(`${line.text.trimEnd()}\n`);
       return 0;
     case "errors":
-      for (const warning of line.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
+      printWarnings(line.warnings);
       for (const error of line.errors) writeToStderr(`sluice: ${error}\n`);
       return line.exitCode;
     case "write-config":
-      for (const warning of line.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
+      printWarnings(line.warnings);
       return await writeConfig(line.path, line.configuration);
     case "start":
       return await start(line, read, installed !== undefined);
@@ -58,6 +58,10 @@ async function withInstalledService(
   const installed = installedService("");
   if (installed === undefined) return { args };
   return { args: withInstalled(args, part, installed), installed: part === "configuration" ? installed : undefined };
+}
+
+function printWarnings(warnings: readonly string[]): void {
+  for (const warning of warnings) writeToStderr(`sluice: warning: ${warning}\n`);
 }
 
 async function writeConfig(path: string, configuration: Configuration): Promise<number> {
@@ -80,10 +84,8 @@ async function start(
   const { configuration, warnings, arguments: given, flags } = line;
   const { logger, logging } = createProcessLogger(configuration);
   const command = COMMANDS.find(({ name }) => name === line.command)!;
-  for (const warning of warnings) {
-    if (command.lasts) logger.warn(warning);
-    else writeToStderr(`sluice: warning: ${warning}\n`);
-  }
+  if (command.lasts) warnings.forEach((warning) => logger.warn(warning));
+  else printWarnings(warnings);
   const lost = new AbortController();
   try {
     const runProgram = await startCredentialPlugin(configuration, (reason) => lost.abort(new Error(reason)));

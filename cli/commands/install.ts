@@ -79,7 +79,6 @@ export const installCommand: Command = {
   },
 };
 
-/** A line about the replaced version. */
 function upgradeText(before: InstallationRecord | undefined): string {
   const text = ({ version, commit }: Pick<InstallationRecord, "version" | "commit">) =>
     commit === undefined ? version : `${version} (commit ${commit.slice(0, 12)})`;
@@ -103,7 +102,6 @@ const DECISIONS: Readonly<Record<Step["decision"], readonly [done: string, plann
   remove: ["removed", "would remove"],
 };
 
-/** Formats one line per file. */
 function stepsText(steps: readonly Step[], root: string, dryRun: boolean): string {
   const words = (decision: Step["decision"]) => DECISIONS[decision][dryRun ? 1 : 0];
   const width = Math.max(...Object.values(DECISIONS).map((words) => words[dryRun ? 1 : 0].length));

@@ -81,7 +81,6 @@ interface Output {
   idle(): Promise<void>;
 }
 
-/** Prints the operations. */
 function printed(choice: string | undefined, invocation: Invocation): Output {
   const { print } = invocation;
   const known = new Set<string>();

@@ -188,11 +188,7 @@ const TRANSLATION = /\bdnat (?:ip6? )?to /;
  * @param service the service port of the destination, if it has one
  * @param next the packet at the next hook, which shows how a rule has changed it
  */
-function stepText(
-  step: TraceStep,
-  service: ServicePortName | undefined,
-  next: TracedPacket | undefined,
-): string {
+function stepText(step: TraceStep, service: ServicePortName | undefined, next: TracedPacket | undefined): string {
   const { table, chain, rule, verdict, packet } = step;
   if (verdict === "drop") return dropReason({ steps: [step] }).reason;
   const words = table === OWN_TABLE ? ownRuleText(step, service ?? "a service") : undefined;
@@ -312,10 +308,7 @@ const ELEMENTS_PER_LINE = 500;
  * soon as that nft ends, even if this program is killed. Returns a function that ends it.
  * @throws if nft or the kernel refuses the table
  */
-export async function markTraced(
-  traced: readonly TracedPackets[],
-  runner: Runner,
-): Promise<() => void> {
+export async function markTraced(traced: readonly TracedPackets[], runner: Runner): Promise<() => void> {
   const conversation = runner.converse!({ tool: "nft", args: ["-i"] });
   let lines = 0;
   try {

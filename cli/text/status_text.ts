@@ -64,10 +64,7 @@ function brokenLines({ services }: ProxyStatus, broken: ServicePage | undefined)
 const NAMED = 3;
 
 /** The lines of the survey: the verdict in one sentence, then the nodes in the given order. */
-export function clusterLines(
-  reports: readonly NodeReport[],
-  layout = layoutOfOutput(),
-): readonly string[] {
+export function clusterLines(reports: readonly NodeReport[], layout = layoutOfOutput()): readonly string[] {
   const headings = ["node", "version", "mode", "state", "broken", "link", "since", "reason"]
     .map((heading): Piece => ["soft", heading.toUpperCase()]);
   return [verdict(reports), ...alignedLines([headings, ...reports.map(cellsOf)])].map((line) => textOf(line, layout));
@@ -100,11 +97,9 @@ function verdict(reports: readonly NodeReport[]): Line {
   const broken = count(({ status }) => status?.inOrder === false);
   const silent = count(({ answer }) => answer === "none");
   const without = count(({ answer }) => answer === "no pod");
-  const parts = [
-    ...(broken > 0 ? [`${countText(broken)} not in order`] : []),
-    ...(silent > 0 ? [`${countText(silent)} without an answer`] : []),
-    ...(without > 0 ? [`${countText(without)} without a pod of Sluice`] : []),
-  ];
+  const counts = { "not in order": broken, "without an answer": silent, "without a pod of Sluice": without };
+  const parts = Object.entries(counts).filter(([, count]) => count > 0)
+    .map(([words, count]) => `${countText(count)} ${words}`);
   if (reports.length === 0) return [dot("idle"), ["idle", "no nodes"]];
   const tone = broken + silent > 0 ? "bad" : without > 0 ? "idle" : "good";
   const words = `${plural(reports.length, "node")}: ${parts.length === 0 ? "all in order" : parts.join(", ")}`;
