@@ -1,3 +1,4 @@
+import { parseJsonObject } from "../platform/mod.ts";
 import {
   boolean,
   defaultsOf,
@@ -41,13 +42,7 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /** Parses a file that is a JSON object; undefined for any other text, which may be YAML. */
 export function parseJsonFile(text: string): ParsedFile | undefined {
-  if (!/^\s*\{/.test(text)) return undefined;
-  try {
-    JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  return { root: nodesOf(text), errors: [] };
+  return parseJsonObject(text) && { root: nodesOf(text), errors: [] };
 }
 
 /** Parses valid JSON with lines and repeated fields, which JSON.parse drops. */

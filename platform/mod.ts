@@ -48,7 +48,7 @@ export {
 } from "./address.ts";
 export { type CertificateCheck, loadCertificateCheck } from "./client_certificate.ts";
 export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
-export { compact, joinBytes, joinFlat, readUpTo, sameData } from "./data.ts";
+export { compact, joinBytes, joinFlat, parseJsonObject, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";
 export { machineCores, networkNamespace, type ProgramResult, type RunProgram, searchPath } from "./host.ts";
 export {

@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
-import { loadYaml } from "../../platform/mod.ts";
+import { loadYaml, parseJsonObject } from "../../platform/mod.ts";
 import { type Access, createMaterialReader, type Material, serverUrl } from "./access.ts";
 import { type CredentialPlugin, execExtension, readExecSection } from "./exec_plugin.ts";
 
@@ -11,7 +11,7 @@ import { type CredentialPlugin, execExtension, readExecSection } from "./exec_pl
 export async function readKubeconfig(path: string, url?: string): Promise<Access> {
   const master = url ? serverUrl(url, "--master") : undefined;
   const text = readText(path);
-  const config = parseJson(text) ?? await parseYaml(path, text);
+  const config = parseJsonObject(text) ?? await parseYaml(path, text);
   const contextName = scalar(config["current-context"]);
   const context = contextName ? named(path, config, "contexts", "context", contextName) : {};
   const clusterName = scalar(context.cluster);
@@ -118,16 +118,6 @@ function readText(path: string): string {
     return Deno.readTextFileSync(path);
   } catch (error) {
     throw new Error(`cannot read the kubeconfig ${path}: ${error instanceof Error ? error.message : error}`);
-  }
-}
-
-/** Parses JSON; undefined for any other text, which may be YAML. */
-function parseJson(text: string): RawObject | undefined {
-  if (!/^\s*\{/.test(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

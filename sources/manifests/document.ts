@@ -1,5 +1,5 @@
 import { isMap, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
-import { countLines } from "../../platform/mod.ts";
+import { countLines, parseJsonObject } from "../../platform/mod.ts";
 
 /** The text of one document in a file. */
 export interface DocumentText {
@@ -50,7 +50,7 @@ export interface DocumentValue {
  * DocumentError for the first error.
  */
 export function parseDocument(text: string): readonly DocumentValue[] {
-  const json = parseJson(text);
+  const json = parseJsonObject(text);
   if (json !== undefined) return [{ value: json, line: 1 + countLines(text.slice(0, text.search(/\S/))) }];
   const lines = new LineCounter();
   const values: DocumentValue[] = [];
@@ -89,16 +89,6 @@ function parseYaml(text: string, lineCounter: LineCounter) {
     merge: true,
     stringKeys: true,
   });
-}
-
-/** Parses JSON, a hundred times faster than as YAML. Undefined for anything else; YAML's parser reports errors by line. */
-function parseJson(text: string): unknown {
-  if (!/^\s*\{/.test(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function lineOf(node: Node | null | undefined, lines: LineCounter): number {
