@@ -3,7 +3,7 @@ import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import { errorText, type Logger } from "../../platform/mod.ts";
 import { type Accumulator, findRefused, type Outcome, type Refusals, type RunState } from "../reconcile/mod.ts";
 import { isHostFailure, isOutcomeUnknown } from "../tools/mod.ts";
-import { type Contribution, contributionOf, type Desired, NOTHING } from "./desired.ts";
+import { contributionOf, type Desired, NOTHING } from "./desired.ts";
 import type { EarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
 import { buildTransaction, type BuiltTransaction, type Change, type Stage } from "./build.ts";
@@ -54,7 +54,7 @@ const MANY = 5_000;
 /** Writes the parts of all dirty service ports. */
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   const { realized, dirty, run } = transactions;
-  const build = (changes: readonly Change[], stage: Stage) => buildTransaction({ ...transactions, changes, stage });
+  const build = (changes: readonly Change[], stage: Stage) => buildTransaction(transactions, changes, stage);
   const replaces = realized.isDifferent;
   const isFirst = !replaces && !realized.chains.has(LAST_BASE_CHAIN);
   if (isFirst || realized.missingSets.size > 0) {
@@ -149,8 +149,7 @@ async function transact(
 
 /** Adds the changes that the kernel refuses to the refusals, and writes the rest. */
 async function isolate(transactions: Transactions, changes: readonly Change[], failure: string): Promise<void> {
-  const attempt = (some: readonly Change[]) =>
-    transact(transactions, buildTransaction({ ...transactions, changes: some, stage: "ports" }));
+  const attempt = (some: readonly Change[]) => transact(transactions, buildTransaction(transactions, some, "ports"));
   const culpritOf = (some: readonly Change[]) => some.length === 1 ? some[0] : undefined;
   const budget = transactions.run.searchBudget;
   for (let rest = changes, message: string | undefined = failure; message !== undefined;) {
@@ -181,29 +180,19 @@ function refuse({ refusals, dirty }: Transactions, { key, next }: Change, failur
  */
 const ELEMENTS_PER_TRANSACTION = 10_000;
 
-/** The work to cut into transactions. */
-interface ChangeWork {
-  readonly desired: Desired;
-  /** The service ports whose part of the table may not be as desired. */
-  readonly dirty: ReadonlySet<ServicePortKey>;
-  readonly realized: RealizedState;
-  readonly settings: FamilySettings;
-  readonly dialect: Dialect;
-}
-
 /**
  * Cuts the changes into batches of one transaction each, and renders a batch when it is requested. Deleted service ports
  * come last. If the table is replaced, everything is one batch; the last batch may be empty.
  */
-function* changeBatches(work: ChangeWork): Generator<Change[]> {
-  const { desired, dirty, realized } = work;
+function* changeBatches(transactions: Transactions): Generator<Change[]> {
+  const { desired, dirty, realized } = transactions;
   const limit = realized.isDifferent ? Infinity : ELEMENTS_PER_TRANSACTION;
   const lists = new Set<string>();
   let batch: Change[] = [], elements = 0;
   for (const isDeleted of [false, true]) {
     for (const key of dirty) {
       if ((desired.servicePort(key) === undefined) !== isDeleted) continue;
-      const change = changeOf(key, work);
+      const change = changeOf(key, transactions);
       batch.push(change);
       elements += Math.max(change.before.own.length, change.after.own.length);
       for (const { name, elements: { length } } of change.after.sourceLists) {
@@ -219,16 +208,15 @@ function* changeBatches(work: ChangeWork): Generator<Change[]> {
   yield batch;
 }
 
-function changeOf(key: ServicePortKey, { desired, realized, settings, dialect }: ChangeWork): Change {
+function changeOf(key: ServicePortKey, { desired, realized, settings, dialect }: Transactions): Change {
   const port = desired.servicePort(key);
   const next: Applied | undefined = port && { port, settings };
-  const after = port ? contributionOf(port, settings, dialect) : NOTHING;
-  return { key, before: contributionInKernel(key, realized, dialect), after, next };
-}
-
-function contributionInKernel(key: ServicePortKey, realized: RealizedState, dialect: Dialect): Contribution {
-  const applied = realized.applied.get(key);
-  if (applied) return contributionOf(applied.port, applied.settings, dialect);
-  const own = realized.partial.get(key);
-  return own ? { ...NOTHING, own } : NOTHING;
+  const held = realized.applied.get(key);
+  const contribution = (applied: Applied) => contributionOf(applied.port, applied.settings, dialect);
+  return {
+    key,
+    before: held ? contribution(held) : { ...NOTHING, own: realized.partial.get(key) ?? [] },
+    after: next ? contribution(next) : NOTHING,
+    next,
+  };
 }

@@ -45,7 +45,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
 
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
-    return createTrafficReader({ desired, dialect: DIALECTS[family], runner, clock });
+    return createTrafficReader(desired, DIALECTS[family], runner, clock);
   }, logger);
 
   /** Removes stale flows and gathers the result of a sync. */

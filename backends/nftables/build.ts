@@ -33,15 +33,6 @@ export interface Change {
  */
 export type Stage = "frame" | "ports" | "last" | "all";
 
-/** The input of `buildTransaction`. */
-interface TransactionInput {
-  readonly changes: readonly Change[];
-  readonly realized: RealizedState;
-  readonly settings: FamilySettings;
-  readonly dialect: Dialect;
-  readonly stage: Stage;
-}
-
 /** A transaction, and its effect on the realized state. */
 export interface BuiltTransaction {
   readonly transaction: Transaction;
@@ -51,7 +42,11 @@ export interface BuiltTransaction {
 }
 
 /** A transaction that is being built. */
-interface Draft extends TransactionInput {
+interface Draft {
+  readonly changes: readonly Change[];
+  readonly realized: RealizedState;
+  readonly settings: FamilySettings;
+  readonly dialect: Dialect;
   /** Whether the transaction creates the frame of the table. */
   readonly creates: boolean;
   /** Whether the transaction updates all fixed chains and deletes unwanted parts. */
@@ -67,10 +62,16 @@ interface Draft extends TransactionInput {
 }
 
 /** Builds a transaction on the table that the realized state describes. */
-export function buildTransaction(input: TransactionInput): BuiltTransaction {
-  const { changes, realized, settings, dialect, stage } = input;
+export function buildTransaction(
+  { realized, settings, dialect }: Pick<Draft, "realized" | "settings" | "dialect">,
+  changes: readonly Change[],
+  stage: Stage,
+): BuiltTransaction {
   const draft: Draft = {
-    ...input,
+    changes,
+    realized,
+    settings,
+    dialect,
     creates: stage === "frame" || stage === "all",
     finishes: stage === "last" || stage === "all",
     sourceLists: new Map(),

@@ -1,5 +1,5 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
-import type { Clock, Logger } from "../../platform/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
@@ -9,7 +9,7 @@ import { allSets } from "./frame.ts";
 import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Comparison, type RealizedState } from "./realized.ts";
 import { declarationText, type Dialect } from "./table.ts";
-import { chainsInTable, type NftTools } from "./tools.ts";
+import { chainsInTable } from "./tools.ts";
 import { chainLines } from "./transaction.ts";
 
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
@@ -32,57 +32,38 @@ export interface TableReconciler
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/** Inputs of `createTableReconciler`. */
-interface ReconcilerOptions {
-  readonly desired: Desired;
-  readonly tools: NftTools;
-  readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
 /** The maximum number of transactions that one run may spend on the search for refused changes. */
 const SEARCH_LIMIT = 200;
 
 /** A reconciler that has not read the kernel yet. */
-export function createTableReconciler(options: ReconcilerOptions): TableReconciler {
-  const { clock, logger } = options;
+export function createTableReconciler(
+  { clock, ...options }: Pick<TransactionContext, "desired" | "tools" | "dialect" | "logger"> & {
+    readonly clock: Clock;
+  },
+): TableReconciler {
+  const { desired, tools, dialect, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(noFigures);
   const dirty = new Set<ServicePortKey>();
-  const invalidate = () => reconciler.invalidate();
-  const earlierClients = createEarlierClients(options.tools, options.dialect);
-  const target = createTarget({ ...options, earlierClients, refusals, figures, dirty, invalidate });
-  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock });
-  return {
-    async hasAllChains() {
-      const realized = reconciler.realized();
-      return realized === undefined || await target.glance?.(realized) === 0;
-    },
-    touch(keys) {
-      refusals.forget(keys);
-      for (const key of keys) dirty.add(key);
-    },
-    isBlank: async () => (await chainsInTable(options.tools, options.dialect)).size === 0,
-    run: reconciler.run,
-    compareAndRun: reconciler.compareAndRun,
-    invalidate,
-    problems: reconciler.problems,
-    problemOf: reconciler.problemOf,
-    takeFigures: () => ({ ...figures.take(), drifted: reconciler.takeDrifted() }),
-    takeEarlierUdpFrontends: target.takeEarlierUdpFrontends,
-  };
-}
-
-function createTarget(
-  context: TransactionContext,
-): Target<RealizedState, ServicePortKey> & Pick<TableReconciler, "takeEarlierUdpFrontends"> {
-  const { desired, tools, dialect, refusals, dirty } = context;
   const spellings = createSpellings(dialect);
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;
+  const context: TransactionContext = {
+    ...options,
+    earlierClients: createEarlierClients(tools, dialect),
+    refusals,
+    figures,
+    dirty,
+    invalidate: () => reconciler.invalidate(),
+  };
 
-  return {
+  /** Whether the kernel has all chains that it is known to have. */
+  async function hasChains({ chains }: RealizedState): Promise<boolean> {
+    const there = await chainsInTable(tools, dialect);
+    return [...chains.keys()].every((name) => there.has(name));
+  }
+
+  const target: Target<RealizedState, ServicePortKey> = {
     async list(before) {
       const settings = settingsOf(desired);
       const listing = await readTable(tools);
@@ -95,16 +76,31 @@ function createTarget(
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);
       return { realized: comparison.realized, drifted };
     },
-    async glance({ chains }) {
-      const there = await chainsInTable(tools, dialect);
-      for (const name of chains.keys()) if (!there.has(name)) return undefined;
-      return 0;
-    },
+    glance: async (realized) => await hasChains(realized) ? 0 : undefined,
     write: (realized, run) => writeDirty({ ...context, realized, run, settings: settingsOf(desired) }),
     retry(keys) {
       for (const key of keys) dirty.add(key);
     },
     confirm: async () => spellings.areInQuestion() ? spellings.learn(await readTable(tools)) : 0,
+  };
+  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock });
+
+  return {
+    async hasAllChains() {
+      const realized = reconciler.realized();
+      return realized === undefined || await hasChains(realized);
+    },
+    touch(keys) {
+      refusals.forget(keys);
+      for (const key of keys) dirty.add(key);
+    },
+    isBlank: async () => (await chainsInTable(tools, dialect)).size === 0,
+    run: reconciler.run,
+    compareAndRun: reconciler.compareAndRun,
+    invalidate: reconciler.invalidate,
+    problems: reconciler.problems,
+    problemOf: reconciler.problemOf,
+    takeFigures: () => ({ ...figures.take(), drifted: reconciler.takeDrifted() }),
     takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }

@@ -1,10 +1,4 @@
-import {
-  type FailureReason,
-  frontendsOf,
-  type Protocol,
-  type ServicePort,
-  type TrafficReading,
-} from "../../core/model/mod.ts";
+import { type FailureReason, frontendsOf, type Protocol, type TrafficReading } from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { failureOf, failureText, type Runner } from "../tools/mod.ts";
@@ -22,14 +16,6 @@ import type { Desired } from "./desired.ts";
 import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./pair_hash.ts";
 import { type Dialect, TABLE, type TrafficSetName } from "./table.ts";
 import { elementReader, isThere, NFT_FAILURES } from "./tools.ts";
-
-/** Inputs of `createTrafficReader`. */
-interface TrafficReaderOptions {
-  readonly desired: Pick<Desired, "servicePorts">;
-  readonly dialect: Dialect;
-  readonly runner: Runner;
-  readonly clock: Clock;
-}
 
 const FAILURES: Readonly<Partial<Record<TrafficSetName, FailureReason>>> = {
   "count-rejected": "no-endpoints",
@@ -52,9 +38,14 @@ interface Unnamed extends Grown, UnnamedCounter {
 }
 
 /** A reader that has read nothing yet. */
-export function createTrafficReader({ desired, dialect, runner, clock }: TrafficReaderOptions): TrafficReader {
-  const lister = createSetLister({ runner, dialect });
-  const names = createPairNames({ servicePorts: () => desired.servicePorts(), lister });
+export function createTrafficReader(
+  desired: Pick<Desired, "servicePorts">,
+  dialect: Dialect,
+  runner: Runner,
+  clock: Clock,
+): TrafficReader {
+  const lister = createSetLister(runner, dialect);
+  const names = createPairNames(desired, lister);
   const pairs = createGrowth<number>();
   const failing = new Map(Object.keys(FAILURES).map((set) => [set, createGrowth()]));
   let owners: FrontendIndex | undefined;
@@ -165,12 +156,6 @@ interface PairNames {
   retry(): void;
 }
 
-/** Inputs of `createPairNames`. */
-interface PairNamesOptions {
-  readonly servicePorts: () => Iterable<ServicePort>;
-  readonly lister: SetLister;
-}
-
 /** The protocols by the numbers that nft prints. */
 const PROTOCOLS: Readonly<Record<string, Protocol>> = Object.fromEntries(
   Object.entries(PROTOCOL_NUMBERS).map(([name, number]) => [number, name as Protocol]),
@@ -191,7 +176,7 @@ function readEndpoint(key: string): string {
 }
 
 /** Creates the names of pairs, none of which is known yet. */
-function createPairNames({ servicePorts, lister }: PairNamesOptions): PairNames {
+function createPairNames(desired: Pick<Desired, "servicePorts">, lister: SetLister): PairNames {
   // By place: 30,000 objects would take twice the memory.
   const frontends: (PairFrontend | undefined)[] = [];
   const endpoints: (string | undefined)[] = [];
@@ -211,7 +196,7 @@ function createPairNames({ servicePorts, lister }: PairNamesOptions): PairNames 
     }
   };
   const learnPlanned = (wanted: Map<number, UnnamedCounter>) => {
-    for (const servicePort of servicePorts()) {
+    for (const servicePort of desired.servicePorts()) {
       if (wanted.size === 0) return;
       const candidates = new Set([...servicePort.clusterEndpoints, ...servicePort.localEndpoints]);
       for (const { address, port } of frontendsOf(servicePort)) {
@@ -261,7 +246,7 @@ const ABSENT = /No such file or directory/g;
  * A lister that lists all sets with one process, since a process takes 5 ms of processor time. nft 1.0.6 cannot list two
  * sets with one call, but each line of its interactive mode is a separate call.
  */
-function createSetLister({ runner, dialect: { ip } }: Pick<TrafficReaderOptions, "runner" | "dialect">): SetLister {
+function createSetLister(runner: Runner, { ip }: Dialect): SetLister {
   // nft may be built without it.
   let isInteractive = true;
 
