@@ -1,7 +1,7 @@
 import { type FamilySettings, hasExternalFrontends, isPolicyLocal, type ServicePort } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { drawOf, drawText, type ListName, tableOf } from "./shared_chains.ts";
-import { declarationText, type Dialect, durationText, fromThisNode, setMark } from "./table.ts";
+import { type Dialect, durationText, fromThisNode, setMark } from "./table.ts";
 import { chainText, type Item } from "./transaction.ts";
 
 /** Names of the chains of a service port with session affinity. */
@@ -34,8 +34,7 @@ const CLIENTS_PER_ENDPOINT = 65_535;
  * change is part of its declaration or name: rules give each element its timeout.
  */
 export function clientSets(port: ServicePort, { addressType }: Dialect): ReadonlyMap<string, Item> {
-  const lines = [`type ${addressType}`, `size ${CLIENTS_PER_ENDPOINT}`, "flags dynamic,timeout"];
-  const text = declarationText({ kind: "set", lines });
+  const text = ["set", `type ${addressType}`, `size ${CLIENTS_PER_ENDPOINT}`, "flags dynamic,timeout"].join("\n");
   return new Map(
     [...port.clusterEndpoints, ...port.localEndpoints].map((endpoint) => [
       endpoint,

@@ -28,7 +28,7 @@ import { createNftSession } from "./session.ts";
 import { sharedRules } from "./shared_chains.ts";
 import { declareSets, type Dialect, DIALECTS, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
 import { createNftTools, NFT_FAILURES } from "./tools.ts";
-import { chainLines, chainText, elementText, type Item, parseItemId } from "./transaction.ts";
+import { chainLines, chainText, elementText, type Item, kindOf, parseItemId } from "./transaction.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -165,7 +165,7 @@ function describeServicePort(
   const lines = new Map<string, string[]>();
   for (const item of items) {
     const { list, key, text } = item;
-    const place = isElement(item) ? `${declared.get(list as SetName)?.kind ?? "set"} ${list}` : `${list} ${key}`;
+    const place = isElement(item) ? `${kindOf(declared.get(list as SetName) ?? "set")} ${list}` : `${list} ${key}`;
     const added = list === "chain"
       ? chainLines(text)
       : list === "set"

@@ -3,7 +3,7 @@ import type { Contribution } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import type { Applied, RealizedState } from "./realized.ts";
 import { isSourceList, sharedRules, type SourceList, sourceSet } from "./shared_chains.ts";
-import { declarationText, type Dialect } from "./table.ts";
+import type { Dialect } from "./table.ts";
 import {
   chainText,
   difference,
@@ -81,9 +81,9 @@ export function buildTransaction(
     chains: [],
   };
   const { deleted, added } = draft;
-  for (const [key, declaration] of draft.creates ? allSets(settings, dialect) : []) {
+  for (const [key, text] of draft.creates ? allSets(settings, dialect) : []) {
     if (stage !== "all" && !realized.missingSets.has(key)) continue;
-    put(added, { list: "set", key, text: declarationText(declaration) });
+    put(added, { list: "set", key, text });
   }
   const table = stage === "all" ? "replace" : added.has("set") ? "create" : "keep";
   const ownChains = addParts(draft);
@@ -156,7 +156,7 @@ function addNewSharedParts(draft: Draft): void {
     const sources = draft.sourceLists.get(key);
     if (sources === undefined) continue;
     const { name } = sources;
-    put(added, { list: "set", key: name, text: declarationText(sourceSet(dialect)) });
+    put(added, { list: "set", key: name, text: sourceSet(dialect) });
     for (const element of part?.damage ?? []) put(deleted, { list: name, key: element, text: "" });
     for (const element of sources.elements) put(added, { list: name, key: element, text: "" });
   }
@@ -169,7 +169,7 @@ function addDeletions(draft: Draft): readonly string[] {
   for (const id of gone) {
     const { list, key } = parseItemId(id);
     put(deleted, { list, key, text: list === "chain" ? realized.chains.get(key) ?? "" : "" });
-    if (isSourceList(key)) put(deleted, { list: "set", key, text: declarationText(sourceSet(dialect)) });
+    if (isSourceList(key)) put(deleted, { list: "set", key, text: sourceSet(dialect) });
   }
   for (const item of realized.strays) put(deleted, item);
   return gone;

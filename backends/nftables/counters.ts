@@ -18,14 +18,7 @@
 import type { AttemptCounts, Attempts, FamilySettings, Protocol } from "../../core/model/mod.ts";
 import { joinHostPort } from "../../platform/mod.ts";
 import { hashText } from "./pair_hash.ts";
-import {
-  type BaseChain,
-  type Dialect,
-  frontendKey,
-  PROTOCOLS,
-  type SetDeclaration,
-  type TrafficSetName,
-} from "./table.ts";
+import { type BaseChain, type Dialect, frontendKey, PROTOCOLS, type TrafficSetName } from "./table.ts";
 
 /** The sets of failures, by the set that refuses the packets. */
 const FAILURE_SETS = {
@@ -50,19 +43,18 @@ const PAIR_EXPIRY = "1h";
 export function counterSets(
   settings: Pick<FamilySettings, "countTraffic" | "countsAttempts">,
   dialect: Dialect,
-): readonly (readonly [TrafficSetName, SetDeclaration])[] {
+): readonly (readonly [TrafficSetName, string])[] {
   return [...trafficSets(settings, dialect), ...attemptSets(settings, dialect)];
 }
 
 function trafficSets(
   settings: Pick<FamilySettings, "countTraffic">,
   dialect: Dialect,
-): readonly (readonly [TrafficSetName, SetDeclaration])[] {
+): readonly (readonly [TrafficSetName, string])[] {
   if (!settings.countTraffic) return [];
   const { ip, addressType } = dialect;
-  const set = (type: string, size: number, rest: readonly string[]): SetDeclaration => (
-    { kind: "set", lines: [type, `size ${size}`, "flags dynamic,timeout", ...rest] }
-  );
+  const set = (type: string, size: number, rest: readonly string[]) =>
+    ["set", type, `size ${size}`, "flags dynamic,timeout", ...rest].join("\n");
   const counted = ["counter", `timeout ${EXPIRY}`];
   // nft 1.0.6 crashes if it derives the type of these keys from their expressions.
   const pair = `type ${addressType} . inet_proto . inet_service . ${addressType} . inet_service`;
@@ -153,16 +145,17 @@ const KEPT_SECONDS = 30;
 function attemptSets(
   { countsAttempts }: Pick<FamilySettings, "countsAttempts">,
   { ip }: Dialect,
-): (readonly [TrafficSetName, SetDeclaration])[] {
+): (readonly [TrafficSetName, string])[] {
   if (!countsAttempts) return [];
   const lines = [
+    "set",
     `typeof ${ip} daddr . tcp dport . ct direction`,
     `size ${MOST_COUNTERS}`,
     "flags dynamic,timeout",
     "counter",
     `timeout ${KEPT_SECONDS}s`,
   ];
-  return [[ATTEMPTS, { kind: "set", lines }]];
+  return [[ATTEMPTS, lines.join("\n")]];
 }
 
 /** The chains through which packets reach endpoints, and the answers come back. */

@@ -6,14 +6,7 @@
  */
 import type { FamilyDelta, FamilySettings } from "../../core/model/mod.ts";
 import type { Desired } from "./desired.ts";
-import {
-  type Dialect,
-  durationText,
-  endpointElement,
-  type SetDeclaration,
-  TABLE,
-  type TrafficSetName,
-} from "./table.ts";
+import { type Dialect, durationText, endpointElement, TABLE, type TrafficSetName } from "./table.ts";
 import { chainsInTable, type NftTools } from "./tools.ts";
 
 const GONE = "gone-endpoints" satisfies TrafficSetName;
@@ -30,11 +23,11 @@ type Resetting = Pick<FamilySettings, "resetsGone" | "goneTimeoutMs">;
 export function goneSets(
   { resetsGone, goneTimeoutMs = 0 }: Resetting,
   { ip }: Dialect,
-): (readonly [TrafficSetName, SetDeclaration])[] {
+): (readonly [TrafficSetName, string])[] {
   if (!resetsGone) return [];
   const timeout = `timeout ${durationText(Math.floor(goneTimeoutMs / 1000))}`;
-  const lines = [`typeof ${ip} daddr . tcp dport`, "size 65536", "flags dynamic,timeout", "counter", timeout];
-  return [[GONE, { kind: "set", lines }]];
+  const lines = ["set", `typeof ${ip} daddr . tcp dport`, "size 65536", "flags dynamic,timeout", "counter", timeout];
+  return [[GONE, lines.join("\n")]];
 }
 
 /** Whether a chain looks up endpoints that are gone, and the settings ask for that. */

@@ -4,7 +4,7 @@ import { allSets, baseChains } from "./frame.ts";
 import { isGoneChain } from "./gone.ts";
 import type { Listing } from "./listing.ts";
 import { isSourceList, parsePickChain, sourceListName } from "./shared_chains.ts";
-import { declarationText, type Dialect, type SetDeclarations, type SetName, type SharedSetName } from "./table.ts";
+import type { Dialect, SetDeclarations, SetName, SharedSetName } from "./table.ts";
 import { type Item, itemId, type ItemList } from "./transaction.ts";
 
 /** A service port whose part of the table is in effect. */
@@ -103,7 +103,7 @@ export function compare(
 function hasOtherSets(listing: Listing, declared: SetDeclarations): boolean {
   return [...declared].some(([name, declaration]) => {
     const read = listing.get("set")!.get(name);
-    return read !== undefined && read !== declarationText(declaration);
+    return read !== undefined && read !== declaration;
   });
 }
 

@@ -8,7 +8,7 @@ import { createEarlierClients } from "./earlier_clients.ts";
 import { allSets } from "./frame.ts";
 import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Comparison, type RealizedState } from "./realized.ts";
-import { declarationText, type Dialect } from "./table.ts";
+import type { Dialect } from "./table.ts";
 import { chainsInTable } from "./tools.ts";
 import { chainLines } from "./transaction.ts";
 
@@ -155,8 +155,8 @@ function createSpellings(dialect: Dialect): Spellings {
 
   /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
   function learnDeclarations(listing: Listing): void {
-    for (const [name, declaration] of allSets({ countTraffic: true, countsAttempts: true }, dialect)) {
-      const read = listing.get("set")!.get(name), text = declarationText(declaration);
+    for (const [name, text] of allSets({ countTraffic: true, countsAttempts: true }, dialect)) {
+      const read = listing.get("set")!.get(name);
       if (read !== undefined && read !== text) known.set(name, { read, written: text });
     }
   }

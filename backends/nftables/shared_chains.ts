@@ -14,7 +14,6 @@ import {
   fromThisNode,
   frontendKey,
   prefixText,
-  type SetDeclaration,
   setMark,
   type SourceListName,
 } from "./table.ts";
@@ -196,8 +195,8 @@ export function isSourceList(name: string): name is SourceListName {
  * The declaration of a list's set. The ranges of all frontends in one set, with the frontend in its keys, would cost the
  * kernel time with the square of their number: 50 ports with 4,000 ranges took it 12 s.
  */
-export function sourceSet({ ip }: Dialect): SetDeclaration {
-  return { kind: "set", lines: [`typeof ${ip} saddr`, "flags interval"] };
+export function sourceSet({ ip }: Dialect): string {
+  return ["set", `typeof ${ip} saddr`, "flags interval"].join("\n");
 }
 
 /** The widest of nested prefixes: the kernel accepts no overlapping elements. */

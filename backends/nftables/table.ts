@@ -80,15 +80,8 @@ export type SharedSetName =
   /** An endpoint's address, twice: traffic from an endpoint to itself. */
   | "hairpins";
 
-/** The declaration of each set, as nft prints and accepts it. */
-export type SetDeclarations = ReadonlyMap<SetName, SetDeclaration>;
-
-/** A declaration of a set or map. */
-export interface SetDeclaration {
-  readonly kind: "set" | "map";
-  /** The lines between its braces. */
-  readonly lines: readonly string[];
-}
+/** The declaration of each set or map: its kind, and the lines between its braces, as nft prints and accepts them. */
+export type SetDeclarations = ReadonlyMap<SetName, string>;
 
 /** A chain that exists even without services. */
 export interface BaseChain {
@@ -96,11 +89,6 @@ export interface BaseChain {
   /** The hook at which the kernel calls it, as nft prints it; undefined for a chain that is only jumped to. */
   readonly hook: string | undefined;
   readonly rules: readonly string[];
-}
-
-/** A declaration as text, for comparisons. */
-export function declarationText({ kind, lines }: SetDeclaration): string {
-  return [kind, ...lines].join("\n");
 }
 
 /**
@@ -111,8 +99,8 @@ export function declarationText({ kind, lines }: SetDeclaration): string {
  */
 export function declareSets({ ip }: Dialect): SetDeclarations {
   const frontend = `${ip} daddr . meta l4proto . th dport`;
-  const set = (type: string): SetDeclaration => ({ kind: "set", lines: [`typeof ${type}`] });
-  const map = (type: string): SetDeclaration => ({ kind: "map", lines: [`typeof ${type}`] });
+  const set = (type: string) => `set\ntypeof ${type}`;
+  const map = (type: string) => `map\ntypeof ${type}`;
   const endpoints = PROTOCOLS.flatMap((protocol) =>
     ([`${protocol}-endpoints`, `${protocol}-shortcut-endpoints`] as const).map((name) =>
       [
@@ -121,7 +109,7 @@ export function declareSets({ ip }: Dialect): SetDeclarations {
       ] as const
     )
   );
-  return new Map<SetName, SetDeclaration>([
+  return new Map<SetName, string>([
     ["services", map(`${frontend} : verdict`)],
     ["shortcuts", map(`${frontend} : verdict`)],
     ["refused", set(frontend)],

@@ -108,6 +108,11 @@ function elementsOf(items: Items): readonly (readonly [SetName, readonly Item[]]
   return [...items].flatMap(([list, elements]) => list === "chain" || list === "set" ? [] : [[list, elements]]);
 }
 
+/** The kind of a declaration: `set` or `map`. */
+export function kindOf(declaration: string): string {
+  return declaration.split("\n", 1)[0]!;
+}
+
 /** The number of elements among items. */
 export function countElements(items: Items): number {
   return elementsOf(items).reduce((count, [, { length }]) => count + length, 0);
@@ -136,12 +141,12 @@ export function* changedPlaces({ deleted, added }: Transaction, dialect: Dialect
   const created = new Set<string>();
   for (const { key, text } of added.get("set") ?? []) {
     created.add(key);
-    yield members(key, text.split("\n", 1)[0]!, "missing");
+    yield members(key, kindOf(text), "missing");
   }
   for (const name of new Set([...elementsOf(deleted), ...elementsOf(added)].map(([name]) => name))) {
-    if (!created.has(name)) yield members(name, declared.get(name)!.kind);
+    if (!created.has(name)) yield members(name, kindOf(declared.get(name)!));
   }
-  for (const { key, text } of deleted.get("set") ?? []) yield members(key, text.split("\n", 1)[0]!, "unwanted");
+  for (const { key, text } of deleted.get("set") ?? []) yield members(key, kindOf(text), "unwanted");
 }
 
 /** The most elements of a short transaction. */

@@ -33,9 +33,10 @@ const ranges = (...all: readonly string[]) => [
 
 function declarations(family: Family): string {
   const table = `${DIALECTS[family].ip} sluice`;
-  const sets = [...allSets({ countTraffic: true, countsAttempts: true }, DIALECTS[family])].map((
-    [name, { kind, lines }],
-  ) => `add ${kind} ${table} ${name} { ${lines.join("; ")}; }\n`);
+  const sets = [...allSets({ countTraffic: true, countsAttempts: true }, DIALECTS[family])].map(([name, text]) => {
+    const [kind, ...lines] = text.split("\n");
+    return `add ${kind} ${table} ${name} { ${lines.join("; ")}; }\n`;
+  });
   return `add table ${table}\n${sets.join("")}`;
 }
 
