@@ -11,8 +11,9 @@ export function start(node: Node): Promise<RunningFeature> {
   const { environment, families, health, headline, clock, logger, signal } = node;
   const socket = environment("NOTIFY_SOCKET") ?? "";
   const intervalMs = intervalOf(environment("WATCHDOG_USEC"));
-  let isSending = false, isOutdated = false, isReadySent = false;
-  let cancel = () => {};
+  let isReadySent = false;
+  /** Sends the next notification at once, or after the one that is being sent. */
+  let wake = () => {};
 
   /** Returns whether a worker has sent it. */
   const send = async (): Promise<boolean> => {
@@ -26,24 +27,23 @@ export function start(node: Node): Promise<RunningFeature> {
     }
     return false;
   };
-  const update = async () => {
-    isOutdated = isSending;
-    if (isSending) return;
-    cancel();
-    isSending = true;
-    const isSent = await send().catch(() => false);
-    isSending = false;
-    if (signal.aborted) return;
-    const delayMs = isOutdated ? 0 : isSent ? intervalMs : Math.min(intervalMs, RETRY_MS);
-    cancel = clock.schedule(delayMs, update);
+  const run = async () => {
+    while (!signal.aborted) {
+      const woken = Promise.withResolvers<void>();
+      wake = woken.resolve;
+      const isSent = await send().catch(() => false);
+      const cancel = clock.schedule(isSent ? intervalMs : Math.min(intervalMs, RETRY_MS), woken.resolve);
+      await woken.promise;
+      cancel();
+    }
   };
-  signal.addEventListener("abort", () => cancel(), { once: true });
+  signal.addEventListener("abort", () => wake(), { once: true });
   let shown = stateOf(node);
-  update();
+  run();
   return Promise.resolve({
     reported() {
       const current = stateOf(node);
-      if (current !== shown) update();
+      if (current !== shown) wake();
       shown = current;
     },
   });
