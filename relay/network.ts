@@ -9,15 +9,6 @@ export interface Listener {
   close(): void;
 }
 
-/** A UDP socket. */
-export interface DatagramSocket {
-  readonly port: number;
-  /** Receives a datagram into the buffer, which is cut off at its end. Rejects once the socket is closed. */
-  receive(buffer: Uint8Array<ArrayBuffer>): Promise<[Uint8Array<ArrayBuffer>, Deno.Addr]>;
-  send(data: Uint8Array<ArrayBuffer>, to: Deno.NetAddr): Promise<number>;
-  close(): void;
-}
-
 /** The system calls of the relay. */
 export interface RelayNetwork {
   /** Listens at an address; port 0 picks a free one. Rejects with the system's error. Connections arrive paused. */
@@ -25,7 +16,7 @@ export interface RelayNetwork {
   /** Starts to connect to an endpoint (`address:port`); the socket emits `connect` or `error`. */
   connectTcp(endpoint: string): Socket;
   /** Binds a UDP socket; port 0 picks a free one. Throws the system's error. */
-  bindUdp(address: string, port: number): DatagramSocket;
+  bindUdp(address: string, port: number): Deno.DatagramConn;
 }
 
 /** The queue of connections that the kernel has accepted, up to net.core.somaxconn. */
@@ -57,26 +48,13 @@ export const systemNetwork: RelayNetwork = {
     const { address, port } = splitHostPort(endpoint);
     return connect({ host: address, port, allowHalfOpen: true, noDelay: true, ...KEEP_ALIVE });
   },
-  bindUdp(address, port) {
-    const socket = Deno.listenDatagram({ transport: "udp", hostname: address, port });
-    return {
-      port: (socket.addr as Deno.NetAddr).port,
-      async receive(buffer) {
-        for (;;) {
-          const [data, from] = await socket.receive(buffer);
-          if (!isOfOtherFamily((from as Deno.NetAddr).hostname)) return [data as Uint8Array<ArrayBuffer>, from];
-        }
-      },
-      send: (data, to) => socket.send(data, to),
-      close: () => socket.close(),
-    };
-  },
+  bindUdp: (hostname, port) => Deno.listenDatagram({ transport: "udp", hostname, port }),
 };
 
 /**
  * Whether a peer is an IPv4 client of an IPv6 socket. Deno cannot limit a socket to IPv6, and the rules of IPv4 do not protect
  * the ports of IPv6.
  */
-function isOfOtherFamily(address: string | undefined): boolean {
+export function isOfOtherFamily(address: string | undefined): boolean {
   return address?.startsWith("::ffff:") ?? false;
 }

@@ -2,7 +2,7 @@
 import { sleep, splitHostPort } from "../platform/mod.ts";
 import type { RelayParts } from "./connections.ts";
 import type { CountBytes } from "./figures.ts";
-import type { DatagramSocket, Listener } from "./network.ts";
+import { isOfOtherFamily, type Listener } from "./network.ts";
 import { endpointsOf, type Target } from "./target.ts";
 
 /** The UDP listeners and their flows. */
@@ -14,7 +14,7 @@ export interface UdpFlows {
 
 /** A listener and its flows by client. */
 interface Door {
-  readonly socket: DatagramSocket;
+  readonly socket: Deno.DatagramConn;
   readonly target: Target;
   readonly flows: Map<string, Flow>;
   /** Whether endpoints answer at all; with one-way protocols, they do not. */
@@ -26,7 +26,7 @@ interface Door {
 interface Flow {
   readonly door: Door;
   readonly client: Deno.NetAddr;
-  readonly socket: DatagramSocket;
+  readonly socket: Deno.DatagramConn;
   readonly startedMs: number;
   endpoint: string;
   to: Deno.NetAddr;
@@ -194,8 +194,8 @@ export function createUdpFlows(
     const buffer = buffers.take();
     while (!door.isClosed) {
       try {
-        const [data, client] = await door.socket.receive(buffer);
-        await forward(door, data, client as Deno.NetAddr);
+        const [data, from] = await door.socket.receive(buffer), client = from as Deno.NetAddr;
+        if (!isOfOtherFamily(client.hostname)) await forward(door, data, client);
       } catch (error) {
         if (door.isClosed) break;
         logger.warn("cannot receive datagrams, retrying", { servicePort: door.target.servicePort.name, error });
@@ -236,7 +236,7 @@ export function createUdpFlows(
       const door: Door = { socket, target, flows: new Map(), isAnswering: false, isClosed: false };
       doors.add(door);
       void receiveQuestions(door);
-      return { port: socket.port, close: () => closeDoor(door) };
+      return { port: (socket.addr as Deno.NetAddr).port, close: () => closeDoor(door) };
     },
     closeAll: () => doors.forEach(closeDoor),
   };

@@ -35,10 +35,13 @@ interface LabOptions {
   readonly limits?: Partial<RelayLimits>;
   readonly network?: Partial<RelayNetwork>;
   readonly family?: Family;
+  /** Where it listens; at the loopback address of the family by default. */
+  readonly hostname?: string;
 }
 
 /** A listener for one service port; the first endpoint of the list is chosen first. */
-function startLab(clusterEndpoints: readonly string[], { limits, network, family = "IPv4" }: LabOptions = {}) {
+function startLab(clusterEndpoints: readonly string[], options: LabOptions = {}) {
+  const { limits, network, family = "IPv4", hostname = family === "IPv4" ? "127.0.0.1" : "::1" } = options;
   const clock = createFakeClock();
   const counters = createCounters(), traffic = createRelayTraffic();
   const target: Target = {
@@ -51,7 +54,6 @@ function startLab(clusterEndpoints: readonly string[], { limits, network, family
     chooser: createChooser({ clock, random: () => 0 }),
     limits: { ...defaultRelayLimits(20_000), ...limits },
   });
-  const hostname = family === "IPv4" ? "127.0.0.1" : "::1";
   const { port, close } = flows.listen(hostname, 0, target);
   const front: Deno.NetAddr = { transport: "udp", hostname, port };
   const assign = (changes: Parameters<typeof fakeServicePort>[1]) =>
@@ -255,6 +257,16 @@ Deno.test("IPv6 datagrams are carried", { ignore: !hasIPv6() }, async () => {
   using client = openPeer("::1");
   await using lab = startLab([endpoint.endpoint], { family: "IPv6" });
   assert.equal((await ask(client, lab.front, endpoint)).answer, "re: question");
+});
+
+Deno.test("an IPv4 client of an IPv6 socket is not served", { ignore: !hasIPv6() }, async () => {
+  using endpoint = openPeer("::1");
+  using stranger = openPeer();
+  using client = openPeer("::1");
+  await using lab = startLab([endpoint.endpoint], { family: "IPv6", hostname: "::" });
+  await stranger.send("forged", { ...lab.front, hostname: "127.0.0.1" });
+  await client.send("question", { ...lab.front, hostname: "::1" });
+  assert.equal((await endpoint.receive()).text, "question");
 });
 
 function hasIPv6(): boolean {
