@@ -93,6 +93,8 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
   const cleanAll = async (known: KnownServicePorts): Promise<void> => {
     try {
       do deleted += await removeStaleFlows(notes, known, family, runner); while (notes.size > 0);
+      // A failure that no sync has reported yet is over.
+      problem = undefined;
     } catch (error) {
       logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
       const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;

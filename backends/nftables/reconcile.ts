@@ -167,13 +167,13 @@ function createSpellings(dialect: Dialect): Spellings {
       if (!listing) return;
       if (before && !before.isDifferent && before.missingSets.size === 0) learnDeclarations(listing);
       const sets = listing.get("set")!, chains = listing.get("chain")!;
+      for (const [name, text] of before ? chainTexts(before, dialect) : []) {
+        const read = chains.get(name), spelling = known.get(name);
+        if (read === undefined || chainLines(read).length !== chainLines(text).length) continue;
+        if (text !== (spelling?.read === read ? spelling.written : read)) inQuestion.set(name, { read, written: text });
+      }
       for (const [name, { read, written }] of known) {
         for (const texts of [sets, chains]) if (texts.get(name) === read) texts.set(name, written);
-      }
-      for (const [name, text] of before ? chainTexts(before, dialect) : []) {
-        const read = chains.get(name);
-        if (read === undefined || read === text || chainLines(read).length !== chainLines(text).length) continue;
-        inQuestion.set(name, { read, written: text });
       }
     },
     areInQuestion: () => inQuestion.size > 0,

@@ -144,6 +144,21 @@ Deno.test("a hanging conntrack delays a sync by one second, and its result is re
   assert.deepEqual(clock.pending(), []);
 });
 
+Deno.test("a late failure of conntrack is no problem once the flows are removed", async () => {
+  const { runner, runs } = heldRunner();
+  const clock = createFakeClock();
+  const cleaner = cleanerOf(runner, clock);
+  cleaner.change(DNS);
+  const first = cleaner.clean();
+  await clock.advanceSettled(1000);
+  await first;
+  runs[0]!.reject(new Error("conntrack was killed"));
+  await settled();
+  const second = cleaner.clean();
+  runs[1]!.resolve(DONE);
+  assert.deepEqual(await second, { deleted: 0, problem: undefined });
+});
+
 Deno.test("changes noted while entries are being removed are processed right after", async () => {
   const { runner, runs } = heldRunner();
   const cleaner = cleanerOf(runner);

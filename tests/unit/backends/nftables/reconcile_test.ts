@@ -291,6 +291,28 @@ Deno.test("a chain that this nft prints differently is rewritten once and not by
   assert.equal(host.transactions.slice(afterStart).length, 1);
 });
 
+Deno.test("a changed chain that this nft prints as it did before is rewritten once", async () => {
+  const host = createFakeNftHost();
+  const { runner } = host;
+  const spelled = {
+    run: (call: Parameters<typeof runner.run>[0]) =>
+      runner.run({
+        ...call,
+        onLine: call.onLine && ((line) => call.onLine!(line.replace(/0x0000(4000|0080)/g, "0x1"))),
+      }),
+  };
+  const { snapshot, backend, clock } = backendUnderTest({ ...host, runner: spelled, transactions: host.transactions });
+  const drift = async () => {
+    clock.advance(DAY_MS);
+    return (await backend.resync()).figures["drift_repaired"];
+  };
+  await snapshot(services(2));
+  assert.deepEqual([await drift(), await drift()], [0, 0]);
+  const settings = nftSettings({ masqueradeMark: 0x80 });
+  await backend.sync({ revision: 2, base: 1, settings, set: [], deleted: [] });
+  assert.deepEqual([await drift(), await drift(), await drift()], [0, 0, 0]);
+});
+
 Deno.test("a chain that another program keeps changing is repaired each time", async () => {
   const { snapshot, table, backend, clock } = backendUnderTest();
   await snapshot(services(2));
