@@ -34,7 +34,7 @@ export interface Feature<F extends Fields = Fields, P extends ProblemKinds = Pro
   readonly kernelSettings?: readonly KernelSetting[];
   /** The permissions at the API server that it needs in addition to those of every proxy. */
   permissions?(options: OptionsOf<F>): readonly Permission[];
-  /** Loads its code; undefined if it does nothing but to take the place of the API server. */
+  /** Loads its code; undefined if it does nothing but take the place of the API server. */
   load?(): Promise<{ start(node: Node, options: OptionsOf<F>): Promise<RunningFeature | undefined> }>;
   /** Takes the place of the API server as the source of this node; only one feature does. */
   readonly source?: {
@@ -82,7 +82,7 @@ export interface ClusterAccess {
 }
 
 /** A server of Sluice's own, and when a connection to it is given up and tried again. */
-export interface ServerAccess {
+interface ServerAccess {
   readonly address: WireAddress;
   readonly tls: TlsFiles;
   readonly backoff: { readonly firstMs: number; readonly longestMs: number };
@@ -111,7 +111,7 @@ export interface FeatureSource extends Source {
 export type Environment = (name: string) => string | undefined;
 
 /** A flag that sets a field of a feature. */
-export interface FeatureFlag {
+interface FeatureFlag {
   readonly name: string;
   /** The dotted path of the field. */
   readonly path: string;
@@ -307,14 +307,14 @@ export interface MetricSource {
 
 /** The state of a feature, for `sluice status`, `sluice top` and the page. Plain data. */
 export interface FeatureStatus {
-  /** The name of its row: `Packets`; of the node, one word of at most nine letters. */
+  /** The name of its row: `Packets`; in `status`, one word of at most nine letters. */
   readonly label: string;
   readonly tone: "good" | "warning" | "bad" | "idle";
   /** `canary answers in 2 ms`. */
   readonly words: string;
   /** The cause; undefined if there is nothing to add. */
   readonly reason: string | undefined;
-  /** The state of the whole family if this feature sees it broken: `packets do not flow (no-route)`; of no other status. */
+  /** In `familyStatus`, the state of the whole family if this feature sees it broken: `packets do not flow (no-route)`. */
   readonly broken?: string;
   /** Details for programs. */
   readonly data: unknown;

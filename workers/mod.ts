@@ -9,19 +9,19 @@
  *   supervise.ts        replaces a worker that dies or hangs
  *   watched_worker.ts   pings a worker, and asks it questions
  *   memory_watch.ts     detects workers that use too much memory
- *   web_worker.ts       a Web Worker with minimal permissions; the code of a family's worker
+ *   web_worker.ts       a Web Worker with minimal permissions
  *   worker_scope.ts     the connection of a worker's entry point to the isolate that has started it
  *   protocol.ts         the messages of a family's worker
  *   checked_message.ts  validates messages to a worker
  *   checked_report.ts   validates reports of a worker
- *   calls.ts            the calls that a family's worker answers
+ *   calls.ts            the calls that a family's worker answers; its code and its tools
  *   family.ts           the entry point of a family's worker
  *   sync_loop.ts        setup, sync, retry and comparison
  *   relays.ts           adds relays to the families' workers
  *   relay_worker.ts     keeps a family's relay worker running; its messages
  *   relay.ts            the entry point of the relay worker
  *   serve.ts            the entry point of a worker of `sluice serve`
- *   start_plugin.ts     starts the worker that runs a credential plugin; its messages
+ *   start_plugin.ts     starts the worker that runs a credential plugin or a hook; its messages
  *   plugin.ts           the entry point of the plugin worker
  *   runtime.ts          the entry point of the runtime worker
  *

@@ -3,8 +3,8 @@
  * endpoints that do not answer.
  *
  * Rules add an element with a counter to a set for each pair of frontend and endpoint, and for each frontend whose packets
- * fail. Elements expire when the traffic ends, so that the sets hold the active pairs only. A pair is counted under its hash (see pair_hash.ts); `count-pairs` has the pair
- * itself, unless the frontend is at a cluster IP, whose pairs are planned.
+ * fail. Elements expire when the traffic ends, so that the sets hold the active pairs only. A pair is counted under its hash
+ * (see pair_hash.ts); `count-pairs` has the pair itself, unless the frontend is at a cluster IP, whose pairs are planned.
  *
  * A connection is counted in nat chains, which see its first packet only: right before the sources are translated, or, if
  * the endpoint is on the host network, right before delivery. A packet is counted where it is forwarded, sent, or

@@ -10,6 +10,7 @@
  *   part.ts          this node's part, for status, metrics and Events
  *   memory.ts        stores the last leader on disk
  *   certificates.ts  the certificates of the nodes, how a leader makes its own, and the signatures of leaders
+ *   options.ts       the settings and their checks, and the names of the objects at the API server
  *
  * In: a Lease, and objects of the API server or of the leader. Out: objects, to a `SourceSink`, and to the other nodes. May
  * touch: the network, listening sockets, PEM files, and a file that is opened before the write permission is dropped.
