@@ -25,10 +25,10 @@ declare module "../core/problems/table.ts" {
 type FeatureFields = Intersection<(typeof REGISTERED)[number]["fields"]>;
 
 /** The options of all features. */
-export type FeatureOptions = OptionsOf<FeatureFields>;
+type FeatureOptions = OptionsOf<FeatureFields>;
 
 /** A feature among others, each of which finds its own options. */
-export type RegisteredFeature = Omit<Feature<FeatureFields>, "fields"> & Pick<Feature, "fields">;
+type RegisteredFeature = Omit<Feature<FeatureFields>, "fields"> & Pick<Feature, "fields">;
 
 /** All features, in the order of their start. */
 export const FEATURES: readonly RegisteredFeature[] = REGISTERED;

@@ -18,7 +18,7 @@ import type { RunningFeatures } from "./features.ts";
 import type { FamilyTopics, ServedFamily } from "./served_family.ts";
 
 /** Observers of the families. */
-export interface FamilyObservers {
+interface FamilyObservers {
   readonly health: ProxyHealth;
   readonly metrics: Pick<Metrics, "queued" | "observe" | "workerHealth">;
   readonly recorder: StatusRecorder;

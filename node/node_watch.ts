@@ -4,7 +4,7 @@ import type { ProxyHealth } from "../observe/mod.ts";
 import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
 
 /** Options of `createNodeWatch`. */
-export interface NodeWatchOptions {
+interface NodeWatchOptions {
   readonly nodeName: string;
   readonly node: NodeTracker;
   /** Whether the first sync waits for a pod CIDR (detectLocalMode NodeCIDR). */
@@ -21,7 +21,7 @@ export interface NodeWatchOptions {
 }
 
 /** Reactions to the state of this node's Node object. */
-export interface NodeWatch {
+interface NodeWatch {
   /** The source has synced. */
   onSynced(): void;
   onChange(change: NodeChange): void;

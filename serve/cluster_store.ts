@@ -5,7 +5,7 @@ import type { Clock } from "../platform/mod.ts";
 import { openSource, type SourceOptions } from "../sources/mod.ts";
 
 /** A store that a source keeps up to date. */
-export interface ClusterStore {
+interface ClusterStore {
   readonly store: Store;
   /** The problems of the source and of its objects. */
   readonly problems: ProblemBoard;
@@ -18,7 +18,7 @@ export interface ClusterStore {
 }
 
 /** Options of `openClusterStore`. */
-export interface ClusterOptions extends Omit<SourceOptions, "kept" | "site"> {
+export interface ClusterOptions extends Omit<SourceOptions, "kept" | "isOfNode"> {
   /** The labels and annotations to include. */
   readonly details: DetailFilters;
   /** Receives the problems of the source and of its objects, in addition to the board. */

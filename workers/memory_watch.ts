@@ -3,7 +3,7 @@ import { getHeapStatistics } from "node:v8";
 import type { Clock } from "../platform/mod.ts";
 
 /** The memory of the program, in bytes. */
-export interface MemoryTaken {
+interface MemoryTaken {
   /** The resident set of the process. */
   readonly rss: number;
   /** The heap of the main isolate. */

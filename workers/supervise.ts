@@ -16,7 +16,7 @@ import {
 } from "./watched_worker.ts";
 
 /** Inputs of `superviseFamily`; durations in milliseconds. */
-export interface SuperviseOptions extends WatchOptions<StartMessage, FromWorker, WorkerHandle> {
+interface SuperviseOptions extends WatchOptions<StartMessage, FromWorker, WorkerHandle> {
   readonly listener: FamilyListener;
   readonly logger: Logger;
   /** Detects a worker that uses too much memory; shared with the other family. */

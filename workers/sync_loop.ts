@@ -6,7 +6,7 @@ import { type Backoff, type Clock, errorText, type Logger } from "../platform/mo
 import type { FromWorker } from "./protocol.ts";
 
 /** Inputs of `startSyncLoop`. */
-export interface SyncLoopOptions {
+interface SyncLoopOptions {
   readonly family: Family;
   readonly backend: Backend;
   /** The delays after a failed setup or sync. */

@@ -5,7 +5,7 @@ import type { WorkerHandle, WorkerListener } from "./watched_worker.ts";
 import { createWebWorker, UNREADABLE } from "./web_worker.ts";
 
 /** Inputs of `createWorkerPool`. */
-export interface WorkerPoolOptions {
+interface WorkerPoolOptions {
   readonly codeOf: (family: Family) => WorkerCode;
   /** The search path of the workers' tools. */
   readonly path: string;

@@ -1,5 +1,5 @@
 /** The global scope of a worker, its connection to the isolate that has started it. */
-export interface WorkerScope<In, Out> {
+interface WorkerScope<In, Out> {
   onmessage: ((event: MessageEvent<In>) => void) | null;
   postMessage(message: Out): void;
   close(): void;

@@ -14,7 +14,7 @@ export type ElectionStep =
 /**
  * Decides who leads, from the versions of the Lease that this node has seen. Pure: it neither reads a clock nor sends requests.
  */
-export interface Elector {
+interface Elector {
   /** The Lease was read. */
   read(record: LeaseRecord, nowMs: number): void;
   /** A write of this node, sent at `sentMs`, was accepted. */

@@ -15,7 +15,7 @@ const RETRY_MS = 5_000;
 const RENEW_MS = 60_000;
 
 /** The server of a site's leader. */
-export interface SiteServer {
+interface SiteServer {
   /**
    * Serves while this node leads. When the leader loses its Lease, every connection is closed once, so that the nodes that can
    * read the Lease elect another one; the others return at once.
