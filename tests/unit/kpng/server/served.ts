@@ -16,7 +16,10 @@ import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects
 import { sayProblems } from "../../../fakes/problems.ts";
 import { freePort } from "../../../fakes/sockets.ts";
 
-/** All tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. */
+/**
+ * Tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. Those of the most connections
+ * do not, since a worker closes only connections of its own.
+ */
 const WORKERS = Number(Deno.env.get("SERVE_WORKERS") ?? 0);
 
 /** A server with some of its metrics. */
