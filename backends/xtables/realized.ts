@@ -146,14 +146,13 @@ export function createSpellings(): Spellings {
  */
 function createRulesHash() {
   let a = 0xdeadbeef | 0, b = 0x41c6ce57 | 0;
-  const mix = (code: number) => {
-    a = Math.imul(a ^ code, 2654435761);
-    b = Math.imul(b ^ code, 1597334677);
-  };
   return {
     add(rule: string): void {
-      for (let i = 0; i < rule.length; i++) mix(rule.charCodeAt(i));
-      mix(LINE_END);
+      for (let i = 0; i <= rule.length; i++) {
+        const code = i < rule.length ? rule.charCodeAt(i) : LINE_END;
+        a = Math.imul(a ^ code, 2654435761);
+        b = Math.imul(b ^ code, 1597334677);
+      }
     },
     /** The hash of everything added so far. */
     value(): number {
