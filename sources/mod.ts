@@ -149,7 +149,6 @@ async function openConfigured(options: SourceOptions, details?: DetailFilters): 
   const none = { features: new Map(), close() {} };
   switch (choice.kind) {
     case "file": {
-      await loadYaml();
       const { createManifestSource } = await import("./manifests/mod.ts");
       return { source: createManifestSource({ path: choice.path, decode, clock, logger }), ...none };
     }

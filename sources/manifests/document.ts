@@ -1,5 +1,5 @@
-import { isMap, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
-import { countLines, parseJsonObject } from "../../platform/mod.ts";
+import type { LineCounter, Node } from "yaml";
+import { countLines, loadYaml, parseJsonObject } from "../../platform/mod.ts";
 
 /** The text of one document in a file. */
 export interface DocumentText {
@@ -46,15 +46,15 @@ export interface DocumentValue {
 }
 
 /**
- * Parses a document: one value, none if there are only comments, or several in a file that could not be split. Throws
- * DocumentError for the first error.
+ * Parses a document: one value, none if there are only comments, or several in a file that could not be split. Rejects with
+ * DocumentError for the first error. Loads package `yaml` only if the document is not JSON.
  */
-export function parseDocument(text: string): readonly DocumentValue[] {
+export async function parseDocument(text: string): Promise<readonly DocumentValue[]> {
   const json = parseJsonObject(text);
   if (json !== undefined) return [{ value: json, line: 1 + countLines(text.slice(0, text.search(/\S/))) }];
-  const lines = new LineCounter();
+  const { documents, lines } = await parseYaml(text);
   const values: DocumentValue[] = [];
-  for (const document of parseYaml(text, lines)) {
+  for (const document of documents) {
     const [error] = document.errors;
     if (error !== undefined) throw new DocumentError(error.message, lines.linePos(error.pos[0]).line);
     const line = lineOf(document.contents, lines);
@@ -72,23 +72,26 @@ export function parseDocument(text: string): readonly DocumentValue[] {
  * The line, from 1 at the start of a document's text, of an item in its list of objects. Parses the text again: positions are
  * rarely needed, and keeping them would cost memory for every object.
  */
-export function lineOfItem(text: string, item: number): number {
-  const lines = new LineCounter();
-  for (const document of parseYaml(text, lines)) {
-    const items = isMap(document.contents) ? document.contents.get("items", true) : undefined;
+export async function lineOfItem(text: string, item: number): Promise<number> {
+  const { documents, lines, isMap, isSeq } = await parseYaml(text);
+  for (const { contents } of documents) {
+    const items = isMap(contents) ? contents.get("items", true) : undefined;
     if (isSeq(items)) return lineOf(items.items[item] as Node | undefined, lines);
   }
   return 1;
 }
 
-function parseYaml(text: string, lineCounter: LineCounter) {
-  return parseAllDocuments(text, {
-    lineCounter,
+async function parseYaml(text: string) {
+  const { isMap, isSeq, LineCounter, parseAllDocuments } = await loadYaml();
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(text, {
+    lineCounter: lines,
     prettyErrors: false,
     logLevel: "silent",
     merge: true,
     stringKeys: true,
   });
+  return { documents, lines, isMap, isSeq };
 }
 
 function lineOf(node: Node | null | undefined, lines: LineCounter): number {

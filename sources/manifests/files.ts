@@ -13,7 +13,14 @@ import {
   refText,
 } from "../../core/objects/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
-import { DocumentError, type DocumentValue, lineOfItem, parseDocument, splitDocuments } from "./document.ts";
+import {
+  DocumentError,
+  type DocumentText,
+  type DocumentValue,
+  lineOfItem,
+  parseDocument,
+  splitDocuments,
+} from "./document.ts";
 
 /** A file that may hold manifests. */
 export interface FoundFile {
@@ -63,14 +70,24 @@ function fingerprintOf(info: Deno.FileInfo): string {
 export interface PlacedObject {
   readonly object: ClusterObject;
   /** `FILE:LINE`. */
-  where(): string;
+  where(): Promise<string>;
 }
 
-/** The contents of a valid file. */
-export interface ManifestFile {
-  readonly objects: readonly PlacedObject[];
-  /** The objects of each document, by its text: an unchanged one is not parsed again. */
-  readonly documents: ReadonlyMap<string, DocumentObjects>;
+/** The contents of a valid file: its documents. */
+export type ManifestFile = readonly ReadDocument[];
+
+interface ReadDocument extends DocumentText {
+  readonly content: DocumentObjects;
+}
+
+/** The objects of the file `name`. */
+export function* objectsOf(name: string, file: ManifestFile): Iterable<PlacedObject> {
+  for (const { text, line, content } of file) {
+    for (const found of content.objects) {
+      const where = async () => `${name}:${line + await lineIn(text, found) - 1}`;
+      yield { object: found.object, where };
+    }
+  }
 }
 
 /** What was read from a file. */
@@ -94,18 +111,18 @@ export async function readFile(
   decode: Decode,
   yieldTurn: () => Promise<void>,
 ): Promise<FileReading> {
-  const documents = new Map<string, DocumentObjects>();
-  const objects: PlacedObject[] = [];
+  const known = new Map(before?.map(({ text, content }) => [text, content]));
+  const documents: ReadDocument[] = [];
   const problems: Problem[] = [];
   const errors: Problem[] = [];
   const ignored: string[] = [];
 
   for (const document of splitDocuments(text)) {
     const at = (line: number) => `${name}:${document.line + line - 1}`;
-    let content = documents.get(document.text) ?? before?.documents.get(document.text);
+    let content = known.get(document.text);
     if (content === undefined) {
       try {
-        content = readObjects(document.text, decode);
+        content = await readObjects(document.text, decode);
       } catch (error) {
         if (!(error instanceof DocumentError)) throw error;
         const detail = `${error.message}; ${consequence(before)}`;
@@ -115,14 +132,14 @@ export async function readFile(
       ignored.push(...content.ignored);
       await yieldTurn();
     }
-    documents.set(document.text, content);
+    known.set(document.text, content);
+    documents.push({ ...document, content });
     for (const { line, message: detail } of content.problems) {
       problems.push({ code: "object-invalid", subject: at(line), detail });
     }
-    for (const { object, line } of content.objects) objects.push({ object, where: () => at(line()) });
   }
   if (errors.length > 0) return { valid: undefined, problems: errors, ignored: [] };
-  return { valid: { objects, documents }, problems, ignored };
+  return { valid: documents, problems, ignored };
 }
 
 function consequence(before: ManifestFile | undefined): string {
@@ -131,10 +148,21 @@ function consequence(before: ManifestFile | undefined): string {
     : "the last valid version of the file stays in effect";
 }
 
-interface FoundObject {
+/** The position of a value in a document. A function that returns it would keep all that was parsed in memory. */
+interface Place {
+  /** The line of the value, or of the list that it is in, from 1 at the start of the document's text. */
+  readonly line: number;
+  /** Its index in that list, from 0. */
+  readonly item?: number;
+}
+
+interface FoundObject extends Place {
   readonly object: ClusterObject;
-  /** Its line, from 1 at the start of the document's text; parses the text again for objects of a list. */
-  line(): number;
+}
+
+/** The line of a value itself; parses the text again for an item of a list. */
+async function lineIn(text: string, { line, item }: Place): Promise<number> {
+  return item === undefined ? line : await lineOfItem(text, item);
 }
 
 interface DocumentObjects {
@@ -154,16 +182,19 @@ const API_VERSIONS: Readonly<Record<typeof KINDS[number], string>> = {
 
 /**
  * Reads a document: a Service, an EndpointSlice, a Node, a ServiceCIDR, or a list of them. As in kubectl, the default namespace
- * is `default`. Throws DocumentError if it is not a Kubernetes object.
+ * is `default`. Rejects with DocumentError if it is not a Kubernetes object.
  */
-export function readObjects(text: string, decode: Decode = decodeObject): DocumentObjects {
+export async function readObjects(text: string, decode: Decode = decodeObject): Promise<DocumentObjects> {
   const found = {
     objects: [] as FoundObject[],
     problems: [] as { line: number; message: string }[],
     ignored: [] as string[],
   };
 
-  const addObject = (raw: RawObject, line: () => number) => {
+  const addProblem = async (message: string, place: Place) => {
+    found.problems.push({ line: await lineIn(text, place), message });
+  };
+  const addObject = async (raw: RawObject, place: Place) => {
     const kind = kindOf(raw);
     if (kind === undefined) {
       found.ignored.push(describe(raw));
@@ -171,22 +202,20 @@ export function readObjects(text: string, decode: Decode = decodeObject): Docume
     }
     const { ref, object, problems } = decode(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
     const subject = ref === undefined ? "" : `${refText(ref)}: `;
-    for (const problem of problems) found.problems.push({ line: line(), message: `${subject}${problem}` });
-    if (object !== undefined) found.objects.push({ object, line });
+    for (const problem of problems) await addProblem(`${subject}${problem}`, place);
+    if (object !== undefined) found.objects.push({ object, ...place });
   };
 
-  for (const { value, line } of parseDocument(text)) {
+  for (const { value, line } of await parseDocument(text)) {
     const raw = kubernetesObject(value, line);
-    if (isList(raw)) {
-      raw.items.forEach((item, index) => {
-        const itemLine = () => lineOfItem(text, index);
-        if (isRawObject(item)) return addObject(listItem(raw, item), itemLine);
-        found.problems.push({
-          line: itemLine(),
-          message: `item ${index + 1} is ${quote(item)}, not an object; ignored`,
-        });
-      });
-    } else addObject(raw, () => line);
+    if (!isList(raw)) {
+      await addObject(raw, { line });
+      continue;
+    }
+    for (const [item, one] of raw.items.entries()) {
+      if (isRawObject(one)) await addObject(listItem(raw, one), { line, item });
+      else await addProblem(`item ${item + 1} is ${quote(one)}, not an object; ignored`, { line, item });
+    }
   }
   return found;
 }

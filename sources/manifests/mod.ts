@@ -27,7 +27,7 @@ import {
   watchChanges,
 } from "../../platform/mod.ts";
 import { basename, dirname } from "node:path";
-import { findFiles, type FoundFile, type ManifestFile, type PlacedObject, readFile } from "./files.ts";
+import { findFiles, type FoundFile, type ManifestFile, objectsOf, type PlacedObject, readFile } from "./files.ts";
 export { findFiles } from "./files.ts";
 
 /** Options of `createManifestSource`. */
@@ -62,6 +62,7 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
       const emit = createEmitter(sink);
       const files = createFiles(options, sink);
       let synced = false;
+      let isNew = true;
 
       /** Finds the files, none at a missing path; undefined if it cannot be accessed. */
       const find = async (): Promise<Found | undefined> => {
@@ -85,11 +86,12 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
         const found = await find();
         if (found !== undefined) {
           await changes.watch(found.folder);
-          await files.update(found.files ?? [], touched);
+          if (await files.update(found.files ?? [], touched)) isNew = true;
         }
         if (signal.aborted) break;
         if (synced || found?.files !== undefined && files.areReadable()) {
-          emit(files.objects());
+          if (isNew) await emit(files.objects());
+          isNew = false;
           if (!synced) { for (const kind of KINDS) sink.synced(kind); }
           synced = true;
         }
@@ -132,8 +134,11 @@ function createFiles(
   };
 
   return {
-    /** Reads the files that are new, changed or named in `touched`; drops files not in `found`. */
-    async update(found: readonly FoundFile[], touched: ReadonlySet<string>) {
+    /**
+     * Reads the files that are new, changed or named in `touched`; drops files not in `found`. Returns whether the valid files
+     * differ from those before.
+     */
+    async update(found: readonly FoundFile[], touched: ReadonlySet<string>): Promise<boolean> {
       const yieldTurn = startTurn(clock);
       const now = new Map<string, KnownFile>();
       for (const one of found) {
@@ -143,11 +148,14 @@ function createFiles(
         if (file !== undefined) now.set(one.path, file);
       }
       for (const path of files.keys()) if (!now.has(path)) sink.problems(path, []);
+      const valid = (of: ReadonlyMap<string, KnownFile>) => [...of.values()].map(({ valid }) => valid);
+      const [before, after] = [valid(files), valid(now)];
       files = now;
+      return before.length !== after.length || after.some((file, index) => file !== before[index]);
     },
     /** The objects of all files, in the order of files and lines. */
     *objects() {
-      for (const { valid } of files.values()) if (valid !== undefined) yield* valid.objects;
+      for (const [path, { valid }] of files) if (valid !== undefined) yield* objectsOf(path, valid);
     },
     /** Whether at least one file could be read, or there are none. */
     areReadable: () => files.size === 0 || files.values().some(({ valid }) => valid !== undefined),
@@ -164,10 +172,10 @@ interface Found {
  * Returns a function that reports the objects of all files to a sink as the complete state, as differences to the last
  * report. Of duplicates, the first counts.
  */
-function createEmitter(sink: SourceSink): (objects: Iterable<PlacedObject>) => void {
+function createEmitter(sink: SourceSink): (objects: Iterable<PlacedObject>) => Promise<void> {
   let reported = new Map<string, ClusterObject>();
 
-  return (objects) => {
+  return async (objects) => {
     const places = new Map<string, PlacedObject>();
     const duplicates: Problem[] = [];
     for (const placed of objects) {
@@ -179,8 +187,8 @@ function createEmitter(sink: SourceSink): (objects: Iterable<PlacedObject>) => v
       }
       duplicates.push({
         code: "object-duplicated",
-        subject: placed.where(),
-        detail: `${key} is also defined at ${first.where()}; this duplicate is ignored`,
+        subject: await placed.where(),
+        detail: `${key} is also defined at ${await first.where()}; this duplicate is ignored`,
       });
     }
     sink.problems("manifests: duplicates", duplicates);

@@ -14,18 +14,20 @@ Deno.test("documents are split at their dashes, each with its line", () => {
   ]);
 });
 
-Deno.test("a file with directives is not split", () => {
+Deno.test("a file with directives is not split", async () => {
   const text = "%YAML 1.2\n---\na: 1\n---\nb: 2\n";
   assert.equal(splitDocuments(text).length, 1);
-  assert.deepEqual(parseDocument(text), [{ value: { a: 1 }, line: 3 }, { value: { b: 2 }, line: 5 }]);
+  assert.deepEqual(await parseDocument(text), [{ value: { a: 1 }, line: 3 }, { value: { b: 2 }, line: 5 }]);
 });
 
-Deno.test("comments alone are not a document", () => {
-  for (const text of ["", "---\n", "# nothing\n", "---\n# nothing\n---"]) assert.deepEqual(parseDocument(text), []);
+Deno.test("comments alone are not a document", async () => {
+  for (const text of ["", "---\n", "# nothing\n", "---\n# nothing\n---"]) {
+    assert.deepEqual(await parseDocument(text), []);
+  }
 });
 
-Deno.test("merge keys and anchors are resolved", () => {
-  const [document] = parseDocument("base: &base {a: 1}\nmore: {<<: *base, b: 2}\n");
+Deno.test("merge keys and anchors are resolved", async () => {
+  const [document] = await parseDocument("base: &base {a: 1}\nmore: {<<: *base, b: 2}\n");
   assert.deepEqual(document?.value, { base: { a: 1 }, more: { a: 1, b: 2 } });
 });
 
@@ -38,18 +40,18 @@ const mistakes: Record<string, { text: string; line: number }> = {
 };
 
 for (const [name, { text, line }] of Object.entries(mistakes)) {
-  Deno.test(`${name} is reported with its line`, () => {
-    assert.throws(() => parseDocument(text), (error) => error instanceof DocumentError && error.line === line);
+  Deno.test(`${name} is reported with its line`, async () => {
+    await assert.rejects(() => parseDocument(text), (error) => error instanceof DocumentError && error.line === line);
   });
 }
 
-Deno.test("exponential expansion of anchors is refused", () => {
+Deno.test("exponential expansion of anchors is refused", async () => {
   const bomb = ["a: &a [1,1,1,1,1,1,1,1,1,1]"];
   for (const [name, of] of ["ba", "cb", "dc", "ed", "fe"]) bomb.push(`${name}: &${name} [${`*${of},`.repeat(10)}]`);
-  assert.throws(() => parseDocument(bomb.join("\n")), DocumentError);
+  await assert.rejects(() => parseDocument(bomb.join("\n")), DocumentError);
 });
 
-Deno.test("the lines of list items are found in YAML and JSON", () => {
-  assert.equal(lineOfItem("---\nkind: List\nitems:\n- kind: Node\n- kind: Service\n", 1), 5);
-  assert.equal(lineOfItem('{"kind": "List",\n"items": [\n{"kind": "Node"},\n\n{"kind": "Node"}]}', 1), 5);
+Deno.test("the lines of list items are found in YAML and JSON", async () => {
+  assert.equal(await lineOfItem("---\nkind: List\nitems:\n- kind: Node\n- kind: Service\n", 1), 5);
+  assert.equal(await lineOfItem('{"kind": "List",\n"items": [\n{"kind": "Node"},\n\n{"kind": "Node"}]}', 1), 5);
 });

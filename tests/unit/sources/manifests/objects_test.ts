@@ -3,33 +3,33 @@ import { readObjects } from "../../../../sources/manifests/files.ts";
 import { DocumentError } from "../../../../sources/manifests/document.ts";
 import { refOf } from "../../../../core/objects/cluster_object.ts";
 
-function names(text: string): readonly string[] {
-  return readObjects(text).objects.map(({ object }) => {
+async function names(text: string): Promise<readonly string[]> {
+  return (await readObjects(text)).objects.map(({ object }) => {
     const { kind, namespace, name } = refOf(object);
     return `${kind} ${namespace}/${name}`;
   });
 }
 
-Deno.test("the default namespace is default, except for cluster-scoped kinds", () => {
-  assert.deepEqual(names("apiVersion: v1\nkind: Service\nmetadata: {name: web}"), ["Service default/web"]);
-  assert.deepEqual(names("kind: Service\nmetadata: {name: web, namespace: shop}"), ["Service shop/web"]);
-  assert.deepEqual(names("kind: Node\nmetadata: {name: node-1}"), ["Node /node-1"]);
+Deno.test("the default namespace is default, except for cluster-scoped kinds", async () => {
+  assert.deepEqual(await names("apiVersion: v1\nkind: Service\nmetadata: {name: web}"), ["Service default/web"]);
+  assert.deepEqual(await names("kind: Service\nmetadata: {name: web, namespace: shop}"), ["Service shop/web"]);
+  assert.deepEqual(await names("kind: Node\nmetadata: {name: node-1}"), ["Node /node-1"]);
   const range = "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}";
-  assert.deepEqual(names(range), ["ServiceCIDR /kubernetes"]);
+  assert.deepEqual(await names(range), ["ServiceCIDR /kubernetes"]);
 });
 
-Deno.test("lists contain objects, and a ServiceList's items need no kind", () => {
+Deno.test("lists contain objects, and a ServiceList's items need no kind", async () => {
   assert.deepEqual(
-    names(`{"kind": "List", "apiVersion": "v1", "items": [
+    await names(`{"kind": "List", "apiVersion": "v1", "items": [
       {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "a"}},
       {"kind": "Node", "metadata": {"name": "b"}}]}`),
     ["Service default/a", "Node /b"],
   );
-  assert.deepEqual(names('{"kind": "ServiceList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]}'), [
+  assert.deepEqual(await names('{"kind": "ServiceList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]}'), [
     "Service default/a",
   ]);
   assert.deepEqual(
-    names(
+    await names(
       '{"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "items": [' +
         '{"metadata": {"name": "a", "labels": {"kubernetes.io/service-name": "a"}}, "addressType": "IPv4"}]}',
     ),
@@ -37,8 +37,8 @@ Deno.test("lists contain objects, and a ServiceList's items need no kind", () =>
   );
 });
 
-Deno.test("other kinds, and kinds of the same name in other APIs, are ignored", () => {
-  const { objects, problems, ignored } = readObjects(
+Deno.test("other kinds, and kinds of the same name in other APIs, are ignored", async () => {
+  const { objects, problems, ignored } = await readObjects(
     '{"kind": "List", "items": [{"apiVersion": "apps/v1", "kind": "Deployment"}, ' +
       '{"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "a"}}]}',
   );
@@ -46,18 +46,18 @@ Deno.test("other kinds, and kinds of the same name in other APIs, are ignored", 
   assert.deepEqual(ignored, ["apps/v1 Deployment", "serving.knative.dev/v1 Service"]);
 });
 
-Deno.test("problems of an object have its line and name", () => {
+Deno.test("problems of an object have its line and name", async () => {
   assert.deepEqual(
-    readObjects(
+    (await readObjects(
       "---\n# a list\nkind: List\nitems:\n- kind: Service\n  metadata: {name: a}\n  spec: {clusterIP: x}\n- 5\n",
-    )
+    ))
       .problems,
     [
       { line: 5, message: 'Service default/a: cluster IP "x" is not an IP address; ignored' },
       { line: 8, message: "item 2 is 5, not an object; ignored" },
     ],
   );
-  const [problem] = readObjects("\nkind: Service\nmetadata: {name: a b}\n").problems;
+  const [problem] = (await readObjects("\nkind: Service\nmetadata: {name: a b}\n")).problems;
   assert.equal(problem?.line, 2);
   assert.match(problem.message, /^Service: name "a b"/);
 });
@@ -71,8 +71,8 @@ for (
     ["an object whose kind is a number", '{"kind": 5}', 1],
   ] as const
 ) {
-  Deno.test(`${name} is not a Kubernetes object`, () => {
-    assert.throws(
+  Deno.test(`${name} is not a Kubernetes object`, async () => {
+    await assert.rejects(
       () => readObjects(text),
       (error) => error instanceof DocumentError && error.line === line && /not a Kubernetes object/.test(error.message),
     );
