@@ -32,13 +32,14 @@ interface DispatchChain {
 
 const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
 const PORT_DIGITS = 4;
-const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
+/** Two hexadecimal digits for each byte. */
+const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** The place of an address, protocol and port; for a node port the address is the empty string. */
 export function frontendPlace(address: string, protocol: Protocol, port: number): string {
   let digits = "";
-  if (address !== "") { for (const byte of addressBytes(address)) digits += hex(byte, 2); }
-  return joinFlat("", digits, PROTOCOLS.indexOf(protocol), hex(port, PORT_DIGITS));
+  if (address !== "") { for (const byte of addressBytes(address)) digits += HEX[byte]; }
+  return joinFlat("", digits, PROTOCOLS.indexOf(protocol), HEX[port >> 8]!, HEX[port & 255]!);
 }
 
 interface Branch {

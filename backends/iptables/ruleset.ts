@@ -18,7 +18,7 @@ import {
   TABLES,
   type WantedChains,
 } from "../xtables/mod.ts";
-import { createDispatchTree, type DispatchEntry, type DispatchTree, LEAF_CAPACITY } from "./dispatch.ts";
+import { createDispatchTree, type DispatchEntry, type DispatchTree, frontendPlace, LEAF_CAPACITY } from "./dispatch.ts";
 import { type FrontendRule, frontendRules, type TreeName, TREES } from "./frontends.ts";
 import { chainsOf, renderServiceChain } from "./service_chains.ts";
 
@@ -67,7 +67,7 @@ export function createRuleset(options: RulesetOptions): Ruleset {
         const before = touchAll();
         index = emptyIndex(options);
         settings = delta.settings;
-        for (const port of delta.set) set(index, port);
+        for (const port of inWalkOrder(delta.set)) set(index, port);
         const now = touchAll();
         for (const table of TABLES) for (const chain of before[table]) now[table].add(chain);
         return now;
@@ -228,6 +228,17 @@ function rankOf(index: ServiceIndex, table: Table, chain: string): number {
   if (depth === undefined) return ENTRY_RANK + 1;
   // The services' entry chain comes last: it jumps to node ports, at localhost through a chain that is in no tree.
   return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 2 : 0);
+}
+
+/**
+ * Service ports in the order in which the services' dispatch tree leads to their chains. The kernel walks all rules with every
+ * change, in this order, and needs a fifth less time if they are in the same order in memory.
+ */
+function inWalkOrder(ports: readonly ServicePort[]): ServicePort[] {
+  return ports
+    .map((port) => ({ port, place: frontendPlace(port.clusterIP, port.protocol, port.port) }))
+    .sort((a, b) => a.place < b.place ? -1 : a.place > b.place ? 1 : 0)
+    .map(({ port }) => port);
 }
 
 /** Counts the service ports with an endpoint at each pod address of this node, if hairpin rules need them. */

@@ -278,7 +278,7 @@ function* restoreInputs(restores: Restores): Generator<RestoreInput> {
     names += 1 + rendered.jumps;
     rules += rendered.rules.length;
     if (updates.length > 0 && (names > limits.names || rules > limits.rules)) {
-      yield firstRank === lastRank ? oneRank(updates, firstRank) : { updates };
+      yield firstRank === lastRank ? { updates, rank: firstRank } : { updates };
       updates = [];
       names = 1 + rendered.jumps;
       rules = rendered.rules.length;
@@ -293,13 +293,4 @@ function* restoreInputs(restores: Restores): Generator<RestoreInput> {
     yield { updates, jumps: missing, surplusJumps: surplus };
   }
   if (!few) yield* removalInputs(removals, limits.names);
-}
-
-/**
- * Sorts an input by name, in descending order, so that iptables-nft finds each chain at the start of its list. Inputs are not
- * sorted relative to each other: the kernel lists chains in creation order, and iptables-save sorts them with a quicksort that
- * takes quadratic time on sorted input.
- */
-function oneRank(updates: readonly ChainUpdate[], rank: number): RestoreInput {
-  return { updates: updates.toSorted((a, b) => a.chain < b.chain ? 1 : -1), jumps: [], rank };
 }

@@ -174,7 +174,11 @@ export function* removalInputs<T extends string>(
   }
 }
 
-/** Prints an input for iptables-restore, one line at a time, newlines included. */
+/**
+ * Prints an input for iptables-restore, one line at a time, newlines included. It first names all chains in descending order:
+ * iptables-nft keeps them in a sorted list, in which it then finds the place of each at the start. The rules follow in the order
+ * of the updates, in which the kernel lays them out in memory.
+ */
 export function* restoreLines(input: RestoreInput<string>): Generator<string> {
   const { jumps: allJumps = [], surplusJumps = [] } = input;
   const all = [...input.updates, ...allJumps, ...surplusJumps];
@@ -184,8 +188,8 @@ export function* restoreLines(input: RestoreInput<string>): Generator<string> {
     const surplus = surplusJumps.filter((jump) => jump.table === table);
     if (updates.length === 0 && jumps.length === 0 && surplus.length === 0) continue;
     yield `*${table}\n`;
+    for (const chain of updates.map((update) => update.chain).sort().reverse()) yield `:${chain} - [0:0]\n`;
     for (const update of updates) {
-      yield `:${update.chain} - [0:0]\n`;
       if (update.action === "write") { for (const rule of update.rendered.rules) yield `-A ${update.chain} ${rule}\n`; }
     }
     for (const jump of surplus) yield `-D ${jump.from} ${jump.rule}\n`;

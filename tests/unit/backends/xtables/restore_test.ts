@@ -18,13 +18,20 @@ const INPUT: RestoreInput = {
       rendered: rendered(["-j ONE", "-j TWO"], "default/a|tcp"),
       hash: 1,
     },
+    {
+      table: "nat",
+      chain: "KUBE-SVC-C",
+      action: "write",
+      rendered: rendered(["-j THREE"], "default/c|tcp"),
+      hash: 3,
+    },
     { table: "filter", chain: "KUBE-FORWARD", action: "write", rendered: rendered(["-j ACCEPT"]), hash: 2 },
     { table: "nat", chain: "KUBE-SVC-B", action: "delete" },
   ],
   jumps: [{ table: "nat", from: "PREROUTING", rule: "-j KUBE-SERVICES" }],
 };
 
-Deno.test("an input fills chains, inserts jumps, and then deletes chains, table by table", () => {
+Deno.test("an input names chains in descending order, fills them in its own, inserts jumps, and then deletes chains, table by table", () => {
   assert.equal(
     [...restoreLines(INPUT)].join(""),
     `*filter
@@ -32,10 +39,12 @@ Deno.test("an input fills chains, inserts jumps, and then deletes chains, table 
 -A KUBE-FORWARD -j ACCEPT
 COMMIT
 *nat
+:KUBE-SVC-C - [0:0]
+:KUBE-SVC-B - [0:0]
 :KUBE-SVC-A - [0:0]
 -A KUBE-SVC-A -j ONE
 -A KUBE-SVC-A -j TWO
-:KUBE-SVC-B - [0:0]
+-A KUBE-SVC-C -j THREE
 -I PREROUTING -j KUBE-SERVICES
 -X KUBE-SVC-B
 COMMIT
@@ -44,7 +53,7 @@ COMMIT
 });
 
 Deno.test("a line number leads to the line's text and its service port", () => {
-  assert.deepEqual(lineOf(INPUT, 8), { text: "-A KUBE-SVC-A -j TWO", owner: "default/a|tcp" });
+  assert.deepEqual(lineOf(INPUT, 10), { text: "-A KUBE-SVC-A -j TWO", owner: "default/a|tcp" });
   assert.deepEqual(lineOf(INPUT, 3), { text: "-A KUBE-FORWARD -j ACCEPT", owner: undefined });
   assert.equal(lineOf(INPUT, 99), undefined);
 });
