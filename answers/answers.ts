@@ -64,7 +64,7 @@ export function createAnswers(basis: AnswerBasis): Answers {
 
 /** The data behind answers about one family. */
 export interface FamilyBasis {
-  readonly planner: Pick<FamilyPlanner, "ports" | "portsOf" | "limitOf">;
+  readonly planner: Pick<FamilyPlanner, "ports" | "portsOf" | "limitOf" | "openConnections">;
   settings(): FamilySettings;
   /** The revision last sent to the worker; 0 if none was sent or no proxy runs. */
   revision(): number;

@@ -14,7 +14,7 @@ import {
   servicePortName,
   trafficPolicies,
 } from "../core/planning/mod.ts";
-import { type ServiceKey, serviceKey, type Tracking } from "../core/tracking/mod.ts";
+import { type ServiceKey, serviceKey } from "../core/tracking/mod.ts";
 import { familyOf } from "../platform/mod.ts";
 
 /** The endpoints of a service port with the fate of each, and how they were chosen. */
@@ -48,7 +48,7 @@ export function portOf(
  * about all that are in use.
  */
 export function explainServiceEndpoints(
-  tracking: Tracking,
+  { tracking, families }: Pick<AnswerBasis, "tracking" | "families">,
   { service, spec, node, port }: ExplainedPort,
   policies?: ReadonlySet<"cluster" | "local">,
 ): ExplainedEndpoints {
@@ -58,10 +58,10 @@ export function explainServiceEndpoints(
   const known = tracking.endpoints[family].endpointsOf(key, spec.name, spec.protocol);
   const unreachable = new Set(port.unreachableEndpoints);
   const { topology, ignoredHints, endpoints: fates } = explainFates(known, use, node, unreachable);
-  const allShares = sharesByTarget(port);
+  const allShares = sharesByTarget(port, families[family].planner.openConnections);
   const endpoints = known.map(({ target, endpoint }, i): ExplainedEndpoint => {
     const { cluster, local } = fates[i]!, shares = allShares.get(target);
-    const hasNoWeight = shares !== undefined && Object.values(shares).every((share) => share === 0);
+    const hasNoWeight = shares !== undefined && !shares.cluster && !shares.local;
     return {
       target,
       node: endpoint.nodeName,

@@ -50,7 +50,7 @@ async function explainService(
   const explained = portOf(basis, owner.service, port);
   if (explained === undefined) return undefined;
   const relevant = new Set(outcomes.flatMap(({ policy }) => policy ?? []));
-  const endpoints = explainServiceEndpoints(basis.tracking, explained, relevant.size === 0 ? undefined : relevant);
+  const endpoints = explainServiceEndpoints(basis, explained, relevant.size === 0 ? undefined : relevant);
   const reached = new Set(outcomes.flatMap(({ endpoints }) => endpoints));
   const { rules, since } = basis.families[family];
   const description = await rules(owner.key);

@@ -83,7 +83,7 @@ function listed(
   const port = planned ?? wanted;
   const explained = portOf(basis, owner.service, port);
   if (explained === undefined) return undefined;
-  const { endpoints } = explainServiceEndpoints(basis.tracking, explained);
+  const { endpoints } = explainServiceEndpoints(basis, explained);
   const { name, protocol, clusterIP, externalIPs, loadBalancerIPs, nodePort, internal, external, affinitySeconds } =
     port;
   const frontends = { clusterIP, port: port.port, externalIPs, loadBalancerIPs, nodePort, internal, external };

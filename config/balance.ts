@@ -7,7 +7,10 @@ import type { Configuration } from "./configuration.ts";
 export function balanceOptions(configuration: Configuration): BalanceOptions {
   const {
     mode,
-    modeDescription: { balance: { algorithms, byDefault, tablesAreInKernel }, settings: { section } },
+    modeDescription: {
+      balance: { algorithms, byDefault, tablesAreInKernel, countsConnections },
+      settings: { section },
+    },
     balance,
   } = configuration;
   // A scheduler that only this kernel has cannot be combined with weights.
@@ -22,6 +25,7 @@ export function balanceOptions(configuration: Configuration): BalanceOptions {
     algorithms,
     modeDefault,
     tablesAreInKernel,
+    countsConnections,
     labelKeys: labelKeys(configuration),
     byDefault: { algorithm: algorithm === modeDefault ? undefined : algorithm, hash },
   };

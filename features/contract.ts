@@ -3,7 +3,7 @@ import type { Fields, OptionsOf } from "../platform/schema/mod.ts";
 import type { KernelSetting, Ledgers } from "../core/channel/mod.ts";
 import type { ApiWrite, ClusterObject, ReportLink, Source, SourceSink } from "../core/objects/mod.ts";
 import type { CallWorker, CountsOfPorts, FamilySettings, SyncReport, WorkerCall } from "../core/model/mod.ts";
-import type { InternalService, PlanChanges, PlannedPort } from "../core/planning/mod.ts";
+import type { InternalService, PlanChanges, PlannedPort, Weighing } from "../core/planning/mod.ts";
 import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
 import type { Clock, Family, Logger } from "../platform/mod.ts";
@@ -203,7 +203,9 @@ export interface NodeFamily {
   portsOf(service: ServiceKey): readonly PlannedPort[];
   /** Sets the TCP endpoints that are left out where enough others are left; read with each plan. */
   leaveOut(endpoints: () => ReadonlySet<string>): void;
-  /** Plans these services again, after a change of what is left out. */
+  /** Sets the loads that change the weights of endpoints with counted connections; read with each plan. */
+  weigh(loads: Weighing): void;
+  /** Plans these services again, after a change of what is left out or of the loads. */
   planAgain(services: ReadonlySet<ServiceKey>): void;
   /** Tells the worker that TCP endpoints are gone, with the changes of the same round. */
   noteGone(endpoints: readonly string[]): void;

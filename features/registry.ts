@@ -4,13 +4,14 @@ import { registerProblems } from "../core/problems/mod.ts";
 import { canary } from "./canary/feature.ts";
 import type { Environment, Feature, Process, ProcessFeature, RunningProcessFeature } from "./contract.ts";
 import { failover } from "./failover/feature.ts";
+import { connectionWeights } from "./connection_weights/feature.ts";
 import { nodeCondition } from "./node_condition/feature.ts";
 import { site } from "./site/feature.ts";
 import { systemd } from "./systemd/feature.ts";
 import { telemetry } from "./telemetry/feature.ts";
 import { traffic } from "./traffic/feature.ts";
 
-const REGISTERED = [site, traffic, failover, canary, nodeCondition, systemd] as const;
+const REGISTERED = [site, traffic, failover, connectionWeights, canary, nodeCondition, systemd] as const;
 
 type Intersection<T> = (T extends unknown ? (one: T) => void : never) extends (all: infer All) => void ? All : never;
 

@@ -25,6 +25,7 @@ import {
   type NoLocalEndpoints,
   type PlanChanges,
   type PlannedPort,
+  type Weighing,
 } from "../core/planning/mod.ts";
 import type { Problem, ReportProblems } from "../core/problems/mod.ts";
 import {
@@ -108,12 +109,14 @@ export function serveFamily(
   });
   const balance = balanceOptions(configuration);
   let leftOut: () => ReadonlySet<string> = () => NONE;
+  let weighing: Weighing | undefined;
   const planner = createFamilyPlanner({
     family,
     nodeName,
     tracking,
     balance,
     unreachable: () => leftOut(),
+    weighing: () => weighing,
     onProblems: listener.onProblems,
     onLimit: listener.onBalanceLimit,
   });
@@ -168,6 +171,9 @@ export function serveFamily(
     portsOf: (service) => service === INTERNAL_SERVICE ? [] : planner.portsOf(service),
     leaveOut(endpoints) {
       leftOut = endpoints;
+    },
+    weigh(loads) {
+      weighing = loads;
     },
     planAgain(services) {
       const startedAtMs = clock.now();

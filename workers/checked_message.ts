@@ -61,6 +61,8 @@ const isBalance = record<Balance>({
   hash: optional(oneOf("flow", "client")),
   clusterWeights: isWeights,
   localWeights: isWeights,
+  clusterSlots: isWeights,
+  localSlots: isWeights,
 });
 
 const SERVICE_PORT: Fields<ServicePort> = {

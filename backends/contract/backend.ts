@@ -1,6 +1,7 @@
 import type {
   AttemptCounts,
   ComparisonCause,
+  ConnectionReading,
   Family,
   FamilyDelta,
   FamilySettings,
@@ -81,6 +82,11 @@ export interface Backend<Figure extends string = string> {
   packetCounts?(): Promise<PacketCounts>;
   /** Reads the connection attempts that the rules have counted; may run during a sync. Absent in modes that count none. */
   attemptCounts?(): Promise<AttemptCounts>;
+  /**
+   * Reads the connections of the endpoints whose connections are to be counted, and has the kernel count them from the first
+   * reading on. May run during a sync. Throws if the kernel cannot count or be read. Absent in modes that do not count them.
+   */
+  openConnections?(): Promise<ConnectionReading>;
 }
 
 /** Thrown if this host cannot serve the family in this mode at all: a tool or the kernel's support is missing. */

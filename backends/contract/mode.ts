@@ -29,6 +29,8 @@ interface ModeBalance {
   readonly byDefault: BalanceAlgorithm;
   /** Whether each slot of a table is an element in the kernel for each frontend, so that tables need a budget. */
   readonly tablesAreInKernel?: true;
+  /** Whether `least-connections` follows counts of connections (`Backend.openConnections`), and not the kernel's scheduler. */
+  readonly countsConnections?: true;
 }
 
 /**

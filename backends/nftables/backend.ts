@@ -24,9 +24,18 @@ import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import { createGoneEndpoints } from "./gone.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { createTableReconciler } from "./reconcile.ts";
+import type { ConnectionCounter } from "./open_connections.ts";
 import { createNftSession } from "./session.ts";
 import { sharedRules } from "./shared_chains.ts";
-import { declareSets, type Dialect, DIALECTS, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
+import {
+  CONNECTIONS_TABLE,
+  declareSets,
+  type Dialect,
+  DIALECTS,
+  KUBE_PROXY_TABLE,
+  type SetName,
+  TABLE,
+} from "./table.ts";
 import { createNftTools, NFT_FAILURES } from "./tools.ts";
 import { chainLines, chainText, elementText, type Item, kindOf, parseItemId } from "./transaction.ts";
 
@@ -47,6 +56,15 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     const { createTrafficReader } = await import("./traffic_reader.ts");
     return createTrafficReader(desired, DIALECTS[family], runner, clock);
   }, logger);
+
+  let connections: ConnectionCounter | undefined;
+  const loadConnections = async () => {
+    const { createConnectionCounter } = await import("./open_connections.ts");
+    const parts = { desired, tools, readings, dialect: DIALECTS[family] };
+    return connections ??= createConnectionCounter({ family, runner, clock, logger, ...parts });
+  };
+  /** Whether the table of an earlier process may still count connections, though no service port asks for it. */
+  let mayCountInVain = true;
 
   /** Removes stale flows and gathers the result of a sync. */
   async function finish(): Promise<SyncResult<NftablesFigure>> {
@@ -77,6 +95,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       unanswered.noteDelta(desired, delta);
       const counted = countersOf(desired.settings());
       reconciler.touch(desired.apply(delta));
+      connections?.noteChange();
       // The sets differ, which only a listing finds.
       if (countersOf(desired.settings()) !== counted) reconciler.invalidate();
       await traffic.follow(desired.settings());
@@ -92,6 +111,8 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     async resync(cause) {
       await reconciler.compareAndRun(cause);
       await gone.compare();
+      if (mayCountInVain && connections === undefined) await tools.removeTable(CONNECTIONS_TABLE);
+      mayCountInVain = false;
       return await finish();
     },
     hasEntryRules: reconciler.hasAllChains,
@@ -101,6 +122,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       gone.invalidate();
     },
     readTraffic: async () => await traffic.current()?.read(),
+    openConnections: async () => await (connections ?? await loadConnections()).read(),
     attemptCounts: async () => attemptsIn(await tools.listElements(ATTEMPTS, readings) ?? []),
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);
@@ -128,7 +150,7 @@ export const NFTABLES_CODE = {
 
 /** Deletes the family's tables of Sluice and of kube-proxy's nftables mode. Throws if that fails. */
 async function removeNftablesTraces(options: BackendOptions): Promise<void> {
-  await remove([TABLE, KUBE_PROXY_TABLE], options);
+  await remove([TABLE, CONNECTIONS_TABLE, KUBE_PROXY_TABLE], options);
 }
 
 /** Deletes the family's table of kube-proxy's nftables mode. Throws if that fails. */
@@ -250,7 +272,9 @@ async function removeOwnTables(runner: Runner): Promise<readonly string[]> {
     }
     families.push(family);
   }
-  for (const family of families) await createNftTools(family, runner).removeTable(TABLE);
+  for (const family of families) {
+    for (const table of [TABLE, CONNECTIONS_TABLE]) await createNftTools(family, runner).removeTable(table);
+  }
   return families.map((family) => `nftables table ${DIALECTS[family].ip} ${TABLE}`);
 }
 

@@ -58,13 +58,14 @@ export const DESCRIPTION: ModeDescription = {
   relay: "localhost-node-ports",
   traces: {
     calls: [{ tool: "nft", args: ["list", "tables"] }],
-    line: /^table (ip6? (?:kube-proxy|sluice))$/,
+    line: /^table (ip6? (?:kube-proxy|sluice|sluice-connections))$/,
     text: (tables) => `the tables ${tables.join(", ")} (mode nftables)`,
   },
   balance: {
-    algorithms: ["random", "round-robin", "consistent-hash"],
+    algorithms: ["random", "round-robin", "consistent-hash", "least-connections"],
     byDefault: "random",
     tablesAreInKernel: true,
+    countsConnections: true,
   },
   traffic: {
     by: "rules",

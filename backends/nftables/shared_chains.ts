@@ -1,4 +1,5 @@
 import {
+  balancedList,
   balanceTable,
   type EndpointIndex,
   type FamilySettings,
@@ -45,11 +46,10 @@ export function slotList(port: ServicePort, name: ListName): SlotList {
 }
 
 /** The table of a list of endpoints; undefined if each endpoint has one slot. */
-export function tableOf({ balance, ...port }: ServicePort, name: ListName): readonly EndpointIndex[] | undefined {
-  const endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
-  if (balance === undefined || endpoints.length === 0) return undefined;
-  const weights = name === "cluster" ? balance.clusterWeights : balance.localWeights;
-  return balanceTable(balance, { endpoints, weights });
+export function tableOf(port: ServicePort, name: ListName): readonly EndpointIndex[] | undefined {
+  const { balance } = port, list = balancedList(port, name);
+  if (balance === undefined || list.endpoints.length === 0) return undefined;
+  return balanceTable(balance, list);
 }
 
 /** How the chains of a service port draw slots. */

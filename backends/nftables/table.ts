@@ -1,8 +1,11 @@
 import type { Family, FamilySettings, LocalTraffic, Protocol } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 
-/** The name of Sluice's only table in each family. */
+/** The name of Sluice's table in each family. */
 export const TABLE = "sluice";
+
+/** The name of the table that counts open connections, while service ports ask for that (see open_connections.ts). */
+export const CONNECTIONS_TABLE = "sluice-connections";
 
 /** The name of the tables of kube-proxy's nftables mode. */
 export const KUBE_PROXY_TABLE = "kube-proxy";

@@ -27,8 +27,9 @@ export interface NftTools {
   /**
    * Lists the elements of a set as text; undefined if it does not exist. Throws if it fails.
    * @param reader lists them if it can, for a set that is read often
+   * @param table the table of the set; the main one by default
    */
-  listElements(set: string, reader?: NftSession): Promise<readonly string[] | undefined>;
+  listElements(set: string, reader?: NftSession, table?: string): Promise<readonly string[] | undefined>;
   /**
    * Lists the elements of all sets of a table, as nft prints them, without those of maps; false if the table does not exist.
    * Throws if it fails.
@@ -91,8 +92,8 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       const failure = await runInput({ stdin: statements.map((statement) => `${statement}\n`) });
       if (failure) throw new Error(failure.text);
     },
-    async listElements(set, reader) {
-      const args = ["list", "set", ip, TABLE, set];
+    async listElements(set, reader, table = TABLE) {
+      const args = ["list", "set", ip, table, set];
       const elements: string[] = [];
       const onLine = elementReader((_, element) => elements.push(element));
       const listed = await reader?.list(args.join(" ")).catch(() => undefined);

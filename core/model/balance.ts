@@ -3,7 +3,8 @@
  * default with equal weights.
  */
 import { splitHostPort } from "../../platform/mod.ts";
-import { type EndpointIndex, slotTable } from "./slot_table.ts";
+import type { ServicePort } from "./service_port.ts";
+import { type EndpointIndex, slotCounts, slotTable } from "./slot_table.ts";
 
 /** The algorithms that are not tied to a mode; the first is the default, except in IPVS mode. */
 export const BALANCE_ALGORITHMS = ["random", "round-robin", "consistent-hash", "least-connections"] as const;
@@ -37,6 +38,13 @@ export interface Balance {
   readonly clusterWeights?: readonly number[];
   /** The weights of `localEndpoints`, likewise. */
   readonly localWeights?: readonly number[];
+  /**
+   * The number of slots of each of `clusterEndpoints` in a table; their sum follows from the endpoints and weights alone.
+   * Present for `least-connections` if this node counts the connections, and not the kernel's scheduler.
+   */
+  readonly clusterSlots?: readonly number[];
+  /** The same for `localEndpoints`. */
+  readonly localSlots?: readonly number[];
 }
 
 /** The maximum weight of an endpoint. */
@@ -65,11 +73,48 @@ export const MOST_CONSISTENT_HASH_ENDPOINTS = CONSISTENT_HASH_SLOTS.at(-1)!.endp
 /** The minimum number of slots of `consistent-hash` with weights, so that each share is exact to within half a percent. */
 const LEAST_WEIGHTED_HASH_SLOTS = 240;
 
+/** The number of slots of an endpoint of weight 1, with counted connections: an eighth of its share is one of them. */
+const COUNTED_SLOTS = 8;
+
+/** The maximum number of endpoints whose connections are counted, so that each has four slots. */
+export const MOST_COUNTED_ENDPOINTS = MOST_WEIGHTED_SLOTS / 4;
+
+/**
+ * The slots of a list whose connections are counted.
+ * @param factors by which the weight of each endpoint is multiplied; undefined for 1
+ */
+export function countedSlots(
+  { endpoints, weights }: BalancedList,
+  factors: ReadonlyMap<string, number> | undefined,
+): readonly number[] {
+  const sum = weights === undefined ? endpoints.length : reducedSum(weights);
+  const slots = Math.min(COUNTED_SLOTS * sum, MOST_WEIGHTED_SLOTS);
+  const wanted = endpoints.map((endpoint, i) => (weights?.[i] ?? 1) * (factors?.get(endpoint) ?? 1));
+  return slotCounts(endpoints, wanted, slots);
+}
+
 /** The endpoints of one traffic policy and their weights. */
 export interface BalancedList {
   readonly endpoints: readonly string[];
   /** Undefined if all are equal. */
   readonly weights: readonly number[] | undefined;
+  /** The number of slots of each, if that does not follow from the weights. */
+  readonly slots?: readonly number[] | undefined;
+}
+
+/** The list of endpoints of a traffic policy. */
+export function balancedList(
+  { balance, clusterEndpoints, localEndpoints }: ServicePort,
+  policy: "cluster" | "local",
+): BalancedList {
+  return policy === "cluster"
+    ? { endpoints: clusterEndpoints, weights: balance?.clusterWeights, slots: balance?.clusterSlots }
+    : { endpoints: localEndpoints, weights: balance?.localWeights, slots: balance?.localSlots };
+}
+
+/** Whether the connections of a service port are counted. */
+export function isCounted({ clusterSlots, localSlots }: Balance): boolean {
+  return clusterSlots !== undefined || localSlots !== undefined;
 }
 
 /**
@@ -77,22 +122,25 @@ export interface BalancedList {
  * Undefined if each endpoint is a slot of its own, in the given order.
  */
 export function balanceTable({ algorithm }: Balance, list: BalancedList): readonly EndpointIndex[] | undefined {
-  const { endpoints, weights } = list;
-  return hasTable(algorithm, weights) ? rememberedTable(endpoints, weights, tableSlots(algorithm, list)) : undefined;
+  const { endpoints, weights, slots } = list;
+  return hasTable(algorithm, list)
+    ? rememberedTable(endpoints, slots ?? weights, tableSlots(algorithm, list))
+    : undefined;
 }
 
 /** The number of slots of a list of endpoints: one for each endpoint, unless there is a table. */
 export function balanceSlots(balance: Balance | undefined, list: BalancedList): number {
   if (list.endpoints.length === 0) return 0;
-  const hasOne = balance !== undefined && hasTable(balance.algorithm, list.weights);
+  const hasOne = balance !== undefined && hasTable(balance.algorithm, list);
   return hasOne ? tableSlots(balance.algorithm, list) : list.endpoints.length;
 }
 
-function hasTable(algorithm: BalanceAlgorithm, weights: BalancedList["weights"]): boolean {
-  return algorithm === "consistent-hash" || weights !== undefined;
+function hasTable(algorithm: BalanceAlgorithm, { weights, slots }: BalancedList): boolean {
+  return algorithm === "consistent-hash" || weights !== undefined || slots !== undefined;
 }
 
-function tableSlots(algorithm: BalanceAlgorithm, { endpoints, weights }: BalancedList): number {
+function tableSlots(algorithm: BalanceAlgorithm, { endpoints, weights, slots }: BalancedList): number {
+  if (slots !== undefined) return sumOf(slots);
   if (algorithm === "consistent-hash") {
     const bySize = CONSISTENT_HASH_SLOTS.find((size) => endpoints.length <= size.endpoints) ??
       CONSISTENT_HASH_SLOTS.at(-1)!;
@@ -125,10 +173,18 @@ function rememberedTable(
 
 /** The smallest number of slots for exact weights, unless it is too large. */
 function weightedSlots(weights: readonly number[]): number {
-  const divisor = weights.reduce(greatestCommonDivisor, 0);
-  const sum = weights.reduce((total, weight) => total + weight, 0) / divisor;
+  const sum = reducedSum(weights);
   const used = weights.filter((weight) => weight > 0).length;
   return sum <= MOST_WEIGHTED_SLOTS ? sum : Math.max(MOST_WEIGHTED_SLOTS, used);
+}
+
+/** The sum of weights without common factors. */
+function reducedSum(weights: readonly number[]): number {
+  return sumOf(weights) / weights.reduce(greatestCommonDivisor, 0);
+}
+
+function sumOf(weights: readonly number[]): number {
+  return weights.reduce((total, weight) => total + weight, 0);
 }
 
 function greatestCommonDivisor(a: number, b: number): number {
@@ -140,7 +196,7 @@ function greatestCommonDivisor(a: number, b: number): number {
  * or on the client (the schedulers of IPVS that count connections, or hash addresses without a table of their own).
  */
 export function balanceShares(balance: Balance | undefined, list: BalancedList): readonly number[] | undefined {
-  const { endpoints, weights } = list;
+  const { endpoints, slots } = list, weights = slots ?? list.weights;
   if (endpoints.length === 0) return [];
   const algorithm = balance?.algorithm ?? "random";
   if (algorithm === "consistent-hash") {
@@ -149,9 +205,9 @@ export function balanceShares(balance: Balance | undefined, list: BalancedList):
     for (const index of table) counts[index]!++;
     return counts.map((count) => count / table.length);
   }
-  if (!SPREADS_BY_WEIGHT.has(algorithm)) return undefined;
+  if (!SPREADS_BY_WEIGHT.has(algorithm) && slots === undefined) return undefined;
   if (weights === undefined) return endpoints.map(() => 1 / endpoints.length);
-  const sum = weights.reduce((total, weight) => total + weight, 0);
+  const sum = sumOf(weights);
   return weights.map((weight) => weight / sum);
 }
 

@@ -19,13 +19,17 @@ export {
   BALANCE_ALGORITHMS,
   BALANCE_HASHES,
   type BalanceAlgorithm,
+  balancedList,
   type BalanceHash,
   balanceShares,
   balanceTable,
+  countedSlots,
   currentAlgorithmName,
   IPVS_SCHEDULERS,
+  isCounted,
   MAX_WEIGHT,
   MOST_CONSISTENT_HASH_ENDPOINTS,
+  MOST_COUNTED_ENDPOINTS,
 } from "./balance.ts";
 export type { EndpointIndex } from "./slot_table.ts";
 export {
@@ -87,7 +91,9 @@ export {
   type AttemptCounts,
   type Attempts,
   type CallWorker,
+  type ConnectionReading,
   describeRules,
+  type EndpointConnections,
   isNothing,
   type PacketCounts,
   readPacketCounts,

@@ -1,5 +1,5 @@
 import { hostPrefix, joinFlat } from "../../platform/mod.ts";
-import { type Balance, balanceSlots } from "./balance.ts";
+import { type Balance, balancedList, balanceSlots } from "./balance.ts";
 import type { RelayPorts } from "./delta.ts";
 
 /** A transport protocol, in the lower case that the kernel's tools use. */
@@ -87,10 +87,10 @@ export interface ServicePort {
  * The size of a service port in the kernel: an element for each slot of each frontend, and for each source range. Exact to within a small factor in nftables mode; other modes need less.
  */
 export function kernelSize(port: ServicePort): number {
-  const { clusterEndpoints, localEndpoints, loadBalancerIPs, balance, loadBalancerSources } = port;
+  const { loadBalancerIPs, balance, loadBalancerSources } = port;
   const slots = Math.max(
-    balanceSlots(balance, { endpoints: clusterEndpoints, weights: balance?.clusterWeights }),
-    balanceSlots(balance, { endpoints: localEndpoints, weights: balance?.localWeights }),
+    balanceSlots(balance, balancedList(port, "cluster")),
+    balanceSlots(balance, balancedList(port, "local")),
   );
   const frontends = 1 + port.externalIPs.length + loadBalancerIPs.length + (port.nodePort === 0 ? 0 : 1);
   return frontends * (1 + slots) + (loadBalancerIPs.length > 0 ? loadBalancerSources?.ranges.length ?? 0 : 0);

@@ -40,6 +40,15 @@ export function slotTable(
   return table;
 }
 
+/** The number of slots that `slotTable` gives each endpoint. */
+export function slotCounts(
+  endpoints: readonly string[],
+  weights: readonly number[] | undefined,
+  slots: number,
+): readonly number[] {
+  return quotas(endpoints.map((endpoint) => hashOf(splitHostPort(endpoint).address)), weights, slots);
+}
+
 /** The number of slots of each endpoint: its share rounded down, plus one for the largest remainders. */
 function quotas(hashes: readonly number[], weights: readonly number[] | undefined, slots: number): number[] {
   // The most common case, without the sorting below: at a start, there are thousands of tables.

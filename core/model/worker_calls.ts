@@ -93,5 +93,21 @@ export interface Attempts {
   readonly answered: number;
 }
 
+/** The connections of one TCP endpoint, from all services of this node. */
+export interface EndpointConnections {
+  /** Those that are open: answered, and neither end has closed or reset them. */
+  readonly open: number;
+  /** Those that were opened since the kernel began to count. */
+  readonly opened: number;
+}
+
+/** The connections of the endpoints of service ports whose connections are counted. */
+export interface ConnectionReading {
+  /** By `address:port`; undefined if nothing has changed since the last reading. */
+  readonly endpoints: ReadonlyMap<string, EndpointConnections> | undefined;
+  /** The duration of the reading in milliseconds. */
+  readonly durationMs: number;
+}
+
 /** The connection attempts of TCP endpoints, by `address:port`. Endpoints without attempts for half a minute are absent. */
 export type AttemptCounts = ReadonlyMap<string, Attempts>;

@@ -4,9 +4,13 @@ import {
   BALANCE_HASHES,
   type BalanceAlgorithm,
   type BalanceHash,
+  countedSlots,
   currentAlgorithmName,
   IPVS_SCHEDULERS,
   MOST_CONSISTENT_HASH_ENDPOINTS,
+  MOST_COUNTED_ENDPOINTS,
+  type Protocol,
+  type ServicePortKey,
 } from "../model/mod.ts";
 import {
   BALANCE_ANNOTATIONS,
@@ -38,6 +42,8 @@ export interface BalanceOptions {
   readonly byDefault: DefaultBalance;
   /** Whether each slot of a table is an element in the kernel for each frontend, so that tables need a budget. */
   readonly tablesAreInKernel?: boolean;
+  /** Whether this node counts connections for `least-connections`, of TCP, and not the kernel's scheduler. */
+  readonly countsConnections?: boolean;
   /** The labels that weights may refer to. */
   readonly labelKeys: LabelKeys;
 }
@@ -128,8 +134,19 @@ export interface BalancedEndpoints {
   /** Those that each policy uses. */
   readonly used: { readonly cluster: readonly string[]; readonly local: readonly string[] };
   readonly known: readonly ServiceEndpoint[];
+  readonly protocol: Protocol;
   readonly namespace: string;
   readonly labels: EndpointLabels;
+  /** The factors of their weights with counted connections, by target; undefined if none differs from 1. */
+  readonly factors: ReadonlyMap<string, number> | undefined;
+}
+
+/** The loads that change the weights of endpoints with counted connections. */
+export interface Weighing {
+  /** The factors of the configured weights of a service port's endpoints, by target; undefined if none differs from 1. */
+  factors(port: ServicePortKey): ReadonlyMap<string, number> | undefined;
+  /** The open connections of an endpoint, by target; undefined if they are not counted. */
+  open(target: string): number | undefined;
 }
 
 /** One object for each algorithm and hash, so that ten thousand services share it. */
@@ -139,21 +156,27 @@ const plain = new Map<string, Balance>();
 export function planBalance(
   { algorithm, hash, terms }: BalanceRequest,
   endpoints: BalancedEndpoints,
-  modeDefault: BalanceAlgorithm,
+  { modeDefault, countsConnections }: Pick<BalanceOptions, "modeDefault" | "countsConnections">,
 ): Balance | undefined {
-  const { used } = endpoints;
-  const weights = terms && weightsByTarget(endpoints, terms);
-  const clusterWeights = weights && weightsOf(used.cluster, weights);
-  const localWeights = weights && weightsOf(used.local, weights);
-  const isTooLarge = Math.max(used.cluster.length, used.local.length) > MOST_CONSISTENT_HASH_ENDPOINTS;
-  const feasible = algorithm === "consistent-hash" && isTooLarge ? undefined : algorithm;
+  const { used, factors, protocol } = endpoints;
+  const byTarget = terms && weightsByTarget(endpoints, terms);
+  const clusterWeights = byTarget && weightsOf(used.cluster, byTarget);
+  const localWeights = byTarget && weightsOf(used.local, byTarget);
+  const most = Math.max(used.cluster.length, used.local.length);
+  const counts = algorithm === "least-connections" && countsConnections === true;
+  const isFeasible = counts
+    ? protocol === "tcp" && most <= MOST_COUNTED_ENDPOINTS
+    : algorithm !== "consistent-hash" || most <= MOST_CONSISTENT_HASH_ENDPOINTS;
   const isWeighted = clusterWeights !== undefined || localWeights !== undefined;
-  const effective = feasible ?? (isWeighted ? modeDefault : undefined);
+  const effective = (isFeasible ? algorithm : undefined) ?? (isWeighted ? modeDefault : undefined);
   if (effective === undefined) return undefined;
   const shared = plainBalance(effective, effective === "consistent-hash" ? hash : undefined);
-  return isWeighted
-    ? { ...shared, ...clusterWeights && { clusterWeights }, ...localWeights && { localWeights } }
-    : shared;
+  const weights = { ...clusterWeights && { clusterWeights }, ...localWeights && { localWeights } };
+  if (!counts || !isFeasible) return isWeighted ? { ...shared, ...weights } : shared;
+  const slots = (endpoints: readonly string[], weights: readonly number[] | undefined) =>
+    endpoints.length === 0 ? undefined : countedSlots({ endpoints, weights }, factors);
+  const clusterSlots = slots(used.cluster, clusterWeights), localSlots = slots(used.local, localWeights);
+  return { ...shared, ...weights, ...clusterSlots && { clusterSlots }, ...localSlots && { localSlots } };
 }
 
 function plainBalance(algorithm: BalanceAlgorithm, hash: BalanceHash | undefined): Balance {

@@ -1,4 +1,4 @@
-import { kernelSize, type ServicePort } from "../model/mod.ts";
+import { isCounted, kernelSize, type ServicePort } from "../model/mod.ts";
 import type { ServiceKey } from "../tracking/mod.ts";
 
 /** The maximum size of the tables of one service, and of all services in a namespace, as `kernelSize` counts. */
@@ -34,7 +34,7 @@ export function tableSize(ports: readonly ServicePort[]): number {
 function hasTable({ balance }: ServicePort): boolean {
   return balance !== undefined &&
     (balance.algorithm === "consistent-hash" || balance.clusterWeights !== undefined ||
-      balance.localWeights !== undefined);
+      balance.localWeights !== undefined || isCounted(balance));
 }
 
 /**

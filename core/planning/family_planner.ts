@@ -2,7 +2,7 @@ import type { Problem, ReportProblems } from "../problems/mod.ts";
 import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
-import type { BalanceOptions } from "./balance.ts";
+import type { BalanceOptions, Weighing } from "./balance.ts";
 import {
   type BalanceBudget,
   type BalanceLimit,
@@ -57,7 +57,7 @@ export interface FamilyPlanner {
   plan(changes: TrackedChanges): PlanChanges;
   /**
    * Plans these services alone: before the first call of `plan`, which may give their frontends to others, or after a change
-   * of `unreachable`.
+   * of `unreachable` or `weighing`.
    */
   planSome(services: Iterable<ServiceKey>): PlanChanges;
   /** Plans the internal service, or removes it; there is none initially. */
@@ -70,6 +70,8 @@ export interface FamilyPlanner {
   portsOf(service: ServiceKey): readonly PlannedPort[];
   /** Returns why a service is balanced at random in spite of its annotations; undefined if it is not. */
   limitOf(service: ServiceKey): string | undefined;
+  /** Returns the open connections of an endpoint, by target; undefined if they are not counted. */
+  openConnections(target: string): number | undefined;
   /** Returns the number of calls of `plan`. */
   rounds(): number;
   /** For the metric `sync_proxy_rules_no_local_endpoints_total`; service ports, as kube-proxy counts them. */
@@ -85,6 +87,8 @@ export interface FamilyPlannerOptions {
   readonly balance?: BalanceOptions;
   /** The TCP endpoints that do not answer this node, read at every plan; none by default. */
   readonly unreachable?: () => ReadonlySet<string>;
+  /** The loads that change the weights of endpoints with counted connections, read at every plan; none by default. */
+  readonly weighing?: () => Weighing | undefined;
   /** Receives the frontends that a service port claimed and lost to another; each service port is a scope. */
   readonly onProblems: ReportProblems;
   /** Called when a service is balanced at random because of its size, for its Event. */
@@ -161,6 +165,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
       for (const some of entries.values()) yield* some;
     },
     portsOf: (service) => entries.get(service) ?? [],
+    openConnections: (target) => options.weighing?.()?.open(target),
     rounds: () => state.rounds,
     noLocalEndpoints: () => ({ ...dropping }),
   };
@@ -225,6 +230,7 @@ function portsWanted(state: PlannerState, key: ServiceKey, node: NodeContext): S
     labels: tracking.labels,
     endpointsOf: (portName, protocol) => tracking.endpoints[family].endpointsOf(key, portName, protocol),
     unreachable: options.unreachable?.(),
+    weighing: options.weighing?.(),
   });
   if (!balance?.tablesAreInKernel) return ports;
   budget.request(key, ports, service?.createdSeconds);

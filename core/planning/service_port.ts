@@ -1,8 +1,15 @@
 import { type Family, familyOf, joinFlat, prefixContains } from "../../platform/mod.ts";
-import type { LoadBalancerSources, Protocol, ServicePort, ServicePortName, Verdict } from "../model/mod.ts";
+import {
+  type LoadBalancerSources,
+  type Protocol,
+  type ServicePort,
+  servicePortKey,
+  type ServicePortName,
+  type Verdict,
+} from "../model/mod.ts";
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import { type EndpointLabels, type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
-import { type BalanceOptions, balanceRequest, planBalance } from "./balance.ts";
+import { type BalanceOptions, balanceRequest, planBalance, type Weighing } from "./balance.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
 /** The data that the ports of a service are planned from. */
@@ -20,6 +27,8 @@ export interface ServicePlanInput {
   readonly endpointsOf: (portName: string, protocol: Protocol) => readonly ServiceEndpoint[];
   /** The TCP endpoints that do not answer this node; none by default. */
   readonly unreachable?: ReadonlySet<string> | undefined;
+  /** The loads that change the weights of endpoints with counted connections; none by default. */
+  readonly weighing?: Pick<Weighing, "factors"> | undefined;
 }
 
 /**
@@ -35,6 +44,7 @@ export function planService(input: ServicePlanInput): ServicePort[] {
   const planned: ServicePort[] = [];
   const last = new Map(service.ports.map((spec) => [`${spec.protocol} ${spec.name}`, spec]));
   for (const spec of service.ports) {
+    const name = servicePortName(service, spec);
     if (last.get(`${spec.protocol} ${spec.name}`) !== spec) continue;
     const policies = trafficPolicies(service, family, spec);
     const known = input.endpointsOf(spec.name, spec.protocol);
@@ -42,11 +52,15 @@ export function planService(input: ServicePlanInput): ServicePort[] {
     const found = categorizeEndpoints(known, policies.use, input.node, unreachable);
     const balance = request && planBalance(
       request,
-      { used: found, known, namespace: service.namespace, labels: input.labels ?? NO_LABELS },
-      input.balance!.modeDefault,
+      {
+        ...{ used: found, known, protocol: spec.protocol, namespace: service.namespace },
+        labels: input.labels ?? NO_LABELS,
+        factors: input.weighing?.factors(servicePortKey(name, spec.protocol)),
+      },
+      input.balance!,
     );
     planned.push({
-      name: servicePortName(service, spec),
+      name,
       protocol: spec.protocol,
       ...frontends,
       port: spec.port,

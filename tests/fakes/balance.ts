@@ -12,6 +12,7 @@ export function fakeBalance(
     algorithms: balance.algorithms,
     modeDefault: balance.byDefault,
     tablesAreInKernel: balance.tablesAreInKernel,
+    countsConnections: balance.countsConnections,
     labelKeys,
     byDefault: { algorithm: undefined, hash: "flow", ...byDefault },
   };

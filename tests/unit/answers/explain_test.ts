@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { explanationText } from "../../../cli/text/explanation_text.ts";
 import { endpointsTable } from "../../../cli/text/tables.ts";
-import { createAnswers, explain, QuestionError, readQuestion } from "../../../answers/mod.ts";
+import { createAnswers, explain, QuestionError, readQuestion, sharesText } from "../../../answers/mod.ts";
 import { fakeAnswerBasis, type FakeBasisOptions, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service, terminatingEndpoint } from "../../fakes/cluster_objects.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
@@ -251,6 +251,16 @@ Deno.test("an explanation shows how a service is balanced, and each endpoint's s
   const hashed = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("consistent-hash", ""), nftables);
   assert.match(hashed, /goes to one of 2 endpoints by a hash of the client's address and port\n/);
   assert.match(hashed, / {2}50 % {2}ready\n/);
+});
+
+Deno.test("with counted connections, an explanation says that, and the share of each endpoint", async () => {
+  const nftables = { settings: fakeSettings({ mode: "nftables" }) };
+  const text = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("least-connections", "zone=a: 3"), nftables);
+  assert.match(text, /goes to one of 2 endpoints at random, weighted by open connections\n/);
+  assert.match(text, /\n {2}balance least-connections, weighted +sluice.dev\/balance: least-connections/);
+  assert.match(text, / {2}75 % {2}ready\n/);
+  assert.equal(sharesText({ cluster: 0.2, open: 12 }), "20 %, 12 open");
+  assert.equal(sharesText({ cluster: 0.2, local: 0.5, open: 0 }), "20 %, Local 50 %, 0 open");
 });
 
 Deno.test("an endpoint with weight 0 is not in use", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { FEATURE_CALLS } from "../../../features/calls.ts";
 import { examine, rulesInTheWay } from "../../../features/canary/calls.ts";
+import { readConnections } from "../../../features/connection_weights/calls.ts";
 import { readAttempts } from "../../../features/failover/calls.ts";
 import { checkedMessage } from "../../../workers/checked_message.ts";
 import { familyCode } from "../../../workers/calls.ts";
@@ -34,7 +35,8 @@ const SERVED = { prefixes: ["fd00::/64"], ports: [80], nodePorts: [] };
 const NOTIFICATION = { socket: "/run/systemd/notify", status: "all in sync …", ready: true };
 
 Deno.test("a worker accepts valid requests of features", () => {
-  const requests = { examine: "everything", rulesInTheWay: SERVED, readAttempts: undefined, notify: NOTIFICATION };
+  const readings = { readAttempts: undefined, readConnections: undefined };
+  const requests = { examine: "everything", rulesInTheWay: SERVED, ...readings, notify: NOTIFICATION };
   assert.deepEqual(Object.keys(requests), FEATURE_CALLS.map(({ name }) => name));
   for (const [name, request] of Object.entries(requests)) checkedMessage(structuredClone(call(name, request)));
 });
@@ -66,6 +68,23 @@ Deno.test("of a worker's rules in the way, those of another form are dropped, an
   const odd = [{ ...rule, packets: -1 }, { ...rule, detail: 1 }, { ...rule, more: 1 }];
   const expected = [rule, { ...uncounted, detail: "x".repeat(400) }];
   assert.deepEqual(rulesInTheWay.checked([rule, ...odd, uncounted]), expected);
+});
+
+Deno.test("counts of connections pass only with valid fields, or as a failure", () => {
+  const endpoints = new Map([["10.1.0.1:80", { open: 3, opened: 5 }]]);
+  const accepted = [{ endpoints, durationMs: 1.5 }, { endpoints: undefined, durationMs: 0 }, { failure: "no nft" }];
+  for (const answer of accepted) assert.equal(readConnections.checked(answer), answer);
+  const wrong = new Map([["10.1.0.1:80", { open: -1, opened: 5 }]]);
+  for (const answer of [{ endpoints }, { endpoints: wrong, durationMs: 1 }, { failure: 1 }, undefined]) {
+    assert.equal(readConnections.checked(answer), undefined);
+  }
+});
+
+Deno.test("a failed reading of connections is an answer", async () => {
+  const failing = (openConnections: (() => Promise<never>) | undefined) =>
+    readConnections.handle({ backend: { openConnections } } as never, undefined);
+  assert.deepEqual(await failing(() => Promise.reject(new Error("no nft"))), { failure: "no nft" });
+  assert.equal(await failing(undefined), undefined);
 });
 
 Deno.test("counts of attempts pass only with valid fields", () => {

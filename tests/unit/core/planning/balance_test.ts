@@ -25,6 +25,7 @@ function decided(
   balancing: BalanceAnnotations | undefined,
   options = optionsOf("nftables"),
   fields: Partial<Service> = {},
+  factors?: ReadonlyMap<string, number>,
 ) {
   const [port] = planService({
     service: service("default/web", { balancing, ...fields }),
@@ -33,6 +34,7 @@ function decided(
     nodeIP: "192.0.2.1",
     balance: options,
     endpointsOf: () => ENDPOINTS.map((each) => ({ target: `${each.address}:80`, endpoint: each })),
+    weighing: { factors: (key) => key === "default/web:http|tcp" ? factors : undefined },
   });
   return port!.balance;
 }
@@ -104,11 +106,50 @@ Deno.test("more endpoints than consistent-hash has tables for are balanced by th
   assert.equal(port!.balance, undefined);
 });
 
+Deno.test("with counted connections, each endpoint has eight slots for its weight, and more or fewer by its load", () => {
+  const least = (balancing: BalanceAnnotations, fields: Partial<Service>, factors?: ReadonlyMap<string, number>) =>
+    decided({ ...balancing, balance: "least-connections" }, undefined, fields, factors);
+  const algorithm = "least-connections";
+  assert.deepEqual(least({}, {}), { algorithm, clusterSlots: [8, 8, 8] });
+  assert.deepEqual(least({ weights: "zone=a: 2" }, {}), {
+    ...{ algorithm, clusterWeights: [2, 1, 1], clusterSlots: [16, 8, 8] },
+  });
+  const slow = new Map([["10.1.0.1:80", 1 / 8], ["10.1.0.2:80", 1], ["10.9.9.9:80", 4]]);
+  assert.deepEqual(least({}, {}, slow), { algorithm, clusterSlots: [2, 11, 11] });
+  // The number of slots stays, and an endpoint without weight gets none.
+  assert.deepEqual(least({ weights: "zone=a: 2, node=here: 0" }, {}, slow), {
+    ...{ algorithm, clusterWeights: [2, 1, 0], clusterSlots: [5, 19, 0] },
+  });
+  const local = { internalPolicyLocal: true } as const;
+  assert.deepEqual(least({}, local), { algorithm, localSlots: [8] });
+});
+
+Deno.test("connections are counted for TCP and up to 250 endpoints; others are balanced by the default", () => {
+  const planned = (count: number, protocol: "tcp" | "udp" = "tcp") => {
+    const many = Array.from({ length: count }, (_, i) => `10.2.${i >> 8}.${i & 255}:80`);
+    const [port] = planService({
+      service: service("default/web", {
+        balancing: { balance: "least-connections" },
+        ports: [{ name: "http", protocol, port: 80, nodePort: 0 }],
+      }),
+      family: "IPv4",
+      node: { name: "here", zone: "" },
+      nodeIP: "192.0.2.1",
+      balance: optionsOf("nftables"),
+      endpointsOf: () => many.map((target) => ({ target, endpoint: endpoint(target.split(":")[0]!) })),
+    });
+    return port!.balance;
+  };
+  assert.deepEqual(planned(250)?.clusterSlots, new Array(250).fill(4));
+  assert.equal(planned(251), undefined);
+  assert.equal(planned(3, "udp"), undefined);
+});
+
 const problems: [ProxyMode, BalanceAnnotations, string][] = [
   [
     "nftables",
     { balance: "consistent-hahs" },
-    'sluice.dev/balance is "consistent-hahs", not random, round-robin or consistent-hash; balanced by random',
+    'sluice.dev/balance is "consistent-hahs", not random, round-robin, consistent-hash or least-connections; balanced by random',
   ],
   [
     "iptables",
@@ -116,9 +157,9 @@ const problems: [ProxyMode, BalanceAnnotations, string][] = [
     "sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
   ],
   [
-    "nftables",
+    "iptables",
     { balance: "least-connections" },
-    "sluice.dev/balance: nftables mode has no least-connections; balanced by random",
+    "sluice.dev/balance: iptables mode has no least-connections; balanced by random",
   ],
   ["ipvs", { balance: "random" }, "sluice.dev/balance: ipvs mode has no random; balanced by rr"],
   [

@@ -1,0 +1,238 @@
+/**
+ * Counts the open TCP connections of endpoints, for `least-connections`.
+ *
+ * A table of its own has a counter of opened and one of ended connections for each endpoint: two elements of sets, which the
+ * proxy adds and rules find. Two labels of a connection say that it is counted, and that its end is, so that a repeated SYN-ACK, a
+ * second FIN or a reset counts nothing. A connection is open once the endpoint has answered; a refused one never is. The table
+ * exists only while the connections of any endpoint are counted, and its counts outlive the proxy.
+ *
+ * What the rules cannot see is corrected by a rare listing of conntrack: connections that began before the table, or whose entry
+ * was deleted or has expired.
+ */
+import { type ConnectionReading, type EndpointConnections, type Family, isCounted } from "../../core/model/mod.ts";
+import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
+import { listOpenTcp } from "../host/mod.ts";
+import { ifInstalled, type Runner } from "../tools/mod.ts";
+import type { Desired } from "./desired.ts";
+import type { NftSession } from "./session.ts";
+import { CONNECTIONS_TABLE, type Dialect, endpointElement } from "./table.ts";
+import type { NftTools } from "./tools.ts";
+
+/** Counts connections while service ports ask for it. */
+export interface ConnectionCounter {
+  /** Has the kernel count the connections of the endpoints that are asked for, and reads them. Throws if it cannot. */
+  read(): Promise<ConnectionReading>;
+  /** Notes that service ports have changed. */
+  noteChange(): void;
+}
+
+/** The labels of connections; other programs that use labels begin at 0. */
+const COUNTED = 126, ENDED = 127;
+
+/** The hooks through which the packets of connections pass; those of this host with itself pass two. */
+const HOOKS = ["forward", "input", "output"] as const;
+
+/** The sets of counters by endpoint. */
+const SETS = ["ended", "opened"] as const;
+
+/**
+ * The pauses before listings of conntrack: short ones after the table was created, since the end of a connection from before is
+ * found by the next listing only, and most of those are short; each pause is twice as long as the one before.
+ */
+const FIRST_LISTING_PAUSE_MS = 10_000;
+const LONGEST_LISTING_PAUSE_MS = 600_000;
+/** Listings take at most this share of the time: 100,000 entries take half a second of processor time. */
+const LISTING_SHARE = 0.001;
+
+/** The number of elements that one statement adds or deletes. */
+const ELEMENTS_PER_STATEMENT = 1_000;
+
+/** Matches an element and its counter: `10.1.0.1 . 80 counter packets 5 bytes 260`. */
+const COUNTER = /^(\S+ \. \d+) counter packets (\d+)/;
+
+/** The options of `createConnectionCounter`. */
+interface CounterOptions {
+  readonly family: Family;
+  readonly desired: Pick<Desired, "servicePorts">;
+  readonly dialect: Dialect;
+  readonly tools: Pick<NftTools, "write" | "listElements" | "removeTable">;
+  /** The nft that lists the sets. */
+  readonly readings: NftSession;
+  readonly runner: Runner;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A counter that has not read anything. */
+export function createConnectionCounter(options: CounterOptions): ConnectionCounter {
+  const { family, desired, dialect, tools, readings, runner, clock, logger } = options;
+  /** The endpoints to count, by element; undefined after a change of service ports. */
+  let wanted: ReadonlyMap<string, string> | undefined;
+  /** The elements of both sets; undefined while unknown. */
+  let counted: ReadonlySet<string> | undefined;
+  let changes: string | undefined;
+  let listAtMs = 0, listingPauseMs = 0;
+  /** The connections that the listing has found in addition to those counted; fewer than none if negative. */
+  let uncounted = new Map<string, number>();
+
+  const table = `${dialect.ip} ${CONNECTIONS_TABLE}`;
+  const elementsOf = async (set: string) => {
+    const elements = await tools.listElements(set, readings, CONNECTIONS_TABLE);
+    if (elements !== undefined) return elements;
+    counted = undefined;
+    throw new Error(`the set ${set} of table ${table} is gone`);
+  };
+  const countersIn = async (set: typeof SETS[number]) =>
+    new Map((await elementsOf(set)).flatMap((element) => {
+      const [, key = "", packets] = COUNTER.exec(element) ?? [], endpoint = wanted?.get(key);
+      return endpoint === undefined ? [] : [[endpoint, Number(packets)] as const];
+    }));
+
+  const create = async () => {
+    const statements = tableStatements(dialect);
+    await tools.write(statements).catch(async () => {
+      // Another version of Sluice may have left other sets.
+      await tools.removeTable(CONNECTIONS_TABLE);
+      await tools.write(statements);
+    });
+    const there = await elementsOf("opened");
+    counted = new Set(there.map((element) => element.split(" counter ")[0]!));
+    uncounted = new Map();
+    listingPauseMs = FIRST_LISTING_PAUSE_MS;
+    listAtMs = clock.monotonic() + listingPauseMs;
+  };
+  const follow = async (): Promise<boolean> => {
+    wanted ??= endpointsToCount(desired);
+    if (wanted.size === 0) {
+      await tools.removeTable(CONNECTIONS_TABLE);
+      counted = undefined;
+      return false;
+    }
+    if (counted === undefined) await create();
+    const before = counted!;
+    const added = [...wanted.keys()].filter((key) => !before.has(key));
+    const deleted = [...before].filter((key) => !wanted!.has(key));
+    const statements = [["delete", deleted] as const, ["add", added] as const].flatMap(([verb, keys]) =>
+      SETS.flatMap((set) => portions(keys).map((some) => `${verb} element ${table} ${set} { ${some.join(", ")} }`))
+    );
+    if (statements.length > 0) {
+      counted = undefined;
+      await tools.write(statements);
+    }
+    counted = new Set(wanted.keys());
+    return added.length + deleted.length > 0;
+  };
+  const readCounters = async (): Promise<ReadonlyMap<string, EndpointConnections>> => {
+    // In this order, a connection that opens and ends in between is counted as open.
+    const ended = await countersIn("ended"), opened = await countersIn("opened");
+    return new Map([...opened].map(([endpoint, opened]) => {
+      const open = opened - (ended.get(endpoint) ?? 0) + (uncounted.get(endpoint) ?? 0);
+      // More have ended than were counted: those were uncounted ones, or an endpoint was added again.
+      if (open < 0) uncounted.set(endpoint, (uncounted.get(endpoint) ?? 0) - open);
+      return [endpoint, { open: Math.max(0, open), opened }];
+    }));
+  };
+  /** Corrects the counts by what conntrack knows, if it has changed less in the meantime. */
+  const correct = async (before: ReadonlyMap<string, EndpointConnections>) => {
+    const startedAtMs = clock.monotonic(), listed = new Map<string, number>();
+    const count = (endpoint: string) => {
+      if (before.has(endpoint)) listed.set(endpoint, (listed.get(endpoint) ?? 0) + 1);
+    };
+    try {
+      await ifInstalled(listOpenTcp(family, runner, count));
+    } catch (error) {
+      logger.warn("cannot list connections: long ones may be missing from the counts of open connections", {
+        error: errorText(error),
+      });
+      return before;
+    } finally {
+      const endedAtMs = clock.monotonic();
+      listingPauseMs = Math.min(2 * listingPauseMs, LONGEST_LISTING_PAUSE_MS);
+      listAtMs = endedAtMs + Math.max(listingPauseMs, (endedAtMs - startedAtMs) / LISTING_SHARE);
+    }
+    const after = await readCounters();
+    const corrected = new Map<string, number>();
+    for (const [endpoint, { open, opened }] of after) {
+      const was = before.get(endpoint), known = uncounted.get(endpoint) ?? 0;
+      const error = (listed.get(endpoint) ?? 0) - open;
+      const began = opened - (was?.opened ?? 0), ended = began - (open - (was?.open ?? 0));
+      corrected.set(endpoint, Math.abs(error) > began + ended ? known + error : known);
+    }
+    uncounted = corrected;
+    return await readCounters();
+  };
+
+  async function read(): Promise<ConnectionReading> {
+    const startedAtMs = clock.monotonic();
+    const hasChanged = await follow();
+    const reading = (endpoints: ConnectionReading["endpoints"]) => (
+      { endpoints, durationMs: clock.monotonic() - startedAtMs }
+    );
+    if (wanted!.size === 0) return reading(new Map());
+    const now = (await elementsOf("changes")).join();
+    if (!hasChanged && now === changes && startedAtMs < listAtMs) return reading(undefined);
+    const counts = await readCounters();
+    changes = now;
+    if (startedAtMs < listAtMs) return reading(counts);
+    // It is rare, so its duration does not count.
+    const { durationMs } = reading(counts);
+    return { endpoints: await correct(counts), durationMs };
+  }
+
+  return {
+    async read() {
+      try {
+        return await read();
+      } catch (error) {
+        counted = undefined;
+        throw error;
+      }
+    },
+    noteChange() {
+      wanted = undefined;
+    },
+  };
+}
+
+/** The endpoints whose connections are counted, each by its element. */
+function endpointsToCount(desired: Pick<Desired, "servicePorts">): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const { balance, clusterEndpoints, localEndpoints } of desired.servicePorts()) {
+    if (balance === undefined || !isCounted(balance)) continue;
+    for (const endpoint of [...clusterEndpoints, ...localEndpoints]) found.set(endpointElement(endpoint), endpoint);
+  }
+  return found;
+}
+
+function portions(keys: readonly string[]): readonly (readonly string[])[] {
+  const count = Math.ceil(keys.length / ELEMENTS_PER_STATEMENT);
+  return Array.from(
+    { length: count },
+    (_, i) => keys.slice(i * ELEMENTS_PER_STATEMENT, (i + 1) * ELEMENTS_PER_STATEMENT),
+  );
+}
+
+/** Creates the table, or writes its rules again. */
+function tableStatements({ ip, addressType }: Dialect): readonly string[] {
+  const table = `${ip} ${CONNECTIONS_TABLE}`, endpoint = `ct reply ${ip} saddr . ct reply proto-src`;
+  const rules = [
+    `ct label ${ENDED} return`,
+    `tcp flags & (fin | rst) != 0 ct label ${COUNTED} ct label set ${ENDED} ${endpoint} @ended meta l4proto @changes return`,
+    `ct label ${COUNTED} return`,
+    `tcp flags syn ct direction reply ${endpoint} @opened ct label set ${COUNTED} meta l4proto @changes`,
+  ];
+  return [
+    `add table ${table}`,
+    ...SETS.map((set) => `add set ${table} ${set} { type ${addressType} . inet_service; counter; }`),
+    `add set ${table} changes { type inet_proto; counter; }`,
+    `add element ${table} changes { tcp }`,
+    `add chain ${table} count`,
+    `flush chain ${table} count`,
+    ...rules.map((rule) => `add rule ${table} count ${rule}`),
+    ...HOOKS.flatMap((hook) => [
+      `add chain ${table} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
+      `flush chain ${table} ${hook}`,
+      `add rule ${table} ${hook} tcp flags & (fin | syn | rst) != 0 ct status dnat jump count`,
+    ]),
+  ];
+}

@@ -1,0 +1,140 @@
+import { type ConnectionReading, isCounted, type ServicePort, type ServicePortKey } from "../../core/model/mod.ts";
+import type { ServiceKey } from "../../core/tracking/mod.ts";
+import type { Node, NodeFamily } from "../contract.ts";
+import { readConnections } from "./calls.ts";
+import { type EndpointLoad, factorsOf, nextLoad, steppedFactors } from "./decision.ts";
+
+/** The shortest pause between two readings. */
+export const SHORTEST_PAUSE_MS = 2_000;
+/** Readings and what they change take at most this share of a processor. */
+const SHARE = 0.005;
+/** Longer readings waited for a processor: the shortest of these counts. */
+const JUDGED_READINGS = 8;
+/** The processor time of a change, in milliseconds: of planning and nft together, and for each service. */
+const CHANGE_MS = 3;
+const SERVICE_CHANGE_MS = 1;
+/** The maximum number of services whose weights change at once: the most urgent ones. */
+const MOST_CHANGED = 25;
+/** The pause after a failure. */
+const RETRY_MS = 10_000;
+/** The time without a reading after which the loads are out of date. */
+const STALE_MS = 60_000;
+
+/** New factors of a service port. */
+interface Change {
+  readonly service: ServiceKey;
+  readonly key: ServicePortKey;
+  readonly factors: ReadonlyMap<string, number>;
+  /** The greatest factor by which one of them changes. */
+  readonly urgency: number;
+}
+
+/**
+ * Weighs the endpoints of services by their connections, until no service asks for that or the node's signal is aborted.
+ * @param asking the services that ask; those that no longer do are removed
+ */
+export function watchConnections(
+  { reportProblems, clock, signal }: Pick<Node, "reportProblems" | "clock" | "signal">,
+  { family, weigh, portsOf, planAgain, call }: Pick<NodeFamily, "family" | "weigh" | "portsOf" | "planAgain" | "call">,
+  asking: Set<ServiceKey>,
+): void {
+  let loads: ReadonlyMap<string, EndpointLoad> = new Map();
+  const factors = new Map<ServicePortKey, ReadonlyMap<string, number>>();
+  const readingsMs: number[] = [];
+  let answeredAtMs = clock.monotonic(), countedAtMs = answeredAtMs;
+  let isFailing = false;
+  let cancel = () => {};
+
+  const report = (detail: string | undefined) => {
+    if (detail === undefined && !isFailing) return;
+    isFailing = detail !== undefined;
+    const problems = detail === undefined
+      ? []
+      : [{ code: "connections-not-counted", subject: family, detail } as const];
+    reportProblems(`connections ${family}`, problems);
+  };
+  const planned = function* () {
+    for (const service of asking) {
+      const ports = portsOf(service).filter(({ wanted: { balance } }) => balance !== undefined && isCounted(balance));
+      if (ports.length === 0) asking.delete(service);
+      for (const { key, wanted } of ports) yield { service, key, wanted };
+    }
+  };
+  /** Returns to the configured weights. */
+  const fail = (detail: string) => {
+    report(detail);
+    loads = new Map();
+    const weighed = new Set([...planned()].filter(({ key }) => factors.has(key)).map(({ service }) => service));
+    factors.clear();
+    if (weighed.size > 0) planAgain(weighed);
+  };
+  /** Notes the counts of a reading; returns the number of services whose weights it has changed. */
+  const note = (endpoints: NonNullable<ConnectionReading["endpoints"]>): number => {
+    const nowMs = clock.monotonic(), seconds = (nowMs - countedAtMs) / 1000;
+    countedAtMs = nowMs;
+    loads = new Map([...endpoints].map(([target, counts]) => [target, nextLoad(loads.get(target), counts, seconds)]));
+    const ports = [...planned()], keys = new Set(ports.map(({ key }) => key));
+    for (const key of factors.keys()) if (!keys.has(key)) factors.delete(key);
+    const changes = ports.flatMap(({ service, key, wanted }) => {
+      const change = changeOf(wanted, loads, factors.get(key));
+      return change ? [{ service, key, ...change }] : [];
+    });
+    const services = new Set<ServiceKey>();
+    for (const { service, key, factors: next } of changes.sort((a, b) => b.urgency - a.urgency)) {
+      if (services.size === MOST_CHANGED && !services.has(service)) continue;
+      services.add(service);
+      factors.set(key, next);
+    }
+    if (services.size > 0) planAgain(services);
+    return services.size;
+  };
+  const round = async () => {
+    for (const _ of planned());
+    const isLast = asking.size === 0;
+    // Without services that ask, it has the worker end the counting.
+    const answer = await call(readConnections, undefined);
+    if (signal.aborted) return;
+    if (isLast) return report(undefined);
+    const nowMs = clock.monotonic();
+    if (answer === undefined || "failure" in answer) {
+      if (answer !== undefined) fail(answer.failure);
+      else if (nowMs - answeredAtMs >= STALE_MS) fail("the worker does not answer");
+      cancel = clock.schedule(RETRY_MS, round);
+      return;
+    }
+    answeredAtMs = nowMs;
+    report(undefined);
+    readingsMs.push(answer.durationMs);
+    if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
+    const changed = answer.endpoints === undefined ? 0 : note(answer.endpoints);
+    const tookMs = Math.min(...readingsMs) + clock.monotonic() - nowMs +
+      (changed === 0 ? 0 : CHANGE_MS + SERVICE_CHANGE_MS * changed);
+    cancel = clock.schedule(Math.max(SHORTEST_PAUSE_MS, tookMs / SHARE), round);
+  };
+
+  weigh({ factors: (key) => factors.get(key), open: (target) => loads.get(target)?.counts.open });
+  cancel = clock.schedule(SHORTEST_PAUSE_MS, round);
+  signal.addEventListener("abort", () => cancel(), { once: true });
+}
+
+/** The new factors of a service port; undefined if they are not worth a change. */
+function changeOf(
+  { balance, clusterEndpoints, localEndpoints }: ServicePort,
+  loads: ReadonlyMap<string, EndpointLoad>,
+  before: ReadonlyMap<string, number> | undefined,
+): Pick<Change, "factors" | "urgency"> | undefined {
+  // The endpoints of policy Local are among the others, if there are others.
+  const isCluster = clusterEndpoints.length > 0;
+  const targets = isCluster ? clusterEndpoints : localEndpoints;
+  const weights = isCluster ? balance?.clusterWeights : balance?.localWeights;
+  const endpoints = targets.flatMap((target, i) => {
+    const load = loads.get(target), weight = weights?.[i] ?? 1;
+    return load === undefined || weight === 0 ? [] : [{ target, weight, load }];
+  });
+  if (endpoints.length < 2) return undefined;
+  const present = endpoints.map(({ target }) => before?.get(target) ?? 1);
+  const next = steppedFactors(factorsOf(endpoints), present);
+  if (next === present) return undefined;
+  const urgency = Math.max(...next.map((factor, i) => Math.abs(Math.log2(factor / present[i]!))));
+  return { factors: new Map(endpoints.map(({ target }, i) => [target, next[i]!])), urgency };
+}
