@@ -37,9 +37,9 @@ export async function listOpenTcp(
 ): Promise<void> {
   await runOrThrow(runner, {
     tool: "conntrack",
-    args: ["-L", "-p", "tcp", "-f", FAMILY_ARGUMENT[family]],
+    args: ["-L", "-p", "tcp", "--state", "ESTABLISHED", "-f", FAMILY_ARGUMENT[family]],
     onLine(line) {
-      const flow = line.includes(" ESTABLISHED ") ? parseEntry(line) : undefined;
+      const flow = parseEntry(line);
       if (flow) onConnection(flow.answeredBy);
     },
   });

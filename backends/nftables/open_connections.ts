@@ -214,25 +214,32 @@ function portions(keys: readonly string[]): readonly (readonly string[])[] {
 
 /** Creates the table, or writes its rules again. */
 function tableStatements({ ip, addressType }: Dialect): readonly string[] {
-  const table = `${ip} ${CONNECTIONS_TABLE}`, endpoint = `ct reply ${ip} saddr . ct reply proto-src`;
-  const rules = [
-    `ct label ${ENDED} return`,
-    `tcp flags & (fin | rst) != 0 ct label ${COUNTED} ct label set ${ENDED} ${endpoint} @ended meta l4proto @changes return`,
-    `ct label ${COUNTED} return`,
-    `tcp flags syn ct direction reply ${endpoint} @opened ct label set ${COUNTED} meta l4proto @changes`,
+  const table = `${ip} ${CONNECTIONS_TABLE}`;
+  // nft 1.0.6 knows the type of ct's ports only after a match of one protocol.
+  const endpoint = `meta l4proto tcp ct reply ${ip} saddr . ct reply proto-src`;
+  const counted = `ct label ${COUNTED}`, ended = `ct label ${ENDED}`;
+  const chains: Readonly<Record<string, readonly string[]>> = {
+    "count-opened": [`${counted} return`, `${endpoint} @opened ct label set ${COUNTED} meta l4proto @changes`],
+    "count-ended": [`${ended} return`, `${counted} ct label set ${ENDED} ${endpoint} @ended meta l4proto @changes`],
+  };
+  const ofHook = [
+    "tcp flags & (syn | ack) == syn | ack ct status dnat goto count-opened",
+    "tcp flags & (fin | rst) != 0 ct status dnat goto count-ended",
   ];
   return [
     `add table ${table}`,
     ...SETS.map((set) => `add set ${table} ${set} { type ${addressType} . inet_service; counter; }`),
     `add set ${table} changes { type inet_proto; counter; }`,
     `add element ${table} changes { tcp }`,
-    `add chain ${table} count`,
-    `flush chain ${table} count`,
-    ...rules.map((rule) => `add rule ${table} count ${rule}`),
+    ...Object.entries(chains).flatMap(([name, rules]) => [
+      `add chain ${table} ${name}`,
+      `flush chain ${table} ${name}`,
+      ...rules.map((rule) => `add rule ${table} ${name} ${rule}`),
+    ]),
     ...HOOKS.flatMap((hook) => [
       `add chain ${table} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
       `flush chain ${table} ${hook}`,
-      `add rule ${table} ${hook} tcp flags & (fin | syn | rst) != 0 ct status dnat jump count`,
+      ...ofHook.map((rule) => `add rule ${table} ${hook} ${rule}`),
     ]),
   ];
 }

@@ -6,8 +6,8 @@ import { type EndpointLoad, factorsOf, nextLoad, steppedFactors } from "./decisi
 
 /** The shortest pause between two readings. */
 export const SHORTEST_PAUSE_MS = 2_000;
-/** Readings and what they change take at most this share of a processor. */
-const SHARE = 0.005;
+/** Readings and changes take at most this share of the time; with the part that no clock shows, half a percent of a processor. */
+const SHARE = 0.0025;
 /** Longer readings waited for a processor: the shortest of these counts. */
 const JUDGED_READINGS = 8;
 /** The processor time of a change, in milliseconds: of planning and nft together, and for each service. */
