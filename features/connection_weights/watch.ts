@@ -6,7 +6,7 @@ import { type EndpointLoad, factorsOf, nextLoad, steppedFactors } from "./decisi
 
 /** The shortest pause between two readings. */
 export const SHORTEST_PAUSE_MS = 2_000;
-/** Readings and changes take at most this share of the time; with the part that no clock shows, half a percent of a processor. */
+/** Readings and changes, as far as their time is known, take at most this share of it. */
 const SHARE = 0.0025;
 /** Longer readings waited for a processor: the shortest of these counts. */
 const JUDGED_READINGS = 8;
@@ -104,10 +104,13 @@ export function watchConnections(
     }
     answeredAtMs = nowMs;
     report(undefined);
-    readingsMs.push(answer.durationMs);
+    const { endpoints, durationMs } = answer;
+    // Without a change, the counters were not read.
+    if (endpoints !== undefined) readingsMs.push(durationMs);
     if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
-    const changed = answer.endpoints === undefined ? 0 : note(answer.endpoints);
-    const tookMs = Math.min(...readingsMs) + clock.monotonic() - nowMs +
+    const changed = endpoints === undefined ? 0 : note(endpoints);
+    const readMs = endpoints === undefined ? durationMs : Math.min(...readingsMs);
+    const tookMs = readMs + clock.monotonic() - nowMs +
       (changed === 0 ? 0 : CHANGE_MS + SERVICE_CHANGE_MS * changed);
     cancel = clock.schedule(Math.max(SHORTEST_PAUSE_MS, tookMs / SHARE), round);
   };

@@ -140,12 +140,19 @@ Deno.test("if connections cannot be counted, a problem says why, and the configu
   }
 });
 
-Deno.test("readings take at most half a percent of the time, and the end of the run ends them", async () => {
+Deno.test("the pause after a reading follows from its duration, and the end of the run ends them", async () => {
   const { apply, kernel, slice, pass, readings, end } = await weighing();
-  kernel.durationMs = 50;
+  kernel.durationMs = 1;
   kernel.isIdle = true;
   await apply(asking(), slice());
   await loaded();
+  await pass(60_000);
+  assert.ok(readings.length > 25);
+  // Short readings without a change say nothing about those with one.
+  kernel.durationMs = 50;
+  delete kernel.isIdle;
+  await pass(4_000);
+  readings.length = 0;
   await pass(120_000);
   const count = readings.length;
   assert.ok(count > 3);
