@@ -65,6 +65,7 @@ for (
     "site-not-served",
     "tool-killed",
     "changes-overdue",
+    "connections-not-counted",
     "rules-changed-by-others",
   ] as const
 ) {
