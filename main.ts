@@ -127,4 +127,4 @@ function shutdownSignal(): AbortSignal {
   return shutdown.signal;
 }
 
-if (import.meta.main) Deno.exit(await main(argumentsUnder(programNames(), Deno.args)));
+if (import.meta.main) Deno.exit(await main(argumentsUnder(programNames(Deno.args), Deno.args)));

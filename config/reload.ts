@@ -1,6 +1,13 @@
 /** Reloads the configuration file of a running proxy when it changes. */
-import { dirname } from "node:path";
-import { type Clock, errorText, type Logger, type OpenWatch, sameData, watchChanges } from "../platform/mod.ts";
+import {
+  type Clock,
+  dirname,
+  errorText,
+  type Logger,
+  type OpenWatch,
+  sameData,
+  watchChanges,
+} from "../platform/mod.ts";
 import type { Problem, ReportProblems } from "../core/problems/mod.ts";
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";

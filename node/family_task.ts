@@ -1,4 +1,4 @@
-import { errorText, FAMILIES, type Family, machineCores } from "../platform/mod.ts";
+import { errorText, FAMILIES, type Family } from "../platform/mod.ts";
 import { createProblemBoard } from "../core/problems/mod.ts";
 import type { FamilyHealth, FamilyLink } from "../core/channel/mod.ts";
 import { conntrackSettings, initSettings } from "../config/mod.ts";
@@ -71,7 +71,7 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
   };
   const { configuration } = options;
   const kernel = task.setsHost && family === "IPv4"
-    ? [...conntrackSettings(configuration.conntrack, machineCores()), ...initSettings(configuration)]
+    ? [...conntrackSettings(configuration.conntrack, options.cores), ...initSettings(configuration)]
     : [];
   const link = options.startFamily({ ...familyOptions(family, kernel, options), kernelFirst: true }, {
     onReset() {},

@@ -23,6 +23,8 @@ export interface ProxyOptions {
   readonly env?: (name: string) => string | undefined;
   /** The delays after which the worker of a family without service ports is stopped; `REST_DELAYS` by default. */
   readonly restDelays?: RestDelays;
+  /** The number of cores of the machine. */
+  readonly cores: number;
   /** Limit of open files; undefined if unknown. */
   readonly fileLimit?: number;
   /** The file with the cached state, and the other inputs for serving it; undefined if no state is cached. */

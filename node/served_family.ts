@@ -38,7 +38,7 @@ import {
 } from "../core/tracking/mod.ts";
 import type { NodeFamily } from "../features/mod.ts";
 import type { PlannedOptions } from "../observe/mod.ts";
-import { type Family, machineCores, type Topic } from "../platform/mod.ts";
+import type { Family, Topic } from "../platform/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 
 const NONE: ReadonlySet<string> = new Set();
@@ -122,7 +122,7 @@ export function serveFamily(
   });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
   const kernel = family === "IPv4"
-    ? [...conntrackSettings(configuration.conntrack, machineCores()), ...featureSettings(configuration)]
+    ? [...conntrackSettings(configuration.conntrack, options.cores), ...featureSettings(configuration)]
     : [];
   const channel: FamilyChannel = createFamilyChannel({
     family,

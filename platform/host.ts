@@ -1,12 +1,13 @@
 /** Properties of this host and of the environment of this process, and the seam for running programs. */
-import { cpus } from "node:os";
 
 /**
  * Returns the number of online cores of the machine, regardless of this process's CPU quota or cpuset (kubernetes issue
  * 99225). Without permission to read it, returns the number of cores available to this process.
  */
-export function machineCores(): number {
+export async function machineCores(): Promise<number> {
   try {
+    // Loaded late because every isolate loads this file.
+    const { cpus } = await import("node:os");
     return cpus().length || navigator.hardwareConcurrency;
   } catch {
     return navigator.hardwareConcurrency;

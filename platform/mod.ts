@@ -10,6 +10,7 @@
  *   output.ts              standard output and standard error, full-screen output
  *   topic.ts               events between parts
  *   text.ts                numbers for people
+ *   path.ts                paths of files
  *   folder_changes.ts      watches a folder
  *   client_certificate.ts  validates a client certificate and its key
  *   tcp_probe.ts           tries a TCP connection
@@ -63,6 +64,7 @@ export {
   silentLogger,
 } from "./log.ts";
 export { isInteractive, openScreen, writeToStderr, writeToStdout } from "./output.ts";
+export { basename, dirname, pathIn } from "./path.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
 export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { createTopic, type Topic } from "./topic.ts";

@@ -1,8 +1,7 @@
 /** The certificates of `sluice serve`: their checks, and their renewal while it runs. */
 import type { X509Certificate } from "node:crypto";
-import { dirname } from "node:path";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "../kpng/address/mod.ts";
-import { type Clock, errorText, type Logger, sameData, watchChanges } from "../platform/mod.ts";
+import { type Clock, dirname, errorText, type Logger, sameData, watchChanges } from "../platform/mod.ts";
 
 /** Returns the server's certificate. Throws an Error that names the flag if the files do not belong together. */
 export async function readServerCertificate({ ca, crt, key }: TlsFiles): Promise<X509Certificate> {

@@ -43,7 +43,7 @@ export async function runServer(options: ServerOptions): Promise<void> {
     clock,
     logger,
     onLag: changeWritten.publish,
-    workers: { count: options.workers ?? defaultServingWorkers(), spawn: servingWorkers(clock) },
+    workers: { count: options.workers ?? await defaultServingWorkers(), spawn: servingWorkers(clock) },
   });
   const renewal = { paths: options.tls, current, renew: serving.renew, clock, logger, signal };
 

@@ -8,8 +8,8 @@ import { spawnWebWorker, workerEntry } from "./web_worker.ts";
 const MOST_BY_DEFAULT = 4;
 
 /** The default number of workers: one per core except the main isolate's; none on a single core. */
-export function defaultServingWorkers(): number {
-  return Math.min(machineCores() - 1, MOST_BY_DEFAULT);
+export async function defaultServingWorkers(): Promise<number> {
+  return Math.min(await machineCores() - 1, MOST_BY_DEFAULT);
 }
 
 /** Returns a function that starts a worker of `sluice serve`, and terminates it if it hangs. */

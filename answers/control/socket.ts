@@ -1,8 +1,7 @@
 /**
  * The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced.
  */
-import { dirname } from "node:path";
-import { type Clock, errorText, networkNamespace } from "../../platform/mod.ts";
+import { type Clock, dirname, errorText, networkNamespace } from "../../platform/mod.ts";
 import { identifyProcess, pidFileOf } from "./client.ts";
 
 /** Another process answers on the socket. */

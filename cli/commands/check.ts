@@ -49,7 +49,7 @@ export async function findingsOf(
   const { conntrackSettings, ipvsSettings } = await import("../../config/mod.ts");
   const { findMode, MODES } = await import("../../backends/mod.ts");
   const { mode, source } = configuration;
-  const wanted = conntrackSettings(configuration.conntrack, machineCores());
+  const wanted = conntrackSettings(configuration.conntrack, await machineCores());
   const node = await examineNode({
     mode: findMode(mode),
     modes: MODES,

@@ -154,11 +154,13 @@ export function linesText(lines: readonly string[]): string {
 /** The name under which kubectl finds a plugin on the PATH and starts it (`kubectl sluice`). */
 const PLUGIN = "kubectl-sluice";
 
-/** The names under which this program may have been started: as called, and of its file. */
-export function programNames(): readonly string[] {
-  // A symbolic link has only the first name. `process` is Node's, without an import that would load more of it.
+/** The names under which this program may have been started with these arguments: of its file, and as called. */
+export function programNames(args: readonly string[]): readonly string[] {
+  // Node's `process` knows the name of a symbolic link. It loads a hundred modules, so not for a proxy or server that starts.
+  const [first = ""] = args;
+  if (first === "run" || first === "serve" || /^-(?!h$|-help$)/.test(first)) return [Deno.execPath()];
   const { process } = globalThis as { readonly process?: { readonly argv0?: string } };
-  return [process?.argv0 ?? "", Deno.execPath()];
+  return [Deno.execPath(), process?.argv0 ?? ""];
 }
 
 /** Sluice's arguments when it was started under one of these names; as a kubectl plugin, it runs `sluice cluster`. */

@@ -15,7 +15,7 @@ import {
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
 import { featuresOn, startProcessFeatures } from "../../features/mod.ts";
-import { abortedBy, type Clock, errorText, type Logger } from "../../platform/mod.ts";
+import { abortedBy, type Clock, errorText, type Logger, machineCores } from "../../platform/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
 import { type Command, createProcessLogger, type Invocation, toolRunner, UsageError } from "./command.ts";
@@ -75,7 +75,8 @@ export const runCommand: Command = {
     const { runProxy } = await import("../../node/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
     const withRelays = relaysOnDemand(startFamily);
-    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, kept, processProblems };
+    const cores = await machineCores();
+    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, cores, fileLimit, kept, processProblems };
     const fixed = { ...ofProcess, processFeatures, onAnswers, signal };
     try {
       return await runWithReloads(invocation, report, async (reloadable) => {

@@ -5,8 +5,7 @@ import { dropPermissions, startHook } from "./privileges.ts";
 import { duration, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
-import { basename, dirname, join } from "node:path";
-import { abortedBy, printable, type RunProgram, sleep } from "../../platform/mod.ts";
+import { abortedBy, basename, dirname, pathIn, printable, type RunProgram, sleep } from "../../platform/mod.ts";
 
 const EXEC = option(
   "exec",
@@ -214,7 +213,7 @@ async function exportTo(
     return;
   }
   // In the same folder, so that the rename is atomic.
-  const temporary = join(dirname(path), `.${basename(path)}.${Deno.pid}`);
+  const temporary = pathIn(dirname(path), `.${basename(path)}.${Deno.pid}`);
   let written = 0;
   try {
     while (!signal.aborted) {

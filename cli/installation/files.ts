@@ -1,6 +1,5 @@
 /** Files of an installation; the service's file is a systemd unit or an OpenRC script. */
-import { dirname } from "node:path";
-import { shippedText } from "../../platform/mod.ts";
+import { dirname, shippedText } from "../../platform/mod.ts";
 
 /**
  * When to replace an existing file that differs from the one to install: `always`; `backup`, after copying it; `unedited`,

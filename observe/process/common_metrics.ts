@@ -48,16 +48,15 @@ export function createCommonMetrics({ problems, link, servers, update, fileLimit
     ]);
   }
   addBuildInfo(registry);
-  const readCpuTime = addProcessMetrics(registry, fileLimit);
-  const updated = () => Promise.all([update?.(), readCpuTime()]);
+  addProcessMetrics(registry, fileLimit);
   return {
     apiRequest: restClientMetrics(registry),
     async expose() {
-      await updated();
+      await update?.();
       return registry.expose();
     },
     async read() {
-      await updated();
+      await update?.();
       return registry.read();
     },
     registry,
@@ -115,14 +114,20 @@ function addLink(registry: Registry, link: () => SourceLink): void {
 
 /**
  * Registers the metrics that Prometheus expects of every process; the number of open descriptors if the runtime permits
- * listing /proc/self/fd, and their limit if it is known. Returns a function that reads the CPU time, to be awaited before
- * a scrape.
+ * listing /proc/self/fd, and their limit if it is known.
  */
-function addProcessMetrics(registry: Registry, fileLimit: number | undefined): () => Promise<void> {
-  let cpuSeconds = 0;
+function addProcessMetrics(registry: Registry, fileLimit: number | undefined): void {
   const started = "When the process started, in seconds since 1970";
+  // Missing in Deno's types; `process.cpuUsage`, which calls it, would load a hundred modules of Node.
+  const { cpuUsage } = Deno as unknown as {
+    readonly cpuUsage: () => { readonly user: number; readonly system: number };
+  };
+  const cpuSeconds = () => {
+    const { user, system } = cpuUsage();
+    return (user + system) / 1e6;
+  };
   addReadings(registry, "process_", [
-    ["counter", "cpu_seconds_total", "CPU time used, user and system, all isolates", () => cpuSeconds],
+    ["counter", "cpu_seconds_total", "CPU time used, user and system, all isolates", cpuSeconds],
     ["gauge", "resident_memory_bytes", "Memory in use, all isolates", () => Deno.memoryUsage().rss],
     ["gauge", "start_time_seconds", started, () => performance.timeOrigin / 1000],
   ]);
@@ -132,11 +137,6 @@ function addProcessMetrics(registry: Registry, fileLimit: number | undefined): (
   if (fileLimit !== undefined) {
     addReadings(registry, "process_", [["gauge", "max_fds", "Limit of open file descriptors", () => fileLimit]]);
   }
-  return async () => {
-    const { default: process } = await import("node:process");
-    const { user, system } = process.cpuUsage();
-    cpuSeconds = (user + system) / 1e6;
-  };
 }
 
 /** The number of open file descriptors; undefined if the runtime does not permit reading it. */

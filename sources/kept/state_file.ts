@@ -1,5 +1,4 @@
-import { errorText, readUpTo, sameData } from "../../platform/mod.ts";
-import { join } from "node:path";
+import { errorText, pathIn, readUpTo, sameData } from "../../platform/mod.ts";
 
 /** The source that a state is from. A state of another source, node or proxy name is not served. */
 export interface StateOrigin {
@@ -245,7 +244,7 @@ export class UntrustedStateError extends Error {}
  * @throws {Error} if it can neither be written nor read, or another process uses it
  */
 export function openStateDirectory(folder: string, name = "state"): StateFile {
-  const path = join(folder, name);
+  const path = pathIn(folder, name);
   try {
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {

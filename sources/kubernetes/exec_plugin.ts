@@ -1,7 +1,6 @@
 /** Credentials from a kubeconfig's plugin program, by the protocol of client.authentication.k8s.io (KEP-541). */
-import { dirname, isAbsolute, join } from "node:path";
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
-import { type Clock, type RunProgram, unlessAborted } from "../../platform/mod.ts";
+import { type Clock, dirname, pathIn, type RunProgram, unlessAborted } from "../../platform/mod.ts";
 import { type Access, createMaterialReader } from "./access.ts";
 import type { AuthProviderSection } from "./auth_provider.ts";
 
@@ -75,7 +74,7 @@ export function readExecSection(path: string, user: string, exec: RawObject, clu
   }
   return {
     where,
-    command: command.includes("/") && !isAbsolute(command) ? join(dirname(path), command) : command,
+    command: command.includes("/") ? pathIn(dirname(path), command) : command,
     args: listOf(exec.args).map(String),
     env: Object.fromEntries(
       listOf(exec.env).filter(isRawObject).map(({ name, value }) => [String(name), String(value ?? "")]),

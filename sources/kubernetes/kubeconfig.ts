@@ -1,6 +1,5 @@
-import { dirname, isAbsolute, join } from "node:path";
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
-import { loadYaml, parseJsonObject } from "../../platform/mod.ts";
+import { dirname, loadYaml, parseJsonObject, pathIn } from "../../platform/mod.ts";
 import { type Access, createMaterialReader, type Material, serverUrl } from "./access.ts";
 import { type CredentialPlugin, execExtension, readExecSection } from "./exec_plugin.ts";
 
@@ -36,7 +35,7 @@ export async function readKubeconfig(path: string, url?: string): Promise<Access
         "certificate-authority-data to the CA of the API server instead",
     );
   }
-  const resolve = (file: string) => isAbsolute(file) ? file : join(dirname(path), file);
+  const resolve = (file: string) => pathIn(dirname(path), file);
   const tokenFile = scalar(user.tokenFile);
   const token = scalar(user.token);
   const certificate = material(user, "client-certificate", resolve, userAt);

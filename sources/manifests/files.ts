@@ -1,4 +1,4 @@
-import { dirname, join } from "node:path";
+import { dirname, pathIn } from "../../platform/mod.ts";
 import {
   type ClusterObject,
   type Decode,
@@ -46,7 +46,7 @@ export async function findFiles(path: string): Promise<{ files: readonly FoundFi
   for await (const entry of Deno.readDir(path)) if (MANIFEST_NAME.test(entry.name)) names.push(entry.name);
   const files: FoundFile[] = [];
   for (const name of names.sort()) {
-    const file = join(path, name);
+    const file = pathIn(path, name);
     const fileInfo = await statIfThere(file);
     if (fileInfo?.isFile) files.push({ path: file, fingerprint: fingerprintOf(fileInfo) });
   }

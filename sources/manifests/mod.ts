@@ -18,7 +18,9 @@ import {
 } from "../../core/objects/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
 import {
+  basename,
   type Clock,
+  dirname,
   errorText,
   type Logger,
   type OpenWatch,
@@ -26,7 +28,6 @@ import {
   startTurn,
   watchChanges,
 } from "../../platform/mod.ts";
-import { basename, dirname } from "node:path";
 import { findFiles, type FoundFile, type ManifestFile, objectsOf, type PlacedObject, readFile } from "./files.ts";
 export { findFiles } from "./files.ts";
 

@@ -11,8 +11,7 @@
 import type { Source, SourceSink } from "../../core/objects/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createAssembler, readGlobalEndpoint } from "../../kpng/receiving/mod.ts";
-import { type Clock, errorText, type Logger, startTurn, watchChanges } from "../../platform/mod.ts";
-import { dirname } from "node:path";
+import { type Clock, dirname, errorText, type Logger, startTurn, watchChanges } from "../../platform/mod.ts";
 import { findFiles } from "../manifests/mod.ts";
 import { type Section, SECTIONS, StateError, type StateItem } from "./document.ts";
 import { type ReadItem, readStateFile } from "./reading.ts";

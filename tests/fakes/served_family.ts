@@ -50,6 +50,7 @@ export function serveIPv4(
       logging: { level: "info", format: "text" },
       clock,
       startFamily: (_options, listener) => link.connect(listener),
+      cores: 4,
       signal: new AbortController().signal,
     },
     {

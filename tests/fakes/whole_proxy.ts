@@ -72,6 +72,7 @@ export async function withWholeProxy(
     logging: { level: "info", format: "text" },
     clock: systemClock,
     startFamily,
+    cores: 4,
     processProblems,
     processFeatures,
     onAnswers(answers) {

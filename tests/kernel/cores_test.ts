@@ -8,7 +8,7 @@ async function printed(tool: string, ...args: string[]): Promise<string> {
 }
 
 Deno.test("machineCores counts all cores of the machine, regardless of the process's CPU affinity", async () => {
-  const code = `import { machineCores } from "file://${ROOT}platform/host.ts"; console.log(machineCores());`;
+  const code = `import { machineCores } from "file://${ROOT}platform/host.ts"; console.log(await machineCores());`;
   const folder = await Deno.makeTempDir({ dir: "/run" });
   Deno.writeTextFileSync(`${folder}/cores.ts`, code);
   const deno = [Deno.execPath(), "run", "--quiet", "--no-check", "--allow-sys=cpus", `${folder}/cores.ts`];

@@ -29,6 +29,7 @@ Deno.exit(
     logging,
     clock: systemClock,
     startFamily,
+    cores: 4,
     restDelays: { firstMs: 100, laterMs: 500 },
     signal: ending.signal,
     lost: lost.signal,

@@ -13,7 +13,7 @@ import { clusterObjects, rollingRestart } from "./cluster.ts";
 import { answerLines } from "./lines.ts";
 import { sayProblems } from "../fakes/problems.ts";
 
-const [services, nodes, workers = defaultServingWorkers()] = Deno.args.map(Number) as [number, number, number?];
+const [services, nodes, workers = await defaultServingWorkers()] = Deno.args.map(Number) as [number, number, number?];
 const store = createStore({
   clock: systemClock,
   onProblems: sayProblems((where, message) => console.error(where, message)),

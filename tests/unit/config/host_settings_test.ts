@@ -52,6 +52,7 @@ async function settingsOfInit(...args: string[]): Promise<Map<string, FamilyOpti
     logging: { level: "error", format: "text" },
     clock: createFakeClock(),
     startFamily,
+    cores: 4,
     signal: new AbortController().signal,
   });
   assert.equal(status, 0);

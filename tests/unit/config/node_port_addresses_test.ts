@@ -40,6 +40,7 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     logging: { level: "info", format: "text" },
     clock,
     startFamily: (_: unknown, listener: Parameters<typeof link.connect>[0]) => link.connect(listener),
+    cores: 4,
     controlSocket: undefined,
     signal: new AbortController().signal,
   } as const;

@@ -2,39 +2,52 @@ import assert from "node:assert/strict";
 import { createMemoryWatch } from "../../../workers/memory_watch.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
-/** A watch that checks every 100 ms, in a program of 100 bytes, 40 of them heap, whose workers may use 1,000. */
-function watch() {
+/** A watch that checks every 100 ms, in a program of 100 MB, 40 of them heap, whose workers may use 1,000 MB. */
+async function watch() {
   const clock = createFakeClock();
-  const taken = { rss: 100, heapTotal: 40 };
-  let reads = 0;
+  const taken = { rss: 100e6, heapTotal: 40e6 };
+  let reads = 0, limitReads = 0;
   const read = () => {
     reads++;
     return { ...taken };
   };
-  const memory = createMemoryWatch(clock, read, 1_000);
+  const memory = createMemoryWatch(clock, read, () => {
+    limitReads++;
+    return Promise.resolve(1_000e6);
+  });
+  const end = memory(() => assert.fail("reported within the limit"));
+  taken.rss += 64e6 - 1;
+  clock.advance(100);
+  assert.equal(limitReads, 0);
+  taken.rss++;
+  clock.advance(200);
+  await Promise.resolve();
+  assert.equal(limitReads, 1);
+  taken.rss = 100e6;
+  end();
   return { clock, taken, memory, reads: () => reads };
 }
 
-Deno.test("a worker that exceeds the memory limit is reported once, and the main isolate's heap is not counted", () => {
-  const { clock, taken, memory } = watch();
+Deno.test("a worker that exceeds the memory limit is reported once, and the main isolate's heap is not counted", async () => {
+  const { clock, taken, memory } = await watch();
   const reports: string[] = [];
   memory((reason) => reports.push(reason));
-  Object.assign(taken, { rss: 2_059, heapTotal: 1_000 });
+  Object.assign(taken, { rss: 2_059e6, heapTotal: 1_000e6 });
   clock.advance(500);
   assert.deepEqual(reports, []);
-  taken.rss++;
+  taken.rss += 1e6;
   clock.advance(10_000);
-  assert.deepEqual(reports, ["the workers have taken 0 MB of memory, their limit is 0 MB"]);
+  assert.deepEqual(reports, ["the workers have taken 1000 MB of memory, their limit is 1000 MB"]);
 });
 
-Deno.test("of two busy workers the one that started first is reported, and the other only if that did not help", () => {
-  const { clock, taken, memory } = watch();
+Deno.test("of two busy workers the one that started first is reported, and the other only if that did not help", async () => {
+  const { clock, taken, memory } = await watch();
   const reports: string[] = [];
   const endOther = memory(() => reports.push("other"));
   memory(() => reports.push("first"));
   endOther();
   memory(() => reports.push("second"));
-  taken.rss = 5_000;
+  taken.rss = 5_000e6;
   clock.advance(100);
   assert.deepEqual(reports, ["first"]);
   clock.advance(500);
@@ -43,27 +56,27 @@ Deno.test("of two busy workers the one that started first is reported, and the o
   assert.deepEqual(reports, ["first", "second"]);
 });
 
-Deno.test("memory that is released in time spares the other workers", () => {
-  const { clock, taken, memory } = watch();
+Deno.test("memory that is released in time spares the other workers", async () => {
+  const { clock, taken, memory } = await watch();
   const reports: string[] = [];
   memory(() => reports.push("first"));
   memory(() => reports.push("second"));
-  taken.rss = 5_000;
+  taken.rss = 5_000e6;
   clock.advance(100);
-  taken.rss = 100;
+  taken.rss = 100e6;
   clock.advance(10_000);
   assert.deepEqual(reports, ["first"]);
 });
 
-Deno.test("short work is checked too, and nothing is checked while all workers are idle", () => {
-  const { clock, taken, memory, reads } = watch();
+Deno.test("short work is checked too, and nothing is checked while all workers are idle", async () => {
+  const { clock, taken, memory, reads } = await watch();
   const reports: string[] = [];
   memory(() => reports.push("small"))();
   assert.deepEqual(clock.pending(), []);
   const before = reads();
   clock.advance(10_000);
   assert.equal(reads(), before);
-  taken.rss = 5_000;
+  taken.rss = 5_000e6;
   const end = memory(() => reports.push("large"));
   clock.advance(1);
   end();

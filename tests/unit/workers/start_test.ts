@@ -151,7 +151,7 @@ Deno.test("a worker in an endless loop is replaced, and so is its replacement", 
 });
 
 Deno.test("a worker that exhausts memory is replaced repeatedly, and its sibling keeps running", async () => {
-  const memory = createMemoryWatch(systemClock, Deno.memoryUsage, 200e6);
+  const memory = createMemoryWatch(systemClock, Deno.memoryUsage, () => Promise.resolve(200e6));
   const pool = await startedPool(memory);
   for (let times = 0; times < 2; times++) {
     pool.IPv4.link.send({ revision: 0, base: undefined, settings: undefined, set: [], deleted: [] });
