@@ -23,6 +23,8 @@ interface ProcessRunnerOptions {
 const DEFAULT_TIMEOUT_MS = 60_000;
 const STDIN_PIECE_CHARACTERS = 65_536;
 const STDERR_LIMIT_BYTES = 65_536;
+/** The sizes of the buffer for an output: the second one once a piece has filled the first. */
+const BUFFER_BYTES = { first: 4_096, later: 65_536 } as const;
 
 /**
  * Creates a runner that starts real processes. It needs `--allow-run` for the tools by name and nothing else. A tool
@@ -43,8 +45,8 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
     async run(call) {
       signal?.throwIfAborted();
       const child = start(call, { stdin: call.stdin === undefined ? "null" : "piped", stdout: "piped" });
-      const stdout = child.stdout.getReader();
-      const stderr = child.stderr.getReader();
+      const stdout = child.stdout.getReader({ mode: "byob" });
+      const stderr = child.stderr.getReader({ mode: "byob" });
       const stopped = new AbortController();
       const stop = (reason: unknown) => {
         if (stopped.signal.aborted) return;
@@ -171,10 +173,22 @@ function* gathered(pieces: Iterable<string>): Generator<string> {
   if (length > 0) yield batch.join("");
 }
 
-type Reader = ReadableStreamDefaultReader<Uint8Array>;
+/**
+ * Reads an output piece by piece into one buffer, which the next piece overwrites. A default reader would have Deno allocate 64 kB for
+ * every read, also for one that waits, until V8 frees them all.
+ */
+async function* piecesOf(reader: ReadableStreamBYOBReader): AsyncGenerator<Uint8Array> {
+  let buffer = new ArrayBuffer(BUFFER_BYTES.first);
+  for (;;) {
+    const { done, value } = await reader.read(new Uint8Array(buffer));
+    if (done) return;
+    yield value;
+    buffer = value.length === BUFFER_BYTES.first ? new ArrayBuffer(BUFFER_BYTES.later) : value.buffer;
+  }
+}
 
 /** Reads all output of a tool; with `onLine`, passes on each line, without its newline, and returns an empty text. */
-export async function readOutput(reader: Reader, onLine?: (line: string) => void): Promise<string> {
+export async function readOutput(reader: ReadableStreamBYOBReader, onLine?: (line: string) => void): Promise<string> {
   const decoder = new TextDecoder();
   const parts: string[] = [];
   let open = "";
@@ -188,9 +202,7 @@ export async function readOutput(reader: Reader, onLine?: (line: string) => void
     open += text.slice(start);
   };
   const take = onLine ? (text: string) => split(text, onLine) : (text: string) => void parts.push(text);
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    take(decoder.decode(next.value, { stream: true }));
-  }
+  for await (const piece of piecesOf(reader)) take(decoder.decode(piece, { stream: true }));
   take(decoder.decode());
   // The last line may have no newline.
   if (open !== "") onLine?.(open);
@@ -201,13 +213,13 @@ export async function readOutput(reader: Reader, onLine?: (line: string) => void
  * Reads a standard error and returns its first and last 32 KB; if bytes were left out, a line in the middle gives their
  * number.
  */
-export async function readErrors(reader: Reader, limitBytes = STDERR_LIMIT_BYTES): Promise<string> {
+export async function readErrors(reader: ReadableStreamBYOBReader, limitBytes = STDERR_LIMIT_BYTES): Promise<string> {
   const half = limitBytes >> 1;
   let head = new Uint8Array(), tail = new Uint8Array(), leftOutBytes = 0;
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+  for await (const piece of piecesOf(reader)) {
     const room = half - head.length;
-    if (room > 0) head = joinBytes([head, next.value.subarray(0, room)]);
-    tail = joinBytes([tail, next.value.subarray(room)]);
+    if (room > 0) head = joinBytes([head, piece.subarray(0, room)]);
+    tail = joinBytes([tail, piece.subarray(room)]);
     const surplus = Math.max(0, tail.length - half);
     tail = tail.slice(surplus);
     leftOutBytes += surplus;
@@ -246,14 +258,14 @@ function converseWith(
   };
   const listen = async () => {
     const decoder = new TextDecoder();
-    for await (const bytes of child.stderr) {
+    for await (const bytes of piecesOf(child.stderr.getReader({ mode: "byob" }))) {
       output += decoder.decode(bytes, { stream: true });
       answer();
     }
   };
   listen().catch(() => {}).finally(() => over(new ToolEndedError(tool)));
   if (onLine) {
-    ignoreFailure(readOutput(child.stdout.getReader(), (line) => {
+    ignoreFailure(readOutput(child.stdout.getReader({ mode: "byob" }), (line) => {
       if (isOpen) onLine(line);
     }));
   }

@@ -2,8 +2,17 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { readErrors, readOutput } from "../../../../backends/tools/process_runner.ts";
 
-const readerOf = (pieces: readonly string[]) =>
-  ReadableStream.from(pieces.map((text) => new TextEncoder().encode(text))).getReader();
+function readerOf(pieces: readonly string[]): ReadableStreamBYOBReader {
+  const stream = new ReadableStream({
+    type: "bytes",
+    start(controller) {
+      // A byte stream takes no empty piece.
+      for (const text of pieces) if (text !== "") controller.enqueue(new TextEncoder().encode(text));
+      controller.close();
+    },
+  });
+  return stream.getReader({ mode: "byob" });
+}
 
 Deno.test("lines are the same regardless of chunk boundaries", async () => {
   await fc.assert(fc.asyncProperty(fc.array(fc.stringMatching(/^[ab\n]{0,6}$/)), async (pieces) => {
@@ -14,6 +23,11 @@ Deno.test("lines are the same regardless of chunk boundaries", async () => {
     assert.deepEqual(lines, expected);
     assert.equal(await readOutput(readerOf(pieces)), pieces.join(""));
   }));
+});
+
+Deno.test("output of any length is whole", async () => {
+  const text = Array.from({ length: 30_000 }, (_, i) => `line ${i}\n`).join("");
+  assert.equal(await readOutput(readerOf([text])), text);
 });
 
 Deno.test("text within its limit stays whole", async () => {
