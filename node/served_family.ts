@@ -145,7 +145,7 @@ export function serveFamily(
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
   const hasUnsent = () => channel.pending() > 0;
   const send = ({ set, deleted }: PlanChanges) => {
-    ledger.planned([...set.map(({ name, protocol }) => servicePortKey(name, protocol)), ...deleted]);
+    ledger.planned([...set.keys(), ...deleted]);
     channel.set(set);
     channel.delete(deleted);
   };
@@ -160,8 +160,8 @@ export function serveFamily(
       const planned = planner.plan(changes), { set, deleted } = planned;
       const first = hasPlanned ? undefined : [...planner.ports()].length;
       hasPlanned = true;
-      if (set.length === 0 && deleted.length === 0) return;
-      checkNodePorts(tracking.node.state(), set);
+      if (set.size === 0 && deleted.length === 0) return;
+      checkNodePorts(tracking.node.state(), set.values());
       ledger.planned([], [...changes.endpoints[family].triggerTimesMs.values()].flat());
       announce(planned, startedAtMs, first);
     },
@@ -178,7 +178,7 @@ export function serveFamily(
     planAgain(services) {
       const startedAtMs = clock.now();
       const planned = planner.planSome(services);
-      if (planned.set.length > 0) announce(planned, startedAtMs);
+      if (planned.set.size > 0) announce(planned, startedAtMs);
     },
     noteGone: channel.gone,
     call: channel.link.call,
@@ -195,7 +195,7 @@ export function serveFamily(
     configure: () => channel.configure(settings()),
     startAhead(services) {
       const planned = planner.planSome(services);
-      checkNodePorts(tracking.node.state(), planned.set);
+      checkNodePorts(tracking.node.state(), planned.set.values());
       channel.configure(settings());
       send(planned);
       channel.startAhead();
@@ -263,7 +263,7 @@ function createNodePortCheck(
   family: Family,
   configuration: Configuration,
   onProblems: ReportProblems,
-): (node: NodeState, set: readonly ServicePort[]) => void {
+): (node: NodeState, set: IteratorObject<ServicePort>) => void {
   const scope = `node ports ${family}`;
   let isReported = false;
   return (node, set) => {

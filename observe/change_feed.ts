@@ -237,10 +237,7 @@ function serviceLines(changes: PlanChanges, first: number | undefined): readonly
 }
 
 function* changedPorts({ set, deleted, replaced }: PlanChanges): Iterable<readonly [ServicePortKey, PortChange]> {
-  for (const after of set) {
-    const key = servicePortKey(after.name, after.protocol);
-    yield [key, { before: replaced.get(key), after }];
-  }
+  for (const [key, after] of set) yield [key, { before: replaced.get(key), after }];
   for (const key of deleted) {
     const before = replaced.get(key);
     if (before !== undefined) yield [key, { before, after: undefined }];

@@ -52,7 +52,7 @@ export interface FamilyChannelOptions {
 /** Sends one family's state to its worker. All changes of one turn of the event loop are sent together. */
 export interface FamilyChannel {
   /** Adds or updates service ports. */
-  set(ports: Iterable<ServicePort>): void;
+  set(ports: ReadonlyMap<ServicePortKey, ServicePort>): void;
   /** Deletes service ports. */
   delete(keys: Iterable<ServicePortKey>): void;
   /** Reports endpoints that have left every EndpointSlice; they are sent with pending changes, or in a delta of their own. */
@@ -145,7 +145,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   return {
     set(ports) {
       change(() => {
-        for (const port of ports) outgoing.put(servicePortKey(port.name, port.protocol), port);
+        for (const [key, port] of ports) outgoing.put(key, port);
       });
     },
     delete(keys) {

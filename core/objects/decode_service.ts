@@ -12,7 +12,7 @@ import {
   readPrefixes,
   readTimeMs,
 } from "./fields.ts";
-import { internString } from "./intern.ts";
+import { createInterner, internString } from "./intern.ts";
 import type { Metadata } from "./metadata.ts";
 import { isAbsent, quote, type RawObject, rawObject, stringsOf } from "./raw.ts";
 
@@ -176,6 +176,8 @@ function readClusterIPs(spec: RawObject, problems: Problems): readonly string[] 
   return compact(found);
 }
 
+const portLists = createInterner<readonly ServicePortSpec[]>(300_000);
+
 /** The usable ports of a service. Of two with the same protocol and the same name or number, the first counts. */
 function readServicePorts(value: unknown, problems: Problems, inFull: boolean): readonly ServicePortSpec[] {
   const ports: ServicePortSpec[] = [];
@@ -193,7 +195,9 @@ function readServicePorts(value: unknown, problems: Problems, inFull: boolean): 
       problems.add(`port ${index + 1}: same ${field} and protocol as an earlier port; ignored`);
     }
   });
-  return compact(ports);
+  if (inFull) return compact(ports);
+  const key = ports.map(({ name, protocol, port, nodePort }) => `${name}/${protocol}/${port}/${nodePort}`).join();
+  return portLists.get(key, () => compact(ports));
 }
 
 function readServicePort(
@@ -210,8 +214,8 @@ function readServicePort(
     const subject = portSubject(index, port.name);
     problems.add(`${subject}: nodePort ${quote(raw.nodePort)} is not between 0 and 65535; serving without a node port`);
   }
-  const spec = { ...port, name: internString(port.name), nodePort };
-  return inFull ? { ...spec, target: readPortTarget(raw) } : spec;
+  const { protocol, port: number } = port, name = internString(port.name);
+  return { name, protocol, port: number, nodePort, ...inFull && { target: readPortTarget(raw) } };
 }
 
 /** The target port of a service port; by default the port itself. */

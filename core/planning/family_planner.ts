@@ -25,7 +25,7 @@ import { usesLabels } from "./weight_terms.ts";
 
 /** The changes in the plan of a family. */
 export interface PlanChanges {
-  readonly set: readonly ServicePort[];
+  readonly set: ReadonlyMap<ServicePortKey, ServicePort>;
   readonly deleted: readonly ServicePortKey[];
   /** The previous plans of the changed service ports that had one. */
   readonly replaced: ReadonlyMap<ServicePortKey, ServicePort>;
@@ -182,7 +182,7 @@ function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone:
   const affected = new Set<Entry>();
   for (const service of services) update(state, service, node, affected);
   for (const service of state.budget.settle()) update(state, service, node, affected);
-  const set: ServicePort[] = [];
+  const set = new Map<ServicePortKey, ServicePort>();
   const deleted: ServicePortKey[] = [];
   const replaced = new Map<ServicePortKey, ServicePort>();
   for (const entry of affected) {
@@ -192,7 +192,7 @@ function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone:
     entry.planned = port;
     entry.plannedIn = state.rounds;
     if (port === undefined) deleted.push(entry.key);
-    else set.push(port);
+    else set.set(entry.key, port);
   }
   return { set, deleted, replaced };
 }
@@ -208,8 +208,18 @@ function update(state: PlannerState, service: ServiceKey, node: NodeContext, aff
     const entry = gone?.get(key);
     gone?.delete(key);
     if (entry !== undefined) return change(state, entry, { wanted, createdSeconds }, affected);
-    const added = { key, service, wanted, createdSeconds, exists: true, planned: undefined, reported: NOTHING };
-    return add(state, { ...added, plannedIn: 0 }, affected);
+    // One literal, since a copied object with more fields takes more memory.
+    const added: Entry = {
+      key,
+      service,
+      wanted,
+      createdSeconds,
+      exists: true,
+      planned: undefined,
+      reported: NOTHING,
+      plannedIn: 0,
+    };
+    return add(state, added, affected);
   });
   for (const entry of gone?.values() ?? []) remove(state, entry, affected);
   if (current.length > 0) entries.set(service, current);

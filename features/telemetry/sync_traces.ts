@@ -53,7 +53,7 @@ export function createSyncTraces(
   const waiting = { IPv4: waitingIn("IPv4"), IPv6: waitingIn("IPv6") };
   return {
     changed(family, { set, deleted }, startedAtMs) {
-      const changes = set.length + deleted.length;
+      const changes = set.size + deleted.length;
       const round = { firstMs: startedAtMs, lastMs: clock.now(), changes, rounds: 1 };
       const earlier = waiting[family].unsent("changes");
       waiting[family].add("changes", earlier ? together(earlier, round) : round);

@@ -33,7 +33,7 @@ export function metaOf(raw: unknown): ObjectMeta {
 
 /** Reports the objects of `kind` to `sink`, each version once. */
 export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink): KnownObjects {
-  const versions = new Map<string, string>();
+  const versions = new Map<string, Version>();
   const problemsOf = createObjectProblems(sink.problems, kind);
   let listed: Set<string> | undefined;
 
@@ -46,14 +46,14 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
   return {
     set(raw) {
       const meta = metaOf(raw);
-      const key = keyOf(meta);
+      const key = keyOf(meta), version = compactVersion(meta.resourceVersion);
       listed?.add(key);
       // Only equality counts: after a restore from a backup, versions start again from an older one.
-      if (meta.resourceVersion !== "" && versions.get(key) === meta.resourceVersion) return problemsOf.confirm(key);
+      if (version !== "" && versions.get(key) === version) return problemsOf.confirm(key);
       const { object, problems } = decode(kind, raw);
       problemsOf.set(key, refText({ kind, ...meta }), problems);
       if (object === undefined) return forget(key);
-      versions.set(key, meta.resourceVersion);
+      versions.set(key, version);
       sink.set(object);
     },
     delete(raw) {
@@ -74,6 +74,14 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
       };
     },
   };
+}
+
+/** A resourceVersion as a number where that has the same digits, which takes no memory of its own. */
+type Version = string | number;
+
+function compactVersion(resourceVersion: string): Version {
+  const number = Number(resourceVersion);
+  return String(number) === resourceVersion ? number : resourceVersion;
 }
 
 function keyOf(meta: ObjectMeta): string {

@@ -1,7 +1,7 @@
 import { createFamilyChannel, type FamilyChannel, REST_DELAYS } from "../../core/channel/family_channel.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../fakes/family_link.ts";
-import { fakeSettings } from "../fakes/service_port.ts";
+import { byKey, fakeSettings } from "../fakes/service_port.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
 import { throwingLogger } from "./throwing_logger.ts";
 import type { Stage } from "./stage.ts";
@@ -31,7 +31,7 @@ export const channelStage: Stage<Connected> = {
         });
         channel.configure(fakeSettings());
         channel.start();
-        channel.set(ports);
+        channel.set(byKey(ports));
         link.reset();
         await endOfTurn();
         link.report();
@@ -40,7 +40,7 @@ export const channelStage: Stage<Connected> = {
       change({ channel, link }, index, round) {
         const port = clusterServicePort(index, round);
         return async () => {
-          channel.set([port]);
+          channel.set(byKey([port]));
           await endOfTurn();
           link.report();
         };

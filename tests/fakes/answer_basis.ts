@@ -43,7 +43,7 @@ export function fakeAnswerBasis(
       rules: (key: string) => Promise.resolve(rules?.(key)),
       since: () => undefined,
     };
-    return { set, basis };
+    return { set: [...set.values()], basis };
   };
   const families = Object.fromEntries(FAMILIES.map((family) => [family, planFamily(family)])) as Record<
     Family,

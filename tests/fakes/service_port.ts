@@ -1,4 +1,10 @@
-import type { FamilySettings, LoadBalancerSources, ServicePort } from "../../core/model/mod.ts";
+import {
+  type FamilySettings,
+  type LoadBalancerSources,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+} from "../../core/model/mod.ts";
 import { loadBalancerSources } from "../../core/planning/service_port.ts";
 
 /** A TCP service port with a cluster IP and one endpoint; `changes` override fields. */
@@ -44,4 +50,9 @@ export function fakeSettings(changes: Partial<FamilySettings> = {}): FamilySetti
     syncPeriodMs: 30_000,
     ...changes,
   };
+}
+
+/** Service ports by their keys, as the planner returns them. */
+export function byKey(ports: Iterable<ServicePort>): ReadonlyMap<ServicePortKey, ServicePort> {
+  return new Map(Array.from(ports, (port) => [servicePortKey(port.name, port.protocol), port]));
 }

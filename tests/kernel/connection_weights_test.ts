@@ -184,12 +184,12 @@ async function weigh(
       endpointSlice(`default/web-${i}`, [endpoint(node)], { ports: [{ name: "http", protocol: "tcp", port }] }),
     )
   );
-  await sync(...planner.plan(tracking.take()).set);
+  await sync(...planner.plan(tracking.take()).set.values());
   const family: Pick<NodeFamily, "family" | "weigh" | "portsOf" | "planAgain" | "call"> = {
     family: "IPv4",
     weigh: (loads) => weighing = loads,
     portsOf: planner.portsOf,
-    planAgain: (services) => void sync(...planner.planSome(services).set),
+    planAgain: (services) => void sync(...planner.planSome(services).set.values()),
     call: (call, request) =>
       call.name === readConnections.name
         ? readConnections.handle({ backend } as FamilyWorker, request as undefined) as never

@@ -10,7 +10,7 @@ import type { WorkerHandle, WorkerListener } from "../../workers/watched_worker.
 import { startSyncLoop } from "../../workers/sync_loop.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { createFakeClock, type FakeClock } from "../fakes/clock.ts";
-import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
+import { byKey, fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 import { runs } from "./runs.ts";
 
 /** An event of a family, or the passing of time. */
@@ -144,7 +144,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
   const apply: { readonly [T in Event["type"]]: (event: Extract<Event, { type: T }>) => void | Promise<void> } = {
     set({ ports }) {
       for (const port of ports) expected.set(servicePortKey(port.name, port.protocol), port);
-      channel.set(ports);
+      channel.set(byKey(ports));
     },
     delete({ names }) {
       const keys = names.map((name) => servicePortKey(name, "tcp"));

@@ -148,7 +148,7 @@ Deno.test("no hostile object breaks anything or becomes a rule; each has a clear
         if (round === 0) KINDS.forEach((kind) => tracking.synced(kind));
         const changes = tracking.take();
         for (const [family, planner] of planners) {
-          const { set, deleted } = planner.plan(changes);
+          const { set: planned, deleted } = planner.plan(changes), set = [...planned.values()];
           const delta = { revision: 1, base: undefined, settings: SETTINGS.ipvs(family), set, deleted };
           checkedMessage({ type: "sync", delta } satisfies ToWorker);
           for (const kind of ["iptables", "nftables", "ipvs"] as const) {
@@ -216,7 +216,7 @@ Deno.test("10,000 ports and 100,000 endpoints of one service are planned once ea
     tracking.set(decodeObject("EndpointSlice", raw).object!);
   }
   KINDS.forEach((kind) => tracking.synced(kind));
-  const { set } = planners[0]![1].plan(tracking.take());
+  const set = [...planners[0]![1].plan(tracking.take()).set.values()];
   assert.equal(set.filter(({ name }) => name.startsWith("default/wide:")).length, 10_000);
   assert.equal(set.find(({ name }) => name === "default/deep:p0")!.clusterEndpoints.length, 100_000);
   assert.deepEqual(problems, []);

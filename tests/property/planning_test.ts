@@ -92,8 +92,8 @@ function createGathering() {
 
   const gather = ({ set, deleted }: PlanChanges, into: Map<string, ServicePort>) => {
     for (const key of deleted) assert.ok(into.delete(key), `${key} was planned before it is deleted`);
-    for (const port of set) {
-      const key = servicePortKey(port.name, port.protocol);
+    for (const [key, port] of set) {
+      assert.equal(key, servicePortKey(port.name, port.protocol));
       assert.notDeepEqual(into.get(key), port, `${key} is reported only if it has changed`);
       into.set(key, port);
     }

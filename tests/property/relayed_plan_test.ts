@@ -47,12 +47,12 @@ function tracking(clock: ReturnType<typeof createFakeClock>): Tracking {
 /** The complete plan of a node. */
 function planOf(tracked: Tracking) {
   const changes = tracked.take();
-  const ports = FAMILIES.flatMap((family) =>
-    createFamilyPlanner({ family, nodeName: NODE, tracking: tracked, onProblems: () => {} }).plan({
+  const ports = FAMILIES.flatMap((family) => [
+    ...createFamilyPlanner({ family, nodeName: NODE, tracking: tracked, onProblems: () => {} }).plan({
       ...changes,
       services: new Set(tracked.services.keys()),
-    }).set
-  );
+    }).set.values(),
+  ]);
   const checks =
     createHealthCheckPlanner(NODE, tracked)({ ...changes, services: new Set(tracked.services.keys()) }).set;
   const byName = <T extends { readonly name: string }>(items: readonly T[]) =>

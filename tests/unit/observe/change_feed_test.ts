@@ -16,7 +16,7 @@ const keyOf = ({ name, protocol }: ServicePort) => servicePortKey(name, protocol
 /** A plan that turns the first service port of each pair into the second one. */
 function plan(...pairs: readonly (readonly [ServicePort | undefined, ServicePort | undefined])[]): PlanChanges {
   return {
-    set: pairs.flatMap(([, after]) => after ?? []),
+    set: new Map(pairs.flatMap(([, after]) => after ? [[keyOf(after), after] as const] : [])),
     deleted: pairs.flatMap(([before, after]) => before && !after ? [keyOf(before)] : []),
     replaced: new Map(pairs.flatMap(([before]) => before ? [[keyOf(before), before] as const] : [])),
   };

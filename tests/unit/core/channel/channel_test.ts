@@ -4,7 +4,7 @@ import type { FamilyDelta, SyncReport } from "../../../../core/model/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../../fakes/family_link.ts";
-import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
+import { byKey, fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
 
 interface Setup {
   readonly channel: FamilyChannel;
@@ -41,7 +41,7 @@ function setUp(minSyncPeriodMs = 0): Setup {
 async function setUpIdle(minSyncPeriodMs = 0): Promise<Setup> {
   const setup = setUp(minSyncPeriodMs);
   setup.channel.configure(fakeSettings());
-  setup.channel.set([fakeServicePort("web"), fakeServicePort("dns")]);
+  setup.channel.set(byKey([fakeServicePort("web"), fakeServicePort("dns")]));
   setup.channel.start();
   setup.link.reset();
   await promisesSettled();
@@ -72,7 +72,7 @@ for (const missing of ["settings", "start", "worker"] as const) {
       start: () => channel.start(),
       worker: () => link.reset(),
     };
-    channel.set([fakeServicePort("web")]);
+    channel.set(byKey([fakeServicePort("web")]));
     for (const [what, act] of Object.entries(does)) if (what !== missing) act();
     await promisesSettled();
     assert.equal(link.sent.length, 0);
@@ -93,7 +93,7 @@ Deno.test("a family without service ports is sent an empty state", async () => {
 
 Deno.test("a later message is a delta against the last sent revision, without unchanged settings", async () => {
   const { channel, link } = await setUpIdle();
-  channel.set([fakeServicePort("web", { port: 81 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 81 })]));
   await promisesSettled();
   assert.deepEqual(link.sent[1], {
     revision: 2,
@@ -108,7 +108,7 @@ for (const minSyncPeriodMs of [0, 60_000]) {
   Deno.test(`with minSyncPeriod ${minSyncPeriodMs}, portions follow each other at once and are one sync`, async () => {
     const { channel, link, events } = await setUpIdle(minSyncPeriodMs);
     const clusterEndpoints = Array.from({ length: 6000 }, (_, i) => `10.${i >> 8}.${i & 255}.1:80`);
-    channel.set(["a", "b", "c"].map((name) => fakeServicePort(name, { clusterEndpoints })));
+    channel.set(byKey(["a", "b", "c"].map((name) => fakeServicePort(name, { clusterEndpoints }))));
     for (const name of ["a", "b", "c"]) {
       await promisesSettled();
       assert.deepEqual(setNames(link.sent.at(-1)), [name]);
@@ -123,7 +123,7 @@ for (const minSyncPeriodMs of [0, 60_000]) {
 Deno.test("changes of one turn are sent together", async () => {
   const { channel, link } = await setUpIdle();
   channel.delete(["web|tcp"]);
-  channel.set([fakeServicePort("new")]);
+  channel.set(byKey([fakeServicePort("new")]));
   channel.configure(fakeSettings({ masqueradeAll: true }));
   await promisesSettled();
   assert.equal(link.sent.length, 2);
@@ -134,10 +134,10 @@ Deno.test("changes of one turn are sent together", async () => {
 
 Deno.test("while a message is in flight changes wait and merge into one", async () => {
   const { channel, link } = await setUpIdle();
-  channel.set([fakeServicePort("first")]);
+  channel.set(byKey([fakeServicePort("first")]));
   await promisesSettled();
   for (let port = 1; port <= 100; port++) {
-    channel.set([fakeServicePort("web", { port })]);
+    channel.set(byKey([fakeServicePort("web", { port })]));
     await promisesSettled();
   }
   channel.delete(["dns|tcp"]);
@@ -153,9 +153,9 @@ Deno.test("while a message is in flight changes wait and merge into one", async 
 
 Deno.test("a report of an earlier revision does not free the worker", async () => {
   const { channel, link } = await setUpIdle();
-  channel.set([fakeServicePort("first")]);
+  channel.set(byKey([fakeServicePort("first")]));
   await promisesSettled();
-  channel.set([fakeServicePort("second")]);
+  channel.set(byKey([fakeServicePort("second")]));
   link.report({ revision: 1, full: true });
   await promisesSettled();
   assert.equal(link.sent.length, 2);
@@ -163,9 +163,9 @@ Deno.test("a report of an earlier revision does not free the worker", async () =
 
 Deno.test("a failed sync frees the worker for newer changes", async () => {
   const { channel, link } = await setUpIdle();
-  channel.set([fakeServicePort("first")]);
+  channel.set(byKey([fakeServicePort("first")]));
   await promisesSettled();
-  channel.set([fakeServicePort("second")]);
+  channel.set(byKey([fakeServicePort("second")]));
   link.report({ ok: false });
   await promisesSettled();
   assert.deepEqual(setNames(link.sent[2]), ["second"]);
@@ -173,23 +173,23 @@ Deno.test("a failed sync frees the worker for newer changes", async () => {
 
 const UNDONE: Record<string, (channel: FamilyChannel) => void> = {
   "a service port changed and changed back": (channel) => {
-    channel.set([fakeServicePort("web", { port: 81 })]);
-    channel.set([fakeServicePort("web")]);
+    channel.set(byKey([fakeServicePort("web", { port: 81 })]));
+    channel.set(byKey([fakeServicePort("web")]));
   },
   "a service port created and deleted": (channel) => {
-    channel.set([fakeServicePort("new")]);
+    channel.set(byKey([fakeServicePort("new")]));
     channel.delete(["new|tcp"]);
   },
   "a service port deleted and created again": (channel) => {
     channel.delete(["web|tcp"]);
-    channel.set([fakeServicePort("web")]);
+    channel.set(byKey([fakeServicePort("web")]));
   },
   "settings changed and changed back": (channel) => {
     channel.configure(fakeSettings({ nodeIP: "192.168.1.2" }));
     channel.configure(fakeSettings());
   },
   "what is there already set again": (channel) => {
-    channel.set([fakeServicePort("web", { clusterEndpoints: ["10.1.0.1:8080"] })]);
+    channel.set(byKey([fakeServicePort("web", { clusterEndpoints: ["10.1.0.1:8080"] })]));
     channel.configure(fakeSettings());
   },
   "what is not there deleted": (channel) => channel.delete(["none|tcp"]),
@@ -205,11 +205,11 @@ for (const [what, act] of Object.entries(UNDONE)) {
 
 Deno.test("a change undone while the worker is busy is not sent", async () => {
   const { channel, link } = await setUpIdle();
-  channel.set([fakeServicePort("web", { port: 81 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 81 })]));
   await promisesSettled();
-  channel.set([fakeServicePort("web", { port: 82 }), fakeServicePort("dns", { port: 53 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 82 }), fakeServicePort("dns", { port: 53 })]));
   await promisesSettled();
-  channel.set([fakeServicePort("web", { port: 81 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 81 })]));
   link.report();
   await promisesSettled();
   assert.deepEqual(link.sent[2]?.set, [fakeServicePort("dns", { port: 53 })]);
@@ -217,7 +217,7 @@ Deno.test("a change undone while the worker is busy is not sent", async () => {
 
 Deno.test("the same port number with two protocols is two service ports", async () => {
   const { channel, link } = await setUpIdle();
-  channel.set([fakeServicePort("dns", { protocol: "udp" })]);
+  channel.set(byKey([fakeServicePort("dns", { protocol: "udp" })]));
   channel.delete(["dns|tcp"]);
   await promisesSettled();
   assert.deepEqual(link.sent[1]?.set.map((port) => port.protocol), ["udp"]);
@@ -226,7 +226,7 @@ Deno.test("the same port number with two protocols is two service ports", async 
 
 Deno.test("a worker that lost its state gets a full snapshot with a new revision", async () => {
   const { channel, link } = await setUpIdle();
-  channel.set([fakeServicePort("new")]);
+  channel.set(byKey([fakeServicePort("new")]));
   await promisesSettled();
   channel.delete(["dns|tcp"]);
   link.reset();
@@ -251,7 +251,7 @@ Deno.test("with a minSyncPeriod, a rested channel sends twice at once and then o
   link.reset();
   await promisesSettled();
   const change = async (port: number) => {
-    channel.set([fakeServicePort("web", { port })]);
+    channel.set(byKey([fakeServicePort("web", { port })]));
     await promisesSettled();
     if (link.sent.length > 0) link.report();
     await promisesSettled();
@@ -283,7 +283,7 @@ async function waitsOf({ channel, link, clock }: Setup, durationsMs: readonly nu
   const waitsMs: number[] = [];
   for (const durationMs of durationsMs) {
     const sentBefore = link.sent.length;
-    channel.set([fakeServicePort("web", { port: 1000 + sentBefore })]);
+    channel.set(byKey([fakeServicePort("web", { port: 1000 + sentBefore })]));
     await promisesSettled();
     const waitMs = link.sent.length > sentBefore ? 0 : clock.pending()[0]!;
     waitsMs.push(waitMs);
@@ -329,12 +329,12 @@ Deno.test("a full snapshot does not use up the budget of changes", async () => {
 
 Deno.test("undone changes do not count against the minSyncPeriod", async () => {
   const { channel, link, clock } = await setUpIdle(1000);
-  channel.set([fakeServicePort("web", { port: 81 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 81 })]));
   await promisesSettled();
   link.report();
-  channel.set([fakeServicePort("web", { port: 82 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 82 })]));
   await promisesSettled();
-  channel.set([fakeServicePort("web", { port: 81 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 81 })]));
   clock.advance(1000);
   await promisesSettled();
   assert.equal(link.sent.length, 2);
@@ -342,9 +342,9 @@ Deno.test("undone changes do not count against the minSyncPeriod", async () => {
 
 Deno.test("onSend is called before the revision's reports, and each report is passed on before the next delta", async () => {
   const { channel, link, events } = await setUpIdle();
-  channel.set([fakeServicePort("a")]);
+  channel.set(byKey([fakeServicePort("a")]));
   await promisesSettled();
-  channel.set([fakeServicePort("b")]);
+  channel.set(byKey([fakeServicePort("b")]));
   link.report();
   await promisesSettled();
   link.report({ ok: false });
@@ -354,14 +354,14 @@ Deno.test("onSend is called before the revision's reports, and each report is pa
 
 Deno.test("a stopped channel stops its worker and sends nothing more", async () => {
   const { channel, link, clock } = await setUpIdle(1000);
-  channel.set([fakeServicePort("a")]);
+  channel.set(byKey([fakeServicePort("a")]));
   await promisesSettled();
   link.report();
-  channel.set([fakeServicePort("b")]);
+  channel.set(byKey([fakeServicePort("b")]));
   await promisesSettled();
   await channel.stop();
   clock.advance(10_000);
-  channel.set([fakeServicePort("c")]);
+  channel.set(byKey([fakeServicePort("c")]));
   await promisesSettled();
   assert.equal(link.sent.length, 2);
   assert.ok(link.isStopped());
@@ -391,11 +391,11 @@ async function setUpAhead(): Promise<Setup> {
   const setup = setUp();
   const { channel, link } = setup;
   channel.configure(fakeSettings({ serviceRanges: ["10.96.0.0/12"] }));
-  channel.set([fakeServicePort("dns")]);
+  channel.set(byKey([fakeServicePort("dns")]));
   channel.startAhead();
   link.reset();
   await promisesSettled();
-  channel.set([fakeServicePort("web")]);
+  channel.set(byKey([fakeServicePort("web")]));
   await promisesSettled();
   return setup;
 }
@@ -422,7 +422,7 @@ Deno.test("the head is sent before the state is complete, and the rest follows",
     part: "rest",
   });
   link.report();
-  channel.set([fakeServicePort("web", { port: 81 })]);
+  channel.set(byKey([fakeServicePort("web", { port: 81 })]));
   await promisesSettled();
   assert.equal(link.sent[2]?.part, undefined);
   assert.equal(link.sent[2]?.base, 2);

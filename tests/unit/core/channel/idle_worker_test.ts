@@ -4,7 +4,7 @@ import { createFamilyChannel, mayRest } from "../../../../core/channel/family_ch
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
 import { createFakeFamilyLink } from "../../../fakes/family_link.ts";
-import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
+import { byKey, fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
 
 const FIRST_MS = 5_000, LATER_MS = 300_000;
 
@@ -74,12 +74,12 @@ Deno.test("a worker that has not synced, has failed or has work left stays", asy
 
 Deno.test("the first service port starts a worker, which gets a full snapshot", async () => {
   const { channel, link, clock } = await setUpResting();
-  channel.set([fakeServicePort("web")]);
+  channel.set(byKey([fakeServicePort("web")]));
   assert.equal(channel.pending(), 1);
   await settled();
   assert.deepEqual(link.rests, ["rest", "wake"]);
   assert.equal(link.sent.length, 1, "there is no worker yet");
-  channel.set([fakeServicePort("dns")]);
+  channel.set(byKey([fakeServicePort("dns")]));
   link.reset();
   await clock.advanceSettled(1_000);
   const { base, revision, set } = link.sent[1]!;
@@ -89,7 +89,7 @@ Deno.test("the first service port starts a worker, which gets a full snapshot", 
 
 Deno.test("a service port deleted within the same turn starts no worker", async () => {
   const { channel, link } = await setUpResting();
-  channel.set([fakeServicePort("web")]);
+  channel.set(byKey([fakeServicePort("web")]));
   channel.delete([`${fakeServicePort("web").name}|tcp`]);
   await settled();
   assert.deepEqual(link.rests, ["rest"]);
@@ -118,7 +118,7 @@ Deno.test("the worker stops some minutes after the last service port is deleted,
     link.report();
     await settled();
   };
-  channel.set([web]);
+  channel.set(byKey([web]));
   link.reset();
   await sync();
   await clock.advanceSettled(2 * LATER_MS);
@@ -126,7 +126,7 @@ Deno.test("the worker stops some minutes after the last service port is deleted,
   channel.delete([key]);
   await sync();
   await clock.advanceSettled(LATER_MS - 10_000);
-  channel.set([web]);
+  channel.set(byKey([web]));
   await sync();
   channel.delete([key]);
   await sync();
@@ -153,7 +153,7 @@ Deno.test("a stopped family neither rests nor wakes", async () => {
   const empty = await setUpEmpty(), resting = await setUpResting();
   for (const { channel } of [empty, resting]) await channel.stop();
   await empty.clock.advanceSettled(LATER_MS);
-  resting.channel.set([fakeServicePort("web")]);
+  resting.channel.set(byKey([fakeServicePort("web")]));
   await settled();
   assert.deepEqual(empty.link.rests, []);
   assert.deepEqual(resting.link.rests, ["rest"]);

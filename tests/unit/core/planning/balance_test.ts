@@ -249,7 +249,8 @@ Deno.test("weights follow the labels of nodes and pods, and change with them", (
     endpoint("10.1.0.2", { nodeName: "n2", podName: "b" }),
     endpoint("10.1.0.3", { nodeName: "n2", podName: "c" }),
   ]));
-  const planned = () => planner.plan(tracking.take()).set.map(({ name, balance }) => [name, balance?.clusterWeights]);
+  const planned = () =>
+    Array.from(planner.plan(tracking.take()).set.values(), ({ name, balance }) => [name, balance?.clusterWeights]);
   assert.deepEqual(planned(), [["default/web:http", undefined], ["default/plain:http", undefined]]);
   tracking.set({ kind: "NodeLabels", name: "n1", labels: { "example.com/disk": "ssd" } });
   tracking.set({ kind: "PodLabels", namespace: "default", name: "b", labels: { version: "v2" } });

@@ -16,7 +16,10 @@ function createPlanned(family: Family = "IPv4") {
     tracking,
     onProblems: sayProblems((where, message) => problems.push(`${where}: ${message}`)),
   });
-  const plan = () => planner.plan(tracking.take());
+  const plan = () => {
+    const { set, ...others } = planner.plan(tracking.take());
+    return { set: [...set.values()], ...others };
+  };
   return {
     tracking,
     planner,
@@ -368,18 +371,18 @@ Deno.test("an external IP that becomes a load balancer IP gains its precedence",
 Deno.test("services planned ahead are planned alone and not returned again by the first plan", () => {
   const { tracking, planner } = createPlanned();
   for (const object of [web, webSlice, service("default/other")]) tracking.set(object);
-  assert.deepEqual(names(planner.planSome(["default/web"]).set), ["default/web:http"]);
-  assert.deepEqual(names(planner.plan(tracking.take()).set), ["default/other:http"]);
+  assert.deepEqual(names([...planner.planSome(["default/web"]).set.values()]), ["default/web:http"]);
+  assert.deepEqual(names([...planner.plan(tracking.take()).set.values()]), ["default/other:http"]);
 });
 
 Deno.test("a frontend planned ahead moves to its rightful owner in the first plan", () => {
   const { tracking, planner, takeProblems } = createPlanned();
   tracking.set(claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"] }));
   tracking.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }));
-  assert.deepEqual(planner.planSome(["default/b"]).set.map(({ externalIPs }) => externalIPs), [["192.0.2.1"]]);
+  assert.deepEqual([...planner.planSome(["default/b"]).set.values()].map((port) => port.externalIPs), [["192.0.2.1"]]);
   const { set } = planner.plan(tracking.take());
   assert.deepEqual(
-    new Map(set.map(({ name, externalIPs }) => [name, externalIPs])),
+    new Map(Array.from(set.values(), ({ name, externalIPs }) => [name, externalIPs])),
     new Map([["default/a:http", ["192.0.2.1"]], ["default/b:http", []]]),
   );
   assert.equal(takeProblems().length, 1);
@@ -390,9 +393,9 @@ const CANARY: InternalService = { address: "169.254.238.1", target: "192.0.2.1:4
 Deno.test("the canary is planned like a service with one endpoint on this node, and is none of the cluster's", () => {
   const { planner, plan, tracking } = createPlanned();
   plan();
-  const { set } = planner.planInternal(CANARY);
-  assert.deepEqual(names(set), ["sluice.internal/probe"]);
-  const { clusterIP, port, internal, clusterEndpoints, endpointsOnThisNode } = set[0]!;
+  const planned = [...planner.planInternal(CANARY).set.values()];
+  assert.deepEqual(names(planned), ["sluice.internal/probe"]);
+  const { clusterIP, port, internal, clusterEndpoints, endpointsOnThisNode } = planned[0]!;
   assert.deepEqual(
     { clusterIP, port, internal, clusterEndpoints, endpointsOnThisNode },
     {
@@ -415,7 +418,7 @@ Deno.test("the canary stays when every service is planned again, moves, and goes
   assert.deepEqual(plan().deleted, []);
   assert.equal([...planner.ports()].length, 2);
   const moved = planner.planInternal({ ...CANARY, target: "192.0.2.2:4711" });
-  assert.deepEqual(moved.set.map(({ clusterEndpoints }) => clusterEndpoints), [["192.0.2.2:4711"]]);
+  assert.deepEqual(Array.from(moved.set.values(), (port) => port.clusterEndpoints), [["192.0.2.2:4711"]]);
   assert.deepEqual(planner.planInternal(undefined).deleted, ["sluice.internal/probe|tcp"]);
   assert.equal(planner.hasServices(), true);
 });

@@ -56,7 +56,7 @@ async function weighing() {
     running.planned(undefined as never);
     running.changed(
       "IPv4",
-      { set: [...family.ports()].map(({ wanted }) => wanted), deleted: [], replaced: new Map() },
+      { set: new Map(Array.from(family.ports(), (one) => [one.key, one.wanted])), deleted: [], replaced: new Map() },
       0,
     );
   });

@@ -20,7 +20,7 @@ function setUp() {
   const planned = (family: Family, changes: number, startedAtMs: number) =>
     traces.changed(
       family,
-      { set: [], deleted: Array(changes).fill("shop/web:http"), replaced: new Map() },
+      { set: new Map(), deleted: Array(changes).fill("shop/web:http"), replaced: new Map() },
       startedAtMs,
     );
   const reported = (report: SyncReport, triggerTimesMs: readonly number[]) => {
