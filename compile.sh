@@ -95,7 +95,8 @@ permissions=(
 )
 # Measured (docs/bottlenecks.md). The first line bounds V8's heaps; the second frees the heap of a worker when it ends; the third
 # has less code compiled, and later.
-v8_flags=--optimize-for-size,--max-semi-space-size=1,--initial-heap-size=32,--gc-memory-reducer-start-delay-ms=1000
+v8_flags=--optimize-for-size,--max-semi-space-size=1,--initial-heap-size=32
+v8_flags+=,--gc-memory-reducer-start-delay-ms=1000,--memory-reducer-delay-ms=1000
 v8_flags+=,--no-memory-pool-share-memory-on-teardown
 v8_flags+=,--no-sparkplug,--invocation-count-for-maglev=2000,--invocation-count-for-turbofan=9000
 v8_flags=${V8_FLAGS-$v8_flags}
