@@ -17,7 +17,7 @@ import {
   REST_DELAYS,
   type StopOptions,
 } from "../core/channel/mod.ts";
-import { describeRules, refusedPorts, type ServicePort, servicePortKey, type SyncReport } from "../core/model/mod.ts";
+import { describeRules, refusedPorts, type ServicePort, type SyncReport } from "../core/model/mod.ts";
 import {
   createFamilyPlanner,
   type HealthCheckChanges,

@@ -3,7 +3,6 @@ import {
   refusedPorts,
   type ServicePort,
   type ServicePortKey,
-  servicePortKey,
   type ServicePortName,
   type SyncReport,
 } from "../core/model/mod.ts";

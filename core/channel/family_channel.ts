@@ -6,7 +6,6 @@ import {
   type FamilySettings,
   type ServicePort,
   type ServicePortKey,
-  servicePortKey,
   type SyncReport,
 } from "../model/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
