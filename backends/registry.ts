@@ -2,7 +2,7 @@ import type { ProxyMode } from "../core/model/mod.ts";
 import { type Backend, type BackendOptions, IPTABLES_VARIANT_TOOLS, type ModeDescription } from "./contract/mod.ts";
 import { IPTABLES_MODE } from "./iptables/mod.ts";
 import { IPVS_MODE } from "./ipvs/mod.ts";
-import { NFTABLES_MODE } from "./nftables/mod.ts";
+import { loadResets, NFTABLES_MODE } from "./nftables/mod.ts";
 import type { ModeCode } from "./takeover.ts";
 import { type Runner, watchKilledTools } from "./tools/mod.ts";
 import { USERSPACE_MODE } from "./userspace/mod.ts";
@@ -42,11 +42,12 @@ export async function loadBackend(
   options: BackendOptions,
   modes: readonly Mode[] = MODES,
 ): Promise<Backend> {
-  const { withTakeover } = await import("./takeover.ts");
+  const { withTakeover } = await import("./takeover.ts"), withResets = await loadResets();
   const chosen = findMode(name, modes);
   const others = modes.filter((mode) => mode !== chosen);
   const watched = { ...options, runner: reportingKilledTools(options) };
-  return withTakeover(await chosen.load(), others.map(({ load }) => load), watched);
+  const backend = withTakeover(await chosen.load(), others.map(({ load }) => load), watched);
+  return withResets(backend, watched, chosen.description.settings.resetsConnections === true);
 }
 
 /** Deletes the rules of every mode that other proxies do not take over, and returns their names. Throws as `removeOwn` does. */

@@ -164,7 +164,7 @@ export interface Node {
   /** The name of this node's Node object. */
   readonly name: string;
   readonly mode: ModeDescription;
-  readonly tracking: Pick<Tracking, "node" | "endpoints">;
+  readonly tracking: Pick<Tracking, "node" | "services" | "endpoints">;
   readonly ledgers: Ledgers;
   readonly families: readonly NodeFamily[];
   readonly health: NodeHealth;

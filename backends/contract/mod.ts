@@ -14,6 +14,7 @@ export {
   UnsupportedHostError,
 } from "./backend.ts";
 export {
+  CONNECTIONS_RESET,
   type FigureDeclarations,
   type FigureMetric,
   IPTABLES_TOOLS,

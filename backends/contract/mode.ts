@@ -94,6 +94,15 @@ interface FigureDeclaration {
   readonly written?: string;
 }
 
+/** The figure of modes that reset connections to deleted endpoints. */
+export const CONNECTIONS_RESET: FigureDeclaration = {
+  metrics: [{
+    kind: "counter",
+    name: "sluice_connections_reset_total",
+    help: "Packets of connections to endpoints that are gone, answered with a reset",
+  }],
+};
+
 /** The metric that is updated with the number: a counter adds it up, a gauge keeps the last value. */
 export interface FigureMetric {
   readonly kind: "counter" | "gauge";
@@ -130,8 +139,10 @@ interface ModeSettings {
   readonly defaultNodePortAddresses: readonly string[];
   /** Whether the rules can serve node ports at 127.0.0.1. */
   readonly servesLocalhostNodePorts: boolean;
-  /** Whether its rules can count connection attempts, and reset connections to deleted endpoints. */
+  /** Whether its rules can count connection attempts. */
   readonly supportsFailover?: true;
+  /** Whether connections to deleted endpoints can be reset (see ../resets.ts). */
+  readonly resetsConnections?: true;
   /** Whether Kubernetes has deprecated the mode. */
   readonly isDeprecated: boolean;
 }

@@ -1,5 +1,5 @@
 import type { TrafficCoverage } from "../../core/model/mod.ts";
-import { type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
+import { CONNECTIONS_RESET, type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
 
 const PROGRAMMED = { name: "kubeproxy_sync_proxy_rules_iptables_total", help: "Rules that are programmed" } as const;
 const LAST = { name: "kubeproxy_sync_proxy_rules_iptables_last", help: "Rules that the last sync wrote" } as const;
@@ -12,6 +12,7 @@ const FIGURES = {
   chains_written: { written: "chains written" },
   chains_deleted: { written: "chains deleted" },
   restores: {},
+  connections_reset: CONNECTIONS_RESET,
   restore_failures: {
     metrics: [
       {
@@ -60,6 +61,7 @@ export const DESCRIPTION: ModeDescription = {
     masqueradeSection: "iptables",
     defaultNodePortAddresses: [],
     servesLocalhostNodePorts: true,
+    resetsConnections: true,
     isDeprecated: false,
   },
   relay: "none",

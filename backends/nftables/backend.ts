@@ -21,7 +21,6 @@ import {
 } from "../tools/mod.ts";
 import { ATTEMPTS, attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
-import { createGoneEndpoints } from "./gone.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
@@ -33,6 +32,7 @@ import {
   type Dialect,
   DIALECTS,
   KUBE_PROXY_TABLE,
+  RESETS_TABLE,
   type SetName,
   TABLE,
 } from "./table.ts";
@@ -49,8 +49,6 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
   const reconciler = createTableReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
-
-  const gone = createGoneEndpoints(tools, desired, DIALECTS[family]);
 
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
@@ -80,7 +78,6 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
         nftables_transactions: figures.transactions,
         nftables_sync_failures: figures.transactionFailures,
         drift_repaired: figures.drifted,
-        ...(desired.settings()?.resetsGone ? { connections_reset: gone.takeResets() } : {}),
         ...cleaned.figures,
       },
     };
@@ -99,18 +96,15 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       // The sets differ, which only a listing finds.
       if (countersOf(desired.settings()) !== counted) reconciler.invalidate();
       await traffic.follow(desired.settings());
-      await gone.before(delta);
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
         return NOTHING_DONE;
       }
       await reconciler.run();
-      await gone.after();
       return await finish();
     },
     async resync(cause) {
       await reconciler.compareAndRun(cause);
-      await gone.compare();
       if (mayCountInVain && connections === undefined) await tools.removeTable(CONNECTIONS_TABLE);
       mayCountInVain = false;
       return await finish();
@@ -119,7 +113,6 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     async cleanup() {
       await removeNftablesTraces(options);
       reconciler.invalidate();
-      gone.invalidate();
     },
     readTraffic: async () => await traffic.current()?.read(),
     openConnections: async () => await (connections ?? await loadConnections()).read(),
@@ -133,8 +126,8 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
 
 /** The sets that rules fill, as far as the settings decide about them, as text for comparisons. */
 function countersOf(settings: FamilySettings | undefined): string {
-  const { countTraffic = false, countsAttempts = false, resetsGone = false, goneTimeoutMs } = settings ?? {};
-  return [countTraffic, countsAttempts, resetsGone, goneTimeoutMs].join(" ");
+  const { countTraffic = false, countsAttempts = false } = settings ?? {};
+  return [countTraffic, countsAttempts].join(" ");
 }
 
 /** The code of nftables mode, as the registry loads it. */
@@ -259,7 +252,7 @@ async function removeOwnTables(runner: Runner): Promise<readonly string[]> {
   const families: Family[] = [];
   for (const family of FAMILIES) {
     const table = `${DIALECTS[family].ip} ${TABLE}`;
-    const own = await frontendsOf(runner, table, SERVICES);
+    const own = await ifInstalled(frontendsOf(runner, table, SERVICES));
     if (own === undefined) continue;
     const others = await frontendsOfOthers(runner, family);
     const missing = [...own].filter((frontend) => !others.has(frontend)).sort();
@@ -272,10 +265,16 @@ async function removeOwnTables(runner: Runner): Promise<readonly string[]> {
     }
     families.push(family);
   }
-  for (const family of families) {
-    for (const table of [TABLE, CONNECTIONS_TABLE]) await createNftTools(family, runner).removeTable(table);
+  const deleted: string[] = [];
+  for (const family of FAMILIES) {
+    const { ip } = DIALECTS[family], { removeTable } = createNftTools(family, runner);
+    // The other modes have this table, too.
+    if (await ifInstalled(removeTable(RESETS_TABLE))) deleted.push(`nftables table ${ip} ${RESETS_TABLE}`);
+    if (!families.includes(family)) continue;
+    for (const table of [TABLE, CONNECTIONS_TABLE]) await removeTable(table);
+    deleted.push(`nftables table ${ip} ${TABLE}`);
   }
-  return families.map((family) => `nftables table ${DIALECTS[family].ip} ${TABLE}`);
+  return deleted;
 }
 
 /** The frontends of every other proxy in the kernel. */

@@ -73,7 +73,7 @@ function trafficSets(
 
 /** Whether rules, and not Sluice, add the elements of a set. */
 export function isTrafficSet(name: string): boolean {
-  return name.startsWith("count-") || name === "gone-endpoints";
+  return name.startsWith("count-");
 }
 
 /** The chains that count: those that are jumped to, and those with hooks of their own. */

@@ -1,6 +1,5 @@
 import type { FamilySettings } from "../../core/model/mod.ts";
 import { counterSets, countFailure, countPackets, trafficChains, withAttemptCounters } from "./counters.ts";
-import { goneSets } from "./gone.ts";
 import {
   type BaseChain,
   clearMark,
@@ -14,15 +13,14 @@ import {
   unmarked,
 } from "./table.ts";
 
-/** All sets of a family, including those of counters and of deleted endpoints if the settings ask for them. */
+/** All sets of a family, including those of counters if the settings ask for them. */
 export function allSets(
-  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts" | "resetsGone" | "goneTimeoutMs">,
+  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts">,
   dialect: Dialect,
 ): SetDeclarations {
   return new Map([
     ...declareSets(dialect),
     ...counterSets(settings, dialect),
-    ...goneSets(settings, dialect),
   ]);
 }
 

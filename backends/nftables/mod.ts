@@ -8,7 +8,6 @@
  *   counters.ts         the counters of traffic and of connection attempts
  *   pair_hash.ts        the number under which a pair of frontend and endpoint is counted
  *   traffic_reader.ts   reads the counters of traffic; loaded only if it is counted
- *   gone.ts             endpoints whose connections are reset
  *   frame.ts            all sets, and the fixed chains: dispatch, rejections, source ranges, masquerading
  *   shared_chains.ts    the chains that service ports share: to pick an endpoint, and to admit sources
  *   affinity.ts         the chains and sets of a service port with session affinity
@@ -21,6 +20,7 @@
  *   apply.ts            the transactions of one write, cut into batches, and the search for refused changes
  *   reconcile.ts        the target of the shared reconciler
  *   session.ts          a long-running nft, for short transactions and frequent listings
+ *   resets.ts           the table that resets connections to deleted endpoints, beside this and other modes
  *   tools.ts            calls of nft, in a session or a process each, and their failures
  *
  * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.
@@ -32,3 +32,7 @@ export const NFTABLES_MODE = {
   description: DESCRIPTION,
   load: async () => (await import("./backend.ts")).NFTABLES_CODE,
 };
+
+/** Loads the wrapper that resets connections to deleted endpoints, for all modes whose connections conntrack translates. */
+export const loadResets = async (): Promise<typeof import("./resets.ts").withResets> =>
+  (await import("./resets.ts")).withResets;

@@ -1,5 +1,5 @@
 import { WHOLE_TRAFFIC } from "../../core/model/mod.ts";
-import type { FigureDeclarations, ModeDescription } from "../contract/mod.ts";
+import { CONNECTIONS_RESET, type FigureDeclarations, type ModeDescription } from "../contract/mod.ts";
 
 const FIGURES = {
   elements_written: { written: "elements written" },
@@ -13,13 +13,7 @@ const FIGURES = {
       help: "Failed nft transactions",
     }],
   },
-  connections_reset: {
-    metrics: [{
-      kind: "counter",
-      name: "sluice_connections_reset_total",
-      help: "Packets of connections to endpoints that are gone, answered with a reset",
-    }],
-  },
+  connections_reset: CONNECTIONS_RESET,
   cleanup_failures: {
     metrics: [{
       kind: "counter",
@@ -53,12 +47,13 @@ export const DESCRIPTION: ModeDescription = {
     defaultNodePortAddresses: ["primary"],
     servesLocalhostNodePorts: false,
     supportsFailover: true,
+    resetsConnections: true,
     isDeprecated: false,
   },
   relay: "localhost-node-ports",
   traces: {
     calls: [{ tool: "nft", args: ["list", "tables"] }],
-    line: /^table (ip6? (?:kube-proxy|sluice|sluice-connections))$/,
+    line: /^table (ip6? (?:kube-proxy|sluice|sluice-connections|sluice-resets))$/,
     text: (tables) => `the tables ${tables.join(", ")} (mode nftables)`,
   },
   balance: {

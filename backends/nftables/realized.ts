@@ -1,7 +1,6 @@
 import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/model/mod.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
-import { isGoneChain } from "./gone.ts";
 import type { Listing } from "./listing.ts";
 import { isSourceList, parsePickChain, sourceListName } from "./shared_chains.ts";
 import type { Dialect, SetDeclarations, SetName, SharedSetName } from "./table.ts";
@@ -77,7 +76,6 @@ export function compare(
   }
   const sets = listing.get("set")!, chains = listing.get("chain")!;
   const realized = emptyState(false, [...declared.keys()].filter((name) => !sets.has(name)));
-  for (const name of [...chains.keys()]) if (isGoneChain(name, settings)) chains.delete(name);
   for (const { name } of baseChains(settings, dialect)) claimChain(chains, realized, name);
   claimShared(listing, realized);
   const incomplete = new Set<ServicePortKey>();

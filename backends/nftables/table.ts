@@ -6,6 +6,8 @@ export const TABLE = "sluice";
 
 /** The name of the table that counts open connections, while service ports ask for that (see open_connections.ts). */
 export const CONNECTIONS_TABLE = "sluice-connections";
+/** The table that resets connections to deleted endpoints, in other modes, too (see ../resets.ts). */
+export const RESETS_TABLE = "sluice-resets";
 
 /** The name of the tables of kube-proxy's nftables mode. */
 export const KUBE_PROXY_TABLE = "kube-proxy";
@@ -73,9 +75,7 @@ export type TrafficSetName =
   | "count-dropped"
   | "count-outside"
   /** Endpoints and directions, for connection attempts and their answers (see counters.ts). */
-  | "count-attempts"
-  /** Endpoints whose connections are reset (see gone.ts). */
-  | "gone-endpoints";
+  | "count-attempts";
 
 /** The sets with elements that several service ports may share. */
 export type SharedSetName =

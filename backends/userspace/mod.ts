@@ -21,6 +21,8 @@ const DESCRIPTION: ModeDescription = {
   name: "userspace",
   relay: "services",
   metrics: { ...IPTABLES.metrics, countsTraffic: COVERAGE },
+  // The relay's connections to endpoints are its own.
+  settings: { ...IPTABLES.settings, resetsConnections: undefined },
   // Its chains have the names of iptables mode, whose description finds them.
   traces: { ...IPTABLES.traces, calls: [] },
 };

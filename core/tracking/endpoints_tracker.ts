@@ -15,6 +15,8 @@ export interface ServiceEndpoint {
 export interface EndpointChanges {
   /** The services whose slices changed. */
   readonly services: ReadonlySet<ServiceKey>;
+  /** The slices that changed or were deleted, as they were before. */
+  readonly previous: readonly EndpointSlice[];
   /**
    * The times at which the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
    * runs from then until the sync that applies them.
@@ -94,15 +96,14 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
     pending: slices.pending,
     total: slices.total,
     take() {
-      const services = new Set<ServiceKey>();
-      for (const [key, previous] of slices.take()) {
-        if (previous !== undefined) services.add(serviceOf(previous));
-        const current = slices.get(key);
-        if (current !== undefined) services.add(serviceOf(current));
+      const services = new Set<ServiceKey>(), previous: EndpointSlice[] = [];
+      for (const [key, before] of slices.take()) {
+        if (before !== undefined) previous.push(before);
+        for (const slice of [before, slices.get(key)]) if (slice !== undefined) services.add(serviceOf(slice));
       }
       const triggerTimesMs = triggerTimes;
       triggerTimes = new Map();
-      return { services, triggerTimesMs };
+      return { services, previous, triggerTimesMs };
     },
   };
 }

@@ -21,9 +21,10 @@ const FIELDS = {
     recoveryProbes: integer(2),
     /** When an endpoint that was left out is tried again, regardless of its probes; twice as long each time. */
     trialInterval: duration(60_000),
-    resetGoneConnections: boolean(),
+    /** Needs the API server as the source: another one may leave out endpoints that still serve. */
+    resetGoneConnections: boolean(true),
     /** For how long connections to a deleted endpoint are reset. */
-    goneTimeout: duration(3_600_000),
+    goneTimeout: duration(600_000),
   }),
 };
 
@@ -44,7 +45,7 @@ export const failover = feature({
       name: "reset-gone-connections",
       path: "failover.resetGoneConnections",
       description:
-        "Reset established TCP connections to endpoints that are in no EndpointSlice any more (nftables mode).",
+        "Reset established TCP connections to endpoints that are in no EndpointSlice any more (nftables and iptables mode).",
     },
   ],
   problems: {
@@ -55,21 +56,28 @@ export const failover = feature({
       fix: "look at the endpoint's node and at the network to it; it is used again once it answers",
       event: "EndpointUnreachable",
     },
+    "connections-not-reset": {
+      severity: "warning",
+      about: "IP family",
+      title: "connections to deleted endpoints are not reset, and hang until their clients give up",
+      fix: "see the detail for nft's error, or set failover.resetGoneConnections to false",
+    },
   },
   check: ({ failover }, mode, report) => checkFailover(failover, mode, report),
   familySettings: ({ failover: { endpointFailureDetection, resetGoneConnections, goneTimeoutMs } }) => ({
     ...(endpointFailureDetection && { countsAttempts: true }),
     ...(resetGoneConnections && { resetsGone: true, goneTimeoutMs }),
   }),
-  isOn: ({ failover }) => failover.endpointFailureDetection || failover.resetGoneConnections,
+  isOn: ({ failover }, { settings: { resetsConnections = false } }) =>
+    failover.endpointFailureDetection || failover.resetGoneConnections && resetsConnections,
   load: () => import("./start.ts"),
 });
 
 /** Reports what the mode does not support, and thresholds that cannot work. */
 function checkFailover(options: FailoverOptions, mode: ModeDescription, report: SettingReports): void {
-  for (const name of ["endpointFailureDetection", "resetGoneConnections"] as const) {
-    if (!options[name] || mode.settings.supportsFailover) continue;
-    report.refuse(`failover.${name}`, `is set, but mode ${mode.name} does not support it: use mode nftables`);
+  if (options.endpointFailureDetection && !mode.settings.supportsFailover) {
+    const message = `is set, but mode ${mode.name} does not support it: use mode nftables`;
+    report.refuse("failover.endpointFailureDetection", message);
   }
   if (options.goneTimeoutMs < 1_000) {
     report.invalid("failover.goneTimeout", formatDuration(options.goneTimeoutMs), "must be 1s or more");

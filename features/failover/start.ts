@@ -1,25 +1,30 @@
+import type { ServiceKey } from "../../core/tracking/mod.ts";
 import type { Node, RunningFeature } from "../contract.ts";
-import { startDetection } from "./detection.ts";
 import { reportGone } from "./gone.ts";
 import type { FailoverOptions } from "./feature.ts";
 
 /** Starts the parts that are on. */
-export function start(
+export async function start(
   node: Node,
   { failover: options }: { readonly failover: FailoverOptions },
 ): Promise<RunningFeature> {
-  const detection = options.endpointFailureDetection ? startDetection(node, options) : undefined;
-  const reporters = options.resetGoneConnections
-    ? node.families.map((served) => reportGone(served, node.tracking.endpoints[served.family].slicesOf))
+  const detection = options.endpointFailureDetection
+    ? (await import("./detection.ts")).startDetection(node, options)
+    : undefined;
+  const resets = options.resetGoneConnections && node.mode.settings.resetsConnections && node.api !== undefined;
+  const { services, endpoints } = node.tracking;
+  const hasService = (service: ServiceKey) => services.get(service) !== undefined;
+  const reporters = resets
+    ? node.families.map((served) => reportGone(node, served, endpoints[served.family].values, hasService))
     : [];
-  return Promise.resolve({
+  return {
     ...detection,
     planned(changes) {
       detection?.planned(changes);
       for (const reporter of reporters) reporter.planned(changes);
     },
-    ...(options.resetGoneConnections && {
+    ...(resets && {
       earlier: (objects) => reporters.forEach((reporter) => reporter.earlier(objects)),
     }),
-  });
+  };
 }

@@ -16,6 +16,7 @@ import { apiFailover } from "./api_failover.ts";
 import { apiSilence } from "./api_silence.ts";
 import { apiSlow } from "./api_slow.ts";
 import { crash } from "./crash.ts";
+import { goneEndpoints } from "./gone_endpoints.ts";
 import { longRun } from "./long_run.ts";
 import { missingTools } from "./missing_tools.ts";
 import { model } from "./model/mod.ts";
@@ -42,6 +43,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...rebootPods,
   ...drift,
   ...model,
+  ...goneEndpoints,
   ...longRun,
 ];
 

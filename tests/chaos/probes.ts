@@ -33,11 +33,11 @@ export function applyEcho(lab: Pick<ChaosLab, "api">): void {
 export function startTraffic(lab: ChaosLab, services: number): Traffic {
   const targets = probedServices(services).map((index) => ({ hostname: clusterIP(index), port: 80 }));
   const options: ProbeOptions = { targets, ...PROBE };
-  const server = start(lab, "pod-2", ["echo", NETWORK.pods["pod-2"].IPv4, String(ECHO.port)]);
+  const server = startTrafficProgram(lab, "pod-2", ["echo", NETWORK.pods["pod-2"].IPv4, String(ECHO.port)]);
   const running = [
-    start(lab, "pod-1", ["probe", JSON.stringify(options)]),
-    start(lab, "outside", ["probe", JSON.stringify(options)]),
-    start(lab, "pod-1", ["hold", ECHO.address, "80"]),
+    startTrafficProgram(lab, "pod-1", ["probe", JSON.stringify(options)]),
+    startTrafficProgram(lab, "outside", ["probe", JSON.stringify(options)]),
+    startTrafficProgram(lab, "pod-1", ["hold", ECHO.address, "80"]),
   ];
   return {
     async end() {
@@ -59,7 +59,8 @@ export function startTraffic(lab: ChaosLab, services: number): Traffic {
   };
 }
 
-function start(lab: ChaosLab, namespace: Namespace, args: readonly string[]): Deno.ChildProcess {
+/** Starts traffic.ts in a namespace; its standard input and output are piped. */
+export function startTrafficProgram(lab: ChaosLab, namespace: Namespace, args: readonly string[]): Deno.ChildProcess {
   const script = new URL("./traffic.ts", import.meta.url).pathname;
   const command = [Deno.execPath(), "run", "--quiet", "--cached-only", "--no-check", "--allow-net", script, ...args];
   return lab.start(namespace, command, { stdin: "piped", stdout: "piped" });

@@ -164,9 +164,11 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     packet: PacketRequest,
     { chance, count, remember }: Pick<NftSituation, "chance" | "count" | "remember">,
   ) => {
-    const table = familyOf(canonical(packet.to)) === "IPv4" ? "ip sluice" : "ip6 sluice";
-    const content = host.tables.get(table) ?? { sets: new Map(), chains: new Map() };
-    return sendThrough(content, packet, { surroundings, chance, count, nowMs, remember });
+    const ip = familyOf(canonical(packet.to)) === "IPv4" ? "ip" : "ip6";
+    const send = (table = host.tables.get(`${ip} sluice`) ?? { sets: new Map(), chains: new Map() }) =>
+      sendThrough(table, packet, { surroundings, chance, count, nowMs, remember });
+    const sent = send(), resets = host.tables.get(`${ip} sluice-resets`);
+    return sent.verdict === "passed" && resets ? send(resets) : sent;
   };
   const nextCount = (rule: string, modulus: number) => {
     const next = ((counters.get(rule) ?? -1) + 1) % modulus;

@@ -8,7 +8,7 @@ export interface NftSet {
   readonly elements: Map<string, string>;
   /** The packets that each element added by rules has counted; empty if the set has no counters. */
   readonly counters: Map<string, number>;
-  /** Elements added by rules, with the time at which they expire, in milliseconds of the host's clock. */
+  /** Elements with a timeout, such as those that rules add, with the time at which they expire, in milliseconds of the host's clock. */
   readonly clients: Map<string, number>;
 }
 
@@ -101,7 +101,8 @@ export function applyStatement(tables: NftTables, statement: string, nowMs: numb
     }
     case "add element":
       for (const { key, value } of elementsOf(rest)) {
-        const set = required(table.sets.get(name)), [, client, timeout] = /^(\S+) timeout (\w+)$/.exec(key) ?? [];
+        const set = required(table.sets.get(name)), [, client, timeout] = /^(.+) timeout (\w+)$/.exec(key) ?? [];
+        if (client === undefined && set.clients.has(key)) continue;
         if (client === undefined) addElement(table, set, key, value);
         else if (set.clients.size >= sizeOf(set)) throw new NftError(FULL);
         else set.clients.set(client, nowMs + durationMs(timeout!));
@@ -109,7 +110,8 @@ export function applyStatement(tables: NftTables, statement: string, nowMs: numb
       return;
     case "delete element":
       for (const { key } of elementsOf(rest)) {
-        if (!required(table.sets.get(name)).elements.delete(key)) throw new NftError(MISSING);
+        const { elements, clients } = required(table.sets.get(name));
+        if (!elements.delete(key) && !clients.delete(key)) throw new NftError(MISSING);
       }
       return;
     default:
@@ -173,11 +175,11 @@ export function* printSet(set: string, { kind, lines, elements, counters, client
   for (const line of lines) {
     yield `\t\t${line.replace(/(?<=^timeout )(\d+)s$/, (_, seconds) => duration(Number(seconds)))}`;
   }
+  const isCounted = lines.includes("counter");
   const counted = (client: string) => {
-    const packets = counters.get(client);
+    const packets = counters.get(client) ?? (isCounted ? 0 : undefined);
     return packets === undefined ? "" : ` counter packets ${packets} bytes ${packets * PACKET_BYTES}`;
   };
-  const isCounted = lines.includes("counter");
   const alone = (key: string) =>
     isCounted ? `${key} counter packets ${counters.get(key) ?? 0} bytes 0 expires 59s` : key;
   yield* printElements([

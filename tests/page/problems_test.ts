@@ -66,6 +66,7 @@ for (
     "tool-killed",
     "changes-overdue",
     "connections-not-counted",
+    "connections-not-reset",
     "rules-changed-by-others",
   ] as const
 ) {

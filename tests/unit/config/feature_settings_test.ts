@@ -18,16 +18,16 @@ Deno.test("a worker gets the settings, and the kernel the sysctls, of the featur
     const sysctls = featureSettings(configuration).map(({ name, value }) => `${name}=${value}`);
     return { countTraffic, countsAttempts, resetsGone, goneTimeoutMs, sysctls };
   };
-  const off = {
-    ...{ countTraffic: undefined, countsAttempts: undefined, resetsGone: undefined, goneTimeoutMs: undefined },
+  const byDefault = {
+    ...{ countTraffic: undefined, countsAttempts: undefined, resetsGone: true, goneTimeoutMs: 600_000 },
     sysctls: [],
   };
-  const counting = { ...off, countTraffic: true, sysctls: ["net.netfilter.nf_conntrack_acct=1"] };
+  const counting = { ...byDefault, countTraffic: true, sysctls: ["net.netfilter.nf_conntrack_acct=1"] };
   for (
     const [mode, flag, expected] of [
-      ["nftables", "--v=1", off],
-      ["nftables", "--endpoint-failure-detection", { ...off, countsAttempts: true }],
-      ["nftables", "--reset-gone-connections", { ...off, resetsGone: true, goneTimeoutMs: 3_600_000 }],
+      ["nftables", "--v=1", byDefault],
+      ["nftables", "--endpoint-failure-detection", { ...byDefault, countsAttempts: true }],
+      ["nftables", "--reset-gone-connections=false", { ...byDefault, resetsGone: undefined, goneTimeoutMs: undefined }],
       ["nftables", "--traffic-metrics", counting],
       ["iptables", "--traffic-metrics", counting],
     ] as const

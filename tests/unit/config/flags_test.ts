@@ -423,14 +423,11 @@ Deno.test("a command's own flag replaces the one of run, and does not change the
   assert.equal(configuration.metricsBindAddress, "127.0.0.1:10249");
 });
 
-Deno.test("failures of endpoints are detected, and connections to gone ones reset, in nftables mode only, with the thresholds of the file", () => {
+Deno.test("failures of endpoints are detected in nftables mode only, with the thresholds of the file", () => {
   const on = ["--endpoint-failure-detection"];
   assert.equal(accepted(["--proxy-mode=nftables", ...on]).configuration.failover.endpointFailureDetection, true);
   assert.equal(accepted(["--proxy-mode=nftables"]).configuration.failover.endpointFailureDetection, false);
-  const reset = accepted(["--proxy-mode=nftables", "--reset-gone-connections"]).configuration.failover;
-  assert.deepEqual([reset.resetGoneConnections, reset.goneTimeoutMs], [true, 3_600_000]);
   for (const mode of ["iptables", "ipvs", "userspace"]) {
-    assert.match(refused([`--proxy-mode=${mode}`, "--reset-gone-connections"]).join("\n"), /use mode nftables/);
     assert.match(
       refused([`--proxy-mode=${mode}`, ...on]).join("\n"),
       /--endpoint-failure-detection.* use mode nftables/,

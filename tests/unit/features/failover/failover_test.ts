@@ -1,16 +1,17 @@
 /** Failover on a family with a planner, whose worker a test controls. */
 import assert from "node:assert/strict";
+import { describeMode } from "../../../../backends/registry.ts";
 import type { Attempts } from "../../../../core/model/mod.ts";
 import type { ClusterObject } from "../../../../core/objects/mod.ts";
-import type { Node, NodeFamily, RunningFeature } from "../../../../features/contract.ts";
+import type { Node, NodeApi, NodeFamily, RunningFeature } from "../../../../features/contract.ts";
 import { startDetection, usesOf } from "../../../../features/failover/detection.ts";
 import { start } from "../../../../features/failover/start.ts";
 import { createRegistry } from "../../../../platform/metrics/mod.ts";
-import { settled } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 import { serveIPv4 } from "../../../fakes/served_family.ts";
 
+const API = {} as NodeApi;
 const web = service("default/web");
 
 function slice(...addresses: readonly string[]): ClusterObject {
@@ -86,18 +87,16 @@ Deno.test("endpoints of an earlier run are gone if no slice has them, whether th
   ];
   for (const isFirst of [true, false]) {
     let planned: RunningFeature["planned"] = undefined;
-    const flags = ["--proxy-mode", "nftables", "--reset-gone-connections"];
-    const { link, apply, family, tracking, configuration } = serveIPv4(flags, (changes) => planned?.(changes));
-    const running = await start(featureNode({ tracking, families: [family] }), configuration);
+    const flags = ["--proxy-mode", "nftables"];
+    const { clock, link, apply, family, tracking, configuration } = serveIPv4(flags, (changes) => planned?.(changes));
+    const running = await start(featureNode({ clock, tracking, families: [family], api: API }), configuration);
     planned = running.planned;
     link.report();
     if (isFirst) running.earlier?.(earlier);
     await apply(web, slice("10.1.0.1"));
-    if (!isFirst) {
-      link.report();
-      running.earlier?.(earlier);
-      await settled();
-    }
+    link.report();
+    if (!isFirst) running.earlier?.(earlier);
+    await clock.advanceSettled(500);
     assert.deepEqual(link.sent.at(-1)!.gone, ["10.1.0.9:8080"]);
     link.report();
     await apply(slice("10.1.0.1", "10.1.0.2"));
@@ -106,11 +105,19 @@ Deno.test("endpoints of an earlier run are gone if no slice has them, whether th
 });
 
 Deno.test("only what is on runs: without resets, no earlier state is asked for; without detection, nothing is counted", async () => {
-  const node = featureNode({ tracking: serveIPv4().tracking });
+  const node = featureNode({ tracking: serveIPv4().tracking, api: API });
   const runningWith = (...flags: string[]) =>
     start(node, serveIPv4(["--proxy-mode", "nftables", ...flags]).configuration);
-  const detecting = await runningWith("--endpoint-failure-detection");
+  const detecting = await runningWith("--endpoint-failure-detection", "--reset-gone-connections=false");
   assert.deepEqual([detecting.earlier, typeof detecting.addMetrics], [undefined, "function"]);
-  const resetting = await runningWith("--reset-gone-connections");
+  const resetting = await runningWith();
   assert.deepEqual([typeof resetting.earlier, resetting.addMetrics], ["function", undefined]);
+});
+
+Deno.test("nothing is reset without the API server, nor in a mode whose connections conntrack does not translate", async () => {
+  const node = featureNode({ tracking: serveIPv4().tracking, api: API });
+  const { configuration } = serveIPv4(["--proxy-mode", "nftables", "--reset-gone-connections"]);
+  assert.notEqual((await start(node, configuration)).earlier, undefined);
+  assert.equal((await start({ ...node, api: undefined }, configuration)).earlier, undefined);
+  assert.equal((await start({ ...node, mode: describeMode("ipvs") }, configuration)).earlier, undefined);
 });

@@ -1,58 +1,108 @@
 import assert from "node:assert/strict";
-import type { EndpointSlice } from "../../../../core/objects/mod.ts";
+import type { ClusterObject, EndpointSlice } from "../../../../core/objects/mod.ts";
+import { createEndpointsTracker } from "../../../../core/tracking/endpoints_tracker.ts";
 import { reportGone } from "../../../../features/failover/gone.ts";
+import { endpoint, endpointSlice } from "../../../fakes/cluster_objects.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 
-const slice = (port: number, ...addresses: readonly string[]) => ({
-  ...{ kind: "EndpointSlice", family: "IPv4" },
-  ports: [{ protocol: "tcp", port }, { protocol: "udp", port: 53 }],
-  endpoints: addresses.map((address) => ({ address })),
-} as unknown as EndpointSlice);
+const slice = (name: string, port: number, ...addresses: readonly string[]) =>
+  endpointSlice(`default/${name}`, addresses.map((address) => endpoint(address)), {
+    ports: [{ name: "http", protocol: "tcp", port }, { name: "dns", protocol: "udp", port: 53 }],
+  });
 
-/** A tracker of these slices by service, which may change; it returns what it reports. */
-function tracking(slices: Readonly<Record<string, readonly EndpointSlice[]>>) {
-  let reported: readonly string[] = [];
-  const noteGone = (gone: readonly string[]) => reported = gone;
-  const reporter = reportGone({ family: "IPv4", noteGone }, (service) => slices[service] ?? []);
-  const report = (run: () => void) => {
-    reported = [];
-    run();
-    return reported;
-  };
+function tracking() {
+  const clock = createFakeClock(), tracker = createEndpointsTracker(0), end = new AbortController();
+  const deletedServices = new Set<string>();
+  const reported: string[] = [];
+  const reporter = reportGone(
+    { clock, signal: end.signal },
+    { family: "IPv4", noteGone: (gone) => reported.push(...gone) },
+    tracker.values,
+    (service) => !deletedServices.has(service),
+  );
   return {
-    note: (services: readonly string[]) =>
-      report(() => reporter.planned({ endpoints: { IPv4: { services } } } as never)),
-    goneSince: (earlier: readonly EndpointSlice[]) => report(() => reporter.earlier(earlier)),
+    clock,
+    end,
+    deletedServices,
+    earlier: (...slices: readonly ClusterObject[]) => reporter.earlier(slices),
+    /** Sets and deletes slices, and plans the change. */
+    change(set: readonly EndpointSlice[], deleted: readonly string[] = []) {
+      for (const one of set) tracker.set(`default/${one.name}`, one);
+      for (const name of deleted) tracker.delete(`default/${name}`);
+      reporter.planned({ endpoints: { IPv4: tracker.take() } } as never);
+    },
+    /** The endpoints reported up to half a second later. */
+    gone(): readonly string[] {
+      clock.advance(500);
+      return reported.splice(0).sort();
+    },
   };
 }
 
-Deno.test("an endpoint is gone when it has left the last slice, and its service with it", () => {
-  const slices: Record<string, EndpointSlice[]> = {
-    web: [slice(80, "10.1.0.1", "10.1.0.2"), slice(80, "10.1.0.2")],
-    other: [slice(80, "10.1.0.1"), slice(81, "10.1.0.1")],
-  };
-  const tracker = tracking(slices);
-  assert.deepEqual(tracker.note(["web", "other"]), []);
-  slices.web = [slice(80, "10.1.0.2")];
-  assert.deepEqual(tracker.note(["web"]), []);
-  slices.other = [slice(81, "10.1.0.1")];
-  assert.deepEqual(tracker.note(["web", "other"]), ["10.1.0.1:80"]);
-  // One service takes an endpoint over from another in the same round.
-  slices.web = [];
-  slices.new = [slice(80, "10.1.0.2")];
-  assert.deepEqual(tracker.note(["web", "new"]), []);
-  delete slices.other;
-  delete slices.new;
-  assert.deepEqual([...tracker.note(["other", "new"])].sort(), ["10.1.0.1:81", "10.1.0.2:80"]);
-  assert.deepEqual(tracker.note(["other", "new"]), []);
+Deno.test("an endpoint is gone when it has left the last slice", () => {
+  const { change, gone } = tracking();
+  change([slice("web", 80, "10.1.0.1", "10.1.0.2"), slice("other", 80, "10.1.0.1"), slice("third", 81, "10.1.0.1")]);
+  assert.deepEqual(gone(), []);
+  change([slice("web", 80, "10.1.0.2")]);
+  assert.deepEqual(gone(), []);
+  change([slice("other", 80)]);
+  assert.deepEqual(gone(), ["10.1.0.1:80"]);
+  change([], ["third", "web"]);
+  assert.deepEqual(gone(), ["10.1.0.1:81", "10.1.0.2:80"]);
+  change([slice("web", 80, "10.1.0.3")]);
+  assert.deepEqual(gone(), []);
 });
 
-Deno.test("an endpoint of an earlier slice is gone unless a slice of now has it", () => {
-  const slices: Record<string, EndpointSlice[]> = { web: [slice(80, "10.1.0.1", "10.1.0.2")], other: [] };
-  const tracker = tracking(slices);
-  tracker.note(["web", "other"]);
-  const earlier = [slice(80, "10.1.0.1", "10.1.0.3"), slice(81, "10.1.0.2")];
-  assert.deepEqual(tracker.goneSince(earlier), ["10.1.0.3:80", "10.1.0.2:81"]);
-  slices.other = [slice(81, "10.1.0.2")];
-  tracker.note(["other"]);
-  assert.deepEqual(tracker.goneSince(earlier), ["10.1.0.3:80"]);
+Deno.test("an endpoint that a controller moves to another slice is not gone in between", () => {
+  const { clock, change, gone } = tracking();
+  change([slice("web-a", 80, "10.1.0.1", "10.1.0.2")]);
+  change([slice("web-a", 80, "10.1.0.1")]);
+  clock.advance(400);
+  change([slice("web-b", 80, "10.1.0.2")]);
+  assert.deepEqual(gone(), []);
+});
+
+Deno.test("a terminating endpoint is not gone", () => {
+  const { change, gone } = tracking();
+  change([endpointSlice("default/web", [endpoint("10.1.0.1")])]);
+  change([endpointSlice("default/web", [endpoint("10.1.0.1", { ready: false, serving: true, terminating: true })])]);
+  assert.deepEqual(gone(), []);
+  change([endpointSlice("default/web", [endpoint("10.1.0.1", { ready: false, serving: false, terminating: true })])]);
+  assert.deepEqual(gone(), []);
+});
+
+Deno.test("a ready endpoint that leaves with its service is not gone, a terminating one is", () => {
+  const { deletedServices, change, gone } = tracking();
+  const ready = endpoint("10.1.0.1"), terminating = endpoint("10.1.0.2", { ready: false, terminating: true });
+  change([endpointSlice("default/web-a", [ready, terminating])]);
+  deletedServices.add("default/web");
+  change([], ["web-a"]);
+  assert.deepEqual(gone(), ["10.1.0.2:8080"]);
+});
+
+Deno.test("a ready endpoint of a deleted service is gone when it leaves the slice of another service", () => {
+  const { deletedServices, change, gone } = tracking();
+  change([slice("web-a", 80, "10.1.0.1"), slice("other-a", 80, "10.1.0.1")]);
+  deletedServices.add("default/web");
+  change([], ["web-a"]);
+  assert.deepEqual(gone(), []);
+  change([], ["other-a"]);
+  assert.deepEqual(gone(), ["10.1.0.1:80"]);
+});
+
+Deno.test("an endpoint of an earlier run is gone unless a slice has it, once the slices are known", () => {
+  const { clock, change, earlier, gone } = tracking();
+  earlier(slice("web", 80, "10.1.0.1", "10.1.0.3"), slice("other", 81, "10.1.0.2"));
+  clock.advance(60_000);
+  assert.deepEqual(gone(), []);
+  change([slice("web", 80, "10.1.0.1", "10.1.0.2")]);
+  assert.deepEqual(gone(), ["10.1.0.2:81", "10.1.0.3:80"]);
+});
+
+Deno.test("nothing is reported after the end", () => {
+  const { end, change, gone } = tracking();
+  change([slice("web", 80, "10.1.0.1")]);
+  change([], ["web"]);
+  end.abort();
+  assert.deepEqual(gone(), []);
 });

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import type { Backend } from "../../../../backends/contract/backend.ts";
+import { withResets } from "../../../../backends/nftables/resets.ts";
+import { ToolMissingError } from "../../../../backends/tools/mod.ts";
+import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
+import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import type { PacketRequest } from "../../../fakes/packet.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { nftSettings } from "./host.ts";
+
+const RESETTING = nftSettings({ resetsGone: true, goneTimeoutMs: 3_600_000 });
+const web = (...endpoints: readonly string[]) =>
+  fakeServicePort("default/web", {
+    clusterEndpoints: endpoints,
+    internal: endpoints.length > 0 ? "cluster" : "reject",
+  });
+const ONE = "10.1.0.1:8080", TWO = "10.1.0.2:8080";
+
+function underTest(host = createFakeNftHost(), isPossible = true) {
+  const problems: string[] = [];
+  const options = {
+    ...{ family: "IPv4", runner: host.runner, clock: host.clock, logger: silentLogger } as const,
+    onProblems: (_: string, list: readonly { readonly code: string; readonly detail: string }[]) =>
+      void problems.splice(0, Infinity, ...list.map(({ code, detail }) => `${code}: ${detail}`)),
+  };
+  const backend: Backend = withResets(createNftablesBackend(options), options, isPossible);
+  let revision = 0;
+  const sync = (set: readonly ServicePort[], gone?: readonly string[], settings?: FamilySettings) =>
+    backend.sync({
+      revision: ++revision,
+      base: settings ? undefined : revision - 1,
+      settings,
+      set,
+      deleted: [],
+      ...gone && { gone },
+    });
+  const table = () => host.tables.get("ip sluice-resets");
+  const elements = () => [...table()?.sets.get("endpoints")?.clients.keys() ?? []];
+  return { host, backend, problems, sync, table, elements };
+}
+
+Deno.test("endpoints that are gone are in the set until they are used again, and looked up only while there are any", async () => {
+  const { backend, sync, elements, table } = underTest();
+  await sync([web(ONE, TWO)], undefined, RESETTING);
+  assert.equal(table(), undefined);
+  await sync([web(TWO)], [ONE]);
+  assert.deepEqual([elements(), [...table()!.chains.keys()]], [["10.1.0.1 . 8080"], ["forward", "output"]]);
+  await sync([], [TWO]);
+  assert.equal(elements().length, 2);
+  // Comparisons keep both.
+  assert.equal((await backend.resync()).figures.drift_repaired, 0);
+  assert.equal(elements().length, 2);
+  await sync([web(ONE, TWO)]);
+  assert.deepEqual(elements(), []);
+  await backend.resync();
+  assert.equal(table(), undefined);
+});
+
+Deno.test("the table is removed when the last element has expired", async () => {
+  const { backend, sync, table } = underTest();
+  await sync([web(ONE)], undefined, RESETTING);
+  await sync([web(TWO)], [ONE]);
+  table()!.sets.get("endpoints")!.clients.clear();
+  await backend.resync();
+  assert.equal(table(), undefined);
+  await sync([web(TWO)], [ONE]);
+  assert.equal(table()!.chains.size, 2);
+});
+
+Deno.test("a new proxy takes the set over, without the endpoints that are used again", async () => {
+  const host = createFakeNftHost(), first = underTest(host);
+  await first.sync([web(ONE, TWO)], undefined, RESETTING);
+  await first.sync([], [ONE, TWO]);
+  const second = underTest(host);
+  await second.sync([web(TWO)], undefined, RESETTING);
+  assert.deepEqual(second.elements(), ["10.1.0.1 . 8080"]);
+  await second.backend.cleanup();
+  assert.equal(second.table(), undefined);
+});
+
+for (
+  const [why, isPossible, settings] of [["without the setting", true, nftSettings()], [
+    "in another mode",
+    false,
+    RESETTING,
+  ]] as const
+) {
+  Deno.test(`${why}, the table of an earlier proxy is removed, and nothing is reset`, async () => {
+    const host = createFakeNftHost(), first = underTest(host);
+    await first.sync([web(ONE)], undefined, RESETTING);
+    await first.sync([web(TWO)], [ONE]);
+    const second = underTest(host, isPossible);
+    await second.sync([web(TWO)], [ONE], settings);
+    const { figures } = await second.backend.resync();
+    assert.deepEqual([second.table(), figures["connections_reset"]], [undefined, undefined]);
+  });
+}
+
+Deno.test("a failure is a problem that delays no sync, until an attempt succeeds", async () => {
+  const { host, sync, elements, problems } = underTest();
+  await sync([web(ONE)], undefined, RESETTING);
+  await sync([web(TWO)], [ONE]);
+  host.refuses = (statement) => statement.includes("element ip sluice-resets") ? "Device busy" : undefined;
+  assert.deepEqual((await sync([web(ONE, TWO)])).problems, []);
+  assert.match(problems.join(), /connections-not-reset: .*Device busy/);
+  host.refuses = () => undefined;
+  await sync([]);
+  assert.deepEqual([elements(), problems], [[], []]);
+});
+
+Deno.test("a host without nft resets nothing, which is no problem", async () => {
+  const host = createFakeNftHost(), problems: unknown[] = [];
+  let calls = 0;
+  const runner = {
+    run() {
+      calls++;
+      return Promise.reject(new ToolMissingError("nft"));
+    },
+  };
+  const backend = { sync: () => Promise.resolve({ problems: [], figures: {} }) } as unknown as Backend;
+  const options = { family: "IPv4", runner, clock: host.clock, logger: silentLogger } as const;
+  const { sync } = withResets(backend, { ...options, onProblems: (_, list) => problems.push(...list) }, true);
+  await sync({ revision: 1, base: undefined, settings: RESETTING, set: [], deleted: [], gone: [ONE] });
+  await sync({ revision: 2, base: 1, settings: undefined, set: [], deleted: [], gone: [TWO] });
+  assert.deepEqual([calls, problems], [1, []]);
+});
+
+Deno.test("packets of connections to endpoints that are gone are rejected, and no others", async () => {
+  const { host, sync } = underTest();
+  await sync([web(ONE)], undefined, RESETTING);
+  const packet = { from: "pod-on-node", to: "10.1.0.1", port: 8080, state: "ESTABLISHED" } satisfies PacketRequest;
+  const send = (changes: Partial<PacketRequest> = {}) =>
+    host.send({ ...packet, isTranslated: true, ...changes }).verdict;
+  assert.equal(send(), "passed");
+  await sync([], [ONE]);
+  assert.equal(send(), "rejected");
+  assert.equal(send({ from: "node" }), "rejected");
+  assert.equal(send({ port: 8081 }), "passed");
+  assert.equal(send({ to: "10.1.0.9" }), "passed");
+  assert.equal(host.send(packet).verdict, "passed", "a connection to the pod itself");
+});
