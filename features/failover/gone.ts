@@ -8,10 +8,14 @@ export type GoneReporter = Required<Pick<RunningFeature, "planned" | "earlier">>
 
 /** The time that an endpoint must be in no slice: a controller may move it from one slice to another. */
 const SETTLED_MS = 500;
+/** The shortest time between two looks at all slices. */
+const LOOK_EVERY_MS = 100;
 
 /** An address that has left a slice. */
 interface Suspect {
   readonly ports: Set<number>;
+  /** The time at which it last left one, by the monotonic clock. */
+  leftMs: number;
   /** Whether it was terminating or not ready when it left. */
   hasStopped: boolean;
   /** The services whose slices it left while it was ready. */
@@ -30,7 +34,7 @@ export function reportGone(
   slices: () => Iterable<EndpointSlice>,
   hasService: (service: ServiceKey) => boolean,
 ): GoneReporter {
-  let suspects = new Map<string, Suspect>();
+  const suspects = new Map<string, Suspect>();
   let hasPlanned = false, isDue = false;
   let cancel = () => {};
   signal.addEventListener("abort", () => cancel(), { once: true });
@@ -40,41 +44,60 @@ export function reportGone(
     if (numbers.length === 0) return;
     for (const { address, ready, terminating } of endpoints) {
       let known = suspects.get(address);
-      if (!known) suspects.set(address, known = { ports: new Set(), hasStopped: false, services: new Set() });
+      if (!known) {
+        suspects.set(address, known = { ports: new Set(), leftMs: 0, hasStopped: false, services: new Set() });
+      }
+      known.leftMs = clock.monotonic();
       for (const port of numbers) known.ports.add(port);
       if (ready && !terminating) known.services.add(serviceKey(namespace, serviceName));
       else known.hasStopped = true;
     }
   };
-  const report = () => {
+  const look = (dueMs: number) => {
+    // If this process was busy, events that have arrived meanwhile come first.
+    if (clock.monotonic() > dueMs + LOOK_EVERY_MS) return wait(LOOK_EVERY_MS, Infinity);
     isDue = false;
+    const settled = new Map<string, Suspect>(), latestMs = clock.monotonic() - SETTLED_MS;
+    for (const [address, current] of suspects) {
+      if (current.leftMs > latestMs) continue;
+      suspects.delete(address);
+      settled.set(address, current);
+    }
+    if (settled.size > 0) report(settled);
+    lookLater();
+  };
+  const report = (settled: ReadonlyMap<string, Suspect>) => {
     for (const { ports, endpoints } of slices()) {
       for (const { address } of endpoints) {
-        const current = suspects.get(address);
+        const current = settled.get(address);
         if (current) { for (const { protocol, port } of ports) if (protocol === "tcp") current.ports.delete(port); }
       }
     }
-    const gone = [...suspects].flatMap(([address, { ports, hasStopped, services }]) => (
+    const gone = [...settled].flatMap(([address, { ports, hasStopped, services }]) => (
       hasStopped || [...services].some(hasService) ? [...ports].map((port) => joinHostPort(address, port)) : []
     ));
-    suspects = new Map();
     if (gone.length > 0) noteGone(gone);
   };
-  const reportLater = () => {
+  const lookLater = () => {
     // Before the first plan, the current slices are unknown.
     if (!hasPlanned || isDue || suspects.size === 0) return;
     isDue = true;
-    cancel = clock.schedule(SETTLED_MS, report);
+    const firstMs = [...suspects.values()].reduce((first, { leftMs }) => Math.min(first, leftMs), Infinity);
+    const delayMs = Math.max(LOOK_EVERY_MS, firstMs + SETTLED_MS - clock.monotonic());
+    wait(delayMs, clock.monotonic() + delayMs);
+  };
+  const wait = (delayMs: number, dueMs: number) => {
+    cancel = clock.schedule(delayMs, () => look(dueMs));
   };
   return {
     planned({ endpoints }) {
       hasPlanned = true;
       endpoints[family].previous.forEach(suspect);
-      reportLater();
+      lookLater();
     },
     earlier(objects: readonly ClusterObject[]) {
       for (const object of objects) if (object.kind === "EndpointSlice" && object.family === family) suspect(object);
-      reportLater();
+      lookLater();
     },
   };
 }

@@ -13,9 +13,10 @@ const slice = (name: string, port: number, ...addresses: readonly string[]) =>
 function tracking() {
   const clock = createFakeClock(), tracker = createEndpointsTracker(0), end = new AbortController();
   const deletedServices = new Set<string>();
+  let stalledMs = 0;
   const reported: string[] = [];
   const reporter = reportGone(
-    { clock, signal: end.signal },
+    { clock: { ...clock, monotonic: () => clock.monotonic() + stalledMs }, signal: end.signal },
     { family: "IPv4", noteGone: (gone) => reported.push(...gone) },
     tracker.values,
     (service) => !deletedServices.has(service),
@@ -24,6 +25,8 @@ function tracking() {
     clock,
     end,
     deletedServices,
+    /** Lets time pass in which no timer fires. */
+    stall: (ms: number) => stalledMs += ms,
     earlier: (...slices: readonly ClusterObject[]) => reporter.earlier(slices),
     /** Sets and deletes slices, and plans the change. */
     change(set: readonly EndpointSlice[], deleted: readonly string[] = []) {
@@ -31,9 +34,10 @@ function tracking() {
       for (const name of deleted) tracker.delete(`default/${name}`);
       reporter.planned({ endpoints: { IPv4: tracker.take() } } as never);
     },
-    /** The endpoints reported up to half a second later. */
+    /** The endpoints reported up to 600 ms later. */
     gone(): readonly string[] {
       clock.advance(500);
+      clock.advance(100);
       return reported.splice(0).sort();
     },
   };
@@ -60,6 +64,27 @@ Deno.test("an endpoint that a controller moves to another slice is not gone in b
   clock.advance(400);
   change([slice("web-b", 80, "10.1.0.2")]);
   assert.deepEqual(gone(), []);
+});
+
+Deno.test("each endpoint has half a second to appear in another slice, whatever left before it", () => {
+  const { clock, change, gone } = tracking();
+  change([slice("first", 80, "10.1.0.1"), slice("second", 80, "10.1.0.2")]);
+  change([], ["first"]);
+  clock.advance(490);
+  change([], ["second"]);
+  clock.advance(490);
+  change([slice("third", 80, "10.1.0.2")]);
+  assert.deepEqual(gone(), ["10.1.0.1:80"]);
+});
+
+Deno.test("after a pause of the process, the events that waited come first", () => {
+  const { clock, stall, change, gone } = tracking();
+  change([slice("first", 80, "10.1.0.1"), slice("other", 80, "10.1.0.2")]);
+  change([], ["first", "other"]);
+  stall(5_000);
+  clock.advance(500);
+  change([slice("second", 80, "10.1.0.1")]);
+  assert.deepEqual(gone(), ["10.1.0.2:80"]);
 });
 
 Deno.test("a terminating endpoint is not gone", () => {
