@@ -212,13 +212,17 @@ interface Place {
   readonly port: number;
 }
 
-/** The places of a service port: one for each list of endpoints that a frontend uses, or its node port. */
+/**
+ * The places of a service port: one for each list of endpoints that a frontend uses, or its node port while it has endpoints, so
+ * that the kernel refuses connections to it otherwise.
+ */
 export function placesOf(servicePort: ServicePort, family: Family, placement: RelayPlacement): Place[] {
-  const { protocol, nodePort } = servicePort;
+  const { protocol, nodePort, clusterEndpoints, lingeringEndpoints } = servicePort;
   // The kernel serves SCTP.
   if (protocol === "sctp") return [];
   if (placement.by === "localhost-node-ports") {
-    if (nodePort === 0) return [];
+    // UDP flows, to endpoints that linger too, end with their listener.
+    if (nodePort === 0 || clusterEndpoints.length + lingeringEndpoints.length === 0) return [];
     return placement.addresses.filter((address) => familyOf(address) === family)
       .map((address) => ({ list: "cluster", address, port: nodePort }));
   }

@@ -32,6 +32,15 @@ Deno.test("a node port is served at the loopback addresses of the family", () =>
   assert.deepEqual(placesOf(fakeServicePort("default/web"), "IPv4", LOCALHOST), []);
 });
 
+Deno.test("a node port without endpoints is not served at loopback addresses; UDP flows to an endpoint that lingers go on", () => {
+  const none = { nodePort: 30080, clusterEndpoints: [], internal: "reject", external: "reject" } as const;
+  for (const [lingeringEndpoints, places] of [[[], 0], [["10.1.0.1:53"], 1]] as const) {
+    const dns = fakeServicePort("default/dns", { ...none, protocol: "udp", lingeringEndpoints });
+    assert.equal(placesOf(dns, "IPv4", LOCALHOST).length, places);
+  }
+  assert.deepEqual(placesOf(fakeServicePort("default/web", none), "IPv4", LOCALHOST), []);
+});
+
 Deno.test("an error of the system says what to do", () => {
   const at = (port: number) => ({ list: "cluster", address: "::", port }) as const;
   const text = (message: string, port = 0) => whyClosed(at(port), new Error(message));
