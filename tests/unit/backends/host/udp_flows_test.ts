@@ -10,6 +10,7 @@ interface Addresses {
   readonly pod: (index: number) => string;
   readonly service: (index: number) => string;
   readonly external: string;
+  readonly balancer: string;
   readonly node: string;
   /** An address of neither the node nor a service. */
   readonly elsewhere: string;
@@ -20,6 +21,7 @@ const ADDRESSES: Readonly<Record<Family, Addresses>> = {
     pod: (index) => `10.244.1.${index}`,
     service: (index) => `10.96.0.${index}`,
     external: "192.0.2.7",
+    balancer: "192.0.2.8",
     node: "192.168.1.1",
     elsewhere: "198.51.100.9",
   },
@@ -27,6 +29,7 @@ const ADDRESSES: Readonly<Record<Family, Addresses>> = {
     pod: (index) => `fd00:244:1::${index}`,
     service: (index) => `fd00:96::${index}`,
     external: "2001:db8::7",
+    balancer: "2001:db8::8",
     node: "fd00:192::1",
     elsewhere: "2001:db8:9::9",
   },
@@ -104,7 +107,7 @@ everywhere("the flows of a removed endpoint are deleted if another one serves", 
 everywhere("when the last endpoint stops serving, its flows are deleted, and no others", async (lab) => {
   const { snapshot, change } = await lab.start();
   const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
-  const changes = { nodePort: NODE_PORT, externalIPs: [lab.external] };
+  const changes = { nodePort: NODE_PORT, externalIPs: [lab.external], loadBalancerIPs: [lab.balancer] };
   await snapshot([lab.dns([1], changes), other], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
   lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
@@ -113,11 +116,13 @@ everywhere("when the last endpoint stops serving, its flows are deleted, and no 
   // Not ours: another host's port, another port of the address.
   lab.flow(5, lab.elsewhere, NODE_PORT);
   lab.flow(6, lab.external, 54, lab.pod(1));
+  lab.flow(7, lab.balancer, 53, lab.pod(1));
+  lab.kernel.conntrack.push({ ...lab.kernel.conntrack[0]!, sourcePort: 8, protocol: "tcp" });
   await change([lab.dns([], { ...changes, lingeringEndpoints: [joinHostPort(lab.pod(1), 5353)] })]);
-  assert.deepEqual(lab.left(), [1, 2, 3, 4, 5, 6], "it still serves, although it gets no new flows");
+  assert.deepEqual(lab.left(), [1, 2, 3, 4, 5, 6, 7, 8], "it still serves, although it gets no new flows");
   const { figures } = await change([lab.dns([], changes)]);
-  assert.deepEqual(lab.left(), [4, 5, 6]);
-  assert.equal(figures["conntrack_deleted"], 3);
+  assert.deepEqual(lab.left(), [4, 5, 6, 8]);
+  assert.equal(figures["conntrack_deleted"], 4);
 });
 
 everywhere("flows from before a service had an endpoint are deleted when it gets one", async (lab) => {

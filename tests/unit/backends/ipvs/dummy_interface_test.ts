@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createDummyInterface } from "../../../../backends/ipvs/dummy_interface.ts";
+import { deliverOutput } from "../../../fakes/runner.ts";
 
 /** A dummy interface whose batches end with these messages of ip 6.1. */
 function dummyAfter(stderr: string) {
@@ -24,4 +25,30 @@ Deno.test("addresses that are all there already are no failure; a failure of no 
     dummyAfter("Cannot open netlink socket: Permission denied\n").apply(CHANGES),
     /Permission denied/,
   );
+});
+
+Deno.test("the node's addresses are those of all interfaces but the dummy, whichever interfaces there are", async () => {
+  // From kube-proxy's TestFilterAddrsExcept (netlink_linux_test.go, 1.37), and addresses that never leave their link.
+  const addr = (name: string, prefix: string) =>
+    `2: ${name}    inet ${prefix} scope global ${name}\\  valid_lft forever\n`;
+  const table = [
+    [addr("eth0", "192.168.1.10/24") + addr("kube-ipvs0", "10.233.0.1/32") + addr("kube-ipvs0", "10.233.0.2/32"), {
+      dummy: ["10.233.0.1", "10.233.0.2"],
+      node: ["192.168.1.10"],
+    }],
+    [addr("eth0", "192.168.1.10/24") + addr("eth1", "10.0.0.1/24"), { dummy: [], node: ["10.0.0.1", "192.168.1.10"] }],
+    [addr("eth0", "") + addr("eth1", "192.168.1.10/24"), { dummy: [], node: ["192.168.1.10"] }],
+    [addr("lo", "127.0.0.1/8") + addr("eth0", "fe80::1/64") + addr("eth0", "fd00::1/128"), {
+      dummy: [],
+      node: ["fd00::1"],
+    }],
+    ["", { dummy: [], node: [] }],
+  ] as const;
+  for (const [stdout, expected] of table) {
+    const dummy = createDummyInterface("IPv4", {
+      run: (call) => Promise.resolve(deliverOutput({ exitCode: 0, stdout, stderr: "" }, call)),
+    });
+    const { dummy: ours, node } = await dummy.list();
+    assert.deepEqual({ dummy: [...ours.keys()], node }, expected);
+  }
 });
