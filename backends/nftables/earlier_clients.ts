@@ -86,7 +86,7 @@ function olderName({ name, protocol, affinitySeconds }: ServicePort, endpoint: s
 /** The longest name of a set, without its prefix, in kube-proxy. */
 const LONGEST_NAME = 240;
 
-/** The name of the set in kube-proxy (`servicePortEndpointChainNameBase` in pkg/proxy/nftables/proxier.go, 1.36). */
+/** The name of the set in kube-proxy (`servicePortEndpointChainNameBase` in pkg/proxy/nftables/proxier.go, 1.37). */
 function kubeProxyName({ name, protocol }: ServicePort, endpoint: string): string {
   const [namespace, rest] = name.split("/", 2), [service, portName = ""] = rest!.split(":", 2);
   const { address, port } = splitHostPort(endpoint);

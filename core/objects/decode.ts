@@ -68,7 +68,7 @@ const DECODERS: Readonly<Record<Kind, Decoder>> = {
   PodLabels: decodeLabels,
 };
 
-/** Decodes an object of any kind as kube-proxy 1.36 interprets its fields. */
+/** Decodes an object of any kind as kube-proxy 1.37 interprets its fields. */
 export function decodeObject(kind: Kind, raw: unknown, options: DecodeOptions = {}): Decoded {
   const unusable = (problem: string): Decoded => ({ ref: undefined, object: undefined, problems: [problem] });
   if (!isRawObject(raw)) return unusable(`${kind} is ${quote(raw)}, not an object; ignored`);

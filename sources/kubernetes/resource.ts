@@ -24,7 +24,7 @@ const PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 const WITHOUT_HEADLESS = { fieldSelector: "spec.clusterIP!=None" };
 
 /**
- * The resources of these kinds, in the order in which they are listed, with the selectors of kube-proxy 1.36: no services of
+ * The resources of these kinds, in the order in which they are listed, with the selectors of kube-proxy 1.37: no services of
  * another proxy (or only those with `serviceProxyName`) and no slices of headless services. For one node, only that Node and no headless services; without a node
  * name, all of them.
  */

@@ -172,6 +172,11 @@ for (
     [true, true, "ipvs", "--nodeport-addresses", "192.168.0.0/16,127.0.0.1/32,::1/128"],
     [false, false, "ipvs", "--nodeport-addresses", "127.0.0.2/32"],
     [false, false, "nftables", "--nodeport-addresses", "0.0.0.0/0,::/0"],
+    [true, false, "nftables", "--nodeport-addresses", "127.0.0.0/8,0.0.0.0/0"],
+    [true, false, "nftables", "--nodeport-addresses", "0.0.0.0/0,127.0.0.0/8"],
+    [false, false, "nftables", "--nodeport-addresses", "192.168.1.1/32"],
+    // kube-proxy would serve 127.0.0.1, which is not configured.
+    [false, false, "nftables", "--nodeport-addresses", "127.0.0.2/32"],
     [false, false, "nftables"],
   ] as const
 ) {
