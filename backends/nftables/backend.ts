@@ -1,5 +1,4 @@
 import type { Family, FamilySettings, RulePart, ServicePortKey } from "../../core/model/mod.ts";
-import { FAMILIES, plural } from "../../platform/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -10,18 +9,11 @@ import {
   UnsupportedHostError,
 } from "../contract/mod.ts";
 import { createConntrackCleaner, createUnansweredCleaner } from "../host/mod.ts";
-import {
-  failureOf,
-  failureText,
-  ifInstalled,
-  isLackOfFeature,
-  repeatingRunner,
-  type Runner,
-  ToolMissingError,
-} from "../tools/mod.ts";
+import { failureOf, isLackOfFeature, repeatingRunner, type Runner, ToolMissingError } from "../tools/mod.ts";
 import { ATTEMPTS, attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import type { NftablesFigure } from "./mode.ts";
+import { removeOwnTables } from "./own_tables.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
 import { createNftSession } from "./session.ts";
@@ -32,7 +24,6 @@ import {
   type Dialect,
   DIALECTS,
   KUBE_PROXY_TABLE,
-  RESETS_TABLE,
   type SetName,
   TABLE,
 } from "./table.ts";
@@ -235,84 +226,4 @@ async function examineHost(family: Family, runner: Runner): Promise<string> {
       cause: error,
     });
   }
-}
-
-const TIMEOUT_MS = 60_000;
-const SERVICES: SetName = "services";
-/** kube-proxy's maps of frontends with and without endpoints (pkg/proxy/nftables). */
-const KUBE_PROXY_MAPS = ["service-ips", "no-endpoint-services"];
-
-/**
- * Deletes Sluice's tables of nftables mode and nothing else, once other proxies serve every frontend in them. Rules of the other
- * modes have kube-proxy's names: the next proxy takes them over.
- * @returns the deleted tables: `nftables table ip sluice`
- * @throws if a frontend is served by no other proxy, or a tool fails
- */
-async function removeOwnTables(runner: Runner): Promise<readonly string[]> {
-  const families: Family[] = [];
-  for (const family of FAMILIES) {
-    const table = `${DIALECTS[family].ip} ${TABLE}`;
-    const own = await ifInstalled(frontendsOf(runner, table, SERVICES));
-    if (own === undefined) continue;
-    const others = await frontendsOfOthers(runner, family);
-    const missing = [...own].filter((frontend) => !others.has(frontend)).sort();
-    if (missing.length > 0) {
-      throw new Error(
-        `nftables table ${table} is not deleted: no other proxy serves ${missing.length} of its ` +
-          `${plural(own.size, "frontend")}, such as ${missing[0]} (wait until the other proxy has synced; ` +
-          "`sluice --cleanup` alone removes the rules of all proxies now)",
-      );
-    }
-    families.push(family);
-  }
-  const deleted: string[] = [];
-  for (const family of FAMILIES) {
-    const { ip } = DIALECTS[family], { removeTable } = createNftTools(family, runner);
-    // The other modes have this table, too.
-    if (await ifInstalled(removeTable(RESETS_TABLE))) deleted.push(`nftables table ${ip} ${RESETS_TABLE}`);
-    if (!families.includes(family)) continue;
-    for (const table of [TABLE, CONNECTIONS_TABLE]) await removeTable(table);
-    deleted.push(`nftables table ${ip} ${TABLE}`);
-  }
-  return deleted;
-}
-
-/** The frontends of every other proxy in the kernel. */
-async function frontendsOfOthers(runner: Runner, family: Family): Promise<ReadonlySet<string>> {
-  const table = `${DIALECTS[family].ip} ${KUBE_PROXY_TABLE}`;
-  const found = await Promise.all([
-    ...KUBE_PROXY_MAPS.map((map) => frontendsOf(runner, table, map)),
-    printed(runner, family === "IPv4" ? "iptables-save" : "ip6tables-save", ["-t", "nat"]).then(ofIptables),
-    printed(runner, "ipvsadm", ["-S", "-n"]).then(ofIpvs),
-  ]);
-  return new Set(found.flatMap((frontends) => [...frontends ?? []]));
-}
-
-/** The frontends in a map of a table, as `10.96.0.1 . tcp . 443`; undefined without the map. */
-async function frontendsOf(runner: Runner, table: string, map: string): Promise<ReadonlySet<string> | undefined> {
-  const listed = await runner.run({
-    tool: "nft",
-    args: ["list", "map", ...table.split(" "), map],
-    timeoutMs: TIMEOUT_MS,
-  });
-  if (listed.exitCode === 0) return new Set(listed.stdout.match(/[0-9a-f.:]+ \. (?:tcp|udp|sctp) \. \d+/g));
-  if (/No such file or directory/.test(listed.stderr)) return undefined;
-  throw new Error(failureText("nft", listed));
-}
-
-function ofIptables(rules: string): readonly string[] {
-  const pattern = /^-A KUBE-SERVICES .*?-d ([^ /]+)\/\d+ .*?-p (tcp|udp|sctp) .*--dport (\d+)/gm;
-  return [...rules.matchAll(pattern)].map(([, address, protocol, port]) => `${address} . ${protocol} . ${port}`);
-}
-
-const IPVS_PROTOCOLS: Readonly<Record<string, string>> = { t: "tcp", u: "udp" };
-
-function ofIpvs(services: string): readonly string[] {
-  return [...services.matchAll(/^-A (?:-([tu])|--(sctp)-service) \[?([0-9a-f.:]+?)\]?:(\d+) /gm)]
-    .map(([, letter, sctp, address, port]) => `${address} . ${sctp ?? IPVS_PROTOCOLS[letter!]} . ${port}`);
-}
-
-/** The output of a tool; empty if it is missing or fails, since then no other proxy uses it. */
-async function printed(runner: Runner, tool: string, args: readonly string[]): Promise<string> {
-  return (await ifInstalled(runner.run({ tool, args, timeoutMs: TIMEOUT_MS })))?.stdout ?? "";
 }

@@ -54,6 +54,7 @@ export {
   type FrontendKind,
   frontendsOf,
   hasExternalFrontends,
+  INTERNAL_PORT,
   isPolicyLocal,
   kernelSize,
   type LoadBalancerSources,

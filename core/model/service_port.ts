@@ -2,6 +2,9 @@ import { hostPrefix, joinFlat } from "../../platform/mod.ts";
 import { type Balance, balancedList, balanceSlots } from "./balance.ts";
 import type { RelayPorts } from "./delta.ts";
 
+/** The TCP port of Sluice's own service, which no other proxy serves. */
+export const INTERNAL_PORT = 10260;
+
 /** A transport protocol, in the lower case that the kernel's tools use. */
 export type Protocol = "tcp" | "udp" | "sctp";
 

@@ -1,5 +1,5 @@
 /** A service of Sluice's own: served like any other, but not part of the cluster. */
-import type { ServicePort } from "../model/mod.ts";
+import { INTERNAL_PORT, type ServicePort } from "../model/mod.ts";
 import type { ServiceKey } from "../tracking/mod.ts";
 
 /** The addresses of a family's internal service. */
@@ -9,9 +9,6 @@ export interface InternalService {
   /** The endpoint on this node, as `address:port`. */
   readonly target: string;
 }
-
-/** The TCP port of the internal service. */
-export const INTERNAL_PORT = 10260;
 
 /** The key of the internal service. No namespace of a cluster contains a dot, so that no Service of a user has this key. */
 export const INTERNAL_SERVICE: ServiceKey = "sluice.internal/probe";

@@ -16,7 +16,7 @@
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
 export { type BalanceOptions, balanceRequest, createBalanceReports, type Weighing } from "./balance.ts";
-export { INTERNAL_PORT, INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
+export { INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
 export {
   blocksNodeHints,
   categorizeEndpoints,

@@ -1,6 +1,5 @@
-import type { SyncReport } from "../../core/model/mod.ts";
+import { INTERNAL_PORT, type SyncReport } from "../../core/model/mod.ts";
 import { examine, type PathExamination, type PathFinding } from "./calls.ts";
-import { INTERNAL_PORT } from "../../core/planning/mod.ts";
 import {
   addressBytes,
   addressOfBytes,

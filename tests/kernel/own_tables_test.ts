@@ -12,11 +12,11 @@ async function sh(script: string): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-/** The commands that add a map with frontends to a table. */
+/** The commands that add a map with frontends, or node ports without a type of addresses, to a table. */
 const mapOf = (table: string, map: string, type: string, ...frontends: readonly string[]) =>
   [
     `nft add table ${table}`,
-    `nft 'add map ${table} ${map} { type ${type} . inet_proto . inet_service : verdict; }'`,
+    `nft 'add map ${table} ${map} { type ${type && `${type} . `}inet_proto . inet_service : verdict; }'`,
     ...frontends.map((frontend) => `nft 'add element ${table} ${map} { ${frontend} : accept }'`),
   ].join("\n");
 
@@ -56,6 +56,38 @@ Deno.test("only Sluice's tables are deleted, and only once other proxies serve a
       !left.includes("sluice") && left.includes("table ip kube-proxy") && left.includes("-d 10.96.0.10/32"),
       left,
     );
+  } finally {
+    await sh("nft flush ruleset");
+  }
+});
+
+Deno.test("node ports count as served by kube-proxy's rules for nftables and iptables, with and without endpoints; the canary's need not", async () => {
+  requireIsolation();
+  const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
+  const port = (number: number, protocol = "tcp") => `0.0.0.0 . ${protocol} . ${number}`;
+  const ports = [port(30001), port(30002, "udp"), port(30003), port(30004), port(30005, "udp")];
+  const rule = (table: string, chain: string, match: string, protocol: string, number: number) =>
+    `iptables -t ${table} -N ${chain} 2>/dev/null || :; iptables -t ${table} -A ${chain} ${match} -p ${protocol} ` +
+    `-m comment --comment ns/svc:p -m ${protocol} --dport ${number} -j ACCEPT`;
+  const steps: readonly string[] = [
+    mapOf("ip kube-proxy", "service-nodeports", "", "tcp . 30001"),
+    mapOf("ip kube-proxy", "no-endpoint-nodeports", "", "udp . 30002"),
+    rule("nat", "KUBE-NODEPORTS", "", "tcp", 30003),
+    rule("filter", "KUBE-EXTERNAL-SERVICES", "-m addrtype --dst-type LOCAL", "tcp", 30004),
+    rule("nat", "KUBE-NODEPORTS", "", "udp", 30005),
+  ];
+  try {
+    const canary = "169.254.238.1 . tcp . 10260";
+    await sh(mapOf("ip sluice", "services", "ipv4_addr", ...ports, canary));
+    for (const [done, step] of steps.entries()) {
+      const left = steps.length - done;
+      await assert.rejects(
+        removeOwnRules(runner),
+        new RegExp(`serves ${left} of its 6 frontends.*nft delete table ip sluice`),
+      );
+      await sh(step);
+    }
+    assert.deepEqual(await removeOwnRules(runner), ["nftables table ip sluice"]);
   } finally {
     await sh("nft flush ruleset");
   }

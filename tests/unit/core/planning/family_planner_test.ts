@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Family, ServicePort } from "../../../../core/model/mod.ts";
+import { type Family, INTERNAL_PORT, type ServicePort } from "../../../../core/model/mod.ts";
 import { type ClusterObject, KINDS, refOf, type Service } from "../../../../core/objects/cluster_object.ts";
-import { createFamilyPlanner, INTERNAL_PORT, type InternalService } from "../../../../core/planning/mod.ts";
+import { createFamilyPlanner, type InternalService } from "../../../../core/planning/mod.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 import { sayProblems } from "../../../fakes/problems.ts";

@@ -1,0 +1,114 @@
+import { type Family, INTERNAL_PORT } from "../../core/model/mod.ts";
+import { FAMILIES, plural } from "../../platform/mod.ts";
+import { failureText, ifInstalled, type Runner } from "../tools/mod.ts";
+import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, type SetName, TABLE } from "./table.ts";
+import { createNftTools } from "./tools.ts";
+
+const TIMEOUT_MS = 60_000;
+const SERVICES: SetName = "services";
+/** kube-proxy's maps of frontends and node ports, with and without endpoints (pkg/proxy/nftables). */
+const KUBE_PROXY_MAPS = ["service-ips", "no-endpoint-services", "service-nodeports", "no-endpoint-nodeports"];
+
+/**
+ * Deletes Sluice's tables of nftables mode and nothing else, once other proxies serve every frontend in them. Rules of the other
+ * modes have kube-proxy's names: the next proxy takes them over.
+ * @returns the deleted tables: `nftables table ip sluice`
+ * @throws if a frontend is served by no other proxy, or a tool fails
+ */
+export async function removeOwnTables(runner: Runner): Promise<readonly string[]> {
+  const families: Family[] = [];
+  for (const family of FAMILIES) {
+    const table = `${DIALECTS[family].ip} ${TABLE}`;
+    const own = await frontendsOf(runner, family, TABLE, SERVICES);
+    if (own === undefined) continue;
+    const others = await frontendsOfOthers(runner, family);
+    const missing = [...own].filter((frontend) => !isCanary(frontend) && !others.has(frontend)).sort();
+    if (missing.length > 0) {
+      throw new Error(
+        `nftables table ${table} is not deleted: no other proxy serves ${missing.length} of its ` +
+          `${plural(own.size, "frontend")}, such as ${missing[0]} (wait until the other proxy has synced; if their ` +
+          `Services have been deleted since, run \`nft delete table ${table}\`)`,
+      );
+    }
+    families.push(family);
+  }
+  const deleted: string[] = [];
+  for (const family of FAMILIES) {
+    const { ip } = DIALECTS[family], { removeTable } = createNftTools(family, runner);
+    // The other modes have this table, too.
+    if (await ifInstalled(removeTable(RESETS_TABLE))) deleted.push(`nftables table ${ip} ${RESETS_TABLE}`);
+    if (!families.includes(family)) continue;
+    for (const table of [TABLE, CONNECTIONS_TABLE]) await removeTable(table);
+    deleted.push(`nftables table ${ip} ${TABLE}`);
+  }
+  return deleted;
+}
+
+/** Whether a frontend may be the canary's, which no other proxy serves. */
+function isCanary(frontend: string): boolean {
+  return frontend.endsWith(` . tcp . ${INTERNAL_PORT}`);
+}
+
+/** The frontends of every other proxy in the kernel. */
+async function frontendsOfOthers(runner: Runner, family: Family): Promise<ReadonlySet<string>> {
+  const found = await Promise.all([
+    ...KUBE_PROXY_MAPS.map((map) => frontendsOf(runner, family, KUBE_PROXY_TABLE, map)),
+    printed(runner, family === "IPv4" ? "iptables-save" : "ip6tables-save", []).then((rules) =>
+      ofIptables(rules, family)
+    ),
+    printed(runner, "ipvsadm", ["-S", "-n"]).then(ofIpvs),
+    printed(runner, "ipset", ["save"]).then((sets) => ofSets(sets, family)),
+  ]);
+  return new Set(found.flatMap((frontends) => [...frontends ?? []]));
+}
+
+/** The frontends in a map, as `10.96.0.1 . tcp . 443`, node ports as `0.0.0.0 . tcp . 30080`; undefined without the map. */
+async function frontendsOf(
+  runner: Runner,
+  family: Family,
+  table: string,
+  map: string,
+): Promise<ReadonlySet<string> | undefined> {
+  const args = ["list", "map", DIALECTS[family].ip, table, map];
+  const listed = await runner.run({ tool: "nft", args, timeoutMs: TIMEOUT_MS });
+  if (listed.exitCode === 0) {
+    const keys = listed.stdout.matchAll(/(?:([0-9a-f.:]+) \. )?(tcp|udp|sctp) \. (\d+)/g);
+    return new Set(Array.from(keys, ([, address, protocol, port]) => frontendOf(family, address, protocol!, port!)));
+  }
+  if (/No such file or directory/.test(listed.stderr)) return undefined;
+  throw new Error(failureText("nft", listed));
+}
+
+/** A frontend as `services` has it, where the unspecified address stands for the node's. */
+function frontendOf(family: Family, address: string | undefined, protocol: string, port: string): string {
+  return `${address ?? DIALECTS[family].anyAddress} . ${protocol} . ${port}`;
+}
+
+/** The frontends in the output of iptables-save: those with endpoints in nat, those without in filter. */
+function ofIptables(rules: string, family: Family): readonly string[] {
+  return [...rules.matchAll(/^-A KUBE-(?:SERVICES|EXTERNAL-SERVICES|NODEPORTS) (.* --dport (\d+) .*)$/gm)]
+    .flatMap(([, rule, port]) => {
+      const address = /-d ([^ /]+)\//.exec(rule!)?.[1], protocol = /-p (tcp|udp|sctp) /.exec(rule!)?.[1];
+      return protocol === undefined ? [] : [frontendOf(family, address, protocol, port!)];
+    });
+}
+
+const IPVS_PROTOCOLS: Readonly<Record<string, string>> = { t: "tcp", u: "udp" };
+
+function ofIpvs(services: string): readonly string[] {
+  return [...services.matchAll(/^-A (?:-([tu])|--(sctp)-service) \[?([0-9a-f.:]+?)\]?:(\d+) /gm)]
+    .map(([, letter, sctp, address, port]) => `${address} . ${sctp ?? IPVS_PROTOCOLS[letter!]} . ${port}`);
+}
+
+/** The node ports of ipvs mode, by the sets that kube-proxy has for them (pkg/proxy/ipvs/ipset.go). */
+function ofSets(sets: string, family: Family): readonly string[] {
+  const prefix = family === "IPv4" ? "KUBE" : "KUBE-6";
+  const entries = new RegExp(`^add ${prefix}-NODE-PORT-(TCP|UDP|SCTP-HASH) (?:\\S+:)?(\\d+)$`, "gm");
+  return [...sets.matchAll(entries)]
+    .map(([, set, port]) => frontendOf(family, undefined, set!.split("-")[0]!.toLowerCase(), port!));
+}
+
+/** The output of a tool; empty if it is missing or fails, since then no other proxy uses it. */
+async function printed(runner: Runner, tool: string, args: readonly string[]): Promise<string> {
+  return (await ifInstalled(runner.run({ tool, args, timeoutMs: TIMEOUT_MS })))?.stdout ?? "";
+}
