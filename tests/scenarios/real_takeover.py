@@ -77,4 +77,4 @@ def takeover(t, f):
 
 if KUBE_PROXY:
     version = subprocess.run([KUBE_PROXY, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    scenario(f"takeover: from a real kube-proxy {version} and back", modes=("iptables", "nftables"), config=CONFIG)(takeover)
+    scenario(f"takeover: from a real kube-proxy {version} and back", modes=("iptables", "nftables", "ipvs"), config=CONFIG)(takeover)
