@@ -36,8 +36,11 @@ async function chart(): Promise<readonly ApiObject[]> {
 
 async function acceptsManifests({ create }: ControlPlane): Promise<void> {
   for (const object of [...manifests(""), ...manifests("example/"), ...await chart()]) {
-    const { status, body } = await create(object, { dryRun: true });
-    assert.equal(status, 201, `${object.kind} ${object.metadata?.name}: ${body.message}`);
+    // A dry run of an object needs its namespace.
+    const isNamespace = object.kind === "Namespace";
+    const { status, body } = await create(object, { dryRun: !isNamespace });
+    const isAccepted = status === 201 || isNamespace && status === 409;
+    assert.ok(isAccepted, `${object.kind} ${object.metadata?.name}: ${body.message}`);
   }
   const wrong = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "x", namespace: "default" }, tokens: [] };
   assert.match((await create(wrong, { dryRun: true })).body.message, /unknown field "tokens"/);
