@@ -90,6 +90,15 @@ export async function deleteUnansweredAttempts(
   await runDeletions(runner, lines.length > MOST_LINES ? [`${all} --dst-nat\n`] : lines);
 }
 
+/** Deletes the TCP connections whose answers come from these endpoints (`address:port`). Throws if conntrack fails. */
+export async function deleteConnections(family: Family, runner: Runner, endpoints: readonly string[]): Promise<void> {
+  const lines = endpoints.map((endpoint) => {
+    const { address, port } = splitHostPort(endpoint);
+    return `-D -f ${FAMILY_ARGUMENT[family]} -p tcp -r ${address} --reply-port-src ${port}\n`;
+  });
+  await runDeletions(runner, lines);
+}
+
 async function runDeletions(runner: Runner, lines: readonly string[]): Promise<void> {
   const result = await runner.run({ tool: "conntrack", args: ["--load-file", "-"], stdin: lines, onLine: () => {} });
   const failure = failureOf("conntrack", result, FAILURES);

@@ -7,10 +7,11 @@
  */
 import type { FamilyDelta } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
+import { deleteConnections } from "../host/mod.ts";
 import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
-import { ToolMissingError } from "../tools/mod.ts";
+import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
 
 const SET = "endpoints";
 /** The hooks through which the packets of clients pass on their way to other hosts. */
@@ -65,8 +66,8 @@ function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
   const dialect = DIALECTS[family], { ip, addressType } = dialect, table = `${ip} ${RESETS_TABLE}`;
   const tools = createNftTools(family, runner);
   const rule = `ct direction original ct status dnat ${ip} daddr . tcp dport @${SET} reject with tcp reset`;
-  /** The endpoints to add, and those to take out because they are used again. */
-  const leaving = new Set<string>(), returning = new Set<string>();
+  /** The endpoints to add, by element, and the elements to take out because their endpoints are used again. */
+  const leaving = new Map<string, string>(), returning = new Set<string>();
   /** The elements of the set, and the packets that each has counted; undefined while unknown. */
   let known: Map<string, number> | undefined;
   /** Whether the table may exist. */
@@ -113,6 +114,13 @@ function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
     await write([`add ${elements}`, `delete ${elements}`]);
     returning.clear();
   };
+  /** Has the next packets of these endpoints' connections meet the rules, which send them to an endpoint that refuses them. */
+  const leaveFlowTable = async (endpoints: readonly string[]) => {
+    const deleted = await ifInstalled(deleteConnections(family, runner, endpoints).then(() => true));
+    if (!deleted) {
+      throw new Error("connections in a flow table cannot be reset: conntrack is not installed (install it)");
+    }
+  };
 
   return {
     isOn: () => timeoutMs !== undefined,
@@ -125,7 +133,7 @@ function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
     async before({ settings, set, gone = [] }: FamilyDelta) {
       if (settings) timeoutMs = isPossible && settings.resetsGone ? settings.goneTimeoutMs : undefined;
       if (timeoutMs === undefined) return leaving.clear();
-      for (const endpoint of gone) leaving.add(endpointElement(endpoint));
+      for (const endpoint of gone) leaving.set(endpointElement(endpoint), endpoint);
       const there = known ?? await read();
       for (const { protocol, clusterEndpoints, localEndpoints, unreachableEndpoints = [] } of set) {
         if (protocol !== "tcp" || there.size + leaving.size === 0) continue;
@@ -142,9 +150,10 @@ function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
       await takeOut();
       if (timeoutMs === undefined || leaving.size === 0) return;
       const timeout = durationText(Math.ceil(timeoutMs / 1000));
-      const elements = [...leaving].map((key) => `${key} timeout ${timeout}`).join(", ");
+      const elements = [...leaving.keys()].map((key) => `${key} timeout ${timeout}`).join(", ");
       await write([`add element ${table} ${SET} { ${elements} }`]);
-      for (const key of leaving) known?.set(key, 0);
+      if (await tools.hasFlowTable()) await leaveFlowTable([...leaving.values()]);
+      for (const key of leaving.keys()) known?.set(key, 0);
       leaving.clear();
     },
     /** Reads the set, and removes the table after the last element. */

@@ -37,6 +37,8 @@ export interface NftTools {
   listSets(table: string, onElement: (set: string, element: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family without their rules, which is cheap. */
   listChains(onLine: (line: string) => void): Promise<void>;
+  /** Whether the host has a flow table, whose connections skip most hooks. */
+  hasFlowTable(): Promise<boolean>;
   /**
    * Deletes a table with everything in it; false if it does not exist. Throws if it fails. Tables are not listed first:
    * nft 1.0.6 reads every rule of the host to list their names.
@@ -125,6 +127,14 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       };
       await runOrThrow(runner, call, "nft list chains");
       form.check("nft list chains");
+    },
+    async hasFlowTable() {
+      const { stdout } = await runner.run({
+        tool: "nft",
+        args: ["list", "flowtables"],
+        timeoutMs: LIST_CHAINS_TIMEOUT_MS,
+      });
+      return /^\s*flowtable /m.test(stdout);
     },
     async removeTable(name) {
       return isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] }));

@@ -51,6 +51,8 @@ export interface FakeNftHost extends PacketHost {
   /** Called after each successful transaction; the run rethrows its errors. */
   afterTransaction: () => void;
   readonly clock: FakeClock;
+  /** Whether another program has a flow table. */
+  hasFlowTable: boolean;
   /** The entries of conntrack; tests may add some. */
   readonly conntrack: ConntrackEntry[];
 }
@@ -71,6 +73,9 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     const args = call.args.join(" ");
     if (args === "--version") return answer("nftables v1.0.6 (Lester Gooch #5)\n");
     if (args === "-f -") return transact([...call.stdin!].join("").split("\n").filter((line) => line !== ""));
+    if (args === "list flowtables") {
+      return answer(host.hasFlowTable ? "table inet offload {\n\tflowtable ft {\n\t}\n}\n" : "");
+    }
     const table = /^list table (\S+ \S+)$/.exec(args)?.[1];
     if (table !== undefined) {
       const content = host.tables.get(table);
@@ -212,6 +217,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     tables: new Map(),
     transactions: [],
     listings: 0,
+    hasFlowTable: false,
     refuses: () => undefined,
     onTransaction: () => {},
     afterTransaction: () => {},

@@ -110,6 +110,30 @@ Deno.test("a failure is a problem that delays no sync, until an attempt succeeds
   assert.deepEqual([elements(), problems], [[], []]);
 });
 
+Deno.test("beside a flow table, whose packets skip the rules, the conntrack entries of deleted endpoints are deleted, too", async () => {
+  const { host, sync } = underTest();
+  const entry = {
+    protocol: "tcp",
+    source: "10.9.0.1",
+    sourcePort: 1,
+    destination: "10.96.0.1",
+    destinationPort: 80,
+  } as const;
+  const to = (address: string, port: number) => host.conntrack.push({ ...entry, answeredBy: { address, port } });
+  to("10.1.0.1", 8080);
+  to("10.1.0.1", 8081);
+  to("10.1.0.2", 8080);
+  await sync([web(ONE, TWO)], undefined, RESETTING);
+  await sync([web(TWO)], [ONE]);
+  assert.equal(host.conntrack.length, 3);
+  host.hasFlowTable = true;
+  await sync([web(TWO)], [ONE]);
+  assert.deepEqual(host.conntrack.map(({ answeredBy }) => answeredBy), [
+    { address: "10.1.0.1", port: 8081 },
+    { address: "10.1.0.2", port: 8080 },
+  ]);
+});
+
 Deno.test("a host without nft resets nothing, which is no problem", async () => {
   const host = createFakeNftHost(), problems: unknown[] = [];
   let calls = 0;
