@@ -1,6 +1,13 @@
 import { completesState } from "../core/model/mod.ts";
 import { errorText } from "../platform/mod.ts";
-import type { Backend, BackendOptions, HostQuestion, SyncResult } from "./contract/mod.ts";
+import type {
+  Backend,
+  BackendOptions,
+  DepartureQuestion,
+  Difference,
+  HostQuestion,
+  SyncResult,
+} from "./contract/mod.ts";
 import { type Layout, removeMartians, removeTracesOfOtherVariant } from "./xtables/mod.ts";
 import { type Runner, ToolMissingError } from "./tools/mod.ts";
 
@@ -26,6 +33,11 @@ export interface ModeCode {
    * names. Throws before that. Absent in modes whose rules have kube-proxy's names.
    */
   readonly removeOwn?: (runner: Runner) => Promise<readonly string[]>;
+  /**
+   * Reads from the kernel what another mode will do differently on a node that is in this one. Absent in modes whose users
+   * need no such list.
+   */
+  readonly differences?: (question: DepartureQuestion) => Promise<readonly Difference[]>;
 }
 
 /**

@@ -13,6 +13,7 @@ export {
   type TrafficReader,
   UnsupportedHostError,
 } from "./backend.ts";
+export { type DepartureQuestion, type DepartureSettings, type Difference } from "./departure.ts";
 export {
   CONNECTIONS_RESET,
   type FigureDeclarations,

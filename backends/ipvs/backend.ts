@@ -4,6 +4,8 @@ import {
   type Backend,
   type BackendOptions,
   createReaderOnDemand,
+  type DepartureQuestion,
+  type Difference,
   type HostQuestion,
   NOTHING_DONE,
   type SyncResult,
@@ -25,11 +27,11 @@ import { createDummyInterface } from "./dummy_interface.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { createIpvsReconciler, type IpvsReconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUT } from "./rules.ts";
-import { createSets, entryOf, NODE_PORT_SETS } from "./sets.ts";
+import { isProxys } from "./owner.ts";
+import { createSets } from "./sets.ts";
 import {
   createVirtualServers,
   operationLine,
-  parseServerKey,
   serverDefinition,
   serverKey,
   type VirtualServers,
@@ -118,12 +120,13 @@ export const IPVS_CODE = {
   },
   layout: IPVS_LAYOUT,
   removeTraces: removeIpvsTraces,
+  differences: async (question: DepartureQuestion): Promise<readonly Difference[]> =>
+    await (await import("./departure.ts")).differencesFrom(question),
 };
 
 /**
  * Removes everything that the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and
- * addresses of the dummy interface, and the interface itself with its last address. A virtual server belongs to them if
- * its address is on the dummy interface or its port in a set of node ports. Throws if something cannot be removed.
+ * addresses of the dummy interface, and the interface itself with its last address. Throws if something cannot be removed.
  * @param stays the layout of another mode that is in effect, whose chains stay
  */
 async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promise<void> {
@@ -135,14 +138,7 @@ async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promis
   if (listed === undefined || !hasDummy && listed.names.size === 0) return;
   await removeIptablesTraces(options, stays);
   const servers = createVirtualServers(family, runner);
-  const isOurs = (key: string) => {
-    const server = parseServerKey(key);
-    if (server === undefined) return false;
-    const { protocol, address, port } = server;
-    const element = protocol === "sctp" ? `${address},sctp:${port}` : String(port);
-    return addresses.has(address) || listed.entries.has(entryOf(NODE_PORT_SETS[protocol].all, family, element));
-  };
-  const own = [...(await servers.list()).keys()].filter(isOurs);
+  const own = [...(await servers.list()).keys()].filter((key) => isProxys(key, family, addresses, listed));
   const failure = own.length === 0
     ? undefined
     : await servers.apply(own.map((server) => ({ does: "delete", server }) as const));

@@ -36,6 +36,11 @@ export function serverKey(protocol: Protocol, address: string, port: number): Se
   return `${PROTOCOL_OPTIONS[protocol]} ${joinHostPort(address, port)}`;
 }
 
+/** The scheduler of a definition. */
+export function schedulerIn(definition: string): string {
+  return /^-s (\S+)/.exec(definition)?.[1] ?? "";
+}
+
 /** The parts of a key; undefined for a virtual server of a firewall mark. */
 export function parseServerKey(
   key: ServerKey,
@@ -189,6 +194,8 @@ export interface VirtualServers {
   connections(of: ReadonlySet<ServerKey>): Promise<ReadonlyMap<ServerKey, ReadonlyMap<string, number>>>;
   /** Lists the counters of each real server of the family. Throws as `list` does. */
   counters(onReal: (counters: RealServerCounters) => void): Promise<void>;
+  /** Reads the connection timeouts of the whole host. Throws if that fails. */
+  timeouts(): Promise<IpvsSettings["timeoutSeconds"]>;
   /** Sets the connection timeouts of the whole host. Throws if that fails. */
   setTimeouts(timeouts: IpvsSettings["timeoutSeconds"]): Promise<void>;
 }
@@ -300,6 +307,15 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
         const sums = { connections, packets: inPackets + outPackets, bytes: inBytes + outBytes };
         onReal({ protocol, address, port, real, ...sums });
       });
+    },
+    async timeouts() {
+      const args = ["-L", "--timeout"];
+      const { stdout } = await runOrThrow(runner, { tool: "ipvsadm", args }, "ipvsadm -L --timeout");
+      const [tcp, tcpFin, udp] = /: (\d+) (\d+) (\d+)\s*$/.exec(stdout)?.slice(1).map(Number) ?? [];
+      if (tcp === undefined || tcpFin === undefined || udp === undefined) {
+        throw new Error(`ipvsadm printed no timeouts: ${JSON.stringify(stdout.slice(0, 100))}`);
+      }
+      return { tcp, tcpFin, udp };
     },
     async setTimeouts({ tcp, tcpFin, udp }) {
       const args = ["--set", String(tcp), String(tcpFin), String(udp)];

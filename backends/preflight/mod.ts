@@ -6,9 +6,9 @@
 import type { Family, IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
 import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
 import { errorText, FAMILIES } from "../../platform/mod.ts";
-import type { ModeDescription, ModeTool } from "../contract/mod.ts";
+import type { DepartureSettings, ModeDescription, ModeTool } from "../contract/mod.ts";
 import { findOpenFiles, judgeOpenFiles } from "../host/mod.ts";
-import { findTraces, type Mode } from "../mod.ts";
+import { findTraces, type Mode, type Traces } from "../mod.ts";
 import { ifInstalled, type KilledTool, type Runner, ToolMissingError, watchKilledTools } from "../tools/mod.ts";
 import { checkListeners, judgeTraces } from "./conflicts.ts";
 
@@ -29,6 +29,7 @@ interface PreflightOptions {
   readonly conntrackMax: number | undefined;
   /** The mode of the Sluice that runs here; undefined if none does. */
   readonly running: ProxyMode | undefined;
+  readonly settings: DepartureSettings;
 }
 
 /** Examines the node, and leaves no change on it: see `checkKernel`. */
@@ -36,6 +37,7 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
   const { mode, modes, ipvs, runner, uid, ports, conntrackMax, running } = options;
   const { description } = mode, { name } = description;
   const tools = await checkTools(description, runner);
+  const traces = await findTraces(modes.map(({ description }) => description), runner);
   return [
     ...checkRights(uid),
     ...tools,
@@ -45,10 +47,28 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
       ? [{ name: "kernel", verdict: "green", message: `in use by the running Sluice in ${name} mode` } as const]
       : await checkKernel(mode, ipvs, runner),
     ...await checkListeners(runner, ports, running !== undefined),
-    ...judgeTraces(await findTraces(modes.map(({ description }) => description), runner), name, running),
+    ...judgeTraces(traces, name, running),
+    ...await checkDifferences(traces, options),
     judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
     await checkConntrack(runner, conntrackMax),
   ];
+}
+
+/** Lists what the mode will do differently from the one that this node is in now; nothing if it is the same mode. */
+export async function checkDifferences(
+  { byMode }: Pick<Traces, "byMode">,
+  { mode: { description: to }, modes, runner, settings }: Pick<
+    PreflightOptions,
+    "mode" | "modes" | "runner" | "settings"
+  >,
+): Promise<readonly Finding[]> {
+  const left = modes.filter(({ description }) => description.name !== to.name && byMode.get(description)?.length);
+  const found = await Promise.all(
+    left.map(async ({ load }) => await (await load()).differences?.({ runner, to, settings }) ?? []),
+  );
+  return found.flat().map(({ name, message, fix }) =>
+    fix === undefined ? { name, verdict: "green", message } : problemFinding(name, "mode-differs", message, fix)
+  );
 }
 
 /** Whether this process is root: otherwise the other findings may be too pessimistic. */

@@ -46,7 +46,7 @@ export async function findingsOf(
   configuration: Configuration,
 ): Promise<readonly Finding[]> {
   const { examineNode } = await import("../../backends/preflight/mod.ts");
-  const { conntrackSettings, ipvsSettings } = await import("../../config/mod.ts");
+  const { balanceOptions, conntrackSettings, ipvsSettings } = await import("../../config/mod.ts");
   const { findMode, MODES } = await import("../../backends/mod.ts");
   const { mode, source } = configuration;
   const wanted = conntrackSettings(configuration.conntrack, await machineCores());
@@ -60,6 +60,7 @@ export async function findingsOf(
     ports: portsOf(configuration),
     conntrackMax: wanted.find(({ name }) => name === "net.netfilter.nf_conntrack_max")?.value,
     running: await runningMode(configuration.controlSocket, { clock, signal }),
+    settings: { ...balanceOptions(configuration).byDefault, nodePortAddresses: configuration.nodePortAddresses },
   });
   if (source.kind !== "kube") {
     return [...node, { name: "API server", verdict: "green", message: "not used by this source" }];

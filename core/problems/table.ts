@@ -367,6 +367,13 @@ const PROBLEMS = {
     fix: "run sluice --cleanup, which removes those of other modes",
     checkOnly: true,
   },
+  "mode-differs": {
+    severity: "warning",
+    about: "host",
+    title: "the mode will treat connections differently from the one that this node is in",
+    fix: "do what the line says, or nothing if the difference harms nobody (docs/ipvs.md)",
+    checkOnly: true,
+  },
   "conntrack-filling": {
     severity: "warning",
     about: "host",

@@ -97,6 +97,8 @@ export const MACHINE_CASES: readonly ToolCase[] = [
       run(`ipvsadm -Ln ${WEB}`),
       run("ipvsadm -Ln -u 10.96.0.10:53"),
       run("ipvsadm -Ln --stats --exact"),
+      run("ipvsadm --set 1000 0 60"),
+      run("ipvsadm -L --timeout"),
       ...ipvsadm(`-D ${WEB}`, "-D -u 10.96.0.10:53"),
     ],
   },

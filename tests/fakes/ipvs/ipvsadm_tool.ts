@@ -24,6 +24,9 @@ export function runIpvsadm(kernel: IpvsKernel, args: readonly string[], stdin: s
   if (args[0] === "--restore") return restore(kernel, stdin);
   if (args.join(" ") === "--save -n") return succeeded(saved(kernel));
   if (args.join(" ") === "-Ln --stats --exact") return succeeded(counted(kernel));
+  if (args.join(" ") === "-L --timeout") {
+    return succeeded(`Timeout (tcp tcpfin udp): ${kernel.timeouts.join(" ")}\n`);
+  }
   if (args[0] === "-Ln") return list(kernel, args.slice(1));
   if (args[0] === "--set") {
     kernel.timeouts = kernel.timeouts.map((before, i) => Number(args[i + 1]) || before);

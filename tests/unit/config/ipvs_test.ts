@@ -26,6 +26,9 @@ Deno.test("the scheduler is validated only in ipvs mode", () => {
 });
 
 Deno.test("the deprecation of ipvs mode comes with the command to switch to nftables", () => {
-  assert.match(ipvsDeprecation(undefined), /KEP-5495.*sluice --proxy-mode nftables/);
+  assert.match(
+    ipvsDeprecation(undefined),
+    /1\.40 .*1\.43 \(KEP-5495\)\. docs\/ipvs\.md .*`sluice check --proxy-mode nftables`.*sluice --proxy-mode nftables/,
+  );
   assert.match(ipvsDeprecation("/etc/kp.yaml"), /sed .*1nftables\/' \/etc\/kp\.yaml$/);
 });

@@ -1,0 +1,264 @@
+/**
+ * What a node that leaves ipvs mode will do differently, as its virtual servers, sets and settings show. docs/ipvs.md explains
+ * each difference.
+ */
+import type { BalanceAlgorithm, BalanceHash, Family } from "../../core/model/mod.ts";
+import { DUMMY_INTERFACE } from "../../core/model/mod.ts";
+import { errorText, FAMILIES } from "../../platform/mod.ts";
+import type { DepartureQuestion, Difference, ModeDescription } from "../contract/mod.ts";
+import { readSysctls } from "../host/mod.ts";
+import { type Runner, ToolMissingError } from "../tools/mod.ts";
+import { createDummyInterface } from "./dummy_interface.ts";
+import { isProxys } from "./owner.ts";
+import { createSets, NODE_PORT_SETS, type SetKind, setName } from "./sets.ts";
+import { createVirtualServers, parseServerKey, schedulerIn } from "./virtual_servers.ts";
+
+/** What takes the place of a scheduler in the other modes. */
+interface Replacement {
+  readonly algorithm: BalanceAlgorithm;
+  readonly hash?: BalanceHash;
+  /** How it differs; absent if it does the same. */
+  readonly but?: string;
+}
+
+const LEAST_CONNECTIONS = "counts of connections are followed within seconds, TCP only";
+
+/** The replacements of the schedulers that have one. */
+const REPLACEMENTS: Readonly<Record<string, Replacement>> = {
+  rr: { algorithm: "round-robin" },
+  wrr: { algorithm: "round-robin" },
+  lc: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
+  wlc: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
+  sed: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
+  nq: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
+  twos: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
+  sh: { algorithm: "consistent-hash", hash: "client" },
+  mh: { algorithm: "consistent-hash" },
+};
+
+/** The kernel's state of a family in ipvs mode. */
+interface State {
+  readonly family: Family;
+  /** The definitions of the proxy's virtual servers: `-s rr -p 10800`. */
+  readonly definitions: readonly string[];
+  /** The number of virtual servers of other programs. */
+  readonly others: number;
+  /** The number of addresses of services on the dummy interface. */
+  readonly bound: number;
+  /** The addresses of this node at which node ports are served. */
+  readonly nodePortAddresses: readonly string[];
+  /** The number of connections in the kernel's table. */
+  readonly connections: number;
+  /** The number of addresses and node ports with traffic policy Local. */
+  readonly local: number;
+}
+
+/** The differences on this node; never rejects. */
+export async function differencesFrom(question: DepartureQuestion): Promise<readonly Difference[]> {
+  const { runner, to } = question;
+  try {
+    const states = await Promise.all(FAMILIES.map((family) => read(family, runner)));
+    return [
+      ...schedulers(states, question),
+      ...addresses(states),
+      ...nodePorts(states, question),
+      ...localPolicy(states, to),
+      ...affinity(states),
+      ...connections(states),
+      ...await timeouts(runner),
+      ...await strictARP(runner),
+      ...others(states),
+    ];
+  } catch (error) {
+    return [{ name: "ipvs state", ...unreadable(error) }];
+  }
+}
+
+function unreadable(error: unknown): Omit<Difference, "name"> {
+  const message = `cannot be read: ${errorText(error)}`;
+  if (!(error instanceof ToolMissingError)) return { message, fix: "run sudo sluice check" };
+  return {
+    message: `${message}; without it, Sluice does not remove the state of ipvs mode either`,
+    fix: "install ipvsadm and ipset until the node has left ipvs mode: run apt-get install ipvsadm ipset iproute2",
+  };
+}
+
+async function read(family: Family, runner: Runner): Promise<State> {
+  const servers = createVirtualServers(family, runner);
+  const [{ dummy }, sets, listed] = await Promise.all([
+    createDummyInterface(family, runner).list(),
+    createSets(family, runner).list(),
+    servers.list(),
+  ]);
+  const own = new Map([...listed].filter(([key]) => isProxys(key, family, dummy, sets)));
+  const addresses = [...own.keys()].map((key) => parseServerKey(key)!.address);
+  const counted = await servers.connections(new Set(own.keys()));
+  const local = new Set(LOCAL_SETS.map((kind) => setName(kind, family)));
+  return {
+    family,
+    definitions: [...own.values()].map(({ definition }) => definition),
+    others: listed.size - own.size,
+    bound: dummy.size,
+    nodePortAddresses: [...new Set(addresses.filter((address) => !dummy.has(address)))].sort(),
+    connections: sum([...counted.values()].flatMap((reals) => [...reals.values()])),
+    local: [...sets.entries.keys()].filter((entry) => local.has(entry.split(" ", 1)[0]!)).length,
+  };
+}
+
+const LOCAL_SETS: readonly SetKind[] = [
+  "externalIPLocal",
+  "loadBalancerLocal",
+  ...Object.values(NODE_PORT_SETS).map(({ local }) => local),
+];
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, number) => all + number, 0);
+}
+
+/** `1 address`, `2 addresses`. */
+function some(count: number, one: string, more = `${one}s`): string {
+  return `${count} ${count === 1 ? one : more}`;
+}
+
+function schedulers(states: readonly State[], { to, settings }: DepartureQuestion): readonly Difference[] {
+  const definitions = states.flatMap(({ definitions }) => definitions.map(withoutPersistence));
+  const used = [...Map.groupBy(definitions, (definition) => definition)].sort(([, a], [, b]) => b.length - a.length);
+  return used.map(([definition, { length }]) => ({
+    name: "ipvs scheduler",
+    ...replaced(definition, `${schedulerIn(definition)} at ${some(length, "virtual server")}`, to, settings),
+  }));
+}
+
+function withoutPersistence(definition: string): string {
+  return definition.replace(/ -p \d+/, "");
+}
+
+function replaced(
+  definition: string,
+  used: string,
+  { name, balance: { algorithms, byDefault } }: ModeDescription,
+  { algorithm = byDefault, hash: configured }: DepartureQuestion["settings"],
+): Omit<Difference, "name"> {
+  const found = REPLACEMENTS[schedulerIn(definition)];
+  const now = `${name} mode balances by ${algorithm}`;
+  if (found === undefined) {
+    return { message: `${used}: no algorithm does the same; ${now}`, fix: "choose what comes closest in docs/ipvs.md" };
+  }
+  if (!algorithms.includes(found.algorithm)) {
+    const fix = `no action if ${algorithm} will do; otherwise use --proxy-mode nftables, which has ${found.algorithm}`;
+    return { message: `${used}: ${now} and has no replacement`, fix };
+  }
+  const hash = found.algorithm === "consistent-hash" ? hashOf(definition, found) : undefined;
+  if (algorithm === found.algorithm && (hash === undefined || hash === configured)) {
+    return { message: `${used}: ${now}${found.but === undefined ? "" : ` (${found.but})`}` };
+  }
+  const ofHash = hash === "client" ? " and balance.affinityHash: client" : "";
+  const but = found.but === undefined ? "" : ` (${found.but})`;
+  return {
+    message: `${used}: ${now}`,
+    fix: `no action if that will do; otherwise set balance.algorithm: ${found.algorithm}${ofHash}${but}, ` +
+      "or annotate single Services (docs/ipvs.md)",
+  };
+}
+
+/** Without `mh-port`, the scheduler mh hashes the address of the client alone. */
+function hashOf(definition: string, { hash }: Replacement): BalanceHash {
+  return hash ?? (definition.includes("mh-port") ? "flow" : "client");
+}
+
+function addresses(states: readonly State[]): readonly Difference[] {
+  const bound = sum(states.map(({ bound }) => bound));
+  if (bound === 0) return [];
+  return [{
+    name: "ipvs addresses",
+    message: `${
+      some(bound, "address", "addresses")
+    } of services on ${DUMMY_INTERFACE} will be addresses of no interface`,
+    fix: `no action unless a program listens at one of them, or announces those of ${DUMMY_INTERFACE} to routers`,
+  }];
+}
+
+function nodePorts(
+  states: readonly State[],
+  { to, settings: { nodePortAddresses: configured } }: DepartureQuestion,
+): readonly Difference[] {
+  if (!configured.includes("primary") || configured.includes("all")) return [];
+  return states.flatMap(({ family, nodePortAddresses }): Difference[] => {
+    if (nodePortAddresses.length < 2) return [];
+    return [{
+      name: "ipvs node ports",
+      message:
+        `served at ${nodePortAddresses.join(", ")}; ${to.name} mode serves them at this node's primary ${family} ` +
+        "address, and at the prefixes in nodePortAddresses",
+      fix: 'set nodePortAddresses: ["all"], or list the prefixes that clients use',
+    }];
+  });
+}
+
+function localPolicy(states: readonly State[], { name, traffic }: ModeDescription): readonly Difference[] {
+  const local = sum(states.map(({ local }) => local));
+  if (local === 0 || traffic.by !== "rules") return [];
+  return [{
+    name: "ipvs policy Local",
+    message:
+      `${some(local, "address or node port", "addresses and node ports")} with traffic policy Local: in ${name} ` +
+      "mode, pods of this node reach all endpoints through them, and without an endpoint here packets are dropped, not rejected",
+  }];
+}
+
+function affinity(states: readonly State[]): readonly Difference[] {
+  const persistent = states.flatMap(({ definitions }) => definitions).filter((text) => / -p \d/.test(text)).length;
+  if (persistent === 0) return [];
+  return [{
+    name: "ipvs affinity",
+    message:
+      `${some(persistent, "virtual server")} with session affinity: each client gets an endpoint anew, and then the ` +
+      "same one at all addresses and the node port of a service",
+    fix: "no action if clients may change their endpoint once; otherwise drain the node before the change",
+  }];
+}
+
+function connections(states: readonly State[]): readonly Difference[] {
+  const open = sum(states.map(({ connections }) => connections));
+  if (open === 0) return [];
+  return [{
+    name: "ipvs connections",
+    message: `${open} in the kernel's table: those that are open break when the virtual servers are removed`,
+    fix: "drain the node before the change if clients do not connect again",
+  }];
+}
+
+/** The kernel's own timeouts, in seconds. */
+const DEFAULT_TIMEOUTS = { tcp: 900, tcpFin: 120, udp: 300 };
+
+async function timeouts(runner: Runner): Promise<readonly Difference[]> {
+  const { tcp, tcpFin, udp } = await createVirtualServers("IPv4", runner).timeouts();
+  const { tcp: ownTcp, tcpFin: ownTcpFin, udp: ownUdp } = DEFAULT_TIMEOUTS;
+  if (tcp === ownTcp && tcpFin === ownTcpFin && udp === ownUdp) return [];
+  return [{
+    name: "ipvs timeouts",
+    message:
+      `idle connections end after ${tcp} s (TCP), ${tcpFin} s (TCP after FIN) and ${udp} s (UDP); in other modes, ` +
+      "the timeouts of conntrack apply",
+    fix:
+      "set conntrack.tcpEstablishedTimeout, udpTimeout and udpStreamTimeout if idle connections must last, or end, as before",
+  }];
+}
+
+async function strictARP(runner: Runner): Promise<readonly Difference[]> {
+  const ignore = "net.ipv4.conf.all.arp_ignore", announce = "net.ipv4.conf.all.arp_announce";
+  const values = await readSysctls(runner, [ignore, announce]);
+  if (values.get(ignore) !== "1" || values.get(announce) !== "2") return [];
+  return [{
+    name: "ipvs strict ARP",
+    message:
+      "arp_ignore=1 and arp_announce=2 stay until the next boot; other modes do not need them, since no interface " +
+      "has the addresses of services",
+  }];
+}
+
+function others(states: readonly State[]): readonly Difference[] {
+  const count = sum(states.map(({ others }) => others));
+  if (count === 0) return [];
+  return [{ name: "ipvs others", message: `${some(count, "virtual server")} of other programs will stay` }];
+}
