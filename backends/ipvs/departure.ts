@@ -31,6 +31,7 @@ const REPLACEMENTS: Readonly<Record<string, Replacement>> = {
   wlc: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
   sed: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
   nq: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
+  lblcr: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
   twos: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
   sh: { algorithm: "consistent-hash", hash: "client" },
   mh: { algorithm: "consistent-hash" },
@@ -223,7 +224,9 @@ function connections(states: readonly State[]): readonly Difference[] {
   if (open === 0) return [];
   return [{
     name: "ipvs connections",
-    message: `${open} in the kernel's table: those that are open break when the virtual servers are removed`,
+    message:
+      `${open} in the kernel's table: open ones are balanced again when the virtual servers are removed, and reset ` +
+      "unless they get the same endpoint",
     fix: "drain the node before the change if clients do not connect again",
   }];
 }

@@ -57,7 +57,7 @@ Deno.test("the scheduler and its replacement are named, unless the configuration
   assert.equal((await asked("sh", { algorithm: "consistent-hash" })).verdict, "yellow");
   assert.equal((await asked("sh", { algorithm: "consistent-hash", hash: "client" })).verdict, "green");
   assert.match((await asked("mh")).fix!, /balance\.algorithm: consistent-hash, or/);
-  for (const scheduler of ["dh", "fo", "ovf", "lblc", "lblcr"]) {
+  for (const scheduler of ["dh", "fo", "ovf", "lblc"]) {
     assert.match((await asked(scheduler)).message, /no algorithm does the same; nftables mode balances by random$/);
   }
   assert.match((await asked("rr", {}, "iptables")).message, /iptables mode balances by random and has no replacement$/);
