@@ -40,6 +40,7 @@ const DEFAULT_SCENARIOS = [
   "topology: zone hints",
   "traffic: ",
   "fault: ",
+  "departure: ",
 ];
 
 /**
