@@ -19,15 +19,13 @@ import {
   createIptablesTools,
   examineHost as examineIptables,
   type Host,
-  type Layout,
-  removeIptablesTraces,
 } from "../xtables/mod.ts";
 import { type Contribution, createDesired } from "./desired.ts";
-import { createDummyInterface } from "./dummy_interface.ts";
+import { IPVS_DRAIN } from "./drain.ts";
+import { removeIpvsTraces } from "./leftovers.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { createIpvsReconciler, type IpvsReconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUT } from "./rules.ts";
-import { isProxys } from "./owner.ts";
 import { createSets } from "./sets.ts";
 import {
   createVirtualServers,
@@ -122,31 +120,8 @@ export const IPVS_CODE = {
   removeTraces: removeIpvsTraces,
   differences: async (question: DepartureQuestion): Promise<readonly Difference[]> =>
     await (await import("./departure.ts")).differencesFrom(question),
+  drain: IPVS_DRAIN,
 };
-
-/**
- * Removes everything that the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and
- * addresses of the dummy interface, and the interface itself with its last address. Throws if something cannot be removed.
- * @param stays the layout of another mode that is in effect, whose chains stay
- */
-async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promise<void> {
-  const { family, runner, logger } = options;
-  const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
-  const { hasDummy, dummy: addresses } = await dummy.list();
-  // A kernel without support for sets has none to remove.
-  const listed = hasDummy ? await sets.list() : await sets.list().catch(() => undefined);
-  if (listed === undefined || !hasDummy && listed.names.size === 0) return;
-  await removeIptablesTraces(options, stays);
-  const servers = createVirtualServers(family, runner);
-  const own = [...(await servers.list()).keys()].filter((key) => isProxys(key, family, addresses, listed));
-  const failure = own.length === 0
-    ? undefined
-    : await servers.apply(own.map((server) => ({ does: "delete", server }) as const));
-  if (failure !== undefined) throw new Error(failure.text);
-  await sets.destroy();
-  await dummy.remove();
-  logger.info("removed the virtual servers, sets and addresses of ipvs mode", { virtualServers: own.length });
-}
 
 /** Describes a contribution in the tools' own notation: virtual servers, set elements and addresses. */
 function describeContribution({ servers, entries, addresses }: Contribution): readonly RulePart[] {

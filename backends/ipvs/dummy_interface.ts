@@ -31,6 +31,8 @@ export interface AddressChange {
  */
 export interface DummyInterface {
   list(): Promise<HostAddresses>;
+  /** Whether it has any address that is not link-local, of either family; undefined if it does not exist. */
+  isUsed(): Promise<boolean | undefined>;
   /** Creates the interface unless it exists. Throws if that fails. */
   create(): Promise<void>;
   /**
@@ -57,7 +59,6 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
     { kind: "members", place: `interface ${DUMMY_INTERFACE}`, removed, added },
   ];
 
-  /** Whether the interface has any address that is not link-local; undefined if the interface does not exist. */
   async function isUsed(): Promise<boolean | undefined> {
     let used = false;
     const result = await run(["-o", "addr", "show", "dev", DUMMY_INTERFACE], (line) => {
@@ -85,6 +86,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
       requireSuccess("ip addr", result);
       return { hasDummy, dummy, node: [...node].sort() };
     },
+    isUsed,
     async create() {
       const result = await runner.run({
         tool: "ip",

@@ -9,7 +9,7 @@ import { parseServerKey, type ServerKey } from "./virtual_servers.ts";
 export function isProxys(
   key: ServerKey,
   family: Family,
-  addresses: ReadonlyMap<string, true>,
+  addresses: { has(address: string): boolean },
   { entries }: Pick<ListedSets, "entries">,
 ): boolean {
   const server = parseServerKey(key);

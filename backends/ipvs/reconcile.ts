@@ -5,6 +5,7 @@ import { isHostFailure, type Runner } from "../tools/mod.ts";
 import type { ChainReconciler } from "../xtables/mod.ts";
 import type { Desired } from "./desired.ts";
 import { type AddressChange, createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
+import { createHeldAddresses, type HeldAddresses } from "./held_addresses.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { IPVS_LAYOUT, loadBalancerFrontends } from "./rules.ts";
 import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
@@ -36,7 +37,8 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
   const { family, runner, desired, refusals, chains, clock } = options;
   const servers = createServerSync(options);
   const sets = createSetSync(desired, createSets(family, runner), family);
-  const addresses = createAddressSync(desired, createDummyInterface(family, runner));
+  const dummy = createDummyInterface(family, runner);
+  const addresses = createAddressSync(desired, dummy, createHeldAddresses(family, runner));
   let rulesFollow = "";
 
   function touchRules(): void {
@@ -145,9 +147,9 @@ function createSetSync({ entries: ledger }: Desired, sets: Sets, family: Family)
 }
 
 /** Brings the dummy interface's addresses to the desired state. */
-function createAddressSync(desired: Desired, dummy: DummyInterface) {
+function createAddressSync(desired: Desired, dummy: DummyInterface, held: HeldAddresses) {
   const { addresses: ledger } = desired;
-  let hasDummy = false;
+  let hasDummy = false, mayHold = true;
   return {
     /**
      * Reads the host's addresses, including the node's own; returns how many addresses of the dummy interface other
@@ -170,8 +172,10 @@ function createAddressSync(desired: Desired, dummy: DummyInterface) {
       const changes = ledger.differences().map(({ id, wanted }): AddressChange => (
         { does: wanted ? "add" : "del", address: id }
       ));
-      if (changes.length === 0) return;
-      const failures = await dummy.apply(changes);
+      const failures = changes.length === 0 ? new Map<string, string>() : await dummy.apply(changes);
+      // Another mode holds addresses while it takes over from this one; the interface has them again.
+      if (mayHold) await held.releaseAll();
+      mayHold = false;
       for (const { address } of changes) {
         const failure = failures.get(address);
         if (failure === undefined) ledger.settle(address);

@@ -53,6 +53,16 @@ export const IPVS_LAYOUT: Layout = {
   isServiceChain: () => false,
 };
 
+/**
+ * The part of the layout that stays while connections drain: service addresses still lead to this node then, and programs that
+ * listen on it must not be reached through them.
+ */
+export const DRAIN_LAYOUT: Layout = {
+  jumps: IPVS_LAYOUT.jumps.filter(({ rule }) => rule.endsWith(` ${CHAIN.filter}`)),
+  baseChains: { filter: [CHAIN.filter], nat: [] },
+  isServiceChain: () => false,
+};
+
 /** Properties of the host that the rules depend on. */
 interface RulesOptions {
   readonly family: Family;

@@ -163,7 +163,7 @@ export function terminatingAfter(
 }
 
 /** A virtual server in the kernel. */
-interface ListedServer extends VirtualServer {
+export interface ListedServer extends VirtualServer {
   readonly realServers: string[];
   readonly weights: number[];
   /** Its real servers of weight 0, which wait for their connections to end; not among the others. */

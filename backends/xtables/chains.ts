@@ -118,6 +118,16 @@ export interface Layout {
 /** The layout of a mode that does not use iptables. */
 export const NO_LAYOUT: Layout = { jumps: [], baseChains: { filter: [], nat: [] }, isServiceChain: () => false };
 
+/** The layout of two modes together. */
+export function bothLayouts(one: Layout, other: Layout): Layout {
+  const chainsOf = (table: Table) => [...one.baseChains[table], ...other.baseChains[table]];
+  return {
+    jumps: [...one.jumps, ...other.jumps],
+    baseChains: { filter: chainsOf("filter"), nat: chainsOf("nat") },
+    isServiceChain: (table, chain) => one.isServiceChain(table, chain) || other.isServiceChain(table, chain),
+  };
+}
+
 /** A jump for packets that match a condition, with the comment by which kube-proxy recognizes it. */
 export function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
   return { table, from, rule: `${condition}${comment(why)}-j ${to}` };

@@ -17,7 +17,7 @@ import { runIptables } from "./iptables/tools.ts";
 import { walk, type WalkOutcome } from "./iptables/walk.ts";
 import { type PacketAddress, packetAddress, type PacketInFlight } from "./iptables/packet.ts";
 import { createSysctlTool } from "./iptables/sysctl_tool.ts";
-import { createIpvsKernel, hasAddress, type IpvsKernel, isInSet } from "./ipvs/kernel.ts";
+import { createIpvsKernel, hasAddress, type IpvsKernel, isInSet, takesAddress } from "./ipvs/kernel.ts";
 import { schedule } from "./ipvs/scheduling.ts";
 import { dumpIpvs, isSetUsed, missingSet, runIpvsTool } from "./ipvs/tools.ts";
 import { DEFAULT_SURROUNDINGS, isLocal, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
@@ -149,7 +149,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     remembers: boolean,
   ) => {
     const { tables } = hosts[familyOf(packetAddress(packet.to).text)];
-    const isOwn = ({ text }: PacketAddress) => isLocal(text, surroundings) || hasAddress(ipvs, text);
+    const isOwn = ({ text }: PacketAddress) => isLocal(text, surroundings) || takesAddress(ipvs, text);
     // For an address of the dummy interface, the node's source address is that address.
     const own = hasAddress(ipvs, packetAddress(packet.to).text) ? [packet.to] : [];
     const around = { ...surroundings, nodeAddresses: [...surroundings.nodeAddresses, ...own] };

@@ -5,7 +5,7 @@ import type { IpvsKernel } from "./kernel.ts";
 
 /** Fakes `ip` of iproute2 6.1. */
 export function runIp(kernel: IpvsKernel, args: readonly string[], stdin: string): ToolResult {
-  if (args.join(" ") === "-force -batch -") return batch(kernel, stdin);
+  if (args.slice(-3).join(" ") === "-force -batch -") return batch(kernel, stdin);
   const family = args[0] === "-4" ? "IPv4" : args[0] === "-6" ? "IPv6" : undefined;
   const words = family ? args.slice(1) : args;
   const device = words[words.indexOf("dev") + 1]!;
@@ -27,6 +27,21 @@ export function runIp(kernel: IpvsKernel, args: readonly string[], stdin: string
       const addresses = kernel.interfaces.get(device);
       if (!addresses) return failed(`Device "${device}" does not exist.`);
       for (const address of addresses) if (familyOf(address) === family) addresses.delete(address);
+      return succeeded();
+    }
+    case "route get": {
+      const [, own] = /inet6? (\S+)\//.exec(listing(kernel, family, "eth0")) ?? [];
+      if (own === undefined) return failed("RTNETLINK answers: Network is unreachable", 2);
+      return succeeded(`${words.at(-1)} via 192.168.1.254 dev eth0 src ${own} uid 0 \\    cache \n`);
+    }
+    case "route show":
+    case "route flush": {
+      if (!words.join(" ").endsWith("table local proto 122")) throw new Unsupported(`ip ${args.join(" ")}`);
+      const routes = [...kernel.localRoutes].filter(([address]) => familyOf(address) === family);
+      if (what === "route show") {
+        return succeeded(routes.map(([address, rest]) => `local ${address} ${rest}\n`).join(""));
+      }
+      for (const [address] of routes) kernel.localRoutes.delete(address);
       return succeeded();
     }
     default:
@@ -65,8 +80,18 @@ function batch(kernel: IpvsKernel, stdin: string): ToolResult {
   return { exitCode: stderr === "" ? 0 : 1, stdout: "", stderr };
 }
 
-function command({ interfaces }: IpvsKernel, line: string): string | undefined {
+function command({ interfaces, localRoutes }: IpvsKernel, line: string): string | undefined {
   const [what, verb, address = "", , device = ""] = line.split(" ");
+  if (what === "route") {
+    const [, of = "", source] =
+      /^local (\S+)\/\d+ dev lo table local proto 122( src \S+)?$/.exec(line.slice(`route ${verb} `.length)) ?? [];
+    if (of === "") throw new Unsupported(`ip -batch: ${line}`);
+    if (verb === "del") return localRoutes.delete(of) ? undefined : "RTNETLINK answers: No such process";
+    if (verb !== "append") throw new Unsupported(`ip -batch: ${line}`);
+    if (localRoutes.has(of)) return "RTNETLINK answers: File exists";
+    localRoutes.set(of, `dev lo scope host${source ?? ""}`);
+    return undefined;
+  }
   const addresses = interfaces.get(device);
   if (what !== "addr") throw new Unsupported(`ip -batch: ${line}`);
   if (!addresses) return `Cannot find device "${device}"`;

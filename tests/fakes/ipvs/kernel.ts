@@ -43,6 +43,8 @@ export interface IpvsKernel {
   readonly removedReals: Map<string, number>;
   /** Addresses with prefix length by interface. */
   readonly interfaces: Map<string, Set<string>>;
+  /** The rest of each local route that marks a held address, by address. */
+  readonly localRoutes: Map<string, string>;
   /** The available schedulers. */
   readonly schedulers: Set<string>;
   /** The timeouts of TCP, of TCP after FIN, and of UDP, in seconds. */
@@ -61,6 +63,7 @@ export function createIpvsKernel(nodeAddresses: readonly string[]): IpvsKernel {
       ["lo", new Set(["127.0.0.1/8", "::1/128"])],
       ["eth0", new Set([...nodeAddresses.map((address) => `${address}/${bits(address) - 8}`), "fe80::1/64"])],
     ]),
+    localRoutes: new Map(),
     schedulers: new Set(["rr", "wrr", "sh", "mh"]),
     timeouts: [900, 120, 300],
     hasIpvs: true,
@@ -70,6 +73,11 @@ export function createIpvsKernel(nodeAddresses: readonly string[]): IpvsKernel {
 /** The number of bits of an address. */
 export function bits(address: string): number {
   return address.includes(":") ? 128 : 32;
+}
+
+/** Whether the kernel takes packets to the address. */
+export function takesAddress(kernel: IpvsKernel, address: string): boolean {
+  return kernel.localRoutes.has(address) || hasAddress(kernel, address);
 }
 
 /** Whether an interface of the kernel has the address. */

@@ -66,5 +66,6 @@ export function dumpIpvs(kernel: IpvsKernel, only: Family | undefined): string[]
     .flatMap(([name, { type, entries }]) => [`${name} ${type}`, ...[...entries].map((entry) => `${name} ${entry}`)]);
   const dummy = kernel.interfaces.get("kube-ipvs0");
   const addresses = dummy ? ["kube-ipvs0", ...[...dummy].filter(isOf).map((address) => `kube-ipvs0 ${address}`)] : [];
-  return [...servers.sort(), ...sets.sort(), ...addresses.sort()];
+  const held = [...kernel.localRoutes.keys()].filter(isOf).map((address) => `held ${address}`);
+  return [...servers.sort(), ...sets.sort(), ...addresses.sort(), ...held.sort()];
 }

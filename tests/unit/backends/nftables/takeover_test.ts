@@ -102,3 +102,52 @@ Deno.test("leftovers stay while only the head of the state is known", async () =
   await taking.sync({ ...WHOLE, revision: 2, base: 1, settings: undefined, set: [], part: "rest" });
   assert.deepEqual(done, ["sync", "sync", "traces of other", "leftovers of chosen"]);
 });
+
+Deno.test("a mode drains before the traces of others are removed, whose removal keeps its chains until it has", async () => {
+  const done: string[] = [];
+  const delays: (number | Error | undefined)[] = [2_000, new Error("busy"), 1_000, undefined];
+  const layout = { ...NO_LAYOUT, baseChains: { filter: ["DRAIN"], nat: [] } };
+  const clock = createFakeClock();
+  const mode = (name: string): ModeCode => ({
+    create: () => ({
+      setup: () => Promise.resolve(void done.push("setup")),
+      sync: () => Promise.resolve(NOTHING),
+      resync: () => Promise.resolve(NOTHING),
+      cleanup: () => Promise.resolve(),
+    }),
+    examine: () => Promise.resolve(),
+    removeTraces: (_, stays) => Promise.resolve(void done.push(`${name} but ${stays?.baseChains.filter}`)),
+  });
+  const draining: ModeCode = {
+    ...mode("draining"),
+    drain: {
+      layout,
+      start: () => ({
+        prepare: () => Promise.resolve(void done.push("prepare")),
+        async run() {
+          done.push("drain");
+          const delay = await Promise.resolve(delays.shift());
+          if (delay instanceof Error) throw delay;
+          return delay;
+        },
+      }),
+    },
+  };
+  const load = (code: ModeCode) => () => Promise.resolve(code);
+  const taking = withTakeover(mode("chosen"), [load(mode("other")), load(draining)], { ...options, clock });
+  const change = { ...WHOLE, base: 1, settings: undefined };
+  await taking.setup();
+  assert.equal((await taking.sync(WHOLE)).againAfterMs, 2_000);
+  assert.deepEqual(done.splice(0), ["setup", "prepare", "drain", "other but DRAIN"]);
+  clock.advance(500);
+  assert.equal((await taking.sync(change)).againAfterMs, 1_500);
+  assert.deepEqual(done, []);
+  clock.advance(1_500);
+  assert.deepEqual(await taking.sync(change), { problems: [], figures: { cleanup_failures: 1 } });
+  assert.equal((await taking.sync(change)).againAfterMs, undefined);
+  assert.equal((await taking.resync()).againAfterMs, 1_000);
+  clock.advance(1_000);
+  await taking.sync(change);
+  await taking.resync();
+  assert.deepEqual(done, ["drain", "drain", "drain"]);
+});

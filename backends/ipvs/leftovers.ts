@@ -1,0 +1,62 @@
+import type { BackendOptions } from "../contract/mod.ts";
+import { type Layout, removeIptablesTraces } from "../xtables/mod.ts";
+import { createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
+import { createHeldAddresses, type HeldAddresses } from "./held_addresses.ts";
+import { isProxys } from "./owner.ts";
+import { createSets, type Sets } from "./sets.ts";
+import { createVirtualServers, type ListedServer, type ServerKey, type VirtualServers } from "./virtual_servers.ts";
+
+/** Everything that the IPVS modes of Sluice and kube-proxy have in a family, apart from chains. */
+export interface Leftovers {
+  /** The virtual servers whose address is a service's, or whose port is in a set of node ports. */
+  readonly own: ReadonlyMap<ServerKey, ListedServer>;
+  /** The addresses of the dummy interface. */
+  readonly bound: ReadonlySet<string>;
+  /** The addresses held after a takeover. */
+  readonly heldAddresses: ReadonlySet<string>;
+  readonly nodeAddresses: readonly string[];
+  readonly servers: VirtualServers;
+  readonly sets: Sets;
+  readonly dummy: DummyInterface;
+  readonly held: HeldAddresses;
+}
+
+/** Finds what the mode has in a family; undefined if that is nothing. Throws if the kernel cannot be read. */
+export async function findLeftovers({ family, runner }: BackendOptions): Promise<Leftovers | undefined> {
+  const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
+  const { hasDummy, dummy: addresses, node: nodeAddresses } = await dummy.list();
+  // A kernel without support for sets has none to remove.
+  const listed = hasDummy ? await sets.list() : await sets.list().catch(() => undefined);
+  if (listed === undefined || !hasDummy && listed.names.size === 0) return undefined;
+  const servers = createVirtualServers(family, runner), held = createHeldAddresses(family, runner);
+  const bound = new Set(addresses.keys()), heldAddresses = await held.list();
+  const addressesOfServices = { has: (address: string) => bound.has(address) || heldAddresses.has(address) };
+  const isOwn = (key: ServerKey) => isProxys(key, family, addressesOfServices, listed);
+  const own = new Map((await servers.list()).entries().filter(([key]) => isOwn(key)));
+  return { own, bound, heldAddresses, nodeAddresses, servers, sets, dummy, held };
+}
+
+/**
+ * Removes everything that the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and addresses,
+ * and the dummy interface with its last address. Throws if something cannot be removed.
+ * @param stays the layout of another mode that is in effect, whose chains stay
+ */
+export async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promise<void> {
+  const found = await findLeftovers(options);
+  if (found !== undefined) await removeFound(found, options, stays);
+}
+
+/** Removes what was found, and the chains. Throws if something cannot be removed. @param stays see `removeIpvsTraces` */
+export async function removeFound(found: Leftovers, options: BackendOptions, stays?: Layout): Promise<void> {
+  await removeIptablesTraces(options, stays);
+  const { own, servers, sets, dummy, held } = found;
+  if (own.size > 0) {
+    const failure = await servers.apply(own.keys().map((server) => ({ does: "delete", server }) as const).toArray());
+    if (failure !== undefined) throw new Error(failure.text);
+  }
+  // The sets come last: without them and the interface, nothing is found again after a failure.
+  if (found.heldAddresses.size > 0) await held.releaseAll();
+  await sets.destroy();
+  await dummy.remove();
+  options.logger.info("removed the virtual servers, sets and addresses of ipvs mode", { virtualServers: own.size });
+}
