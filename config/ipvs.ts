@@ -47,7 +47,7 @@ export function ipvsSchedulers(release: string, readFile: (path: string) => stri
 export function ipvsDeprecation(file: string | undefined): string {
   const move = file === undefined
     ? "restart with: sluice --proxy-mode nftables (and the other flags unchanged)"
-    : `restart after: sed -i -E 's/("?mode"?: *"?)ipvs/\\1nftables/' ${file}`;
+    : `run: sed -i -E 's/("?mode"?: *"?)ipvs/\\1nftables/' ${file}`;
   return "Kubernetes has deprecated ipvs mode: kube-proxy's is off by default in 1.40 and removed in 1.43 (KEP-5495). " +
     "docs/ipvs.md lists what replaces each scheduler, and `sluice check --proxy-mode nftables` what will differ on this " +
     `node; to move it to nftables mode, ${move}`;

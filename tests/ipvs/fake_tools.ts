@@ -24,8 +24,9 @@ async function backendCase(family: Family): Promise<ToolCase> {
   return { name: `all tool runs of the ${family} backend`, steps: [...steps] };
 }
 
-/** IPVS accepts a real server only if there is a route to its address. */
-const ROUTE = `ip link add uplink type dummy
+/** IPVS accepts a real server only if there is a route to its address, and IPv6 a local route only if loopback is up. */
+const ROUTE = `ip link set lo up
+ip link add uplink type dummy
 ip addr add 192.168.1.1/24 dev uplink
 ip link set uplink up
 ip route add default dev uplink

@@ -13,6 +13,8 @@
  * Unless scenarios are named, first compares the fake tools of IPVS mode with the real ones (tool_cases.ts); `--tools` does
  * only that.
  *
+ * KUBE_PROXY is an executable of kube-proxy, for the scenario that takes over from its ipvs mode; left out by default.
+ *
  * `--model` runs CHAOS_HISTORIES random histories of tests/chaos/model with the seed CHAOS_SEED instead.
  */
 import { compareFakeTools } from "./fake_tools.ts";
@@ -32,6 +34,7 @@ const DEFAULT_SCENARIOS = [
   "canary: ",
   "clusterip: ",
   "switch: ",
+  "leave: ",
   "externalIPs: ",
   "endpoint churn: ",
   "restart: ",
@@ -81,6 +84,7 @@ function guestScript(
     ${FIXED_ADDRESSES}
     modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_sh
     export LAB_PATIENCE=${TIMEOUT_FACTOR} started=$(date +%s)
+    if [ -e kube-proxy ]; then export KUBE_PROXY=$PWD/kube-proxy; fi
     # one JOBS MODE NAME
     one() {
       [ -n "$2" ] || return 0
@@ -178,6 +182,8 @@ async function main(args: readonly string[]): Promise<number> {
   try {
     const copied = await run("cp", ["-r", binary, `${shared}/conformance`, "tests/ipvs/scenarios", stage], ROOT);
     if (copied !== 0) return copied;
+    const kubeProxy = Deno.env.get("KUBE_PROXY");
+    if (kubeProxy !== undefined) await Deno.copyFile(kubeProxy, `${stage}/kube-proxy`);
     const folders = [`${stage}/conformance/scenarios`, `${stage}/scenarios`];
     const known = (await Promise.all(folders.map(scenarioNames))).flat();
     const wanted = parts.length > 0 ? parts : all ? [""] : [...DEFAULT_SCENARIOS, ...ALONE];

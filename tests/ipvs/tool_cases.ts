@@ -26,6 +26,17 @@ const addresses = (...lines: readonly string[]): Step[] => [
   ...SHOW,
 ];
 
+const ROUTES = "table local proto 122";
+
+const routes = (family: "-4" | "-6", ...lines: readonly string[]): Step[] => [
+  {
+    tool: "ip",
+    args: [family, "-force", "-batch", "-"],
+    stdin: lines.map((line) => `route ${line} dev lo ${ROUTES}\n`).join(""),
+  },
+  run(`ip ${family} -o route show ${ROUTES}`),
+];
+
 const WEB = "-t 10.96.0.10:80";
 
 /** Cases that only need ipset, which most kernels have. */
@@ -138,6 +149,23 @@ export const MACHINE_CASES: readonly ToolCase[] = [
       run("ip -o link show dev kube-ipvs0"),
     ],
   },
+  {
+    name: "ip holds, lists and releases addresses that the dummy interface has or had",
+    steps: [
+      run("ip link add kube-ipvs0 type dummy"),
+      ...addresses("addr add 10.96.0.1/32 dev kube-ipvs0", "addr add fd00:96::1/128 dev kube-ipvs0 nodad"),
+      ...routes("-4", "append local 10.96.0.1/32", "append local 10.96.0.2/32", "append local 10.96.0.1/32"),
+      ...routes("-6", "append local fd00:96::1/128", "append local fd00:96::2/128"),
+      run("ip link del kube-ipvs0"),
+      ...routes("-4", "del local 10.96.0.2/32", "del local 10.96.0.9/32"),
+      ...routes("-6", "del local fd00:96::2/128"),
+      run(`ip -4 route flush ${ROUTES}`),
+      run(`ip -6 route flush ${ROUTES}`),
+      run(`ip -6 route flush ${ROUTES}`),
+      ...routes("-4"),
+      ...routes("-6"),
+    ],
+  },
 ];
 
 /**
@@ -153,7 +181,7 @@ function comparableOutput({ step, stdout }: Answer): string {
   if (step.startsWith("ipvsadm -Ln")) return virtualServers(lines).sort().join("\n");
   if (step.startsWith("ip -o link")) return String(lines.length);
   if (step.startsWith("ip ")) {
-    return lines.map((line) => /kube-ipvs0 inet6? \S+/.exec(line)?.[0] ?? "").sort().join("\n").trim();
+    return lines.map((line) => /kube-ipvs0 inet6? \S+|^local \S+/.exec(line)?.[0] ?? "").sort().join("\n").trim();
   }
   return lines.map((line) => line.replace(/ bucketsize \d+| initval 0x[0-9a-f]+/g, "")).sort().join("\n");
 }

@@ -44,7 +44,7 @@ def new(kind, source, address, port, result):
         with connected(kind, source, address, port) as sock:
             sock.recv(4096)
             result["again"] += struct.unpack_from("I", sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 100)[0]
-        ended.wait(0.02)
+        ended.wait(0.05 * PATIENCE)
 
 def run(target):
     kind, name, source, address, port = target
@@ -117,7 +117,11 @@ def change_mode(t, mode):
     os.rename(path + ".new", path)
 
 
-def leave(t, f, mode):
+def leave(t, f, mode, kube_proxy=None):
+    """Serves in ipvs mode, with Sluice or another kube-proxy, and goes on in another mode."""
+    sluice = t.command
+    if kube_proxy:
+        t.command = f"{kube_proxy} --config {{config}}"
     address, target = f.cluster(10), (f.cluster(10), 80)
     t.start()
     t.apply(service("web", f, address, PORTS, type="NodePort"), slice_("web", f, ["p1", "r1"], PORTS),
@@ -135,11 +139,16 @@ def leave(t, f, mode):
         Client(t, "world", ["new", "node port", f.client2, f.node, 30080]),
     ]
     time.sleep(2)
-    pid = t.process.pid
-    change_mode(t, mode)
+    if kube_proxy:
+        t.stop()
+        t.command, t.mode = sluice, mode
+        t.start()
+    else:
+        change_mode(t, mode)
+    process = t.process
     wait_until(t, lambda: logged(t, "connections of ipvs mode are open"), "the drain starts")
     late = Client(t, "node", ["tcp", "node, late", None, *target])
-    t.apply(slice_("new", f, ["p1"], [PORTS[0]]), service("new", f, f.cluster(12), [PORTS[0]]))
+    t.apply(slice_("new", f, ["p1"], [port(80, 8080)]), service("new", f, f.cluster(12), [port(80, 8080)]))
     t.reaches("p3", (f.cluster(12), 80), ["p1"])
     servers = kernel(t, "ipvsadm -Sn")
     t.check(f"{f.cluster(11)}" not in servers, f"a virtual server without connections is left: {servers}")
@@ -155,7 +164,7 @@ def leave(t, f, mode):
         client.end(t)
     [result] = late.end(t)
     t.check(result["local"] == f.node, f"the node's connection came from {result['local']}")
-    t.check(t.process.poll() is None and t.process.pid == pid and logged(t, "starting ") == 2, "the process was replaced")
+    t.check(process.poll() is None, f"the process ended: {t.tail()}")
     t.reaches("p3", target, ["p1", "r1"])
 
 
@@ -170,3 +179,12 @@ def to_nftables(t, f):
 @scenario("leave: ipvs to iptables in the running process, no connection breaks or fails", modes=("ipvs",))
 def to_iptables(t, f):
     leave(t, f, "iptables")
+
+
+KUBE_PROXY = os.environ.get("KUBE_PROXY")
+
+
+@scenario("kube-proxy: from its ipvs mode to Sluice's nftables mode, no connection breaks or fails",
+          modes=("ipvs",) if KUBE_PROXY else ("none",))
+def from_kube_proxy(t, f):
+    leave(t, f, "nftables", KUBE_PROXY)
