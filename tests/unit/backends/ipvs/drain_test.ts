@@ -139,6 +139,16 @@ Deno.test("a new process continues a drain, and cleanup ends it at once", async 
   assert.doesNotMatch(runner.dump("IPv4"), /KUBE-/);
 });
 
+Deno.test("a new process keeps the held addresses while the interface has addresses of the other family", async () => {
+  const { runner, start, connect, held, web: at } = await node();
+  connect(at, 1);
+  await start("iptables");
+  const before = held();
+  runner.ipvs.interfaces.set("kube-ipvs0", new Set(["fd00:10:96::a/128"]));
+  await start("iptables");
+  assert.deepEqual(held(), { ...before, interface: true });
+});
+
 Deno.test("after a day, connections that are still open end; their addresses go with the next count", async () => {
   const { clock, logged, start, nothing, connect, held, web: at } = await node();
   connect(at, 1);
