@@ -55,7 +55,7 @@ def run(target):
             (new if kind == "new" else held)(kind, source, address, port, result)
         except OSError as error:
             result["failed"] += 1
-            result["error"] = repr(error)
+            result["error"] = f"{error!r} at {time.strftime('%X')}"
             if kind != "new":
                 return
 
