@@ -48,8 +48,6 @@ interface State {
   readonly bound: number;
   /** The addresses of this node at which node ports are served. */
   readonly nodePortAddresses: readonly string[];
-  /** The number of connections in the kernel's table. */
-  readonly connections: number;
   /** The number of addresses and node ports with traffic policy Local. */
   readonly local: number;
 }
@@ -65,7 +63,6 @@ export async function differencesFrom(question: DepartureQuestion): Promise<read
       ...nodePorts(states, question),
       ...localPolicy(states, to),
       ...affinity(states),
-      ...connections(states),
       ...await timeouts(runner),
       ...await strictARP(runner),
       ...others(states),
@@ -93,7 +90,6 @@ async function read(family: Family, runner: Runner): Promise<State> {
   ]);
   const own = new Map([...listed].filter(([key]) => isProxys(key, family, dummy, sets)));
   const addresses = [...own.keys()].map((key) => parseServerKey(key)!.address);
-  const counted = await servers.connections(new Set(own.keys()));
   const local = new Set(LOCAL_SETS.map((kind) => setName(kind, family)));
   return {
     family,
@@ -101,7 +97,6 @@ async function read(family: Family, runner: Runner): Promise<State> {
     others: listed.size - own.size,
     bound: dummy.size,
     nodePortAddresses: [...new Set(addresses.filter((address) => !dummy.has(address)))].sort(),
-    connections: sum([...counted.values()].flatMap((reals) => [...reals.values()])),
     local: [...sets.entries.keys()].filter((entry) => local.has(entry.split(" ", 1)[0]!)).length,
   };
 }
@@ -216,18 +211,6 @@ function affinity(states: readonly State[]): readonly Difference[] {
       `${some(persistent, "virtual server")} with session affinity: each client gets an endpoint anew, and then the ` +
       "same one at all addresses and the node port of a service",
     fix: "no action if clients may change their endpoint once; otherwise drain the node before the change",
-  }];
-}
-
-function connections(states: readonly State[]): readonly Difference[] {
-  const open = sum(states.map(({ connections }) => connections));
-  if (open === 0) return [];
-  return [{
-    name: "ipvs connections",
-    message:
-      `${open} in the kernel's table: open ones are balanced again when the virtual servers are removed, and reset ` +
-      "unless they get the same endpoint",
-    fix: "drain the node before the change if clients do not connect again",
   }];
 }
 

@@ -80,16 +80,13 @@ Deno.test("node ports are reported if the mode would leave out addresses", async
   assert.equal((await findings(await served([{}]))).get("ipvs node ports"), undefined);
 });
 
-Deno.test("addresses, affinity, connections and policies are reported where there are any", async () => {
+Deno.test("addresses, affinity and policies are reported where there are any", async () => {
   const plain = await findings(await served([{}]));
   assert.deepEqual([...plain.keys()], ["ipvs scheduler", "ipvs addresses"]);
   assert.match(plain.get("ipvs addresses")!.message, /^1 address of services on kube-ipvs0 /);
   const host = await served([{ affinitySeconds: 60 }, { nodePort: 30080, external: "local" }]);
-  const reals = host.runner.ipvs.servers.get("-t 10.96.0.10:80")!.reals;
-  Object.assign(reals.get("10.1.0.1:8080")!, { active: 2, inactive: 1 });
   const all = await findings(host);
   assert.match(all.get("ipvs affinity")!.message, /^1 virtual server with session affinity/);
-  assert.match(all.get("ipvs connections")!.message, /^3 in the kernel's table/);
   assert.equal(all.get("ipvs policy Local")!.verdict, "green");
 });
 
