@@ -2,9 +2,9 @@
 import type { AnswerBasis } from "./answers.ts";
 import { balanceText, sharesByTarget } from "./balance.ts";
 import type { ExplainedEndpoint, ExplainedPolicy } from "./explanation.ts";
-import { NO_PREFIXES } from "./frontend.ts";
+import { NO_OWN_PREFIXES, NO_PREFIXES } from "./frontend.ts";
 import type { FamilySettings, FrontendKind, ServicePort } from "../core/model/mod.ts";
-import { balanceAnnotations, type Service, type ServicePortSpec } from "../core/objects/mod.ts";
+import { balanceAnnotations, NODE_PORT_ADDRESSES, type Service, type ServicePortSpec } from "../core/objects/mod.ts";
 import {
   type EndpointExplanation,
   type EndpointFate,
@@ -149,6 +149,10 @@ export function policiesOf(
   if (frontend === "nodePort" && nodePortPrefixes !== undefined) {
     const value = nodePortPrefixes.join(", ") || NO_PREFIXES;
     add("nodePortAddresses", value, "only addresses of this node in these prefixes serve node ports");
+  }
+  if (frontend === "nodePort" && port.nodePortPrefixes !== undefined) {
+    const value = port.nodePortPrefixes.join(", ") || NO_OWN_PREFIXES;
+    add(NODE_PORT_ADDRESSES, value, "only those of the addresses with node ports that are in these prefixes serve this one");
   }
   if (frontend === "clusterIP" && masqueradeAll) {
     add("masqueradeAll", "true", "endpoints see this node's address as the client's");

@@ -1,5 +1,5 @@
 import type { FamilySettings } from "../core/model/mod.ts";
-import { balanceRequest, INTERNAL_SERVICE } from "../core/planning/mod.ts";
+import { balanceRequest, INTERNAL_SERVICE, nodePortAddressesOf } from "../core/planning/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { AnswerBasis } from "./answers.ts";
 import { explainServiceEndpoints, policiesOf, portOf } from "./endpoints.ts";
@@ -33,7 +33,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
       ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
       ...destination.remarks,
       ...[...destination.losers, ...destination.hit ? [destination.hit.owner] : []].flatMap((port) => port.reported),
-      ...balanceRemarks(destination, question, basis),
+      ...annotationRemarks(destination, question, basis),
       ...(destination.hit?.owner.service === INTERNAL_SERVICE ? [INTERNAL_REMARK] : []),
       ...remarks,
     ],
@@ -66,16 +66,24 @@ async function explainService(
   };
 }
 
-/** The annotations of the service that have no effect on how it is balanced, and a limit that prevents it. */
-function balanceRemarks(
-  { hit }: Destination,
+/**
+ * The annotations of the service that have no effect: on how it is balanced, with a limit that prevents it, and on the addresses
+ * of a node port.
+ */
+function annotationRemarks(
+  { hit, unserved }: Destination,
   { family }: Question,
   { tracking, balance, families }: AnswerBasis,
 ): readonly string[] {
-  const service = hit && tracking.services.get(hit.owner.service);
-  if (service === undefined) return [];
-  const limit = families[family].planner.limitOf(hit!.owner.service);
-  return [...balanceRequest(service, balance).problems, ...(limit === undefined ? [] : [limit])];
+  const key = (hit ?? unserved)?.owner.service, service = key === undefined ? undefined : tracking.services.get(key);
+  if (key === undefined || service === undefined) return [];
+  const isNodePort = hit === undefined || hit.frontend.kind === "nodePort";
+  const limit = hit && families[family].planner.limitOf(key);
+  return [
+    ...(hit ? balanceRequest(service, balance).problems : []),
+    ...(limit === undefined ? [] : [limit]),
+    ...(isNodePort ? nodePortAddressesOf(service).problems : []),
+  ];
 }
 
 /** The sources of the connections that a question covers. */

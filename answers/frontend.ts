@@ -1,5 +1,6 @@
 import { isLoopback, joinHostPort, prefixContains } from "../platform/mod.ts";
 import {
+  acceptsNodePortAt,
   type FamilySettings,
   type Frontend,
   type FrontendKind,
@@ -7,6 +8,7 @@ import {
   type Protocol,
   type ServicePort,
 } from "../core/model/mod.ts";
+import { NODE_PORT_ADDRESSES } from "../core/objects/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
 import type { Question } from "./question.ts";
 
@@ -18,12 +20,18 @@ export interface FrontendHit {
   readonly port: ServicePort;
 }
 
+/** A service port whose node port an address of this node does not serve. */
+export interface UnservedPort {
+  readonly owner: PlannedPort;
+  readonly port: ServicePort;
+}
+
 /** Facts about the destination of a question. */
 export interface Destination {
   readonly address: string;
   readonly hit: FrontendHit | undefined;
-  /** The service port with this node port, if the address belongs to this node but serves no node ports. */
-  readonly unserved: ServicePort | undefined;
+  /** The service port with this node port, if the address belongs to this node but does not serve it. */
+  readonly unserved: UnservedPort | undefined;
   /** Service ports that want this frontend but lost it to another. */
   readonly losers: readonly PlannedPort[];
   /** Whether the address is the cluster IP of a service, on any port. */
@@ -51,27 +59,28 @@ export function findDestination(
 ): Destination {
   const { address } = question;
   const isThisNode = isLoopback(address) || nodeAddresses.includes(address);
-  const servesNodePorts = isThisNode && isNodePortAddress(address, settings);
+  const isSelected = isThisNode && isNodePortAddress(address, settings);
   const losers: PlannedPort[] = [];
   const remarks: string[] = [];
   let isClusterIP = false, isBound = false;
   let hit: FrontendHit | undefined;
-  let unserved: ServicePort | undefined;
+  let unserved: UnservedPort | undefined;
   for (const owner of ports) {
     const { planned, wanted } = owner;
     isClusterIP ||= planned?.clusterIP === address;
     isBound ||= !isThisNode && planned !== undefined && hasAddress(planned, address);
-    const frontend = planned && findFrontend(planned, question, servesNodePorts);
+    const frontend = planned && findFrontend(planned, question, isSelected);
     if (planned && frontend) {
       // As in the rules, an address has precedence over a node port.
       if (hit === undefined || hit.frontend.kind === "nodePort") hit = { frontend, owner, port: planned };
-    } else if (findFrontend(wanted, question, servesNodePorts)) {
+    } else if (findFrontend(wanted, question, isSelected)) {
       losers.push(owner);
     }
     if (!isThisNode || planned === undefined) continue;
-    if (!servesNodePorts && planned.nodePort === question.port && planned.protocol === question.protocol) {
-      unserved = planned;
-      remarks.push(unservedRemark(planned, address, settings));
+    const isOfNodePort = planned.nodePort === question.port && planned.protocol === question.protocol;
+    if (isOfNodePort && !(isSelected && acceptsNodePortAt(planned, address))) {
+      unserved = { owner, port: planned };
+      remarks.push(unservedRemark(planned, address, isSelected, settings));
     }
     if (planned.healthCheckNodePort === question.port && question.protocol === "tcp") {
       remarks.push(
@@ -106,27 +115,37 @@ function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, ad
   return clusterIP === address || externalIPs.includes(address) || loadBalancerIPs.includes(address);
 }
 
-/** The frontend of a service port at a destination; undefined if it has none there. */
-function findFrontend(servicePort: ServicePort, question: Question, servesNodePorts: boolean): Frontend | undefined {
+/**
+ * The frontend of a service port at a destination; undefined if it has none there.
+ * @param isSelected whether the settings select the address for node ports
+ */
+function findFrontend(servicePort: ServicePort, question: Question, isSelected: boolean): Frontend | undefined {
   const { protocol, port, nodePort } = servicePort;
   if (protocol !== question.protocol || port !== question.port && nodePort !== question.port) return undefined;
   return frontendsOf(servicePort).find((frontend) =>
     frontend.port === question.port &&
-    (frontend.kind === "nodePort" ? servesNodePorts : frontend.address === question.address)
+    (frontend.kind === "nodePort"
+      ? isSelected && acceptsNodePortAt(servicePort, question.address)
+      : frontend.address === question.address)
   );
 }
 
-/** Whether an address of this node serves node ports. */
+/** Whether the settings select an address of this node for node ports. */
 function isNodePortAddress(address: string, { nodePortPrefixes, localhostNodePorts }: FamilySettings): boolean {
   if (isLoopback(address) && !localhostNodePorts) return false;
   return nodePortPrefixes === undefined || nodePortPrefixes.some((prefix) => prefixContains(prefix, address));
 }
 
 function unservedRemark(
-  { name, nodePort }: ServicePort,
+  { name, nodePort, nodePortPrefixes: own }: ServicePort,
   address: string,
+  isSelected: boolean,
   { nodePortPrefixes }: FamilySettings,
 ): string {
+  if (isSelected) {
+    return `node port ${nodePort} of ${name} is not served at ${address}: the annotation ${NODE_PORT_ADDRESSES} limits it to ` +
+      (own?.join(", ") || NO_OWN_PREFIXES);
+  }
   const where = nodePortPrefixes === undefined
     ? "at the node's addresses other than loopback"
     : `at ${nodePortPrefixes.join(", ") || NO_PREFIXES}`;
@@ -135,6 +154,9 @@ function unservedRemark(
 
 /** The prefixes of node ports, as text, if there are none. */
 export const NO_PREFIXES = "no address, since the node's primary one is unknown";
+
+/** The prefixes that a service limits its node port to, as text, if there are none of the family. */
+export const NO_OWN_PREFIXES = "no address of this family";
 
 /** A frontend as text: `cluster IP 10.0.0.1:80/TCP`, `node port 30080/TCP`. */
 export function frontendText(kind: FrontendKind, port: ServicePort, address: string): string {

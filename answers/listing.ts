@@ -17,7 +17,7 @@ import { countText, FAMILIES, type Family, joinHostPort } from "../platform/mod.
 
 /** The fields of a service port that a list shows. */
 type ListedField =
-  | ("name" | "protocol" | "clusterIP" | "port" | "externalIPs" | "loadBalancerIPs" | "nodePort")
+  | ("name" | "protocol" | "clusterIP" | "port" | "externalIPs" | "loadBalancerIPs" | "nodePort" | "nodePortPrefixes")
   | ("internal" | "external" | "affinitySeconds" | "balance");
 
 /** A planned service port of one family. */
@@ -93,6 +93,7 @@ function listed(
       usedEndpoints: endpoints.filter(({ used }) => used).length,
       endpoints: endpoints.length,
       affinitySeconds,
+      ...port.nodePortPrefixes && { nodePortPrefixes: port.nodePortPrefixes },
       ...port.balance && { balance: port.balance },
       problems: reported,
       served: planned !== undefined,
@@ -109,11 +110,16 @@ function listed(
   };
 }
 
-/** The frontends of a service port, each as `address:port`; the node port as `*:port`. */
+/**
+ * The frontends of a service port, each as `address:port`; the node port as `*:port`, or as `prefix:port` for each prefix that its
+ * service limits it to.
+ */
 export function frontendsOfService(service: ListedService): readonly string[] {
   const addresses = [service.clusterIP, ...service.loadBalancerIPs, ...service.externalIPs];
   const at = addresses.map((address) => joinHostPort(address, service.port));
-  return service.nodePort === 0 ? at : [...at, `*:${service.nodePort}`];
+  if (service.nodePort === 0) return at;
+  const nodeAddresses = service.nodePortPrefixes ?? ["*"];
+  return [...at, ...nodeAddresses.map((address) => joinHostPort(address, service.nodePort))];
 }
 
 interface ServiceState {

@@ -12,8 +12,8 @@ export function createChangeLoop(options: {
   readonly tracking: Tracking;
   readonly families: readonly ServedFamily[];
   readonly planHealthChecks: (changes: TrackedChanges) => HealthCheckChanges;
-  /** Reports balancing annotations that have no effect. */
-  readonly reportBalance: (changes: TrackedChanges) => void;
+  /** Reports annotations of services that have no effect. */
+  readonly reportAnnotations: (changes: TrackedChanges) => void;
   /** Opens and closes the health check node ports. */
   readonly serviceHealth: Pick<ServiceHealth, "apply">;
   readonly onNodeChange: (change: NodeChange) => void;
@@ -23,7 +23,7 @@ export function createChangeLoop(options: {
   readonly onStarted: () => void;
   readonly clock: Clock;
 }): () => void {
-  const { tracking, families, planHealthChecks, reportBalance, serviceHealth, clock } = options;
+  const { tracking, families, planHealthChecks, reportAnnotations, serviceHealth, clock } = options;
   const { onNodeChange, onPlanned, onStarted } = options;
   let started = false;
   let startedAhead = false;
@@ -50,7 +50,7 @@ export function createChangeLoop(options: {
       family.apply(changes);
       if (!started) family.start();
     }
-    reportBalance(changes);
+    reportAnnotations(changes);
     onPlanned(changes);
     const planned = planHealthChecks(changes);
     serviceHealth.apply(planned);

@@ -35,7 +35,7 @@ import {
 import { createLedgers, type Ledgers } from "../core/channel/mod.ts";
 import { createConnectionLimits } from "../platform/http/mod.ts";
 import { createProblemBoard, type Problem, type ReportProblems } from "../core/problems/mod.ts";
-import { createBalanceReports, createHealthCheckPlanner } from "../core/planning/mod.ts";
+import { createAnnotationReports, createHealthCheckPlanner } from "../core/planning/mod.ts";
 import type { RunningProxy } from "./running_status.ts";
 import { type FamilyTopics, type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
 import { type OpenSource, openSource } from "../sources/mod.ts";
@@ -185,11 +185,11 @@ async function serve(options: ProxyOptions): Promise<number> {
       tracking,
       families,
       planHealthChecks: createHealthCheckPlanner(nodeName, tracking),
-      reportBalance: createBalanceReports({
+      reportAnnotations: createAnnotationReports({
         tracking,
         balance: balanceOptions(configuration),
         onProblems: problems.report,
-        onProblem: onBalanceLimit,
+        onProblem: recordServiceProblem,
       }),
       serviceHealth,
       onNodeChange: nodeWatch.onChange,

@@ -1,5 +1,6 @@
 /** The listeners of service ports: opens the listeners that a service port needs, and closes them once it is deleted. */
 import {
+  acceptsNodePortAt,
   frontendsOf,
   type PortRange,
   type ServicePort,
@@ -223,7 +224,8 @@ export function placesOf(servicePort: ServicePort, family: Family, placement: Re
   if (placement.by === "localhost-node-ports") {
     // UDP flows, to endpoints that linger too, end with their listener.
     if (nodePort === 0 || clusterEndpoints.length + lingeringEndpoints.length === 0) return [];
-    return placement.addresses.filter((address) => familyOf(address) === family)
+    return placement.addresses
+      .filter((address) => familyOf(address) === family && acceptsNodePortAt(servicePort, address))
       .map((address) => ({ list: "cluster", address, port: nodePort }));
   }
   const frontends = frontendsOf(servicePort);

@@ -77,6 +77,7 @@ const SERVICE_PORT: Fields<ServicePort> = {
   externalIPs: list(isAddress),
   loadBalancerIPs: list(isAddress),
   nodePort: isPortNumberOrNone,
+  nodePortPrefixes: optional(list(isPrefix)),
   healthCheckNodePort: isPortNumberOrNone,
   internal: isVerdict,
   external: isVerdict,

@@ -1,5 +1,5 @@
 /** The entry of a family's relay worker: connects the relay to the messages of the main isolate. */
-import { type FamilyDelta, frontendsOf, type Protocol, servicePortKey } from "../core/model/mod.ts";
+import { acceptsNodePortAt, type FamilyDelta, frontendsOf, type Protocol, servicePortKey } from "../core/model/mod.ts";
 import { createLogger, joinHostPort, systemClock, writeToStderr } from "../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
 import type { FromRelay, RelayStart, ToRelay } from "./relay_worker.ts";
@@ -100,9 +100,9 @@ export function createOwnFrontends(): OwnFrontends {
       for (const key of deleted) forget(key);
       for (const { name, protocol } of set) forget(servicePortKey(name, protocol));
       for (const port of set) {
-        const frontends = frontendsOf(port).map((frontend) =>
-          `${port.protocol} ${joinHostPort(frontend.address || nodeIP, frontend.port)}`
-        );
+        const frontends = frontendsOf(port)
+          .filter(({ kind }) => kind !== "nodePort" || acceptsNodePortAt(port, nodeIP))
+          .map(({ address, port: number }) => `${port.protocol} ${joinHostPort(address || nodeIP, number)}`);
         byPort.set(servicePortKey(port.name, port.protocol), frontends);
         for (const frontend of frontends) all.add(frontend);
       }

@@ -195,7 +195,13 @@ function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
 function mayCauseStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
   const before = endpointsOf(previous), after = endpointsOf(next);
   if (!previous || before.size === 0 && after.size > 0 || !before.isSubsetOf(after)) return true;
-  return !new Set(udpFrontendsOf(next)).isSubsetOf(new Set(udpFrontendsOf(previous)));
+  return !new Set(udpFrontendsOf(next)).isSubsetOf(new Set(udpFrontendsOf(previous))) ||
+    mayGainNodePort(previous, next);
+}
+
+/** Whether a node port may have gained an address of the node. */
+function mayGainNodePort({ nodePortPrefixes: before }: ServicePort, { nodePortPrefixes: after }: ServicePort): boolean {
+  return before !== undefined && (after === undefined || !new Set(after).isSubsetOf(new Set(before)));
 }
 
 /**

@@ -179,15 +179,16 @@ export const IPTABLES_CODE = {
 function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
   const port = ruleset.servicePort(key);
   if (port === undefined) return undefined;
-  const dispatch = frontendRules(port, key).map(({ tree, place, rule }): RulePart => {
-    const path = ruleset.dispatchPath(tree, place);
-    return { place: `${TREES[tree].table} ${path.join(" > ")}`, lines: [rule()] };
-  });
+  const dispatch = new Map<string, string[]>();
+  for (const { tree, place, rule } of frontendRules(port, key)) {
+    const path = `${TREES[tree].table} ${ruleset.dispatchPath(tree, place).join(" > ")}`;
+    dispatch.set(path, [...dispatch.get(path) ?? [], rule()]);
+  }
   const own = chainsOf(port).map((chain): RulePart => ({
     place: `nat ${chain}`,
     lines: ruleset.render("nat", chain)?.rules ?? [],
   }));
-  return [...dispatch, ...own.reverse()];
+  return [...Array.from(dispatch, ([place, lines]): RulePart => ({ place, lines })), ...own.reverse()];
 }
 
 /**

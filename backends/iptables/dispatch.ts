@@ -22,6 +22,8 @@ export interface DispatchEntry {
   readonly place: string;
   /** Entries at the same place are in the order of their owners. */
   readonly owner: ServicePortKey;
+  /** The prefix of destinations that the rule is limited to; absent unless its owner may have several rules at the place. */
+  readonly within?: string;
 }
 
 /** The rules of a chain, and the service port of each; undefined for a jump to another chain of the tree. */
@@ -52,12 +54,13 @@ type TreeNode = Branch | Leaf;
 type LeafChange = (leaf: Leaf) => void;
 
 const countOf = (node: TreeNode) => node instanceof Map ? node.size : node.count;
-const entryKey = (place: string, owner: ServicePortKey) => joinFlat(" ", place, owner);
+const entryKey = ({ place, owner, within }: DispatchEntry) =>
+  within === undefined ? joinFlat(" ", place, owner) : joinFlat(" ", place, owner, within);
 
 /** One tree of chains, below one entry chain. */
 export interface DispatchTree {
   add(entry: DispatchEntry): void;
-  remove(place: string, owner: ServicePortKey): void;
+  remove(entry: DispatchEntry): void;
   /** Returns the chains whose rules may have changed since the last call, including removed ones. */
   takeTouched(): string[];
   /** Returns the names of all chains as of the last `takeTouched`, including the entry chain. */
@@ -115,10 +118,10 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
 
   return {
     add(entry) {
-      root = update(root, touched, "", entry.place, (leaf) => leaf.set(entryKey(entry.place, entry.owner), entry));
+      root = update(root, touched, "", entry.place, (leaf) => leaf.set(entryKey(entry), entry));
     },
-    remove(place, owner) {
-      root = update(root, touched, "", place, (leaf) => leaf.delete(entryKey(place, owner)));
+    remove(entry) {
+      root = update(root, touched, "", entry.place, (leaf) => leaf.delete(entryKey(entry)));
     },
     takeTouched() {
       const names: string[] = [];

@@ -67,6 +67,9 @@ interface Rendered {
   readonly names: ServiceChainNames;
 }
 
+/** The one rule of a frontend that is not limited to some destinations. */
+const ANY_DESTINATION: readonly (string | undefined)[] = [undefined];
+
 /** For each kind of frontend: its label in comments, and the trees that serve and refuse it. */
 const KINDS: Readonly<
   Record<FrontendKind, { readonly label: string; readonly served: TreeName; readonly refused: TreeName }>
@@ -78,11 +81,16 @@ const KINDS: Readonly<
 };
 
 function addRules(rules: FrontendRule[], frontend: Frontend, { port, owner, names }: Rendered): void {
-  const { address, verdict, sources } = frontend;
+  const { address, verdict, sources, destinations = ANY_DESTINATION } = frontend;
   const { label, served, refused } = KINDS[frontend.kind];
   const place = frontendPlace(address, port.protocol, frontend.port);
-  const add = (tree: TreeName, reason: string, target: string) =>
-    rules.push({ tree, place, owner, rule: () => match(port, frontend, reason) + target });
+  const add = (tree: TreeName, reason: string, target: string) => {
+    for (const within of destinations) {
+      const to = within ?? (address === "" ? undefined : hostPrefix(address));
+      const rule = () => match(port, to, frontend.port, reason) + target;
+      rules.push(within === undefined ? { tree, place, owner, rule } : { tree, place, owner, within, rule });
+    }
+  };
   const chain = entryChain(frontend, names);
   if (chain !== undefined) {
     add(served, label, `-j ${chain}`);
@@ -99,9 +107,10 @@ function entryChain({ kind, verdict, sources }: Frontend, names: ServiceChainNam
   return sources === undefined ? names.external : names.firewall;
 }
 
-function match({ name, protocol }: ServicePort, { address, port }: Frontend, reason: string): string {
+/** The match of packets to a port, within a prefix unless that is undefined. */
+function match({ name, protocol }: ServicePort, prefix: string | undefined, port: number, reason: string): string {
   const toPort = destinationPort(protocol, comment(`${name} ${reason}`), port);
-  return address === "" ? toPort : `-d ${hostPrefix(address)} ${toPort}`;
+  return prefix === undefined ? toPort : `-d ${prefix} ${toPort}`;
 }
 
 /** REJECT as iptables-save prints it; the kernel adds the family's kind of `port unreachable`. */

@@ -146,22 +146,27 @@ function emptyTrees(family: Family, servicePorts: ServiceIndex["ports"]): Servic
   const addressDigits = family === "IPv4" ? 8 : 32;
   const known = new WeakMap<ServicePort, ReadonlyMap<string, FrontendRule>>();
   /**
-   * The rules of a service port by tree and place, the first one where two frontends have the same address. Those of many
+   * The rules of a service port by their ids, the first one where two frontends have the same address. Those of many
    * frontends are kept: rendering all for each of them would take time with the square of their number.
    */
   const rulesOf = (owner: ServicePortKey) => {
     const port = servicePorts.get(owner)!, kept = known.get(port);
     if (kept !== undefined) return kept;
-    const rules = new Map(frontendRules(port, owner).toReversed().map((rule) => [`${rule.tree} ${rule.place}`, rule]));
+    const rules = new Map(frontendRules(port, owner).toReversed().map((rule) => [ruleId(rule.tree, rule), rule]));
     if (rules.size > LEAF_CAPACITY) known.set(port, rules);
     return rules;
   };
   return Object.fromEntries(TREE_NAMES.map((tree) => {
     const { chain, prefix, ports } = TREES[tree];
-    const ruleOf = ({ place, owner }: DispatchEntry) => rulesOf(owner).get(`${tree} ${place}`)!.rule();
+    const ruleOf = (entry: DispatchEntry) => rulesOf(entry.owner).get(ruleId(tree, entry))!.rule();
     const options = { entryChain: chain, namePrefix: prefix, addressDigits: ports ? 0 : addressDigits, ruleOf };
     return [tree, createDispatchTree(options)];
   })) as Record<TreeName, DispatchTree>;
+}
+
+/** Identifies a rule among those of its service port. */
+function ruleId(tree: TreeName, { place, within }: DispatchEntry): string {
+  return within === undefined ? `${tree} ${place}` : `${tree} ${place} ${within}`;
 }
 
 function set(index: ServiceIndex, port: ServicePort): void {
@@ -191,9 +196,10 @@ function move(
     else chainOwners.delete(chain);
     touchedChains.add(chain);
   }
-  for (const { tree, place } of frontendRules(port, key, names)) {
-    if (to === "in") trees[tree].add({ place, owner: key });
-    else trees[tree].remove(place, key);
+  for (const { tree, place, within } of frontendRules(port, key, names)) {
+    const entry = within === undefined ? { place, owner: key } : { place, owner: key, within };
+    if (to === "in") trees[tree].add(entry);
+    else trees[tree].remove(entry);
   }
   hairpin.count(port, to === "in" ? 1 : -1);
 }

@@ -1,4 +1,5 @@
 import {
+  acceptsNodePortAt,
   type Family,
   type FamilyDelta,
   type FamilySettings,
@@ -166,7 +167,7 @@ function contributionOf(port: ServicePort, circumstances: Circumstances): Contri
     const reals = realServersOf(port, frontend);
     if (kind === "nodePort") {
       const { all, local } = NODE_PORT_SETS[port.protocol];
-      for (const own of nodePortAddresses(circumstances)) {
+      for (const own of nodePortAddresses(port, circumstances)) {
         serve(own, port.nodePort, reals);
         const element = port.protocol === "sctp" ? `${own},sctp:${port.nodePort}` : String(port.nodePort);
         enter(all, element);
@@ -188,11 +189,14 @@ function contributionOf(port: ServicePort, circumstances: Circumstances): Contri
   return { servers, addresses, entries };
 }
 
-/** This node's addresses that serve node ports. */
-function nodePortAddresses({ settings, nodeAddresses }: Circumstances): readonly string[] {
+/** This node's addresses that serve a node port. */
+function nodePortAddresses(port: ServicePort, { settings, nodeAddresses }: Circumstances): readonly string[] {
   const { nodePortPrefixes } = settings;
-  if (!nodePortPrefixes) return nodeAddresses;
-  return nodeAddresses.filter((address) => nodePortPrefixes.some((prefix) => prefixContains(prefix, address)));
+  if (!nodePortPrefixes && !port.nodePortPrefixes) return nodeAddresses;
+  return nodeAddresses.filter((address) =>
+    acceptsNodePortAt(port, address) &&
+    (nodePortPrefixes?.some((prefix) => prefixContains(prefix, address)) ?? true)
+  );
 }
 
 /**

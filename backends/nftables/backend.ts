@@ -17,7 +17,7 @@ import { removeOwnTables } from "./own_tables.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
 import { createNftSession } from "./session.ts";
-import { sharedRules } from "./shared_chains.ts";
+import { sharedChainText } from "./shared_chains.ts";
 import {
   CONNECTIONS_TABLE,
   declareSets,
@@ -28,7 +28,7 @@ import {
   TABLE,
 } from "./table.ts";
 import { createNftTools, NFT_FAILURES } from "./tools.ts";
-import { chainLines, chainText, elementText, type Item, kindOf, parseItemId } from "./transaction.ts";
+import { chainLines, elementText, type Item, kindOf, parseItemId } from "./transaction.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -162,7 +162,7 @@ function describeServicePort(
   const items = [
     ...own.filter(isElement),
     ...shared.map(parseItemId).map(({ list, key }): Item => (
-      { list, key, text: list === "chain" ? chainText(undefined, sharedRules(key, settings, dialect)!) : "" }
+      { list, key, text: list === "chain" ? sharedChainText(key, settings, dialect)! : "" }
     )),
     ...sourceLists.flatMap(({ name, elements }) => elements.map((key): Item => ({ list: name, key, text: "" }))),
     ...own.filter((item) => !isElement(item)),

@@ -2,7 +2,7 @@ import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Contribution } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import type { Applied, RealizedState } from "./realized.ts";
-import { isSourceList, sharedRules, type SourceList, sourceSet } from "./shared_chains.ts";
+import { isSourceList, sharedChainText, type SourceList, sourceSet } from "./shared_chains.ts";
 import type { Dialect } from "./table.ts";
 import {
   chainText,
@@ -129,10 +129,8 @@ function addFixedChains(draft: Draft): void {
   }
   if (!finishes) return;
   for (const name of realized.chains.keys()) {
-    const rules = sharedRules(name, settings, dialect);
-    if (rules && !isUnused(draft, itemId({ list: "chain", key: name }))) {
-      writeChain(draft, name, chainText(undefined, rules));
-    }
+    const text = sharedChainText(name, settings, dialect);
+    if (text !== undefined && !isUnused(draft, itemId({ list: "chain", key: name }))) writeChain(draft, name, text);
   }
 }
 
@@ -152,7 +150,7 @@ function addNewSharedParts(draft: Draft): void {
     if (part && !part.damage || uses.get(id)! <= 0) continue;
     const { list, key } = parseItemId(id);
     if (list !== "chain") put(added, { list, key, text: "" });
-    else writeChain(draft, key, chainText(undefined, sharedRules(key, settings, dialect)!));
+    else writeChain(draft, key, sharedChainText(key, settings, dialect)!);
     const sources = draft.sourceLists.get(key);
     if (sources === undefined) continue;
     const { name } = sources;

@@ -10,6 +10,8 @@ import {
 } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { affinityChainNames, affinityChains, clientSets } from "./affinity.ts";
+import { countFailure } from "./counters.ts";
+import { NODE_PORT_REFUSALS } from "./frame.ts";
 import {
   counterOwner,
   type ListName,
@@ -21,8 +23,8 @@ import {
   type SourceList,
   sourceList,
 } from "./shared_chains.ts";
-import type { Dialect, SetName } from "./table.ts";
-import { type Item, itemId } from "./transaction.ts";
+import { type Dialect, prefixText, type SetName } from "./table.ts";
+import { chainText, type Item, itemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
 export interface Desired {
@@ -91,6 +93,8 @@ export const NOTHING: Contribution = { own: [], shared: [], sourceLists: [] };
 export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
   const { protocol, clusterEndpoints, localEndpoints } = port;
   const own: Item[] = [];
+  /** Chains of its own that refer to others. */
+  const chains: Item[] = [];
   const sharedChains = new Set<string>();
   const sourceLists = new Set<SourceList>();
   const withAffinity = port.affinitySeconds > 0;
@@ -100,7 +104,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
 
   /** Sends packets to a frontend to the chain that picks an endpoint: the service port's own, or a shared one. */
   const dispatch = (
-    set: SetName,
+    set: "services" | "shortcuts",
     frontend: Frontend,
     ownChain: string | undefined,
     kind: PickKind,
@@ -108,7 +112,25 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   ) => {
     const name = ownChain ?? pickChainName(pickChain(kind, frontend, list));
     if (ownChain === undefined) sharedChains.add(name);
-    own.push({ list: set, key: keyOf(frontend), text: `goto ${name}` });
+    const { destinations } = frontend;
+    // Packets reach a shortcut through the chain in the map of services.
+    const first = destinations && set === "services" ? limited("nodeport-at", destinations, `goto ${name}`) : name;
+    own.push({ list: set, key: keyOf(frontend), text: `goto ${first}` });
+  };
+  /** Adds a chain that applies a statement to packets to these prefixes only, and returns its name. */
+  const limited = (use: string, destinations: readonly string[], statement: string): string => {
+    const name = `${use}-${counterOwner(port)}`;
+    const rules = destinations.map((prefix) => `${dialect.ip} daddr ${prefixText(prefix)} ${statement}`);
+    chains.push({ list: "chain", key: name, text: chainText(undefined, rules) });
+    return name;
+  };
+  const refuse = (set: "refused" | "dropped", frontend: Frontend) => {
+    const { destinations } = frontend, key = keyOf(frontend);
+    if (destinations === undefined) return own.push({ list: set, key, text: "" });
+    const statement = countFailure(settings, set, dialect, true) + (set === "refused" ? "reject" : "drop");
+    const name = limited("nodeport-refused", destinations, statement);
+    own.push({ list: "restricted", key, text: `goto ${name}` });
+    sharedChains.add(NODE_PORT_REFUSALS);
   };
   const pickChain = (kind: PickKind, frontend: Frontend, list: ListName): PickChain => {
     const { draw, slots: { length: slots } } = lists[list];
@@ -145,9 +167,10 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   };
 
   for (const frontend of frontendsOf(port)) {
-    const { verdict } = frontend;
-    if (verdict === "reject") own.push({ list: "refused", key: keyOf(frontend), text: "" });
-    if (verdict === "drop") own.push({ list: "dropped", key: keyOf(frontend), text: "" });
+    const { verdict, destinations } = frontend;
+    if (destinations?.length === 0) continue;
+    if (verdict === "reject") refuse("refused", frontend);
+    if (verdict === "drop") refuse("dropped", frontend);
     if (frontend.kind === "clusterIP") addClusterIP(frontend);
     else addExternal(frontend);
     if (frontend.sources !== undefined) {
@@ -158,6 +181,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     }
   }
   if (withAffinity) own.push(...affinityChains(port, settings, dialect), ...clientSets(port, dialect).values());
+  own.push(...chains);
   return {
     own,
     shared: [...sharedElements(port), ...[...sharedChains].map((key) => itemId({ list: "chain", key }))],

@@ -101,6 +101,23 @@ function refusals(settings: FamilySettings, dialect: Dialect, nodePort: boolean)
   ];
 }
 
+/** The name of the chain of refused node ports. */
+export const NODE_PORT_REFUSALS = "nodeports-refused";
+
+/**
+ * The chain that refuses packets to node ports without usable endpoints whose services limit them to some addresses. Their
+ * entries in the map of restricted frontends have the unspecified address, which no packet to a service has, and lead to a chain
+ * that matches the addresses. It exists only while there are such node ports.
+ */
+export function nodePortRefusals(settings: FamilySettings, dialect: Dialect): BaseChain {
+  const key = frontendKey(dialect, true);
+  return {
+    name: NODE_PORT_REFUSALS,
+    hook: "type filter hook input priority filter; policy accept;",
+    rules: nodePortEntries(settings, dialect).map((match) => `ct state new ${match}${key} vmap @restricted`),
+  };
+}
+
 /**
  * Marks traffic to cluster IPs that does not come from a pod of this node: it may have been routed here from elsewhere, and
  * replies must return through this node. One rule before the dispatch serves all services, so that traffic that is not

@@ -81,8 +81,8 @@ function addElement(into: Map<string, string>, element: string): void {
   else into.set(element.slice(0, colon), element.slice(colon + 3));
 }
 
-/** The sets whose keys are the frontends of all services. */
-const FRONTEND_SETS: readonly SetName[] = ["services", "refused", "dropped"];
+/** The sets whose keys are together the frontends of all services. */
+const FRONTEND_SETS: readonly SetName[] = ["services", "refused", "dropped", "restricted"];
 
 /** The UDP frontends of a table, those that reject or drop included. */
 export function udpFrontendsOf(listing: Listing, { anyAddress }: Dialect): Set<UdpFrontend> {

@@ -2,7 +2,7 @@ import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/mod
 import { contributionOf, type Desired } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import type { Listing } from "./listing.ts";
-import { isSourceList, parsePickChain, sourceListName } from "./shared_chains.ts";
+import { isSharedChain, isSourceList, sourceListName } from "./shared_chains.ts";
 import type { Dialect, SetDeclarations, SetName, SharedSetName } from "./table.ts";
 import { type Item, itemId, type ItemList } from "./transaction.ts";
 
@@ -123,7 +123,7 @@ function claimChain(chains: Map<string, string>, realized: RealizedState, name: 
 function claimShared(listing: Listing, realized: RealizedState): void {
   const chains = listing.get("chain")!;
   for (const key of [...chains.keys()]) {
-    if (!isSourceList(key) && !parsePickChain(key)) continue;
+    if (!isSharedChain(key)) continue;
     claimChain(chains, realized, key);
     const held = isSourceList(key) ? [...listing.get(key)?.keys() ?? []] : undefined;
     const isDamaged = held !== undefined && sourceListName(held) !== key;

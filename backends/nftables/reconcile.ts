@@ -195,7 +195,7 @@ function createSpellings(dialect: Dialect): Spellings {
 function* chainTexts(realized: RealizedState, dialect: Dialect): Generator<readonly [string, string]> {
   yield* realized.chains;
   for (const { port, settings } of realized.applied.values()) {
-    if (port.affinitySeconds === 0) continue;
+    if (port.affinitySeconds === 0 && port.nodePortPrefixes === undefined) continue;
     for (const { list, key, text } of contributionOf(port, settings, dialect).own) {
       if (list === "chain") yield [key, text];
     }

@@ -9,6 +9,7 @@ import {
 import { addressBytes, prefixContains } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { countFailure } from "./counters.ts";
+import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
 import {
   type Dialect,
   endpointElement,
@@ -18,6 +19,7 @@ import {
   setMark,
   type SourceListName,
 } from "./table.ts";
+import { chainText } from "./transaction.ts";
 
 /**
  * How a chain draws the number of a slot:
@@ -213,11 +215,20 @@ function widest(prefixes: readonly string[]): readonly string[] {
   return found;
 }
 
-/** The rules of a chain that service ports share, which follow from its name; undefined if it is not shared. */
-export function sharedRules(name: string, settings: FamilySettings, dialect: Dialect): string[] | undefined {
-  if (isSourceList(name)) return sourceRules(name, settings, dialect);
+/** Whether service ports share the chain with this name. */
+export function isSharedChain(name: string): boolean {
+  return isSourceList(name) || name === NODE_PORT_REFUSALS || parsePickChain(name) !== undefined;
+}
+
+/** The text of a chain that service ports share, which follows from its name; undefined if it is not shared. */
+export function sharedChainText(name: string, settings: FamilySettings, dialect: Dialect): string | undefined {
+  if (isSourceList(name)) return chainText(undefined, sourceRules(name, settings, dialect));
+  if (name === NODE_PORT_REFUSALS) {
+    const { hook, rules } = nodePortRefusals(settings, dialect);
+    return chainText(hook, rules);
+  }
   const chain = parsePickChain(name);
-  return chain && pickRules(chain, settings, dialect);
+  return chain && chainText(undefined, pickRules(chain, settings, dialect));
 }
 
 /** The rules of a list's chain: it drops packets from other sources. */

@@ -44,7 +44,10 @@ export type SetName =
   /** Frontends that reject, and frontends that drop. */
   | "refused"
   | "dropped"
-  /** Frontend that is open to some sources only → the chain that admits them. */
+  /**
+   * Frontend that is open to some sources only → the chain that admits them; node port that refuses packets to some addresses
+   * only → the chain that does.
+   */
   | "restricted"
   /** The sources of a list. */
   | SourceListName

@@ -107,9 +107,10 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
 
 /**
  * A rule that sends UDP packets to a service or refuses them there, as iptables-save prints it. It has no source, and one
- * destination port; kube-proxy's rules have the same form.
+ * destination port; kube-proxy's rules have the same form. The rule of a node port has no destination, or a prefix of the
+ * node's addresses.
  */
-const UDP_FRONTEND_RULE = /^(?:-d (\S+)\/(?:32|128) )?-p udp .*--dport (\d+) -j /;
+const UDP_FRONTEND_RULE = /^(?:-d (?:(\S+)\/(?:32|128)|\S+) )?-p udp .*--dport (\d+) -j /;
 
 function noteUdpFrontend(rule: string, frontends: Set<UdpFrontend>): void {
   const match = UDP_FRONTEND_RULE.exec(rule);

@@ -133,12 +133,12 @@ interface DropReason {
  */
 const REFUSALS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
   [
-    /^sluice .* @refused |^\S+ KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\breject\b/,
+    /^sluice .* @refused |^sluice nodeport-refused-.* reject$|^\S+ KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\breject\b/,
     "service",
     "rejected: the service has no usable endpoint",
   ],
   [
-    /^sluice .* @dropped |^\S+ KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\bdrop$/,
+    /^sluice .* @dropped |^sluice nodeport-refused-.* drop$|^\S+ KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\bdrop$/,
     "policy",
     "dropped: traffic policy Local, and this node has no usable endpoint",
   ],
@@ -212,10 +212,12 @@ function ownRuleText({ chain, rule, verdict }: TraceStep, service: string): stri
     [/^jump services$/, "looks for a service with this destination"],
     [/goto nodeports$/, "is for this node: looks for a node port"],
     [/jump firewall-check$/, "checks the source ranges of load balancers"],
+    [/ & \S+ \. .* vmap @restricted$/, "checks that its node port has usable endpoints"],
     [/ vmap @restricted$/, `is for a load balancer of ${service} with source ranges`],
     [/ @sources-\S+ return$/, "comes from an address in these ranges"],
     [/jump services-check$/, "checks that its service has usable endpoints"],
     [/goto nodeports-check$/, "checks that its node port has usable endpoints"],
+    [/^ip6? daddr \S+ goto /, `is to an address at which ${service} has its node port`],
     [/ meta mark set meta mark \| /, "is marked, to be sent from this node's address"],
     [/^meta mark set meta mark & /, "loses the mark"],
     [/^meta mark & \S+ == 0x0+ return$|^meta mark 0x0+\/1 return$/, "is not marked: it keeps its source"],

@@ -49,6 +49,7 @@ export {
   type ProxyMode,
 } from "./family_settings.ts";
 export {
+  acceptsNodePortAt,
   admittedSources,
   type Frontend,
   type FrontendKind,

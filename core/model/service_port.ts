@@ -1,4 +1,4 @@
-import { hostPrefix, joinFlat } from "../../platform/mod.ts";
+import { hostPrefix, joinFlat, prefixContains } from "../../platform/mod.ts";
 import { type Balance, balancedList, balanceSlots } from "./balance.ts";
 import type { RelayPorts } from "./delta.ts";
 
@@ -48,6 +48,11 @@ export interface ServicePort {
   readonly loadBalancerIPs: readonly string[];
   /** The port on the node's own addresses; 0 for none. */
   readonly nodePort: number;
+  /**
+   * The prefixes to which its Service limits the node port, canonical, of this family, none of length 0: of the addresses
+   * that the settings select, those in one of them serve it. Absent without a limit.
+   */
+  readonly nodePortPrefixes?: readonly string[];
   /** The node port that accepts health checks of a load balancer; 0 for none. */
   readonly healthCheckNodePort: number;
   /** The verdict on traffic to the cluster IP. */
@@ -87,16 +92,18 @@ export interface ServicePort {
 }
 
 /**
- * The size of a service port in the kernel: an element for each slot of each frontend, and for each source range. Exact to within a small factor in nftables mode; other modes need less.
+ * The size of a service port in the kernel: an element for each slot of each frontend, and for each source range and prefix of
+ * a node port. Exact to within a small factor in nftables mode; other modes need less.
  */
 export function kernelSize(port: ServicePort): number {
-  const { loadBalancerIPs, balance, loadBalancerSources } = port;
+  const { loadBalancerIPs, balance, loadBalancerSources, nodePortPrefixes } = port;
   const slots = Math.max(
     balanceSlots(balance, balancedList(port, "cluster")),
     balanceSlots(balance, balancedList(port, "local")),
   );
   const frontends = 1 + port.externalIPs.length + loadBalancerIPs.length + (port.nodePort === 0 ? 0 : 1);
-  return frontends * (1 + slots) + (loadBalancerIPs.length > 0 ? loadBalancerSources?.ranges.length ?? 0 : 0);
+  return frontends * (1 + slots) + (nodePortPrefixes?.length ?? 0) +
+    (loadBalancerIPs.length > 0 ? loadBalancerSources?.ranges.length ?? 0 : 0);
 }
 
 /** The kinds of frontends of a service port. */
@@ -116,6 +123,8 @@ export interface Frontend {
   readonly ownVerdict: Verdict;
   /** The prefixes that may connect, see `admittedSources`; undefined if every client may. */
   readonly sources: readonly string[] | undefined;
+  /** For a node port: its `nodePortPrefixes`. */
+  readonly destinations?: readonly string[];
 }
 
 /**
@@ -123,7 +132,7 @@ export interface Frontend {
  * because storing them for tens of thousands of service ports would waste memory.
  */
 export function frontendsOf(servicePort: ServicePort): Frontend[] {
-  const { port, nodePort, internal, external } = servicePort;
+  const { port, nodePort, nodePortPrefixes, internal, external } = servicePort;
   const ownVerdict = isPolicyLocal(external) ? "cluster" : external;
   const at = (kind: FrontendKind, address: string, sources?: readonly string[]): Frontend => (
     { kind, address, port, verdict: external, ownVerdict, sources }
@@ -149,6 +158,7 @@ export function frontendsOf(servicePort: ServicePort): Frontend[] {
       verdict: external,
       ownVerdict,
       sources: undefined,
+      ...nodePortPrefixes && { destinations: nodePortPrefixes },
     });
   }
   return frontends;
@@ -172,6 +182,11 @@ export function admittedSources(
   if (loadBalancerSources === undefined) return undefined;
   const { ranges, includeNode } = loadBalancerSources;
   return includeNode ? [...ranges, ...loadBalancerIPs.map(hostPrefix)] : ranges;
+}
+
+/** Whether a service port has its node port at an address, if that is one of the node's that the settings select. */
+export function acceptsNodePortAt({ nodePortPrefixes }: Pick<ServicePort, "nodePortPrefixes">, address: string): boolean {
+  return nodePortPrefixes === undefined || nodePortPrefixes.some((prefix) => prefixContains(prefix, address));
 }
 
 /** Whether a verdict follows from traffic policy Local. */

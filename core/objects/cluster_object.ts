@@ -70,6 +70,8 @@ export interface Service {
   readonly isClusterDNS?: true;
   /** The balancing annotations; absent if it has none. */
   readonly balancing?: BalanceAnnotations;
+  /** The annotation that limits its node ports to some addresses of a node, unparsed; absent if it has none. */
+  readonly nodePortAddresses?: string;
   readonly details?: ServiceDetails;
 }
 

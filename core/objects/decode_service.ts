@@ -1,3 +1,4 @@
+import { readAnnotation } from "./annotation_text.ts";
 import { readBalanceAnnotations } from "./balance_annotations.ts";
 import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
@@ -14,6 +15,7 @@ import {
 } from "./fields.ts";
 import { createInterner, internString } from "./intern.ts";
 import type { Metadata } from "./metadata.ts";
+import { NODE_PORT_ADDRESSES } from "./node_port_annotation.ts";
 import { isAbsent, quote, type RawObject, rawObject, stringsOf } from "./raw.ts";
 
 /** The default timeout of ClientIP affinity and the longest one that the API allows, in seconds. */
@@ -38,6 +40,7 @@ export function decodeService(
   const created = readCreation(metadata.creationTimestamp);
   const externalIPs = readAddresses(spec.externalIPs, "spec.externalIPs", problems);
   const balancing = readBalanceAnnotations(annotations);
+  const nodePortAddresses = readAnnotation(annotations, NODE_PORT_ADDRESSES);
   const externalPolicyLocal = isExternallyAccessible(type, externalIPs) &&
     readOneOf(spec.externalTrafficPolicy, "spec.externalTrafficPolicy", POLICIES, problems) === "Local";
 
@@ -60,6 +63,7 @@ export function decodeService(
     ...created !== undefined && { createdSeconds: created },
     ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },
     ...balancing && { balancing },
+    ...nodePortAddresses !== undefined && { nodePortAddresses },
     ...details && {
       details: {
         labels: stringsOf(labels, details.serviceLabels),

@@ -7,18 +7,16 @@
  *   metadata.ts               names and namespaces, and the result of decoding
  *   fields.ts                 readers of lists, addresses, prefixes and ports, and the problems found
  *   raw.ts                    JSON of unknown shape
+ *   annotation_text.ts        an annotation of Sluice's own, unparsed
  *   balance_annotations.ts    how a Service asks to be balanced
+ *   node_port_annotation.ts   at which addresses of a node a Service wants its node ports
  *   intern.ts                 shares equal values in memory
  *   source.ts                 the contract of sources
  *
  * In: objects of the Kubernetes API as parsed JSON. Out: `ClusterObject`s and the problems found in them. May touch: nothing.
  */
-export {
-  BALANCE_ANNOTATIONS,
-  type BalanceAnnotations,
-  balanceAnnotations,
-  LONGEST_BALANCE_ANNOTATION,
-} from "./balance_annotations.ts";
+export { LONGEST_ANNOTATION } from "./annotation_text.ts";
+export { BALANCE_ANNOTATIONS, type BalanceAnnotations, balanceAnnotations } from "./balance_annotations.ts";
 export {
   type ClusterObject,
   type EndpointPort,
@@ -43,6 +41,7 @@ export { createDecode, decodeObject, type DetailFilters, type KeyFilter, type La
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./fields.ts";
+export { NODE_PORT_ADDRESSES, ownAnnotations } from "./node_port_annotation.ts";
 export { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
 export {
   ApiError,

@@ -16,13 +16,12 @@ import {
   BALANCE_ANNOTATIONS,
   type BalanceAnnotations,
   type LabelKeys,
-  LONGEST_BALANCE_ANNOTATION,
+  LONGEST_ANNOTATION,
   quote,
   type Service,
 } from "../objects/mod.ts";
-import type { EndpointLabels, ServiceEndpoint, ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
+import type { EndpointLabels, ServiceEndpoint } from "../tracking/mod.ts";
 import { readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
-import type { Problem, ReportProblems } from "../problems/mod.ts";
 
 /** The algorithm of services that do not ask for one. */
 export interface DefaultBalance {
@@ -68,8 +67,8 @@ export function balanceRequest({ balancing }: Pick<Service, "balancing">, option
   const problems: string[] = [];
   const textOf = (name: keyof BalanceAnnotations) => {
     const text = balancing[name];
-    if (text === undefined || text.length <= LONGEST_BALANCE_ANNOTATION) return text;
-    problems.push(`annotation ${BALANCE_ANNOTATIONS[name]} is longer than ${LONGEST_BALANCE_ANNOTATION} characters`);
+    if (text === undefined || text.length <= LONGEST_ANNOTATION) return text;
+    problems.push(`annotation ${BALANCE_ANNOTATIONS[name]} is longer than ${LONGEST_ANNOTATION} characters`);
     return undefined;
   };
   const [balance, affinityHash, weights] = [textOf("balance"), textOf("affinityHash"), textOf("weights")];
@@ -200,34 +199,4 @@ function weightsByTarget(
 function weightsOf(targets: readonly string[], byTarget: ReadonlyMap<string, number>): readonly number[] | undefined {
   const weights = targets.map((target) => byTarget.get(target)!);
   return weights.every((weight) => weight === weights[0]) ? undefined : weights;
-}
-
-/** The dependencies of `createBalanceReports`. */
-export interface BalanceReportsOptions {
-  readonly tracking: Pick<Tracking, "services">;
-  readonly balance: BalanceOptions;
-  /** Receives the problems; each service is a scope. */
-  readonly onProblems: ReportProblems;
-  /** Called with each new problem of a service, for its Event. */
-  readonly onProblem: (service: ServiceKey, problem: Problem) => void;
-}
-
-/** Returns a function that reports the balancing annotations of changed services that have no effect, once for each service. */
-export function createBalanceReports(
-  { tracking, balance, onProblems, onProblem }: BalanceReportsOptions,
-): (changes: Pick<TrackedChanges, "services">) => void {
-  const reported = new Map<ServiceKey, string>();
-  return ({ services }) => {
-    for (const key of services) {
-      const service = tracking.services.get(key);
-      const sentences = service?.balancing === undefined ? [] : balanceRequest(service, balance).problems;
-      const detail = sentences.join("; ");
-      if (detail === (reported.get(key) ?? "")) continue;
-      if (detail === "") reported.delete(key);
-      else reported.set(key, detail);
-      const problems: Problem[] = detail === "" ? [] : [{ code: "balance-ignored", subject: key, detail }];
-      onProblems(`balance of ${key}`, problems);
-      for (const problem of problems) onProblem(key, problem);
-    }
-  };
 }

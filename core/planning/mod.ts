@@ -2,20 +2,23 @@
  * Plans the service ports of each IP family from the tracked cluster, with every policy applied, and the health checks of load
  * balancers.
  *
- *   family_planner.ts   plans the services that changed, in one family
- *   service_port.ts     one port of a service: its traffic policies, frontends and endpoints
- *   endpoints.ts        selects endpoints by readiness, termination and topology
- *   balance.ts          how connections are spread over the endpoints, and annotations without effect
- *   weight_terms.ts     reads the annotation of weights
- *   balance_budget.ts   limits the tables in the kernel
- *   frontend_claims.ts  assigns each frontend to one service port
- *   health_checks.ts    health check node ports of load balancers
- *   services_first.ts   the services that a starting node needs first
- *   internal_service.ts a service of Sluice's own, which no cluster has
+ *   family_planner.ts       plans the services that changed, in one family
+ *   service_port.ts         one port of a service: its traffic policies, frontends and endpoints
+ *   endpoints.ts            selects endpoints by readiness, termination and topology
+ *   balance.ts              how connections are spread over the endpoints
+ *   weight_terms.ts         reads the annotation of weights
+ *   balance_budget.ts       limits the tables in the kernel
+ *   node_port_addresses.ts  at which addresses of a node a service wants its node ports
+ *   annotation_reports.ts   reports annotations without effect
+ *   frontend_claims.ts      assigns each frontend to one service port
+ *   health_checks.ts        health check node ports of load balancers
+ *   services_first.ts       the services that a starting node needs first
+ *   internal_service.ts     a service of Sluice's own, which no cluster has
  *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
-export { type BalanceOptions, balanceRequest, createBalanceReports, type Weighing } from "./balance.ts";
+export { createAnnotationReports } from "./annotation_reports.ts";
+export { type BalanceOptions, balanceRequest, type Weighing } from "./balance.ts";
 export { INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
 export {
   blocksNodeHints,
@@ -37,5 +40,6 @@ export {
   type PlannedPort,
 } from "./family_planner.ts";
 export { createHealthCheckPlanner, type HealthCheck, type HealthCheckChanges } from "./health_checks.ts";
+export { nodePortAddressesOf } from "./node_port_addresses.ts";
 export { servicePortName, trafficPolicies } from "./service_port.ts";
 export { servicesFirst } from "./services_first.ts";

@@ -10,6 +10,7 @@ import {
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import { type EndpointLabels, type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
 import { type BalanceOptions, balanceRequest, planBalance, type Weighing } from "./balance.ts";
+import { nodePortAddressesOf } from "./node_port_addresses.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
 /** The data that the ports of a service are planned from. */
@@ -41,6 +42,7 @@ export function planService(input: ServicePlanInput): ServicePort[] {
   if (clusterIP === undefined) return [];
   const frontends = frontendsOf(service, family, clusterIP, nodeIP);
   const request = input.balance && balanceRequest(service, input.balance);
+  const nodePortPrefixes = nodePortAddressesOf(service).prefixes[family];
   const planned: ServicePort[] = [];
   const last = new Map(service.ports.map((spec) => [`${spec.protocol} ${spec.name}`, spec]));
   for (const spec of service.ports) {
@@ -79,7 +81,10 @@ export function planService(input: ServicePlanInput): ServicePort[] {
       affinitySeconds: service.affinitySeconds,
     };
     const unreachableEndpoints = found.unreachable.length > 0 ? found.unreachable : undefined;
-    planned.push(balance || unreachableEndpoints ? { ...port, balance, unreachableEndpoints } : port);
+    const limits = spec.nodePort === 0 || nodePortPrefixes === undefined ? undefined : { nodePortPrefixes };
+    planned.push(
+      balance || unreachableEndpoints || limits ? { ...port, balance, unreachableEndpoints, ...limits } : port,
+    );
   }
   return planned;
 }

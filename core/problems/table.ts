@@ -153,6 +153,13 @@ const PROBLEMS = {
     title: "a service is balanced at random, because its table would be too large for the kernel",
     fix: "give it fewer ports, external addresses or endpoints, or no balancing annotation (docs/balance.md)",
   },
+  "node-port-addresses-invalid": {
+    severity: "warning",
+    about: "Service",
+    title: "the annotation for the addresses of node ports has invalid entries; node ports are at none of these",
+    fix: "list IP addresses and CIDRs, separated by commas, in the annotation that the detail names (docs/node-ports.md)",
+    event: "NodePortAddressesInvalid",
+  },
   "health-check-port-closed": {
     severity: "error",
     about: "Service",

@@ -1,10 +1,10 @@
 /** Converts Kubernetes objects to messages and back. */
 import {
-  balanceAnnotations,
   type Decoded,
   decodeObject,
   type EndpointSlice,
   type Node,
+  ownAnnotations,
   type Service,
   type ServiceCIDR,
   type SliceEndpoint,
@@ -28,7 +28,8 @@ import type { ServiceState } from "../store/mod.ts";
  * so that every Sluice gives a contested frontend to the same service.
  */
 export function serviceMessage(service: Service, extended: boolean): ServiceMessage {
-  const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, details, affinitySeconds, balancing } = service;
+  const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, details, affinitySeconds } = service;
+  const own = ownAnnotations(service);
   const loadBalancer = ipSet(loadBalancerIPs);
   return {
     namespace: service.namespace,
@@ -53,7 +54,7 @@ export function serviceMessage(service: Service, extended: boolean): ServiceMess
     externalTrafficToLocal: service.externalPolicyLocal,
     internalTrafficToLocal: service.internalPolicyLocal,
     labels: details?.labels,
-    annotations: balancing ? { ...details?.annotations, ...balanceAnnotations(balancing) } : details?.annotations,
+    annotations: own ? { ...details?.annotations, ...own } : details?.annotations,
     ipFilters: sourceRanges.length === 0 || loadBalancer === undefined
       ? undefined
       : [{ targetIPs: loadBalancer, sourceRanges }],

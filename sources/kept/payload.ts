@@ -172,6 +172,7 @@ const READERS: { readonly [K in ClusterObject["kind"]]: Read<Extract<ClusterObje
         weights: optional(text),
       }),
     ),
+    nodePortAddresses: optional(text),
     details: absent,
   }),
   EndpointSlice: fields<EndpointSlice>({

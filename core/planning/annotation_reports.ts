@@ -1,0 +1,63 @@
+import type { Problem, ProblemCode, ReportProblems } from "../problems/mod.ts";
+import type { Service } from "../objects/mod.ts";
+import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
+import { type BalanceOptions, balanceRequest } from "./balance.ts";
+import { nodePortAddressesOf } from "./node_port_addresses.ts";
+
+/** The dependencies of `createAnnotationReports`. */
+export interface AnnotationReportsOptions {
+  readonly tracking: Pick<Tracking, "services">;
+  readonly balance: BalanceOptions;
+  /** Receives the problems; each service is a scope. */
+  readonly onProblems: ReportProblems;
+  /** Called with each new problem of a service, and the action that it concerns, for its Event. */
+  readonly onProblem: (service: ServiceKey, problem: Problem, action: string) => void;
+}
+
+/** A group of annotations, whose problems are reported together. */
+interface AnnotationKind {
+  readonly code: ProblemCode;
+  readonly about: string;
+  readonly action: string;
+  problemsOf(service: Service, options: AnnotationReportsOptions): readonly string[];
+}
+
+const NONE: readonly string[] = Object.freeze([]);
+
+const KINDS: readonly AnnotationKind[] = [
+  {
+    code: "balance-ignored",
+    about: "balance",
+    action: "Balance",
+    problemsOf: (service, { balance }) =>
+      service.balancing === undefined ? NONE : balanceRequest(service, balance).problems,
+  },
+  {
+    code: "node-port-addresses-invalid",
+    about: "node port addresses",
+    action: "SelectNodePortAddresses",
+    problemsOf: (service) => nodePortAddressesOf(service).problems,
+  },
+];
+
+/** Returns a function that reports the annotations of changed services that have no effect, once for each service and kind. */
+export function createAnnotationReports(
+  options: AnnotationReportsOptions,
+): (changes: Pick<TrackedChanges, "services">) => void {
+  const { tracking, onProblems, onProblem } = options;
+  const kinds = KINDS.map((kind) => ({ ...kind, reported: new Map<ServiceKey, string>() }));
+  return ({ services }) => {
+    for (const key of services) {
+      const service = tracking.services.get(key);
+      for (const { code, about, action, problemsOf, reported } of kinds) {
+        const detail = service === undefined ? "" : problemsOf(service, options).join("; ");
+        if (detail === (reported.get(key) ?? "")) continue;
+        if (detail === "") reported.delete(key);
+        else reported.set(key, detail);
+        const problems: Problem[] = detail === "" ? [] : [{ code, subject: key, detail }];
+        onProblems(`${about} of ${key}`, problems);
+        for (const problem of problems) onProblem(key, problem, action);
+      }
+    }
+  };
+}

@@ -1,0 +1,61 @@
+import { canonicalAddress, canonicalPrefix, type Family, familyOf, hostPrefix } from "../../platform/mod.ts";
+import { LONGEST_ANNOTATION, NODE_PORT_ADDRESSES, quote, type Service } from "../objects/mod.ts";
+
+/** The addresses of a node at which a service wants its node ports. */
+export interface NodePortAddresses {
+  /** Canonical prefixes by family, sorted: none if it wants none; undefined if it wants all addresses of the family. */
+  readonly prefixes: Readonly<Record<Family, readonly string[] | undefined>>;
+  /** The parts of the annotation that have no effect, one sentence each. */
+  readonly problems: readonly string[];
+}
+
+const UNLIMITED: NodePortAddresses = { prefixes: { IPv4: undefined, IPv6: undefined }, problems: [] };
+const NOWHERE = { IPv4: [], IPv6: [] };
+
+/** The number of invalid entries that a problem names. */
+const MOST_NAMED = 3;
+
+/**
+ * Reads at which addresses of a node a service wants its node ports. It fails closed: an invalid entry is left out, and without
+ * a valid one the node ports are at no address. A list without an entry of a family has no address of this family.
+ */
+export function nodePortAddressesOf({ nodePortAddresses: text }: Pick<Service, "nodePortAddresses">): NodePortAddresses {
+  if (text === undefined) return UNLIMITED;
+  const annotation = `annotation ${NODE_PORT_ADDRESSES}`, consequence = "the node ports are at no address";
+  if (text.length > LONGEST_ANNOTATION) {
+    const problem = `${annotation} is longer than ${LONGEST_ANNOTATION} characters; ${consequence}`;
+    return { prefixes: NOWHERE, problems: [problem] };
+  }
+  const entries = text.split(/[,\n]/).map((entry) => entry.trim()).filter((entry) => entry !== "");
+  if (entries.length === 0) return { prefixes: NOWHERE, problems: [`${annotation} lists no address; ${consequence}`] };
+  const prefixes = new Set<string>(), invalid: string[] = [];
+  for (const entry of entries) {
+    const prefix = readEntry(entry);
+    if (prefix === undefined) invalid.push(entry);
+    else prefixes.add(prefix);
+  }
+  const ofFamily = (family: Family) => {
+    const own = [...prefixes].filter((prefix) => familyOf(prefix) === family).sort();
+    return own.some((prefix) => prefix.endsWith("/0")) ? undefined : own;
+  };
+  return {
+    prefixes: { IPv4: ofFamily("IPv4"), IPv6: ofFamily("IPv6") },
+    problems: invalid.length === 0
+      ? []
+      : [`${annotation}: ${named(invalid)}; ${prefixes.size === 0 ? consequence : "ignored"}`],
+  };
+}
+
+/** A prefix, or an address, which stands for itself alone. */
+function readEntry(text: string): string | undefined {
+  if (text.includes("/")) return canonicalPrefix(text);
+  const address = canonicalAddress(text);
+  return address === undefined ? undefined : hostPrefix(address);
+}
+
+function named(invalid: readonly string[]): string {
+  const shown = invalid.slice(0, MOST_NAMED).map(quote).join(", "), more = invalid.length - MOST_NAMED;
+  const what = "an IP address or a CIDR";
+  if (invalid.length === 1) return `${shown} is not ${what}`;
+  return `${shown}${more > 0 ? ` and ${more} more` : ""} are not ${what}`;
+}
