@@ -166,9 +166,12 @@ export function frontendsOf(servicePort: ServicePort): Frontend[] {
 
 /** Whether a service port can be reached at anything other than its cluster IP. */
 export function hasExternalFrontends(
-  { externalIPs, loadBalancerIPs, nodePort }: Pick<ServicePort, "externalIPs" | "loadBalancerIPs" | "nodePort">,
+  { externalIPs, loadBalancerIPs, nodePort, nodePortPrefixes }: Pick<
+    ServicePort,
+    "externalIPs" | "loadBalancerIPs" | "nodePort" | "nodePortPrefixes"
+  >,
 ): boolean {
-  return nodePort !== 0 || externalIPs.length > 0 || loadBalancerIPs.length > 0;
+  return nodePort !== 0 && nodePortPrefixes?.length !== 0 || externalIPs.length > 0 || loadBalancerIPs.length > 0;
 }
 
 /**

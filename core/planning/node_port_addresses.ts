@@ -55,7 +55,6 @@ function readEntry(text: string): string | undefined {
 
 function named(invalid: readonly string[]): string {
   const shown = invalid.slice(0, MOST_NAMED).map(quote).join(", "), more = invalid.length - MOST_NAMED;
-  const what = "an IP address or a CIDR";
-  if (invalid.length === 1) return `${shown} is not ${what}`;
-  return `${shown}${more > 0 ? ` and ${more} more` : ""} are not ${what}`;
+  if (invalid.length === 1) return `${shown} is not an IP address or a CIDR`;
+  return `${shown}${more > 0 ? ` and ${more} more` : ""} are neither IP addresses nor CIDRs`;
 }

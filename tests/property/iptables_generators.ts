@@ -12,6 +12,7 @@ export const ports: fc.Arbitrary<ServicePort> = fc.record({
     internal: fc.constantFrom("cluster", "reject", "drop"),
     external: fc.constantFrom("cluster", "local", "reject", "drop"),
     nodePort: fc.constantFrom(0, 30000, 30001),
+    nodePortPrefixes: fc.constantFrom(undefined, [], ["192.168.1.0/24"], ["192.168.2.0/24", "192.168.1.1/32"]),
     healthCheckNodePort: fc.constantFrom(0, 32000),
     externalIPs: fc.constantFrom([], ["192.0.2.1"]),
     loadBalancerIPs: fc.constantFrom([], ["192.0.2.2"], ["192.0.2.1"]),

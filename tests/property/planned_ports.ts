@@ -19,6 +19,7 @@ export const plannedPorts: fc.Arbitrary<ServicePort> = fc.record({
   localEndpoints: lists,
   endpointsOnThisNode: lists,
   hasNodePort: fc.boolean(),
+  nodePortPrefixes: fc.constantFrom(undefined, undefined, [], ["192.168.1.0/24", "192.168.1.1/32"], ["192.168.2.0/24"]),
   hasExternalIP: fc.boolean(),
   hasBalancer: fc.boolean(),
   hasHealthCheck: fc.boolean(),

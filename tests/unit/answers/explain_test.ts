@@ -230,6 +230,41 @@ Deno.test("a node port that no address serves, for want of a primary one, is exp
   );
 });
 
+const LIMITED = (nodePortAddresses: string) =>
+  EDGE.map((object) => object.kind === "Service" ? { ...object, nodePortAddresses } : object);
+
+Deno.test("the addresses to which a service limits its node port are explained, where it is served and where not", async () => {
+  const own = { hostAddresses: ["192.168.1.1", "192.168.2.1"] };
+  for (const mode of ["iptables", "nftables", "ipvs", "userspace"]) {
+    const settings = fakeSettings({ ...PODS, mode });
+    const at = (to: string, annotation: string, changes = {}) =>
+      explanationOf(to, "outside", LIMITED(annotation), { settings: { ...settings, ...changes }, ...own });
+    const served = await at("192.168.1.1:30080", "192.168.1.0/24, fd00::/8");
+    assert.match(served, /is node port 30080\/TCP of default\/edge:http/);
+    assert.match(served, /goes to 10\.1\.0\.1:8080/);
+    assert.match(served, /\n {2}sluice\.dev\/node-port-addresses 192\.168\.1\.0\/24 +only those of the addresses with/);
+
+    const other = await at("192.168.2.1:30080", "192.168.1.0/24, nonsense");
+    assert.match(
+      other,
+      /node port 30080 of default\/edge:http is not served at 192\.168\.2\.1: the annotation \S+addresses limits it to 192\.168\.1\.0\/24\n/,
+    );
+    assert.match(other, /annotation sluice\.dev\/node-port-addresses: "nonsense" is not an IP address or a CIDR; ignored/);
+    assert.match(other, /from outside: passes untouched/);
+    assert.match(await at("192.168.1.1:30080", "fd00::/8"), / limits it to no address of this family\n/);
+
+    // An address that the settings do not select is not the annotation's.
+    const unselected = await at("192.168.2.1:30080", "192.168.2.1", { nodePortPrefixes: ["192.168.1.1/32"] });
+    assert.match(unselected, /is served at 192\.168\.1\.1\/32, not at 192\.168\.2\.1/);
+    assert.doesNotMatch(unselected, /limits it to/);
+  }
+});
+
+Deno.test("the annotation for node ports is not mentioned where it does not matter", async () => {
+  const text = await explanationOf("192.0.2.1:80", "outside", LIMITED("nonsense"));
+  assert.doesNotMatch(text, /node-port-addresses/);
+});
+
 const WEIGHTED = (balance: string, weights: string) => [
   NODE,
   service("default/web", { balancing: { balance, weights } }),

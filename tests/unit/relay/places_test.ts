@@ -30,6 +30,10 @@ Deno.test("a node port is served at the loopback addresses of the family", () =>
   assert.deepEqual(placesOf(web, "IPv4", LOCALHOST), [{ list: "cluster", address: "127.0.0.1", port: 30080 }]);
   assert.deepEqual(placesOf(web, "IPv6", LOCALHOST), [{ list: "cluster", address: "::1", port: 30080 }]);
   assert.deepEqual(placesOf(fakeServicePort("default/web"), "IPv4", LOCALHOST), []);
+  const limitedTo = (...nodePortPrefixes: string[]) => placesOf({ ...web, nodePortPrefixes }, "IPv4", LOCALHOST);
+  assert.deepEqual(limitedTo("192.168.0.0/16"), []);
+  assert.deepEqual(limitedTo(), []);
+  assert.deepEqual(limitedTo("192.168.0.0/16", "127.0.0.0/8"), placesOf(web, "IPv4", LOCALHOST));
 });
 
 Deno.test("a node port without endpoints is not served at loopback addresses; UDP flows to an endpoint that lingers go on", () => {

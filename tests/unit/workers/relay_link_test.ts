@@ -213,8 +213,10 @@ Deno.test("a relay must not connect to what the rules send to it", () => {
   frontends.note(delta(2, { set: [{ ...web, port: 81 }], deleted: ["default/dns|udp"] }));
   assert.deepEqual(has("10.96.0.10:80", "10.96.0.10:81"), [false, true]);
   assert.equal(frontends.has("10.96.0.10:53", "udp"), false);
-  frontends.note({ ...whole(3), set: [] });
-  assert.deepEqual(has("10.96.0.10:81"), [false]);
+  frontends.note(delta(3, { set: [{ ...web, nodePortPrefixes: ["192.168.2.0/24"] }] }));
+  assert.deepEqual(has("10.96.0.10:80", "192.168.1.1:30080"), [true, false]);
+  frontends.note({ ...whole(4), set: [] });
+  assert.deepEqual(has("10.96.0.10:80"), [false]);
 });
 
 Deno.test("a reading has what the relay has carried, and what the rules have counted", async () => {

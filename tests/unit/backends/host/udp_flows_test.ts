@@ -1,7 +1,7 @@
 /** The deletion of UDP flows when services change, in every mode. */
 import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
-import { joinHostPort } from "../../../../platform/address.ts";
+import { canonicalPrefix, hostPrefix, joinHostPort } from "../../../../platform/address.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, commonSettings, type KernelUnderTest, serve } from "../every_backend.ts";
 
@@ -181,6 +181,35 @@ everywhere("flows to an address from before it became a frontend are deleted whe
   lab.flow(5, lab.service(1), 54);
   await change([lab.dns([1], { port: 54 })]);
   assert.deepEqual(lab.left(), [3, 4]);
+});
+
+everywhere("flows to an address from before a limited node port was there are deleted when it is", async (lab) => {
+  const { snapshot, change } = await lab.start();
+  const elsewhere = [hostPrefix(lab.elsewhere)];
+  await snapshot([lab.dns([1], { nodePort: NODE_PORT, nodePortPrefixes: elsewhere })], lab.settings());
+  lab.flow(1, lab.node, NODE_PORT);
+  lab.flow(2, lab.service(1), 53, lab.pod(1));
+  await change([lab.dns([1], { nodePort: NODE_PORT, nodePortPrefixes: [] })]);
+  assert.deepEqual(lab.left(), [1, 2]);
+  await change([lab.dns([1], { nodePort: NODE_PORT, nodePortPrefixes: [...elsewhere, hostPrefix(lab.node)] })]);
+  assert.deepEqual(lab.left(), [2]);
+  lab.flow(3, lab.elsewhere, NODE_PORT);
+  await change([lab.dns([1], { nodePort: NODE_PORT })]);
+  assert.deepEqual(lab.left(), [2]);
+});
+
+everywhere("the flows of a limited node port that was deleted while no proxy ran are deleted", async (lab) => {
+  const wide = `${lab.node}/${lab.node.includes(":") ? 64 : 24}`;
+  const prefixes = [canonicalPrefix(wide)!, hostPrefix(lab.node)];
+  for (const [i, pods] of [[1], []].entries()) {
+    for (const nodePortPrefixes of [prefixes, prefixes.slice(0, 1), prefixes.slice(1)]) {
+      const { snapshot } = await lab.start();
+      await snapshot([lab.dns(pods, { nodePort: NODE_PORT, nodePortPrefixes })], lab.settings());
+      lab.flow(1, lab.node, NODE_PORT, lab.pod(1));
+      await (await lab.start()).snapshot([], lab.settings());
+      assert.deepEqual(lab.left(), [], `${i} ${nodePortPrefixes}`);
+    }
+  }
 });
 
 everywhere("at the start, a service's flows to anything but its endpoints are deleted", async (lab) => {

@@ -67,13 +67,29 @@ Deno.test("chain names of IPv6 places fit the limit of iptables", () => {
   assert.match(chains["ENTRY"]![0]!, /^-d fd00:10:96::\/120 -j KUBE-SVC-TO-[A-Z2-7]{16}$/);
 });
 
+Deno.test("an owner has several rules at a place that differ in their destinations", () => {
+  const place = frontendPlace("", "tcp", 30080), owner = "default/web|tcp";
+  const ports = createDispatchTree({
+    entryChain: "ENTRY",
+    namePrefix: "KUBE-SVC-NP-",
+    addressDigits: 0,
+    ruleOf: ({ within }) => `-d ${within} -j HIT`,
+  });
+  for (const within of ["10.0.0.0/8", "192.168.0.0/16"]) ports.add({ place, owner, within });
+  assert.deepEqual(chainsOf(ports), { ENTRY: ["-d 10.0.0.0/8 -j HIT", "-d 192.168.0.0/16 -j HIT"] });
+  ports.remove({ place, owner, within: "10.0.0.0/8" });
+  assert.deepEqual(chainsOf(ports), { ENTRY: ["-d 192.168.0.0/16 -j HIT"] });
+});
+
 Deno.test("a change touches the chains on its path, including removed ones", () => {
   const changing = tree();
   for (let i = 0; i <= LEAF_CAPACITY; i++) add(changing, `10.96.0.${i}`);
   changing.takeTouched();
   add(changing, "10.96.0.200");
   assert.deepEqual(changing.takeTouched().sort(), ["ENTRY", "KUBE-SVC-TO-0a6000"]);
-  for (const i of [1, 2]) changing.remove(frontendPlace(`10.96.0.${i}`, "tcp", 80), `default/10.96.0.${i}:80|tcp`);
+  for (const i of [1, 2]) {
+    changing.remove({ place: frontendPlace(`10.96.0.${i}`, "tcp", 80), owner: `default/10.96.0.${i}:80|tcp` });
+  }
   const touched = changing.takeTouched();
   assert.ok(touched.includes("KUBE-SVC-TO-0a60001"), touched.join());
   assert.equal(changing.render("KUBE-SVC-TO-0a60001"), undefined);

@@ -69,7 +69,7 @@ Deno.test("both rules of an endpoint with session affinity count for it", async 
 Deno.test("failed packets are counted by reason", async () => {
   const { read, connect } = await counting(REFUSING);
   connect(1);
-  connect(2, NODE, 30081, "outside");
+  for (const port of [30081, 30083]) connect(2, NODE, port, "outside");
   connect(1, "192.0.2.2", 80, "outside");
   assert.deepEqual(await read(), REFUSED);
   assert.deepEqual(await read(), []);

@@ -52,7 +52,7 @@ Deno.test("counters of another service port keep their owner when frontends move
 Deno.test("failed packets are counted by reason", async () => {
   const { host, read } = await counting(REFUSING);
   host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
-  for (const _ of [1, 2]) host.send({ from: "outside", to: "192.168.1.1", port: 30081 });
+  for (const port of [30081, 30081, 30083, 30083]) host.send({ from: "outside", to: "192.168.1.1", port });
   host.send({ from: "outside", to: "192.0.2.2", port: 80 });
   assert.deepEqual(await read(), REFUSED);
 });

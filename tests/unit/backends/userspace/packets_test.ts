@@ -58,6 +58,17 @@ Deno.test("policy Local has a relay port of its own; the node and its pods may u
   assert.deepEqual(ask({ from: "node", ...toNodePort }), { [`192.168.1.1:41000${MASQUERADED}`]: 1 });
 });
 
+Deno.test("a node port that its service limits to some addresses reaches the relay there only", async () => {
+  const limited = { nodePort: 30080, nodePortPrefixes: ["192.168.1.0/24"] };
+  const { ask, change } = await start([web(limited)], { ...AT_NODE, nodePortPrefixes: undefined, localhostNodePorts: true });
+  const toNodePort = { to: "192.168.1.1", port: 30080 }, toLocalhost = { to: "127.0.0.1", port: 30080 };
+  assert.deepEqual(ask({ from: "outside", ...toNodePort }), { "192.168.1.1:41000": 1 });
+  assert.deepEqual(ask({ from: "node", ...toLocalhost }), { passed: 1 });
+  await change([web({ ...limited, nodePortPrefixes: ["127.0.0.0/8"] })]);
+  assert.deepEqual(ask({ from: "outside", ...toNodePort }), { passed: 1 });
+  assert.deepEqual(ask({ from: "node", ...toLocalhost }), { "192.168.1.1:41000": 1 });
+});
+
 Deno.test("source ranges are checked before the relay", async () => {
   const { ask } = await start([
     web({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["203.0.113.0/24"]) }),

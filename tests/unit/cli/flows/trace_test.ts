@@ -59,6 +59,8 @@ Deno.test("a trace that is dropped ends at once, with the owner of the rule and 
     ["sluice services-check", `${key} @refused reject`, "service", "rejected: the service has no usable endpoint"],
     ["sluice services-check", `${key} @refused update @count-rejected { ${key} } reject`, "service", undefined],
     ["sluice nodeports-check", `${key} @dropped drop`, "policy", undefined],
+    ["sluice nodeport-refused-ABC", "ip daddr 192.168.1.0/24 reject", "service", undefined],
+    ["sluice nodeport-refused-ABC", "ip6 daddr fd00::1 drop", "policy", undefined],
     ["sluice sources-ABC", "drop", "source-range", undefined],
     ["sluice filter-forward", "ct state new ip daddr @cluster-ips reject", "service", undefined],
     [

@@ -48,6 +48,17 @@ port releases it
   );
 });
 
+Deno.test("a limited node port is listed with its prefixes", async () => {
+  const ports = [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }] as const;
+  const web = service("default/web", {
+    ...{ type: "NodePort", clusterIPs: ["10.0.0.2", "fd00::2"], ports },
+    nodePortAddresses: "192.168.1.1, 192.168.2.0/24",
+  });
+  const text = servicesTable(await createAnswers(fakeAnswerBasis([web])).services(""));
+  assert.match(text, / 10\.0\.0\.2:80,192\.168\.1\.1\/32:30080,192\.168\.2\.0\/24:30080\/TCP /);
+  assert.match(text, / \[fd00::2\]:80\/TCP /);
+});
+
 Deno.test("the algorithm and the shares have columns if a service is not balanced by default", async () => {
   const mode = describeMode("nftables");
   const answers = createAnswers(fakeAnswerBasis([

@@ -283,16 +283,21 @@ Deno.test("a hundred bad ports become ten sentences and a count", () => {
   assert.equal(problems[10], "90 more parts cannot be used and are ignored");
 });
 
-Deno.test("of the annotations, only those of balancing are kept", () => {
+Deno.test("of the annotations, only Sluice's own are kept", () => {
   const annotations = {
     "sluice.dev/balance": "consistent-hash",
     "sluice.dev/weights": 3,
     "sluice.dev/affinity-hash": null,
+    "sluice.dev/node-port-addresses": "10.0.0.1",
     other: "x",
   };
   const { service: kept } = decoded(manifest({ ports: [http] }, { annotations }));
   assert.deepEqual(kept.balancing, { balance: "consistent-hash", weights: "3" });
-  assert.equal("balancing" in decoded(manifest({ ports: [http] }, { annotations: { other: "x" } })).service, false);
+  assert.equal(kept.nodePortAddresses, "10.0.0.1");
+  const without = decoded(manifest({ ports: [http] }, { annotations: { other: "x" } })).service;
+  assert.deepEqual(["balancing" in without, "nodePortAddresses" in without], [false, false]);
+  const empty = decoded(manifest({ ports: [http] }, { annotations: { "sluice.dev/node-port-addresses": "" } })).service;
+  assert.equal(empty.nodePortAddresses, "", "an empty list is one");
 });
 
 Deno.test("a balancing annotation that is too long is not kept, and stays recognizable as too long", () => {

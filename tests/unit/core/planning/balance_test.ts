@@ -3,7 +3,7 @@ import { describeMode } from "../../../../backends/registry.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import type { BalanceAnnotations } from "../../../../core/objects/balance_annotations.ts";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
-import { type BalanceOptions, balanceRequest, createBalanceReports } from "../../../../core/planning/balance.ts";
+import { type BalanceOptions, balanceRequest } from "../../../../core/planning/balance.ts";
 import { createFamilyPlanner } from "../../../../core/planning/family_planner.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
 import { fakeBalance } from "../../../fakes/balance.ts";
@@ -206,35 +206,6 @@ Deno.test("a term with a label says so if the source has no labels, whatever the
     'annotation sluice.dev/weights: "node-label/disk=old: 0": only the API server has labels, not this node\'s source; ' +
     "all endpoints have the same weight",
   ]);
-});
-
-Deno.test("a service is reported once, until its annotation is corrected or it is gone", () => {
-  const tracking = fakeTracking();
-  const current = new Map<string, readonly string[]>(), events: string[] = [];
-  const reports = createBalanceReports({
-    tracking,
-    balance: optionsOf("iptables"),
-    onProblems: (scope, list) => current.set(scope, list.map(({ code, subject }) => `${code} ${subject}`)),
-    onProblem: (key, { detail }) => events.push(`${key}: ${detail}`),
-  });
-  const set = (balance: string | undefined, affinitySeconds = 0) => {
-    const balancing = balance === undefined ? undefined : { balance };
-    tracking.set(service("default/web", { balancing, affinitySeconds }));
-    reports(tracking.take());
-  };
-  set("consistent-hash");
-  set("consistent-hash", 60);
-  assert.deepEqual([...current], [["balance of default/web", ["balance-ignored default/web"]]]);
-  assert.deepEqual(events, [
-    "default/web: annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
-  ]);
-  set(undefined);
-  assert.deepEqual([...current], [["balance of default/web", []]]);
-  set("nonsense");
-  assert.equal(events.length, 2);
-  tracking.delete({ kind: "Service", namespace: "default", name: "web" });
-  reports(tracking.take());
-  assert.deepEqual([...current], [["balance of default/web", []]]);
 });
 
 Deno.test("weights follow the labels of nodes and pods, and change with them", () => {

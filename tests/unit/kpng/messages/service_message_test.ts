@@ -94,12 +94,22 @@ Deno.test("session affinity in a message takes precedence over its annotation, a
   assert.equal(affinity({ annotations: { "sluice/affinity-seconds": "-1" } }), 0);
 });
 
-Deno.test("balancing annotations reach the nodes, whichever others are passed on", () => {
+Deno.test("Sluice's own annotations reach the nodes as they are, whichever others are passed on", () => {
   const balancing = { balance: "consistent-hash", weights: "zone=a: 2" };
-  const message = serviceMessage(service("default/web", { balancing }), false);
-  assert.deepEqual(message.annotations, { "sluice.dev/balance": "consistent-hash", "sluice.dev/weights": "zone=a: 2" });
-  const { object } = serviceOfMessage(SERVICE.decode(SERVICE.encode(message)), false);
-  assert.deepEqual((object as Service).balancing, balancing);
+  const nodePortAddresses = "192.168.1.0/24, nonsense";
+  const details = { labels: {}, annotations: { other: "x" }, mapIP: false };
+  const message = serviceMessage(service("default/web", { balancing, nodePortAddresses, details }), false);
+  assert.deepEqual(message.annotations, {
+    other: "x",
+    "sluice.dev/balance": "consistent-hash",
+    "sluice.dev/weights": "zone=a: 2",
+    "sluice.dev/node-port-addresses": nodePortAddresses,
+  });
+  const received = (sent: ServiceMessage) => serviceOfMessage(SERVICE.decode(SERVICE.encode(sent)), false).object as Service;
+  assert.deepEqual(received(message).balancing, balancing);
+  assert.equal(received(message).nodePortAddresses, nodePortAddresses);
+  // An empty list limits the node ports, too.
+  assert.equal(received(serviceMessage(service("default/web", { nodePortAddresses: "" }), false)).nodePortAddresses, "");
 });
 
 Deno.test("a Sluice that asks for extensions learns when a service was created; a time that is none is ignored", () => {
