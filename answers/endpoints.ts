@@ -152,7 +152,11 @@ export function policiesOf(
   }
   if (frontend === "nodePort" && port.nodePortPrefixes !== undefined) {
     const value = port.nodePortPrefixes.join(", ") || NO_OWN_PREFIXES;
-    add(NODE_PORT_ADDRESSES, value, "only those of the addresses with node ports that are in these prefixes serve this one");
+    add(
+      NODE_PORT_ADDRESSES,
+      value,
+      "only those of the addresses with node ports that are in these prefixes serve this one",
+    );
   }
   if (frontend === "clusterIP" && masqueradeAll) {
     add("masqueradeAll", "true", "endpoints see this node's address as the client's");

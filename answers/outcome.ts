@@ -3,7 +3,13 @@ import { choiceText, sharesOfPolicy } from "./balance.ts";
 import type { Destination, FrontendHit } from "./frontend.ts";
 import type { Origin } from "./question.ts";
 import type { ModeDescription, ModeRelay, ModeTraffic, RuleTraffic } from "../backends/contract/mod.ts";
-import { acceptsNodePortAt, type Balance, type FamilySettings, type Protocol, type ServicePort } from "../core/model/mod.ts";
+import {
+  acceptsNodePortAt,
+  type Balance,
+  type FamilySettings,
+  type Protocol,
+  type ServicePort,
+} from "../core/model/mod.ts";
 import { isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 
 /** Where a connection comes from. */

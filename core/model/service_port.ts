@@ -188,7 +188,10 @@ export function admittedSources(
 }
 
 /** Whether a service port has its node port at an address, if that is one of the node's that the settings select. */
-export function acceptsNodePortAt({ nodePortPrefixes }: Pick<ServicePort, "nodePortPrefixes">, address: string): boolean {
+export function acceptsNodePortAt(
+  { nodePortPrefixes }: Pick<ServicePort, "nodePortPrefixes">,
+  address: string,
+): boolean {
   return nodePortPrefixes === undefined || nodePortPrefixes.some((prefix) => prefixContains(prefix, address));
 }
 

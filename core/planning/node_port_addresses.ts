@@ -19,7 +19,9 @@ const MOST_NAMED = 3;
  * Reads at which addresses of a node a service wants its node ports. It fails closed: an invalid entry is left out, and without
  * a valid one the node ports are at no address. A list without an entry of a family has no address of this family.
  */
-export function nodePortAddressesOf({ nodePortAddresses: text }: Pick<Service, "nodePortAddresses">): NodePortAddresses {
+export function nodePortAddressesOf(
+  { nodePortAddresses: text }: Pick<Service, "nodePortAddresses">,
+): NodePortAddresses {
   if (text === undefined) return UNLIMITED;
   const annotation = `annotation ${NODE_PORT_ADDRESSES}`, consequence = "the node ports are at no address";
   if (text.length > LONGEST_ANNOTATION) {

@@ -157,7 +157,8 @@ const PROBLEMS = {
     severity: "warning",
     about: "Service",
     title: "the annotation for the addresses of node ports has invalid entries; node ports are at none of these",
-    fix: "list IP addresses and CIDRs, separated by commas, in the annotation that the detail names (docs/node-ports.md)",
+    fix:
+      "list IP addresses and CIDRs, separated by commas, in the annotation that the detail names (docs/node-ports.md)",
     event: "NodePortAddressesInvalid",
   },
   "health-check-port-closed": {

@@ -249,7 +249,10 @@ Deno.test("the addresses to which a service limits its node port are explained, 
       other,
       /node port 30080 of default\/edge:http is not served at 192\.168\.2\.1: the annotation \S+addresses limits it to 192\.168\.1\.0\/24\n/,
     );
-    assert.match(other, /annotation sluice\.dev\/node-port-addresses: "nonsense" is not an IP address or a CIDR; ignored/);
+    assert.match(
+      other,
+      /annotation sluice\.dev\/node-port-addresses: "nonsense" is not an IP address or a CIDR; ignored/,
+    );
     assert.match(other, /from outside: passes untouched/);
     assert.match(await at("192.168.1.1:30080", "fd00::/8"), / limits it to no address of this family\n/);
 

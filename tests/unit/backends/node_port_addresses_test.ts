@@ -114,7 +114,11 @@ everyBackend("IPv6 is limited the same way", async ({ mode, createKernel }) => {
   const nodeAddresses = ["fd00:168::1", "2001:db8::1"];
   const served = await serve(mode, createKernel({ family: "IPv6", surroundings: { nodeAddresses } }));
   const six = { clusterIP: "fd00:10:96::a", clusterEndpoints: ["[fd00:244::1]:8080"] };
-  const settings = commonSettings(mode, { nodeIP: "fd00:168::1", nodePortPrefixes: undefined, localTraffic: { by: "none" } });
+  const settings = commonSettings(mode, {
+    nodeIP: "fd00:168::1",
+    nodePortPrefixes: undefined,
+    localTraffic: { by: "none" },
+  });
   const at = (to: string) => served.ask({ from: "outside", to, port: 30080 });
   for (const nodePortPrefixes of [["fd00:168::/64"], ["fd00:168::1/128"]]) {
     assert.deepEqual((await served.snapshot([limited({ ...six, nodePortPrefixes })], settings)).problems, []);
@@ -157,24 +161,33 @@ everyBackend("whatever its state was before, a change leads to the kernel's stat
   assert.equal(kernel.dump(), without);
 });
 
-everyBackend("a change of the settings applies to limited node ports, and a comparison finds no drift", async (backend) => {
-  const ports = [limited(), limited({ ...WITHOUT_ENDPOINTS, name: "default/gone:p", clusterIP: "10.96.0.12", nodePort: 30082 })];
-  const { at, snapshot, resync, kernel } = await start(backend, ports);
-  for (const nodePortPrefixes of [[`${OTHER}/32`], [`${INSIDE}/32`]]) {
-    await snapshot(ports, commonSettings(backend.mode, { nodePortPrefixes, masqueradeMark: 0x20 }));
-    const isSelected = nodePortPrefixes[0] === `${INSIDE}/32`;
-    assert.deepEqual(at(INSIDE), isSelected ? SERVED : PASSED);
-    // In iptables mode, refusals apply at all addresses of the node, as kube-proxy's do.
-    if (backend.mode !== "iptables") assert.deepEqual(at(INSIDE, { port: 30082 }), isSelected ? REJECTED : PASSED);
-    assert.deepEqual(at(OTHER, { port: 30082 }), PASSED);
-    const before = kernel.dump();
-    assert.equal((await resync()).figures["drift_repaired"] ?? 0, 0);
-    assert.equal(kernel.dump(), before);
-  }
-});
+everyBackend(
+  "a change of the settings applies to limited node ports, and a comparison finds no drift",
+  async (backend) => {
+    const ports = [
+      limited(),
+      limited({ ...WITHOUT_ENDPOINTS, name: "default/gone:p", clusterIP: "10.96.0.12", nodePort: 30082 }),
+    ];
+    const { at, snapshot, resync, kernel } = await start(backend, ports);
+    for (const nodePortPrefixes of [[`${OTHER}/32`], [`${INSIDE}/32`]]) {
+      await snapshot(ports, commonSettings(backend.mode, { nodePortPrefixes, masqueradeMark: 0x20 }));
+      const isSelected = nodePortPrefixes[0] === `${INSIDE}/32`;
+      assert.deepEqual(at(INSIDE), isSelected ? SERVED : PASSED);
+      // In iptables mode, refusals apply at all addresses of the node, as kube-proxy's do.
+      if (backend.mode !== "iptables") assert.deepEqual(at(INSIDE, { port: 30082 }), isSelected ? REJECTED : PASSED);
+      assert.deepEqual(at(OTHER, { port: 30082 }), PASSED);
+      const before = kernel.dump();
+      assert.equal((await resync()).figures["drift_repaired"] ?? 0, 0);
+      assert.equal(kernel.dump(), before);
+    }
+  },
+);
 
 everyBackend("a restarted proxy takes over the rules of limited node ports unchanged", async (backend) => {
-  const ports = [limited(), limited({ ...WITHOUT_ENDPOINTS, name: "default/gone:p", clusterIP: "10.96.0.12", nodePort: 30082 })];
+  const ports = [
+    limited(),
+    limited({ ...WITHOUT_ENDPOINTS, name: "default/gone:p", clusterIP: "10.96.0.12", nodePort: 30082 }),
+  ];
   const { kernel } = await start(backend, ports);
   const before = kernel.dump();
   const again = await serve(backend.mode, kernel);

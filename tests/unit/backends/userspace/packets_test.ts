@@ -60,7 +60,11 @@ Deno.test("policy Local has a relay port of its own; the node and its pods may u
 
 Deno.test("a node port that its service limits to some addresses reaches the relay there only", async () => {
   const limited = { nodePort: 30080, nodePortPrefixes: ["192.168.1.0/24"] };
-  const { ask, change } = await start([web(limited)], { ...AT_NODE, nodePortPrefixes: undefined, localhostNodePorts: true });
+  const { ask, change } = await start([web(limited)], {
+    ...AT_NODE,
+    nodePortPrefixes: undefined,
+    localhostNodePorts: true,
+  });
   const toNodePort = { to: "192.168.1.1", port: 30080 }, toLocalhost = { to: "127.0.0.1", port: 30080 };
   assert.deepEqual(ask({ from: "outside", ...toNodePort }), { "192.168.1.1:41000": 1 });
   assert.deepEqual(ask({ from: "node", ...toLocalhost }), { passed: 1 });

@@ -40,7 +40,8 @@ const KINDS: readonly {
     wrong: [{ balancing: { balance: "consistent-hash" } }, { balancing: { balance: "nonsense" } }],
     scope: "balance of default/web",
     code: "balance-ignored",
-    event: "Balance default/web: annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
+    event:
+      "Balance default/web: annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
   },
   {
     what: "annotation for the addresses of node ports",

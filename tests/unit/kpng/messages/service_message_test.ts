@@ -105,11 +105,15 @@ Deno.test("Sluice's own annotations reach the nodes as they are, whichever other
     "sluice.dev/weights": "zone=a: 2",
     "sluice.dev/node-port-addresses": nodePortAddresses,
   });
-  const received = (sent: ServiceMessage) => serviceOfMessage(SERVICE.decode(SERVICE.encode(sent)), false).object as Service;
+  const received = (sent: ServiceMessage) =>
+    serviceOfMessage(SERVICE.decode(SERVICE.encode(sent)), false).object as Service;
   assert.deepEqual(received(message).balancing, balancing);
   assert.equal(received(message).nodePortAddresses, nodePortAddresses);
   // An empty list limits the node ports, too.
-  assert.equal(received(serviceMessage(service("default/web", { nodePortAddresses: "" }), false)).nodePortAddresses, "");
+  assert.equal(
+    received(serviceMessage(service("default/web", { nodePortAddresses: "" }), false)).nodePortAddresses,
+    "",
+  );
 });
 
 Deno.test("a Sluice that asks for extensions learns when a service was created; a time that is none is ignored", () => {
