@@ -14,7 +14,7 @@ function sectionOf(code: ProblemCode): string {
 
 /** Links the files that a text names, as seen from docs/. */
 function withLinks(text: string): string {
-  return text.replace(/\bdocs\/([a-z]+\.md)/g, "[$1]($1)").replace(/\bdeploy\/[\w./-]*\w/g, "[$&](../$&)");
+  return text.replace(/\bdocs\/([a-z-]+\.md)/g, "[$1]($1)").replace(/\bdeploy\/[\w./-]*\w/g, "[$&](../$&)");
 }
 
 /** Replaces the problems in `page`. Throws if the page lacks the two marker comments. */

@@ -40,6 +40,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   "Reference": {
     "docs/balance.md": "Choosing endpoints",
+    "docs/node-ports.md": "Node ports by Service",
     "docs/userspace.md": "Userspace mode",
     "docs/ipvs.md": "IPVS mode",
     "docs/wire.md": "gRPC protocol",

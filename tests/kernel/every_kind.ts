@@ -47,6 +47,17 @@ export function everyKindOfPort(family: Family): ServicePort[] {
       protocol: "udp",
     },
     { balance: { algorithm: "random", clusterWeights: [3, 0, 1] }, protocol: "sctp" },
+    ...[30020, 30021, 30022, 30023, 30024].map((nodePort, i): Partial<ServicePort> => ({
+      nodePort,
+      nodePortPrefixes: [`${address(3, 0)}/${length}`, `${address(2, 1)}/${length * 2}`].slice(i % 2),
+      ...([
+        { external: "cluster" },
+        { external: "local", localEndpoints: three.slice(1) },
+        { external: "drop", affinitySeconds: 60, protocol: "udp" },
+        { internal: "reject", external: "reject", clusterEndpoints: [] },
+        { external: "cluster", balance: { algorithm: "round-robin" } },
+      ] as const)[i]!,
+    })),
     ...(["round-robin", "random", "consistent-hash"] as const).flatMap((algorithm) =>
       [undefined, [5, 1, 4]].map((clusterWeights): Partial<ServicePort> => ({
         balance: { algorithm, hash: algorithm === "consistent-hash" ? "flow" : undefined, clusterWeights },

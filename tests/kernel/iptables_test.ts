@@ -38,6 +38,35 @@ Deno.test("thousands of endpoints of one service read back as written", async ()
   await backend.cleanup();
 });
 
+for (const family of ["IPv4", "IPv6"] as const) {
+  Deno.test(`${family}: node ports that their services limit to some addresses read back as written`, async () => {
+    const isFour = family === "IPv4";
+    const common = {
+      clusterIP: isFour ? "10.96.0.10" : "fd00:96::10",
+      clusterEndpoints: [isFour ? "10.1.0.1:80" : "[fd00:1::1]:80"],
+      nodePortPrefixes: isFour ? ["10.0.0.0/9", "192.168.1.1/32"] : ["fd00:2::/61", "2001:db8::1/128"],
+    };
+    const ports = Array.from({ length: 40 }, (_, i) =>
+      fakeServicePort(`default/s${i}`, {
+        ...{ ...common, port: 1000 + i, nodePort: 30_000 + i },
+        ...i % 3 === 0 ? { clusterEndpoints: [], internal: "reject", external: "reject" } : {},
+      }));
+    const localTraffic = { by: "none" } as const;
+    const state = { ...snapshot(ports), settings: podSettings({ localTraffic }) };
+    const backend = createIptablesBackend({ ...options, family });
+    await backend.setup();
+    assert.deepEqual((await backend.sync(state)).problems, []);
+    assert.deepEqual(await compareWithKernel({ family, state, clock }, runner), []);
+    const unlimited = ports.map(({ nodePortPrefixes: _, ...port }) => port);
+    assert.deepEqual(
+      (await backend.sync({ ...state, revision: 2, base: 1, settings: undefined, set: unlimited })).problems,
+      [],
+    );
+    assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+    await backend.cleanup();
+  });
+}
+
 Deno.test("INVALID packets are dropped unless nf_conntrack_tcp_be_liberal is set", async () => {
   for (const [liberal, drops] of [[0, true], [1, false]] as const) {
     const backend = createIptablesBackend(options);

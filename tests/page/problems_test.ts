@@ -76,6 +76,7 @@ for (
 /** Causes in the manifests. */
 const INVALID = { ...WEB, at: "default/bad", spec: { ports: [{ port: 99_999_999 }] } };
 const UNBALANCED = { ...WEB, annotations: { "sluice.dev/balance": "nonsense" } };
+const NOWHERE = { ...WEB, annotations: { "sluice.dev/node-port-addresses": "nonsense" } };
 const TOO_LARGE = {
   ...WEB,
   annotations: { "sluice.dev/balance": "consistent-hash" },
@@ -89,6 +90,7 @@ const MANIFESTS: Partial<Record<ProblemCode, string>> = {
   "frontend-conflict": manifestsOf([WEB, RIVAL]),
   "balance-ignored": manifestsOf([UNBALANCED]),
   "balance-limited": manifestsOf([TOO_LARGE]),
+  "node-port-addresses-invalid": manifestsOf([NOWHERE]),
   "file-unreadable": "{",
 };
 
