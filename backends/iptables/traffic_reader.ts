@@ -10,7 +10,7 @@ import {
   type RestoredChain,
   type Table,
 } from "../xtables/mod.ts";
-import { REFUSAL_COMMENTS, TREES } from "./frontends.ts";
+import { REFUSAL_COMMENTS } from "./frontends.ts";
 import type { Ruleset } from "./ruleset.ts";
 
 /**
@@ -171,12 +171,11 @@ function createTurns() {
 type RuleCount =
   /** Connections to an endpoint (`address:port`): a nat rule sees the first packet only. */
   | { readonly endpoint: string }
-  /** Refused packets of new connections to a frontend; the address of a node port is the empty string. */
+  /** Refused packets of new connections to a frontend; the address of a node port is empty, or begins one of its prefixes. */
   | { readonly reason: FailureReason; readonly address: string; readonly protocol: Protocol; readonly port: string };
 
 const DNAT = " -j DNAT --to-destination ";
-const REFUSAL = /^-A (\S+) (?:-d (\S+)\/\d+ )?-p (tcp|udp|sctp) .* --dport (\d+) -c /;
-const { chain: NODE_PORTS, prefix: NODE_PORTS_PREFIX } = TREES.refusedNodePorts;
+const REFUSAL = /^-A \S+ (?:-d (\S+)\/\d+ )?-p (tcp|udp|sctp) .* --dport (\d+) -c /;
 
 /** The packets that a rule counts; undefined if the rule neither chooses an endpoint nor refuses packets. */
 function countOf(table: Table, line: string): RuleCount | undefined {
@@ -187,10 +186,8 @@ function countOf(table: Table, line: string): RuleCount | undefined {
     return { endpoint: joinHostPort(address, port) };
   }
   const reason = REFUSALS.find(([, words]) => line.includes(words))?.[0];
-  const [, chain, to = "", protocol, port] = (reason && REFUSAL.exec(line)) ?? [];
-  if (reason === undefined || chain === undefined || port === undefined) return undefined;
-  // The destination of a node port, if there is one, is a prefix of the node's addresses.
-  const address = chain === NODE_PORTS || chain.startsWith(NODE_PORTS_PREFIX) ? "" : to;
+  const [, address = "", protocol, port] = (reason && REFUSAL.exec(line)) ?? [];
+  if (reason === undefined || port === undefined) return undefined;
   return { reason, address, protocol: protocol as Protocol, port };
 }
 

@@ -299,6 +299,16 @@ Deno.test("a chain that this nft prints differently is rewritten once and not by
   assert.equal(transactions.slice(afterStart).length, 1);
 });
 
+Deno.test("the chains of a limited node port that this nft prints differently are rewritten once", async () => {
+  const { snapshot, drifts } = backendWithSpelling((line) =>
+    line.replace("daddr 192.0.2.0/24", "daddr 192.0.2.0-192.0.2.255")
+  );
+  const limited = { nodePort: 30001, nodePortPrefixes: ["192.0.2.0/24"] };
+  const refusing = { clusterEndpoints: [], internal: "reject", external: "reject" } as const;
+  await snapshot([service(1, limited), service(2, { ...limited, ...refusing, nodePort: 30002 })]);
+  assert.deepEqual(await drifts(4), [0, 0, 0, 0]);
+});
+
 Deno.test("a changed chain that this nft prints as it did before is rewritten once", async () => {
   const { snapshot, backend, drifts } = backendWithSpelling((line) => line.replace(/0x0000(4000|0080)/g, "0x1"));
   await snapshot(services(2));
