@@ -9,7 +9,7 @@
  *   raw.ts                    JSON of unknown shape
  *   annotation_text.ts        an annotation of Sluice's own, unparsed
  *   balance_annotations.ts    how a Service asks to be balanced
- *   node_port_annotation.ts   at which addresses of a node a Service wants its node ports
+ *   own_annotations.ts        all annotations of Sluice's own
  *   intern.ts                 shares equal values in memory
  *   source.ts                 the contract of sources
  *
@@ -41,7 +41,7 @@ export { createDecode, decodeObject, type DetailFilters, type KeyFilter, type La
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./fields.ts";
-export { NODE_PORT_ADDRESSES, ownAnnotations } from "./node_port_annotation.ts";
+export { NODE_PORT_ADDRESSES, ownAnnotations } from "./own_annotations.ts";
 export { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
 export {
   ApiError,
