@@ -27,6 +27,7 @@ const ROOT = new URL("../../", import.meta.url).pathname;
  */
 const DEFAULT_SCENARIOS = [
   "nodeport: every address",
+  "nodeport: a Service limits",
   "loadbalancer: loadBalancerSourceRanges",
   "affinity: ClientIP",
   "change: two services swap",
