@@ -27,11 +27,11 @@ export async function findLeftovers({ family, runner }: BackendOptions): Promise
   const { hasDummy, dummy: addresses, node: nodeAddresses } = await dummy.list();
   // A kernel without support for sets has none to remove.
   const listed = hasDummy ? await sets.list() : await sets.list().catch(() => undefined);
-  if (listed === undefined || !hasDummy && listed.names.size === 0) return undefined;
-  const servers = createVirtualServers(family, runner), held = createHeldAddresses(family, runner);
-  const bound = new Set(addresses.keys()), heldAddresses = await held.list();
+  const held = createHeldAddresses(family, runner), heldAddresses = await held.list();
+  if (!hasDummy && heldAddresses.size === 0 && (listed === undefined || listed.names.size === 0)) return undefined;
+  const servers = createVirtualServers(family, runner), bound = new Set(addresses.keys());
   const addressesOfServices = { has: (address: string) => bound.has(address) || heldAddresses.has(address) };
-  const isOwn = (key: ServerKey) => isProxys(key, family, addressesOfServices, listed);
+  const isOwn = (key: ServerKey) => isProxys(key, family, addressesOfServices, listed ?? { entries: new Map() });
   const own = new Map((await servers.list()).entries().filter(([key]) => isOwn(key)));
   return { own, bound, heldAddresses, nodeAddresses, servers, sets, dummy, held };
 }

@@ -5,15 +5,17 @@
  * These endpoints are in the set of a table of its own, each for a limited time. The table exists only while the set has
  * elements, so packets are looked up only then. A restarted proxy takes it over.
  */
-import type { FamilyDelta } from "../../core/model/mod.ts";
+import { endpointsIn, type FamilyDelta, type ServicePort } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
-import { deleteConnections } from "../host/mod.ts";
 import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
+import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
+import { createFlowTableExit } from "./flow_table_exit.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
-import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
 
 const SET = "endpoints";
+/** The most elements: comparisons list them, and nft takes 2 s for 100,000. */
+const MOST_ELEMENTS = 10_000;
 /** The hooks through which the packets of clients pass on their way to other hosts. */
 const HOOKS = ["forward", "output"] as const;
 
@@ -33,8 +35,9 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       onProblems?.("resets", []);
     } catch (error) {
       isMissing = error instanceof ToolMissingError;
-      if (isMissing) return logger.info("connections to deleted endpoints are not reset: nft is not installed");
-      onProblems?.("resets", [{ code: "connections-not-reset", subject: family, detail: errorText(error) }]);
+      if (!isMissing) {
+        onProblems?.("resets", [{ code: "connections-not-reset", subject: family, detail: errorText(error) }]);
+      } else if (resets.isOn()) logger.info("connections to deleted endpoints are not reset: nft is not installed");
     }
   };
   const withFigure = (result: SyncResult): SyncResult => (
@@ -55,31 +58,37 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       return withFigure(result);
     },
     async cleanup() {
-      await backend.cleanup();
-      await attempt(resets.remove);
+      try {
+        await backend.cleanup();
+      } finally {
+        await ifInstalled(resets.remove());
+      }
     },
   };
 }
 
 /** The endpoints whose connections are reset, of one family. Each function throws if nft fails; the next call repeats it. */
-function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
-  const dialect = DIALECTS[family], { ip, addressType } = dialect, table = `${ip} ${RESETS_TABLE}`;
+function createResets({ family, runner, clock, logger, onProblems }: BackendOptions, isPossible: boolean) {
+  const { ip, addressType } = DIALECTS[family], table = `${ip} ${RESETS_TABLE}`;
   const tools = createNftTools(family, runner);
+  const flowTable = createFlowTableExit(family, runner, onProblems);
   const rule = `ct direction original ct status dnat ${ip} daddr . tcp dport @${SET} reject with tcp reset`;
   /** The endpoints to add, by element, and the elements to take out because their endpoints are used again. */
-  const leaving = new Map<string, string>(), returning = new Set<string>();
+  const leaving = new Map<string, { readonly endpoint: string; readonly leftMs: number }>();
+  const returning = new Set<string>();
   /** The elements of the set, and the packets that each has counted; undefined while unknown. */
   let known: Map<string, number> | undefined;
-  /** Whether the table may exist. */
-  let exists = true;
+  /** Whether the table may exist, and whether it may have elements whose endpoints are used again. */
+  let exists = true, isStale = false;
   let timeoutMs: number | undefined;
   let resets = 0;
 
   const read = async () => {
     const before = known;
-    known = new Map();
+    known = undefined;
     const elements = await tools.listElements(SET, undefined, RESETS_TABLE);
     exists = elements !== undefined;
+    known = new Map();
     for (const element of elements ?? []) {
       const match = /^(\S+ \. \d+)\b.*?counter packets (\d+)/.exec(element);
       if (!match) continue;
@@ -101,24 +110,32 @@ function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
   const remove = async () => {
     await tools.removeTable(RESETS_TABLE);
     known = new Map();
-    exists = false;
+    exists = isStale = false;
+    returning.clear();
   };
   const write = (changes: readonly string[]) => {
     exists = true;
     return tools.write([...create, ...changes]);
   };
+  /** Takes out what is used again. If that cannot be known, the table goes: this ends resets, and harms no connection. */
   const takeOut = async () => {
+    if (isStale || timeoutMs === undefined && exists) await remove();
     if (returning.size === 0) return;
     const elements = `element ${table} ${SET} { ${[...returning].join(", ")} }`;
     // Some may have expired, and only existing ones can be deleted.
     await write([`add ${elements}`, `delete ${elements}`]);
     returning.clear();
   };
-  /** Has the next packets of these endpoints' connections meet the rules, which send them to an endpoint that refuses them. */
-  const leaveFlowTable = async (endpoints: readonly string[]) => {
-    const deleted = await ifInstalled(deleteConnections(family, runner, endpoints).then(() => true));
-    if (!deleted) {
-      throw new Error("connections in a flow table cannot be reset: conntrack is not installed (install it)");
+  const noteUse = async (set: readonly ServicePort[], there: Map<string, number>) => {
+    for (const port of set) {
+      if (port.protocol !== "tcp" || there.size + leaving.size === 0) continue;
+      for (const endpoint of endpointsIn(port)) {
+        const key = endpointElement(endpoint);
+        leaving.delete(key);
+        if (!there.delete(key)) continue;
+        returning.add(key);
+        await flowTable.keep(endpoint);
+      }
     }
   };
 
@@ -133,15 +150,12 @@ function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
     async before({ settings, set, gone = [] }: FamilyDelta) {
       if (settings) timeoutMs = isPossible && settings.resetsGone ? settings.goneTimeoutMs : undefined;
       if (timeoutMs === undefined) return leaving.clear();
-      for (const endpoint of gone) leaving.set(endpointElement(endpoint), endpoint);
-      const there = known ?? await read();
-      for (const { protocol, clusterEndpoints, localEndpoints, unreachableEndpoints = [] } of set) {
-        if (protocol !== "tcp" || there.size + leaving.size === 0) continue;
-        for (const endpoint of [...clusterEndpoints, ...localEndpoints, ...unreachableEndpoints]) {
-          const key = endpointElement(endpoint);
-          leaving.delete(key);
-          if (there.delete(key)) returning.add(key);
-        }
+      for (const endpoint of gone) leaving.set(endpointElement(endpoint), { endpoint, leftMs: clock.monotonic() });
+      try {
+        await noteUse(set, known ?? await read());
+      } catch (error) {
+        isStale = true;
+        throw error;
       }
       await takeOut();
     },
@@ -149,18 +163,25 @@ function createResets({ family, runner }: BackendOptions, isPossible: boolean) {
     async after() {
       await takeOut();
       if (timeoutMs === undefined || leaving.size === 0) return;
-      const timeout = durationText(Math.ceil(timeoutMs / 1000));
-      const elements = [...leaving.keys()].map((key) => `${key} timeout ${timeout}`).join(", ");
-      await write([`add element ${table} ${SET} { ${elements} }`]);
-      if (await tools.hasFlowTable()) await leaveFlowTable([...leaving.values()]);
-      for (const key of leaving.keys()) known?.set(key, 0);
+      const latestMs = clock.monotonic() - timeoutMs, there = known ?? await read();
+      for (const [key, { leftMs }] of leaving) if (leftMs < latestMs) leaving.delete(key);
+      const added = [...leaving].slice(0, Math.max(0, MOST_ELEMENTS - there.size));
+      if (added.length < leaving.size) {
+        logger.warn("too many deleted endpoints: connections to some are not reset", { family, most: MOST_ELEMENTS });
+      }
+      if (added.length > 0) {
+        const timeout = durationText(Math.ceil(timeoutMs / 1000));
+        const elements = added.map(([key]) => `${key} timeout ${timeout}`).join(", ");
+        await write([`add element ${table} ${SET} { ${elements} }`]);
+      }
       leaving.clear();
+      for (const [key] of added) there.set(key, 0);
+      if (added.length > 0 && await tools.hasFlowTable()) flowTable.leave(added.map(([, { endpoint }]) => endpoint));
     },
     /** Reads the set, and removes the table after the last element. */
     async compare() {
       await takeOut();
-      if (!exists) return;
-      if (timeoutMs === undefined || (await read()).size === 0) await remove();
+      if (exists && (await read()).size === 0) await remove();
     },
     remove,
   };

@@ -1,5 +1,6 @@
 import { sameData } from "../../platform/mod.ts";
 import {
+  endpointsIn,
   type FamilyDelta,
   type FamilySettings,
   frontendsOf,
@@ -92,6 +93,7 @@ export function createOutgoingState(): OutgoingState {
       if (sameData(before, port)) return;
       if (port === undefined) ports.delete(key);
       else ports.set(key, port);
+      if (gone.size > 0 && port) { for (const endpoint of endpointsIn(port)) gone.delete(endpoint); }
       if (sent === undefined) return;
       if (!differing.has(key)) differing.set(key, before);
       else if (sameData(differing.get(key), port)) differing.delete(key);

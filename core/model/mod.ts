@@ -51,6 +51,7 @@ export {
 export {
   acceptsNodePortAt,
   admittedSources,
+  endpointsIn,
   type Frontend,
   type FrontendKind,
   frontendsOf,

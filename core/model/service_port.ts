@@ -199,3 +199,8 @@ export function acceptsNodePortAt(
 export function isPolicyLocal(verdict: Verdict): boolean {
   return verdict === "local" || verdict === "drop";
 }
+
+/** The endpoints (`address:port`) that a service port uses or leaves out because they are unreachable. */
+export function endpointsIn({ clusterEndpoints, localEndpoints, unreachableEndpoints = [] }: ServicePort): Set<string> {
+  return new Set([...clusterEndpoints, ...localEndpoints, ...unreachableEndpoints]);
+}

@@ -1,5 +1,5 @@
 /** Detects endpoints that do not answer, in both families, and reports them. */
-import type { ServicePort } from "../../core/model/mod.ts";
+import { endpointsIn, type ServicePort } from "../../core/model/mod.ts";
 import type { PlannedPort } from "../../core/planning/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
@@ -80,7 +80,7 @@ function ownersOf(
   if (endpoints.size === 0) return owners;
   for (const owner of ports) {
     if (owner.wanted.protocol !== "tcp") continue;
-    for (const endpoint of candidatesOf(owner.wanted)) {
+    for (const endpoint of endpointsIn(owner.wanted)) {
       if (!endpoints.has(endpoint)) continue;
       const known = owners.get(endpoint);
       if (known) known.push(owner);
@@ -97,14 +97,9 @@ export function usesOf(
 ): ReadonlyMap<string, EndpointUses> {
   const uses = new Map<string, EndpointUses>();
   for (const [endpoint, owners] of ownersOf(ports, endpoints)) {
-    const siblings = new Set(owners.flatMap(({ wanted }) => [...candidatesOf(wanted)]));
+    const siblings = new Set(owners.flatMap(({ wanted }) => [...endpointsIn(wanted)]));
     siblings.delete(endpoint);
     uses.set(endpoint, { servicePorts: owners.map(({ wanted }) => wanted.name), siblings: [...siblings] });
   }
   return uses;
-}
-
-/** The endpoints that a service port uses or leaves out because they are unreachable. */
-function candidatesOf({ clusterEndpoints, localEndpoints, unreachableEndpoints = [] }: ServicePort): Set<string> {
-  return new Set([...clusterEndpoints, ...localEndpoints, ...unreachableEndpoints]);
 }

@@ -23,16 +23,16 @@ interface Suspect {
 }
 
 /**
- * Reports the endpoints of a family that are gone. Ready endpoints whose slices were deleted with their service are not: a
- * service that is deleted, maybe to be created again, says nothing about its pods.
+ * Reports the endpoints of a family whose addresses are in no slice any more. A ready endpoint counts only if a service that had
+ * it still exists, with slices: a service that is deleted, maybe to be created again, says nothing about its pods.
  * @param slices the current slices of the family
- * @param hasService whether the cluster has a service
+ * @param isServed whether a service exists and has slices of the family
  */
 export function reportGone(
   { clock, signal }: Pick<Node, "clock" | "signal">,
   { family, noteGone }: Pick<NodeFamily, "family" | "noteGone">,
   slices: () => Iterable<EndpointSlice>,
-  hasService: (service: ServiceKey) => boolean,
+  isServed: (service: ServiceKey) => boolean,
 ): GoneReporter {
   const suspects = new Map<string, Suspect>();
   let hasPlanned = false, isDue = false;
@@ -66,15 +66,10 @@ export function reportGone(
     if (settled.size > 0) report(settled);
     lookLater();
   };
-  const report = (settled: ReadonlyMap<string, Suspect>) => {
-    for (const { ports, endpoints } of slices()) {
-      for (const { address } of endpoints) {
-        const current = settled.get(address);
-        if (current) { for (const { protocol, port } of ports) if (protocol === "tcp") current.ports.delete(port); }
-      }
-    }
+  const report = (settled: Map<string, Suspect>) => {
+    for (const { endpoints } of slices()) for (const { address } of endpoints) settled.delete(address);
     const gone = [...settled].flatMap(([address, { ports, hasStopped, services }]) => (
-      hasStopped || [...services].some(hasService) ? [...ports].map((port) => joinHostPort(address, port)) : []
+      hasStopped || [...services].some(isServed) ? [...ports].map((port) => joinHostPort(address, port)) : []
     ));
     if (gone.length > 0) noteGone(gone);
   };

@@ -13,9 +13,12 @@ export async function start(
     : undefined;
   const resets = options.resetGoneConnections && node.mode.settings.resetsConnections && node.api !== undefined;
   const { services, endpoints } = node.tracking;
-  const hasService = (service: ServiceKey) => services.get(service) !== undefined;
   const reporters = resets
-    ? node.families.map((served) => reportGone(node, served, endpoints[served.family].values, hasService))
+    ? node.families.map((served) => {
+      const { values, slicesOf } = endpoints[served.family];
+      const isServed = (service: ServiceKey) => services.get(service) !== undefined && slicesOf(service).length > 0;
+      return reportGone(node, served, values, isServed);
+    })
     : [];
   return {
     ...detection,

@@ -5,6 +5,7 @@ import { ToolMissingError } from "../../../../backends/tools/mod.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { settled } from "../../../fakes/clock.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
 import type { PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
@@ -128,10 +129,77 @@ Deno.test("beside a flow table, whose packets skip the rules, the conntrack entr
   assert.equal(host.conntrack.length, 3);
   host.hasFlowTable = true;
   await sync([web(TWO)], [ONE]);
+  await settled();
   assert.deepEqual(host.conntrack.map(({ answeredBy }) => answeredBy), [
     { address: "10.1.0.1", port: 8081 },
     { address: "10.1.0.2", port: 8080 },
   ]);
+});
+
+Deno.test("a failure to delete conntrack entries is a problem, and is not repeated with each sync", async () => {
+  const { host, sync, problems, elements } = underTest();
+  host.hasFlowTable = true;
+  let calls = 0;
+  const { run } = host.runner;
+  host.runner.run = (call) => {
+    if (call.tool !== "conntrack") return run(call);
+    calls++;
+    return Promise.reject(new ToolMissingError("conntrack"));
+  };
+  await sync([web(ONE, TWO)], undefined, RESETTING);
+  await sync([web(TWO)], [ONE]);
+  await settled();
+  assert.match(problems.join(), /connections-not-reset: those in a flow table: conntrack is not installed/);
+  await sync([web(TWO)]);
+  assert.deepEqual([calls, elements()], [1, ["10.1.0.1 . 8080"]]);
+});
+
+Deno.test("an unknown set is removed before its endpoints may be used again", async () => {
+  const host = createFakeNftHost(), first = underTest(host);
+  await first.sync([web(ONE, TWO)], undefined, RESETTING);
+  await first.sync([web(TWO)], [ONE]);
+  const { run } = host.runner;
+  const refuse = () => {
+    host.runner.run = (call) =>
+      call.args.join(" ").startsWith("list set") ? Promise.reject(new Error("interrupted")) : run(call);
+  };
+  // A failed listing of a comparison, and the first one of another process.
+  refuse();
+  await first.backend.resync();
+  host.runner.run = run;
+  await first.sync([web(ONE, TWO)]);
+  assert.deepEqual(first.elements(), []);
+  await first.sync([web(TWO)], [ONE]);
+  refuse();
+  const second = underTest(host);
+  await second.sync([web(ONE, TWO)], undefined, RESETTING);
+  assert.equal(second.table(), undefined);
+});
+
+Deno.test("an endpoint that could not be added is forgotten after its time", async () => {
+  const { host, sync, elements } = underTest();
+  await sync([web(ONE, TWO)], undefined, RESETTING);
+  host.refuses = (statement) => statement.includes("add element ip sluice-resets") ? "Device busy" : undefined;
+  await sync([web(TWO)], [ONE]);
+  host.refuses = () => undefined;
+  host.clock.advance(RESETTING.goneTimeoutMs! + 1);
+  await sync([web()], [TWO]);
+  assert.deepEqual(elements(), ["10.1.0.2 . 8080"]);
+});
+
+Deno.test("the set has a limit", async () => {
+  const { sync, elements } = underTest();
+  await sync([web(ONE)], undefined, RESETTING);
+  await sync([web(ONE)], Array.from({ length: 10_001 }, (_, i) => `10.2.0.1:${i + 1}`));
+  assert.equal(elements().length, 10_000);
+});
+
+Deno.test("a cleanup whose removal of the table fails, fails", async () => {
+  const { host, backend, sync } = underTest();
+  await sync([web(ONE)], undefined, RESETTING);
+  await sync([web()], [ONE]);
+  host.refuses = (statement) => statement === "delete table ip sluice-resets" ? "Device busy" : undefined;
+  await assert.rejects(backend.cleanup(), /Device busy/);
 });
 
 Deno.test("a host without nft resets nothing, which is no problem", async () => {

@@ -26,3 +26,16 @@ Deno.test("endpoints that are gone are sent once, even if nothing else has chang
   assert.deepEqual(send()!.gone, ["10.1.0.3:80"]);
   assert.equal(send(), undefined);
 });
+
+Deno.test("an endpoint that is used again before it was sent as gone is not gone", () => {
+  const state = createOutgoingState(), web = fakeServicePort("default/web", { clusterEndpoints: ["10.1.0.1:80"] });
+  state.configure(fakeSettings());
+  state.put("default/web|tcp", web);
+  state.start();
+  state.markSent(state.next()!);
+  state.put("default/web|tcp", fakeServicePort("default/web", { clusterEndpoints: ["10.1.0.2:80"] }));
+  state.addGone(["10.1.0.1:80", "10.1.0.3:80"]);
+  state.put("default/web|tcp", web);
+  const { set, gone } = state.next()!;
+  assert.deepEqual([set, gone], [[], ["10.1.0.3:80"]]);
+});
