@@ -1,5 +1,5 @@
 /** Detects endpoints that do not answer, in both families, and reports them. */
-import { endpointsIn, type ServicePort } from "../../core/model/mod.ts";
+import { endpointsIn } from "../../core/model/mod.ts";
 import type { PlannedPort } from "../../core/planning/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
 import { serviceKeyOf } from "../../core/tracking/mod.ts";
