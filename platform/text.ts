@@ -26,9 +26,9 @@ export function countText(count: number): string {
   return Math.round(count).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Formats a count with its noun: `1 endpoint`, `3 endpoints`. */
-export function plural(count: number, noun: string): string {
-  return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
+/** Formats a count with its noun, and a plural of its own if it needs one: `1 endpoint`, `3 endpoints`, `2 addresses`. */
+export function plural(count: number, noun: string, nouns = `${noun}s`): string {
+  return `${countText(count)} ${count === 1 ? noun : nouns}`;
 }
 
 /** Formats bytes as megabytes (10⁶): `170 MB`. */

@@ -4,13 +4,12 @@
  */
 import type { BalanceAlgorithm, BalanceHash, Family } from "../../core/model/mod.ts";
 import { DUMMY_INTERFACE } from "../../core/model/mod.ts";
-import { errorText, FAMILIES } from "../../platform/mod.ts";
+import { errorText, FAMILIES, plural } from "../../platform/mod.ts";
 import type { DepartureQuestion, Difference, ModeDescription } from "../contract/mod.ts";
 import { readSysctls } from "../host/mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
-import { createDummyInterface } from "./dummy_interface.ts";
-import { isProxys } from "./owner.ts";
-import { createSets, NODE_PORT_SETS, type SetKind, setName } from "./sets.ts";
+import { findLeftovers } from "./leftovers.ts";
+import { NODE_PORT_SETS, type SetKind, setName } from "./sets.ts";
 import { createVirtualServers, parseServerKey, schedulerIn } from "./virtual_servers.ts";
 
 /** What takes the place of a scheduler in the other modes. */
@@ -56,7 +55,8 @@ interface State {
 export async function differencesFrom(question: DepartureQuestion): Promise<readonly Difference[]> {
   const { runner, to } = question;
   try {
-    const states = await Promise.all(FAMILIES.map((family) => read(family, runner)));
+    const read = await Promise.all(FAMILIES.map((family) => stateOf(family, runner)));
+    const states = read.filter((state) => state !== undefined);
     return [
       ...schedulers(states, question),
       ...addresses(states),
@@ -81,23 +81,19 @@ function unreadable(error: unknown): Omit<Difference, "name"> {
   };
 }
 
-async function read(family: Family, runner: Runner): Promise<State> {
-  const servers = createVirtualServers(family, runner);
-  const [{ dummy }, sets, listed] = await Promise.all([
-    createDummyInterface(family, runner).list(),
-    createSets(family, runner).list(),
-    servers.list(),
-  ]);
-  const own = new Map([...listed].filter(([key]) => isProxys(key, family, dummy, sets)));
+async function stateOf(family: Family, runner: Runner): Promise<State | undefined> {
+  const found = await findLeftovers({ family, runner });
+  if (found === undefined) return undefined;
+  const { own, others, bound, entries } = found;
   const addresses = [...own.keys()].map((key) => parseServerKey(key)!.address);
   const local = new Set(LOCAL_SETS.map((kind) => setName(kind, family)));
   return {
     family,
     definitions: [...own.values()].map(({ definition }) => definition),
-    others: listed.size - own.size,
-    bound: dummy.size,
-    nodePortAddresses: [...new Set(addresses.filter((address) => !dummy.has(address)))].sort(),
-    local: [...sets.entries.keys()].filter((entry) => local.has(entry.split(" ", 1)[0]!)).length,
+    others,
+    bound: bound.size,
+    nodePortAddresses: [...new Set(addresses.filter((address) => !bound.has(address)))].sort(),
+    local: [...entries.keys()].filter((entry) => local.has(entry.split(" ", 1)[0]!)).length,
   };
 }
 
@@ -111,17 +107,12 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, number) => all + number, 0);
 }
 
-/** `1 address`, `2 addresses`. */
-function some(count: number, one: string, more = `${one}s`): string {
-  return `${count} ${count === 1 ? one : more}`;
-}
-
 function schedulers(states: readonly State[], { to, settings }: DepartureQuestion): readonly Difference[] {
   const definitions = states.flatMap(({ definitions }) => definitions.map(withoutPersistence));
   const used = [...Map.groupBy(definitions, (definition) => definition)].sort(([, a], [, b]) => b.length - a.length);
   return used.map(([definition, { length }]) => ({
     name: "ipvs scheduler",
-    ...replaced(definition, `${schedulerIn(definition)} at ${some(length, "virtual server")}`, to, settings),
+    ...replaced(definition, `${schedulerIn(definition)} at ${plural(length, "virtual server")}`, to, settings),
   }));
 }
 
@@ -168,7 +159,7 @@ function addresses(states: readonly State[]): readonly Difference[] {
   return [{
     name: "ipvs addresses",
     message: `${
-      some(bound, "address", "addresses")
+      plural(bound, "address", "addresses")
     } of services on ${DUMMY_INTERFACE} will be addresses of no interface`,
     fix: `no action unless a program listens at one of them, or announces those of ${DUMMY_INTERFACE} to routers`,
   }];
@@ -197,7 +188,7 @@ function localPolicy(states: readonly State[], { name, traffic }: ModeDescriptio
   return [{
     name: "ipvs policy Local",
     message:
-      `${some(local, "address or node port", "addresses and node ports")} with traffic policy Local: in ${name} ` +
+      `${plural(local, "address or node port", "addresses and node ports")} with traffic policy Local: in ${name} ` +
       "mode, pods of this node reach all endpoints through them, and without an endpoint here packets are dropped, not rejected",
   }];
 }
@@ -208,7 +199,9 @@ function affinity(states: readonly State[]): readonly Difference[] {
   return [{
     name: "ipvs affinity",
     message:
-      `${some(persistent, "virtual server")} with session affinity: each client gets an endpoint anew, and then the ` +
+      `${
+        plural(persistent, "virtual server")
+      } with session affinity: each client gets another endpoint once, then the ` +
       "same one at all addresses and the node port of a service",
     fix: "no action if clients may change their endpoint once; otherwise drain the node before the change",
   }];
@@ -246,5 +239,5 @@ async function strictARP(runner: Runner): Promise<readonly Difference[]> {
 function others(states: readonly State[]): readonly Difference[] {
   const count = sum(states.map(({ others }) => others));
   if (count === 0) return [];
-  return [{ name: "ipvs others", message: `${some(count, "virtual server")} of other programs will stay` }];
+  return [{ name: "ipvs others", message: `${plural(count, "virtual server")} of other programs will stay` }];
 }

@@ -2,16 +2,25 @@ import type { BackendOptions } from "../contract/mod.ts";
 import { type Layout, removeIptablesTraces } from "../xtables/mod.ts";
 import { createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
 import { createHeldAddresses, type HeldAddresses } from "./held_addresses.ts";
-import { isProxys } from "./owner.ts";
-import { createSets, type Sets } from "./sets.ts";
-import { createVirtualServers, type ListedServer, type ServerKey, type VirtualServers } from "./virtual_servers.ts";
+import { createSets, entryOf, type ListedSets, NODE_PORT_SETS, type Sets } from "./sets.ts";
+import {
+  createVirtualServers,
+  type ListedServer,
+  parseServerKey,
+  type ServerKey,
+  type VirtualServers,
+} from "./virtual_servers.ts";
 
 /** Everything that the IPVS modes of Sluice and kube-proxy have in a family, apart from chains. */
 export interface Leftovers {
   /** The virtual servers whose address is a service's, or whose port is in a set of node ports. */
   readonly own: ReadonlyMap<ServerKey, ListedServer>;
+  /** The number of virtual servers of other programs. */
+  readonly others: number;
   /** The addresses of the dummy interface. */
   readonly bound: ReadonlySet<string>;
+  /** The entries of the sets. */
+  readonly entries: ListedSets["entries"];
   /** The addresses held after a takeover. */
   readonly heldAddresses: ReadonlySet<string>;
   readonly nodeAddresses: readonly string[];
@@ -22,7 +31,9 @@ export interface Leftovers {
 }
 
 /** Finds what the mode has in a family; undefined if that is nothing. Throws if the kernel cannot be read. */
-export async function findLeftovers({ family, runner }: BackendOptions): Promise<Leftovers | undefined> {
+export async function findLeftovers(
+  { family, runner }: Pick<BackendOptions, "family" | "runner">,
+): Promise<Leftovers | undefined> {
   const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
   const { hasDummy, dummy: addresses, node: nodeAddresses } = await dummy.list();
   // A kernel without support for sets has none to remove.
@@ -30,10 +41,18 @@ export async function findLeftovers({ family, runner }: BackendOptions): Promise
   const held = createHeldAddresses(family, runner), heldAddresses = await held.list();
   if (!hasDummy && heldAddresses.size === 0 && (listed === undefined || listed.names.size === 0)) return undefined;
   const servers = createVirtualServers(family, runner), bound = new Set(addresses.keys());
-  const addressesOfServices = { has: (address: string) => bound.has(address) || heldAddresses.has(address) };
-  const isOwn = (key: ServerKey) => isProxys(key, family, addressesOfServices, listed ?? { entries: new Map() });
-  const own = new Map((await servers.list()).entries().filter(([key]) => isOwn(key)));
-  return { own, bound, heldAddresses, nodeAddresses, servers, sets, dummy, held };
+  const entries: ListedSets["entries"] = listed?.entries ?? new Map();
+  const isOwn = (key: ServerKey) => {
+    const server = parseServerKey(key);
+    if (server === undefined) return false;
+    const { protocol, address, port } = server;
+    const element = protocol === "sctp" ? `${address},sctp:${port}` : String(port);
+    return bound.has(address) || heldAddresses.has(address) ||
+      entries.has(entryOf(NODE_PORT_SETS[protocol].all, family, element));
+  };
+  const all = await servers.list(), own = new Map(all.entries().filter(([key]) => isOwn(key)));
+  const others = all.size - own.size;
+  return { own, others, bound, entries, heldAddresses, nodeAddresses, servers, sets, dummy, held };
 }
 
 /**

@@ -13,7 +13,6 @@
  *   rules.ts            the few rules of iptables that use the sets
  *   held_addresses.ts   service addresses that outlast the interface, for open connections
  *   reconcile.ts        runs all of these in an order that loses no packet
- *   owner.ts            which virtual servers are a service proxy's
  *   traffic_reader.ts   counters of traffic; loaded only if it is counted
  *   departure.ts        what another mode will do differently on this node; loaded by `sluice check` alone
  *   leftovers.ts        finds and removes what the mode has in the kernel

@@ -21,7 +21,7 @@
  *   reconcile.ts        the target of the shared reconciler
  *   session.ts          a long-running nft, for short transactions and frequent listings
  *   resets.ts           the table that resets connections to deleted endpoints, beside this and other modes
- *   flow_table_exit.ts  has connections to deleted endpoints leave the flow tables
+ *   offloaded_connections.ts   ends those to deleted endpoints: packets in flow tables skip the rules
  *   tools.ts            calls of nft, in a session or a process each, and their failures
  *
  * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.

@@ -9,7 +9,7 @@ import { endpointsIn, type FamilyDelta, type ServicePort } from "../../core/mode
 import { errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
 import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
-import { createFlowTableExit } from "./flow_table_exit.ts";
+import { createOffloadedCleaner } from "./offloaded_connections.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
@@ -26,18 +26,24 @@ const HOOKS = ["forward", "output"] as const;
 export function withResets(backend: Backend, options: BackendOptions, isPossible: boolean): Backend {
   const { family, logger, onProblems } = options;
   const resets = createResets(options, isPossible);
-  let isMissing = false;
+  let isMissing = false, isFailing = false;
 
+  const report = (failure?: string) => {
+    // A report is a message to the main isolate, and this runs with every change.
+    if (failure === undefined && !isFailing) return;
+    isFailing = failure !== undefined;
+    const problem = (detail: string) => ({ code: "connections-not-reset", subject: family, detail }) as const;
+    onProblems?.("resets", failure === undefined ? [] : [problem(failure)]);
+  };
   const attempt = async (step: () => Promise<void>): Promise<void> => {
     if (isMissing) return;
     try {
       await step();
-      onProblems?.("resets", []);
+      report();
     } catch (error) {
       isMissing = error instanceof ToolMissingError;
-      if (!isMissing) {
-        onProblems?.("resets", [{ code: "connections-not-reset", subject: family, detail: errorText(error) }]);
-      } else if (resets.isOn()) logger.info("connections to deleted endpoints are not reset: nft is not installed");
+      if (!isMissing) report(errorText(error));
+      else if (resets.isOn()) logger.info("connections to deleted endpoints are not reset: nft is not installed");
     }
   };
   const withFigure = (result: SyncResult): SyncResult => (
@@ -71,7 +77,7 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
 function createResets({ family, runner, clock, logger, onProblems }: BackendOptions, isPossible: boolean) {
   const { ip, addressType } = DIALECTS[family], table = `${ip} ${RESETS_TABLE}`;
   const tools = createNftTools(family, runner);
-  const flowTable = createFlowTableExit(family, runner, onProblems);
+  const offloaded = createOffloadedCleaner(family, runner, onProblems);
   const rule = `ct direction original ct status dnat ${ip} daddr . tcp dport @${SET} reject with tcp reset`;
   /** The endpoints to add, by element, and the elements to take out because their endpoints are used again. */
   const leaving = new Map<string, { readonly endpoint: string; readonly leftMs: number }>();
@@ -134,7 +140,7 @@ function createResets({ family, runner, clock, logger, onProblems }: BackendOpti
         leaving.delete(key);
         if (!there.delete(key)) continue;
         returning.add(key);
-        await flowTable.keep(endpoint);
+        await offloaded.keep(endpoint);
       }
     }
   };
@@ -176,7 +182,7 @@ function createResets({ family, runner, clock, logger, onProblems }: BackendOpti
       }
       leaving.clear();
       for (const [key] of added) there.set(key, 0);
-      if (added.length > 0 && await tools.hasFlowTable()) flowTable.leave(added.map(([, { endpoint }]) => endpoint));
+      if (added.length > 0 && await tools.hasFlowTable()) offloaded.clean(added.map(([, { endpoint }]) => endpoint));
     },
     /** Reads the set, and removes the table after the last element. */
     async compare() {

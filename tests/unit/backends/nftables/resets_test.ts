@@ -21,10 +21,13 @@ const ONE = "10.1.0.1:8080", TWO = "10.1.0.2:8080";
 
 function underTest(host = createFakeNftHost(), isPossible = true) {
   const problems: string[] = [];
+  let reports = 0;
   const options = {
     ...{ family: "IPv4", runner: host.runner, clock: host.clock, logger: silentLogger } as const,
-    onProblems: (_: string, list: readonly { readonly code: string; readonly detail: string }[]) =>
-      void problems.splice(0, Infinity, ...list.map(({ code, detail }) => `${code}: ${detail}`)),
+    onProblems(_: string, list: readonly { readonly code: string; readonly detail: string }[]) {
+      reports++;
+      problems.splice(0, Infinity, ...list.map(({ code, detail }) => `${code}: ${detail}`));
+    },
   };
   const backend: Backend = withResets(createNftablesBackend(options), options, isPossible);
   let revision = 0;
@@ -39,7 +42,7 @@ function underTest(host = createFakeNftHost(), isPossible = true) {
     });
   const table = () => host.tables.get("ip sluice-resets");
   const elements = () => [...table()?.sets.get("endpoints")?.clients.keys() ?? []];
-  return { host, backend, problems, sync, table, elements };
+  return { host, backend, problems, reports: () => reports, sync, table, elements };
 }
 
 Deno.test("endpoints that are gone are in the set until they are used again, and looked up only while there are any", async () => {
@@ -100,9 +103,10 @@ for (
 }
 
 Deno.test("a failure is a problem that delays no sync, until an attempt succeeds", async () => {
-  const { host, sync, elements, problems } = underTest();
+  const { host, sync, elements, problems, reports } = underTest();
   await sync([web(ONE)], undefined, RESETTING);
   await sync([web(TWO)], [ONE]);
+  assert.equal(reports(), 0, "a change without a failure sends no report");
   host.refuses = (statement) => statement.includes("element ip sluice-resets") ? "Device busy" : undefined;
   assert.deepEqual((await sync([web(ONE, TWO)])).problems, []);
   assert.match(problems.join(), /connections-not-reset: .*Device busy/);
