@@ -139,6 +139,16 @@ Deno.test("a new process continues a drain, and cleanup ends it at once", async 
   assert.doesNotMatch(runner.dump("IPv4"), /KUBE-/);
 });
 
+Deno.test("a cleanup releases held addresses also if another program has destroyed the sets", async () => {
+  const { runner, start, connect, held, web: at } = await node();
+  connect(at, 1);
+  const { backend } = await start("iptables");
+  assert.notEqual(runner.ipvs.localRoutes.size, 0);
+  runner.ipvs.sets.clear();
+  await backend.cleanup();
+  assert.deepEqual(held(), GONE);
+});
+
 Deno.test("a new process keeps the held addresses while the interface has addresses of the other family", async () => {
   const { runner, start, connect, held, web: at } = await node();
   connect(at, 1);
