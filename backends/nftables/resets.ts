@@ -52,6 +52,11 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
 
   return {
     ...backend,
+    async setup() {
+      await backend.setup();
+      // So that the first change need not wait for it; it reads the set itself if this fails.
+      if (isPossible) await resets.read().catch(() => {});
+    },
     async sync(delta) {
       await attempt(() => resets.before(delta));
       const result = await backend.sync(delta);
@@ -146,6 +151,8 @@ function createResets({ family, runner, clock, logger, onProblems }: BackendOpti
   };
 
   return {
+    /** Reads the set that an earlier process has left. */
+    read,
     isOn: () => timeoutMs !== undefined,
     takeResets() {
       const taken = resets;

@@ -62,6 +62,21 @@ Deno.test("endpoints that are gone are in the set until they are used again, and
   assert.equal(table(), undefined);
 });
 
+Deno.test("the set of an earlier process is read before the first change", async () => {
+  const host = createFakeNftHost(), first = underTest(host);
+  await first.sync([web(ONE)], undefined, RESETTING);
+  await first.sync([web()], [ONE]);
+  const second = underTest(host), { run } = host.runner;
+  await second.backend.setup();
+  const listed: string[] = [];
+  host.runner.run = (call) => {
+    listed.push(...call.args.join(" ").startsWith("list set ") ? [call.tool] : []);
+    return run(call);
+  };
+  await second.sync([web(ONE)], undefined, RESETTING);
+  assert.deepEqual([second.elements(), listed], [[], []]);
+});
+
 Deno.test("the table is removed when the last element has expired", async () => {
   const { backend, sync, table } = underTest();
   await sync([web(ONE)], undefined, RESETTING);
