@@ -87,7 +87,7 @@ function createResets({ family, runner, clock, logger, onProblems }: BackendOpti
   /** The endpoints to add, by element, and the elements to take out because their endpoints are used again. */
   const leaving = new Map<string, { readonly endpoint: string; readonly leftMs: number }>();
   const returning = new Set<string>();
-  /** The elements of the set, and the packets that each has counted; undefined while unknown. */
+  /** The elements of the set, and the packets that each has counted; undefined until the set was read. */
   let known: Map<string, number> | undefined;
   /** Whether the table may exist, and whether it may have elements whose endpoints are used again. */
   let exists = true, isStale = false;
@@ -95,19 +95,19 @@ function createResets({ family, runner, clock, logger, onProblems }: BackendOpti
   let resets = 0;
 
   const read = async () => {
-    const before = known;
-    known = undefined;
     const elements = await tools.listElements(SET, undefined, RESETS_TABLE);
     exists = elements !== undefined;
-    known = new Map();
+    const there = new Map<string, number>();
     for (const element of elements ?? []) {
-      const match = /^(\S+ \. \d+)\b.*?counter packets (\d+)/.exec(element);
-      if (!match) continue;
-      const packets = Number(match[2]), earlier = before?.get(match[1]!) ?? (before ? 0 : packets);
-      resets += Math.max(0, packets - earlier);
-      known.set(match[1]!, packets);
+      const [, key, counted] = /^(\S+ \. \d+)\b.*?counter packets (\d+)/.exec(element) ?? [];
+      if (key === undefined) continue;
+      const packets = Number(counted), earlier = known ? known.get(key) : packets;
+      resets += Math.max(0, packets - (earlier ?? 0));
+      // It was to be taken out, but nft reported a success without one; or another program added it.
+      if (earlier === undefined) returning.add(key);
+      else there.set(key, packets);
     }
-    return known;
+    return known = there;
   };
   const create = [
     `add table ${table}`,
@@ -191,10 +191,11 @@ function createResets({ family, runner, clock, logger, onProblems }: BackendOpti
       for (const [key] of added) there.set(key, 0);
       if (added.length > 0 && await tools.hasFlowTable()) offloaded.clean(added.map(([, { endpoint }]) => endpoint));
     },
-    /** Reads the set, and removes the table after the last element. */
+    /** Reads the set, takes out what does not belong there, and removes the table after the last element. */
     async compare() {
+      if (exists) await read();
       await takeOut();
-      if (exists && (await read()).size === 0) await remove();
+      if (exists && known?.size === 0) await remove();
     },
     remove,
   };

@@ -104,8 +104,11 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         return elements;
       }
       // If the reader's nft refused to list it, this run returns the reason.
-      const result = await runner.run({ tool: "nft", args, onLine });
-      return isThere(failureOf("nft list set", result, NFT_FAILURES)) ? elements : undefined;
+      const form = createListingForm(onLine);
+      const result = await runner.run({ tool: "nft", args, onLine: form.onLine });
+      if (!isThere(failureOf("nft list set", result, NFT_FAILURES))) return undefined;
+      form.check("nft list set", `table ${ip} ${table} {`);
+      return elements;
     },
     async listSets(table, onElement) {
       const args = ["list", "sets", "table", ip, table];

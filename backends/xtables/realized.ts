@@ -112,31 +112,38 @@ export interface Spellings {
   /** Whether the text that iptables-save prints is a known other spelling of the written one. */
   areSame(id: string, written: HeldChain, reads: HeldChain): boolean;
   /**
-   * Notes that a chain reads the same after its repair as before. Only the second time in a row counts as a spelling: the first
-   * time, the tool may have reported success without writing. Returns false if it cannot be a spelling.
+   * Notes that a chain reads the same after its repair as before. Only `REPAIRS` times in a row count as a spelling: before, the
+   * tool may have reported success without writing. Returns false if it cannot be a spelling.
    */
   suspect(id: string, written: HeldChain, reads: HeldChain): boolean;
+  /** Notes that a chain reads as it was written, which ends the suspicion. */
+  acquit(id: string): void;
   /** Clears all spellings. */
   forget(): void;
 }
 
+/** The repairs in a row that must change nothing: a wrong spelling would hide rules that are not in effect. */
+const REPAIRS = 4;
+
 /** No known spellings yet. */
 export function createSpellings(): Spellings {
   // By chain, the hashes of the text that was written and of the text that iptables-save prints.
-  const known = new Map<string, string>(), suspected = new Map<string, string>();
+  const seen = new Map<string, { readonly spelling: string; times: number }>();
   const spelling = (written: HeldChain, reads: HeldChain) => `${written.hash} ${reads.hash}`;
   return {
-    areSame: (id, written, reads) => known.has(id) && known.get(id) === spelling(written, reads),
+    areSame(id, written, reads) {
+      const chain = seen.get(id);
+      return chain !== undefined && chain.times >= REPAIRS && chain.spelling === spelling(written, reads);
+    },
     suspect(id, written, reads) {
       if (written.rules !== reads.rules) return false;
-      const suspect = spelling(written, reads);
-      (suspected.get(id) === suspect ? known : suspected).set(id, suspect);
+      const suspect = spelling(written, reads), chain = seen.get(id);
+      if (chain?.spelling === suspect) chain.times++;
+      else seen.set(id, { spelling: suspect, times: 1 });
       return true;
     },
-    forget() {
-      known.clear();
-      suspected.clear();
-    },
+    acquit: (id) => void seen.delete(id),
+    forget: () => seen.clear(),
   };
 }
 

@@ -74,7 +74,9 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
         const written = realized.chains[table].get(chain), reads = reading.chains[table].get(chain);
         // A chain that reads the same before and after its repair was not changed by another program.
         const isUnchanged = written && reads && reads.hash !== written.hash && reads.hash === before?.hash;
-        return isUnchanged && spellings.suspect(chainId(table, chain), written, reads);
+        if (isUnchanged) return spellings.suspect(chainId(table, chain), written, reads);
+        spellings.acquit(chainId(table, chain));
+        return false;
       });
       drift = [];
       return spelled.length;
@@ -138,7 +140,7 @@ function findDrift(
     } else if (!before || reads?.hash !== written?.hash) {
       if (before && !dirty[table].has(chain)) drift.push({ table, chain, reads });
       dirty[table].add(chain);
-    }
+    } else spellings.acquit(chainId(table, chain));
   };
   for (const table of TABLES) for (const chain of ruleset.chains(table)) compare(table, chain);
   return drift;

@@ -195,6 +195,22 @@ Deno.test("an unknown set is removed before its endpoints may be used again", as
   assert.equal(second.table(), undefined);
 });
 
+Deno.test("an endpoint that nft only claims to take out leaves the set at the next comparison", async () => {
+  const { host, backend, sync, elements } = underTest();
+  const { run } = host.runner;
+  await sync([web(ONE, TWO)], undefined, RESETTING);
+  await sync([web()], [ONE, TWO]);
+  host.runner.run = (call) =>
+    [...call.stdin ?? []].some((statement) => statement.startsWith("delete element"))
+      ? Promise.resolve({ exitCode: 0, stdout: "", stderr: "" })
+      : run(call);
+  await sync([web(ONE)]);
+  assert.equal(elements().length, 2);
+  host.runner.run = run;
+  await backend.resync();
+  assert.deepEqual(elements(), ["10.1.0.2 . 8080"]);
+});
+
 Deno.test("an endpoint that could not be added is forgotten after its time", async () => {
   const { host, sync, elements } = underTest();
   await sync([web(ONE, TWO)], undefined, RESETTING);
