@@ -39,7 +39,7 @@ export interface Balance {
   /** The weights of `localEndpoints`, likewise. */
   readonly localWeights?: readonly number[];
   /**
-   * The number of slots of each of `clusterEndpoints` in a table; their sum follows from the endpoints and weights alone.
+   * The number of slots of each of `clusterEndpoints` in a table: few while their loads are equal.
    * Present for `least-connections` if this node counts the connections, and not the kernel's scheduler.
    */
   readonly clusterSlots?: readonly number[];
@@ -73,24 +73,30 @@ export const MOST_CONSISTENT_HASH_ENDPOINTS = CONSISTENT_HASH_SLOTS.at(-1)!.endp
 /** The minimum number of slots of `consistent-hash` with weights, so that each share is exact to within half a percent. */
 const LEAST_WEIGHTED_HASH_SLOTS = 240;
 
-/** The number of slots of an endpoint of weight 1, with counted connections: an eighth of its share is one of them. */
+/** The number of slots of an endpoint of weight 1, with different loads: an eighth of its share is one of them. */
 const COUNTED_SLOTS = 8;
 
 /** The maximum number of endpoints whose connections are counted, so that each has four slots. */
 export const MOST_COUNTED_ENDPOINTS = MOST_WEIGHTED_SLOTS / 4;
 
 /**
- * The slots of a list whose connections are counted.
+ * The slots of a list whose connections are counted. Each is an element that comparisons with the kernel read, so there are
+ * only as many as the weights need while no load differs.
  * @param factors by which the weight of each endpoint is multiplied; undefined for 1
  */
-export function countedSlots(
-  { endpoints, weights }: BalancedList,
-  factors: ReadonlyMap<string, number> | undefined,
-): readonly number[] {
+export function countedSlots(list: BalancedList, factors: ReadonlyMap<string, number> | undefined): readonly number[] {
+  const { endpoints, weights } = list;
+  const factorOf = (endpoint: string) => factors?.get(endpoint) ?? 1;
+  if (endpoints.every((endpoint) => factorOf(endpoint) === 1)) {
+    return slotCounts(endpoints, weights, weights === undefined ? endpoints.length : weightedSlots(weights));
+  }
+  const wanted = endpoints.map((endpoint, i) => (weights?.[i] ?? 1) * factorOf(endpoint));
+  return slotCounts(endpoints, wanted, mostCountedSlots(list));
+}
+
+function mostCountedSlots({ endpoints, weights }: BalancedList): number {
   const sum = weights === undefined ? endpoints.length : reducedSum(weights);
-  const slots = Math.min(COUNTED_SLOTS * sum, MOST_WEIGHTED_SLOTS);
-  const wanted = endpoints.map((endpoint, i) => (weights?.[i] ?? 1) * (factors?.get(endpoint) ?? 1));
-  return slotCounts(endpoints, wanted, slots);
+  return Math.min(COUNTED_SLOTS * sum, MOST_WEIGHTED_SLOTS);
 }
 
 /** The endpoints of one traffic policy and their weights. */
@@ -128,9 +134,10 @@ export function balanceTable({ algorithm }: Balance, list: BalancedList): readon
     : undefined;
 }
 
-/** The number of slots of a list of endpoints: one for each endpoint, unless there is a table. */
+/** The maximum number of slots of a list of endpoints, at any load: one for each endpoint, unless there is a table. */
 export function balanceSlots(balance: Balance | undefined, list: BalancedList): number {
   if (list.endpoints.length === 0) return 0;
+  if (list.slots !== undefined) return mostCountedSlots(list);
   const hasOne = balance !== undefined && hasTable(balance.algorithm, list);
   return hasOne ? tableSlots(balance.algorithm, list) : list.endpoints.length;
 }

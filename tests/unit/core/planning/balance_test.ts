@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describeMode } from "../../../../backends/registry.ts";
-import type { ProxyMode } from "../../../../core/model/mod.ts";
+import { kernelSize, type ProxyMode } from "../../../../core/model/mod.ts";
 import type { BalanceAnnotations } from "../../../../core/objects/balance_annotations.ts";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { type BalanceOptions, balanceRequest } from "../../../../core/planning/balance.ts";
@@ -8,6 +8,7 @@ import { createFamilyPlanner } from "../../../../core/planning/family_planner.ts
 import { planService } from "../../../../core/planning/service_port.ts";
 import { fakeBalance } from "../../../fakes/balance.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 
 function optionsOf(mode: ProxyMode, byDefault: Partial<BalanceOptions["byDefault"]> = {}): BalanceOptions {
@@ -106,22 +107,31 @@ Deno.test("more endpoints than consistent-hash has tables for are balanced by th
   assert.equal(port!.balance, undefined);
 });
 
-Deno.test("with counted connections, each endpoint has eight slots for its weight, and more or fewer by its load", () => {
+Deno.test("with counted connections, each endpoint has eight slots for its weight once loads differ, and more or fewer by its load", () => {
   const least = (balancing: BalanceAnnotations, fields: Partial<Service>, factors?: ReadonlyMap<string, number>) =>
     decided({ ...balancing, balance: "least-connections" }, undefined, fields, factors);
   const algorithm = "least-connections";
-  assert.deepEqual(least({}, {}), { algorithm, clusterSlots: [8, 8, 8] });
+  assert.deepEqual(least({}, {}), { algorithm, clusterSlots: [1, 1, 1] });
   assert.deepEqual(least({ weights: "zone=a: 2" }, {}), {
-    ...{ algorithm, clusterWeights: [2, 1, 1], clusterSlots: [16, 8, 8] },
+    ...{ algorithm, clusterWeights: [2, 1, 1], clusterSlots: [2, 1, 1] },
   });
   const slow = new Map([["10.1.0.1:80", 1 / 8], ["10.1.0.2:80", 1], ["10.9.9.9:80", 4]]);
   assert.deepEqual(least({}, {}, slow), { algorithm, clusterSlots: [2, 11, 11] });
-  // The number of slots stays, and an endpoint without weight gets none.
+  // An endpoint without weight gets none.
   assert.deepEqual(least({ weights: "zone=a: 2, node=here: 0" }, {}, slow), {
     ...{ algorithm, clusterWeights: [2, 1, 0], clusterSlots: [5, 19, 0] },
   });
   const local = { internalPolicyLocal: true } as const;
-  assert.deepEqual(least({}, local), { algorithm, localSlots: [8] });
+  assert.deepEqual(least({}, local), { algorithm, localSlots: [1] });
+});
+
+Deno.test("equal loads leave the size of a service, which counts towards the limits, as it is", () => {
+  const sizeWith = (clusterSlots: readonly number[]) =>
+    kernelSize(fakeServicePort("default/web", {
+      clusterEndpoints: ["10.1.0.1:80", "10.1.0.2:80", "10.9.9.9:80"],
+      balance: { algorithm: "least-connections", clusterSlots },
+    }));
+  assert.equal(sizeWith([1, 1, 1]), sizeWith([2, 11, 11]));
 });
 
 Deno.test("connections are counted for TCP and up to 250 endpoints; others are balanced by the default", () => {
@@ -140,7 +150,7 @@ Deno.test("connections are counted for TCP and up to 250 endpoints; others are b
     });
     return port!.balance;
   };
-  assert.deepEqual(planned(250)?.clusterSlots, new Array(250).fill(4));
+  assert.deepEqual(planned(250)?.clusterSlots, new Array(250).fill(1));
   assert.equal(planned(251), undefined);
   assert.equal(planned(3, "udp"), undefined);
 });

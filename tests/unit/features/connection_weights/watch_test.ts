@@ -85,7 +85,7 @@ Deno.test("nothing is read until a service asks, and no longer once none asks, a
   await loaded();
   await pass(2 * SHORTEST_PAUSE_MS);
   assert.ok(readings.length > 0);
-  assert.deepEqual(slots(), [8, 8, 8, 8]);
+  assert.deepEqual(slots(), [1, 1, 1, 1]);
   const asked = readings.length;
   await apply(asking("default/web", 1, {}));
   assert.equal(readings.length, asked + 1);
@@ -103,7 +103,7 @@ Deno.test("an endpoint with more connections for the same throughput gets fewer 
   await apply(asking(), slice());
   await loaded();
   await pass(10_000);
-  assert.deepEqual([slots(), plannedAgain.length], [[8, 8, 8, 8], 0]);
+  assert.deepEqual([slots(), plannedAgain.length], [[1, 1, 1, 1], 0]);
   kernel.open.set(SLOW, 60);
   await pass(20_000);
   const [slow, ...fast] = slots()!;
@@ -115,7 +115,7 @@ Deno.test("an endpoint with more connections for the same throughput gets fewer 
   assert.ok(family.basis.planner.openConnections(SLOW) === 60);
   kernel.open.delete(SLOW);
   await pass(40_000);
-  assert.deepEqual(slots(), [8, 8, 8, 8]);
+  assert.deepEqual(slots(), [1, 1, 1, 1]);
 });
 
 Deno.test("if connections cannot be counted, a problem says why, and the configured weights return", async () => {
@@ -125,18 +125,18 @@ Deno.test("if connections cannot be counted, a problem says why, and the configu
     await loaded();
     kernel.open.set(SLOW, 60);
     await pass(20_000);
-    assert.notDeepEqual(slots(), [8, 8, 8, 8]);
+    assert.notDeepEqual(slots(), [1, 1, 1, 1]);
     if (isDead) kernel.isDead = true;
     else kernel.failure = "Error: Operation not supported";
     await pass(80_000);
-    assert.deepEqual(slots(), [8, 8, 8, 8]);
+    assert.deepEqual(slots(), [1, 1, 1, 1]);
     const why = isDead ? "the worker does not answer" : "Error: Operation not supported";
     assert.deepEqual(new Set(problems), new Set([`connections-not-counted: ${why}`]));
     delete kernel.isDead;
     delete kernel.failure;
     await pass(40_000);
     assert.equal(problems.at(-1), "");
-    assert.notDeepEqual(slots(), [8, 8, 8, 8]);
+    assert.notDeepEqual(slots(), [1, 1, 1, 1]);
   }
 });
 
