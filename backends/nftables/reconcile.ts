@@ -1,7 +1,14 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
-import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
+import {
+  createAccumulator,
+  createReconciler,
+  createRefusals,
+  type Reconciler,
+  SPELLING_REPAIRS,
+  type Target,
+} from "../reconcile/mod.ts";
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
@@ -150,7 +157,7 @@ interface Spelling {
 
 /** No known spellings yet. */
 function createSpellings(dialect: Dialect): Spellings {
-  const known = new Map<string, Spelling>();
+  const known = new Map<string, Spelling>(), suspected = new Map<string, Spelling & { readonly repairs: number }>();
   let inQuestion = new Map<string, Spelling>();
 
   /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
@@ -170,7 +177,8 @@ function createSpellings(dialect: Dialect): Spellings {
       for (const [name, text] of before ? chainTexts(before, dialect) : []) {
         const read = chains.get(name), spelling = known.get(name);
         if (read === undefined || chainLines(read).length !== chainLines(text).length) continue;
-        if (text !== (spelling?.read === read ? spelling.written : read)) inQuestion.set(name, { read, written: text });
+        if (text === read) suspected.delete(name);
+        else if (spelling?.read !== read || spelling.written !== text) inQuestion.set(name, { read, written: text });
       }
       for (const [name, { read, written }] of known) {
         for (const texts of [sets, chains]) if (texts.get(name) === read) texts.set(name, written);
@@ -180,9 +188,14 @@ function createSpellings(dialect: Dialect): Spellings {
     learn(listing) {
       let learned = 0;
       for (const [name, spelling] of inQuestion) {
+        const before = suspected.get(name);
+        suspected.delete(name);
         // A chain that reads the same before and after its repair was not changed by another program.
         if (listing?.get("chain")?.get(name) !== spelling.read) continue;
-        known.set(name, spelling);
+        const isSame = before?.read === spelling.read && before.written === spelling.written;
+        const repairs = isSame ? before.repairs + 1 : 1;
+        if (repairs < SPELLING_REPAIRS) suspected.set(name, { ...spelling, repairs });
+        else known.set(name, spelling);
         learned++;
       }
       inQuestion = new Map();

@@ -11,6 +11,7 @@ export {
   type Outcome,
   type Reconciler,
   type RunState,
+  SPELLING_REPAIRS,
   type Target,
 } from "./reconciler.ts";
 export { createRefusals, findRefused, type Refusals } from "./refusals.ts";

@@ -176,3 +176,9 @@ export function createAccumulator<Value>(initial: () => Value): Accumulator<Valu
   };
   return accumulator;
 }
+
+/**
+ * The repairs in a row that must change nothing before a tool counts as one that prints what was written in another spelling. It
+ * may report success without writing, and a wrong spelling hides rules that are not in effect.
+ */
+export const SPELLING_REPAIRS = 4;

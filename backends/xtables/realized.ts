@@ -1,3 +1,4 @@
+import { SPELLING_REPAIRS } from "../reconcile/mod.ts";
 import { isTable, type Jump, type Layout, type Table } from "./chains.ts";
 import type { IptablesTools } from "./tools.ts";
 
@@ -112,8 +113,8 @@ export interface Spellings {
   /** Whether the text that iptables-save prints is a known other spelling of the written one. */
   areSame(id: string, written: HeldChain, reads: HeldChain): boolean;
   /**
-   * Notes that a chain reads the same after its repair as before. Only `REPAIRS` times in a row count as a spelling: before, the
-   * tool may have reported success without writing. Returns false if it cannot be a spelling.
+   * Notes that a chain reads the same after its repair as before, which is a spelling after `SPELLING_REPAIRS` times in a row.
+   * Returns false if it cannot be a spelling.
    */
   suspect(id: string, written: HeldChain, reads: HeldChain): boolean;
   /** Notes that a chain reads as it was written, which ends the suspicion. */
@@ -121,9 +122,6 @@ export interface Spellings {
   /** Clears all spellings. */
   forget(): void;
 }
-
-/** The repairs in a row that must change nothing: a wrong spelling would hide rules that are not in effect. */
-const REPAIRS = 4;
 
 /** No known spellings yet. */
 export function createSpellings(): Spellings {
@@ -133,7 +131,7 @@ export function createSpellings(): Spellings {
   return {
     areSame(id, written, reads) {
       const chain = seen.get(id);
-      return chain !== undefined && chain.times >= REPAIRS && chain.spelling === spelling(written, reads);
+      return chain !== undefined && chain.times >= SPELLING_REPAIRS && chain.spelling === spelling(written, reads);
     },
     suspect(id, written, reads) {
       if (written.rules !== reads.rules) return false;
