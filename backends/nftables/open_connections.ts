@@ -102,6 +102,7 @@ export function createConnectionCounter(options: CounterOptions): ConnectionCoun
     listAtMs = clock.monotonic() + listingPauseMs;
   };
   const follow = async (): Promise<boolean> => {
+    if (wanted !== undefined && counted !== undefined) return false;
     wanted ??= endpointsToCount(desired);
     if (wanted.size === 0) {
       await tools.removeTable(CONNECTIONS_TABLE);

@@ -143,7 +143,8 @@ export function balanceSlots(balance: Balance | undefined, list: BalancedList): 
 }
 
 function hasTable(algorithm: BalanceAlgorithm, { weights, slots }: BalancedList): boolean {
-  return algorithm === "consistent-hash" || weights !== undefined || slots !== undefined;
+  const counts = slots ?? weights;
+  return algorithm === "consistent-hash" || counts !== undefined && counts.some((count) => count !== 1);
 }
 
 function tableSlots(algorithm: BalanceAlgorithm, { endpoints, weights, slots }: BalancedList): number {

@@ -89,8 +89,7 @@ export function watchConnections(
     return services.size;
   };
   const round = async () => {
-    for (const _ of planned());
-    const isLast = asking.size === 0;
+    const isLast = planned().next().done === true;
     // Without services that ask, it has the worker end the counting.
     const answer = await call(readConnections, undefined);
     if (signal.aborted) return;
