@@ -143,8 +143,8 @@ export function balanceSlots(balance: Balance | undefined, list: BalancedList): 
 }
 
 function hasTable(algorithm: BalanceAlgorithm, { weights, slots }: BalancedList): boolean {
-  const counts = slots ?? weights;
-  return algorithm === "consistent-hash" || counts !== undefined && counts.some((count) => count !== 1);
+  if (algorithm === "consistent-hash") return true;
+  return slots === undefined ? weights !== undefined : slots.some((count) => count !== 1);
 }
 
 function tableSlots(algorithm: BalanceAlgorithm, { endpoints, weights, slots }: BalancedList): number {

@@ -71,6 +71,17 @@ Deno.test("shares by weight are exact to within half a percent, and weight 0 get
   );
 });
 
+Deno.test("endpoints of counted connections with one slot each need no table, those without weight do", () => {
+  const table = (slots: readonly number[]) =>
+    balanceTable({ algorithm: "least-connections", clusterSlots: slots }, {
+      endpoints: ["10.1.0.1:80", "10.1.0.2:80"],
+      weights: undefined,
+      slots,
+    });
+  assert.equal(table([1, 1]), undefined);
+  assert.deepEqual(table([1, 0]), [0]);
+});
+
 Deno.test("weights with a small sum have one slot for each unit of weight", () => {
   const table = balanceTable({ algorithm: "random" }, {
     endpoints: ["10.1.0.1:80", "10.1.0.2:80"],
