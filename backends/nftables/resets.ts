@@ -182,13 +182,14 @@ function createResets({ family, runner, clock, logger, onProblems }: BackendOpti
       if (added.length < leaving.size) {
         logger.warn("too many deleted endpoints: connections to some are not reset", { family, most: MOST_ELEMENTS });
       }
+      // If nft fails, it may have added them.
+      for (const [key] of added) there.set(key, 0);
       if (added.length > 0) {
         const timeout = durationText(Math.ceil(timeoutMs / 1000));
         const elements = added.map(([key]) => `${key} timeout ${timeout}`).join(", ");
         await write([`add element ${table} ${SET} { ${elements} }`]);
       }
       leaving.clear();
-      for (const [key] of added) there.set(key, 0);
       if (added.length > 0 && await tools.hasFlowTable()) offloaded.clean(added.map(([, { endpoint }]) => endpoint));
     },
     /** Reads the set, takes out what does not belong there, and removes the table after the last element. */

@@ -117,10 +117,8 @@ export interface Spellings {
    * Returns false if it cannot be a spelling.
    */
   suspect(id: string, written: HeldChain, reads: HeldChain): boolean;
-  /** Notes that a chain reads as it was written, which ends the suspicion. */
-  acquit(id: string): void;
-  /** Clears all spellings. */
-  forget(): void;
+  /** Forgets the spelling of a chain, which reads as it was written, or all of them. */
+  forget(id?: string): void;
 }
 
 /** No known spellings yet. */
@@ -140,8 +138,10 @@ export function createSpellings(): Spellings {
       else seen.set(id, { spelling: suspect, times: 1 });
       return true;
     },
-    acquit: (id) => void seen.delete(id),
-    forget: () => seen.clear(),
+    forget(id) {
+      if (id === undefined) seen.clear();
+      else seen.delete(id);
+    },
   };
 }
 

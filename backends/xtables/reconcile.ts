@@ -75,7 +75,7 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
         // A chain that reads the same before and after its repair was not changed by another program.
         const isUnchanged = written && reads && reads.hash !== written.hash && reads.hash === before?.hash;
         if (isUnchanged) return spellings.suspect(chainId(table, chain), written, reads);
-        spellings.acquit(chainId(table, chain));
+        spellings.forget(chainId(table, chain));
         return false;
       });
       drift = [];
@@ -140,7 +140,7 @@ function findDrift(
     } else if (!before || reads?.hash !== written?.hash) {
       if (before && !dirty[table].has(chain)) drift.push({ table, chain, reads });
       dirty[table].add(chain);
-    } else spellings.acquit(chainId(table, chain));
+    } else spellings.forget(chainId(table, chain));
   };
   for (const table of TABLES) for (const chain of ruleset.chains(table)) compare(table, chain);
   return drift;

@@ -73,7 +73,7 @@ export const MOST_CONSISTENT_HASH_ENDPOINTS = CONSISTENT_HASH_SLOTS.at(-1)!.endp
 /** The minimum number of slots of `consistent-hash` with weights, so that each share is exact to within half a percent. */
 const LEAST_WEIGHTED_HASH_SLOTS = 240;
 
-/** The number of slots of an endpoint of weight 1, with different loads: an eighth of its share is one of them. */
+/** The number of slots of an endpoint of weight 1 once loads differ: an eighth of its share is one of them. */
 const COUNTED_SLOTS = 8;
 
 /** The maximum number of endpoints whose connections are counted, so that each has four slots. */

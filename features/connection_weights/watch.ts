@@ -89,6 +89,7 @@ export function watchConnections(
     return services.size;
   };
   const round = async () => {
+    // The first service that asks ends the search.
     const isLast = planned().next().done === true;
     // Without services that ask, it has the worker end the counting.
     const answer = await call(readConnections, undefined);

@@ -211,6 +211,22 @@ Deno.test("an endpoint that nft only claims to take out leaves the set at the ne
   assert.deepEqual(elements(), ["10.1.0.2 . 8080"]);
 });
 
+Deno.test("an endpoint that a failed nft has added leaves the set when it is used again", async () => {
+  const { host, sync, elements } = underTest();
+  const { run } = host.runner;
+  await sync([web(ONE, TWO)], undefined, RESETTING);
+  host.runner.run = async (call) => {
+    const result = await run(call);
+    const isAdding = [...call.stdin ?? []].some((statement) => statement.startsWith("add element ip sluice-resets"));
+    return isAdding ? { ...result, exitCode: 137 } : result;
+  };
+  await sync([web(TWO)], [ONE]);
+  assert.deepEqual(elements(), ["10.1.0.1 . 8080"]);
+  host.runner.run = run;
+  await sync([web(ONE, TWO)]);
+  assert.deepEqual(elements(), []);
+});
+
 Deno.test("an endpoint that could not be added is forgotten after its time", async () => {
   const { host, sync, elements } = underTest();
   await sync([web(ONE, TWO)], undefined, RESETTING);
