@@ -25,16 +25,14 @@ export function isClientSet(name: string): name is `${typeof CLIENT_SET}${string
   return name.startsWith(CLIENT_SET);
 }
 
-/** The maximum number of clients of an endpoint that the kernel remembers, as in kube-proxy. */
-const CLIENTS_PER_ENDPOINT = 65_535;
-
 /**
  * The sets of remembered clients, by endpoint: one each, so that a client is forgotten with its endpoint, and reaches the same
  * endpoint through every frontend. A set cannot be changed without losing its elements, so nothing that a Service may
- * change is part of its declaration or name: rules give each element its timeout.
+ * change is part of its declaration or name: rules give each element its timeout. The kernel limits a set to 65,535 clients,
+ * as kube-proxy does (`DEFAULT_SET_SIZE` in table.ts).
  */
 export function clientSets(port: ServicePort, { addressType }: Dialect): ReadonlyMap<string, Item> {
-  const text = ["set", `type ${addressType}`, `size ${CLIENTS_PER_ENDPOINT}`, "flags dynamic,timeout"].join("\n");
+  const text = ["set", `type ${addressType}`, "flags dynamic,timeout"].join("\n");
   return new Map(
     [...port.clusterEndpoints, ...port.localEndpoints].map((endpoint) => [
       endpoint,

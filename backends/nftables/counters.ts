@@ -28,12 +28,10 @@ const FAILURE_SETS = {
 } as const satisfies Readonly<Record<string, TrafficSetName>>;
 
 /**
- * The maximum number of active pairs; further ones are not counted. A hash table for this number of elements takes 1 MB
- * from the start.
+ * The maximum number of active pairs; further ones are not counted. Linux takes the lower 16 bits of this number, which are 0,
+ * for the hash table that it allocates at once, so an empty set takes no memory.
  */
 const MOST_PAIRS = 131_072;
-/** The maximum number of frontends whose packets fail. */
-const MOST_FAILING = 16_384;
 /** Much longer than the time between two readings, so that no count expires unread. */
 const EXPIRY = "10m";
 /** Longer than the pause between the connections of most pairs. */
@@ -53,18 +51,19 @@ function trafficSets(
 ): readonly (readonly [TrafficSetName, string])[] {
   if (!settings.countTraffic) return [];
   const { ip, addressType } = dialect;
-  const set = (type: string, size: number, rest: readonly string[]) =>
-    ["set", type, `size ${size}`, "flags dynamic,timeout", ...rest].join("\n");
+  const set = (type: string, size: readonly string[], rest: readonly string[]) =>
+    ["set", type, ...size, "flags dynamic,timeout", ...rest].join("\n");
+  const ofPairs = [`size ${MOST_PAIRS}`];
   const counted = ["counter", `timeout ${EXPIRY}`];
   // nft 1.0.6 crashes if it derives the type of these keys from their expressions.
   const pair = `type ${addressType} . inet_proto . inet_service . ${addressType} . inet_service`;
-  const hashes = set("type mark", MOST_PAIRS, counted);
-  const frontends = set(`typeof ${ip} daddr . meta l4proto . th dport`, MOST_FAILING, counted);
+  const hashes = set("type mark", ofPairs, counted);
+  const frontends = set(`typeof ${ip} daddr . meta l4proto . th dport`, [], counted);
   return [
     ["count-connections", hashes],
     ["count-packets", hashes],
-    ["count-pairs", set(pair, MOST_PAIRS, [`timeout ${PAIR_EXPIRY}`])],
-    ["count-unanswered", set(pair, MOST_PAIRS, counted)],
+    ["count-pairs", set(pair, ofPairs, [`timeout ${PAIR_EXPIRY}`])],
+    ["count-unanswered", set(pair, ofPairs, counted)],
     ["count-rejected", frontends],
     ["count-dropped", frontends],
     ["count-outside", frontends],
@@ -136,12 +135,10 @@ export function countFailure(
 /** The set of the counters of attempts. */
 export const ATTEMPTS = "count-attempts" satisfies TrafficSetName;
 
-/** The number of counters of attempts in a table, two for each endpoint. */
-const MOST_COUNTERS = 65_536;
 /** The time after its last packet for which a counter is kept, in seconds. */
 const KEPT_SECONDS = 30;
 
-/** The set of counters, by endpoint and direction; none if attempts are not counted. */
+/** The set of counters, two for each endpoint; none if attempts are not counted. */
 function attemptSets(
   { countsAttempts }: Pick<FamilySettings, "countsAttempts">,
   { ip }: Dialect,
@@ -150,7 +147,6 @@ function attemptSets(
   const lines = [
     "set",
     `typeof ${ip} daddr . tcp dport . ct direction`,
-    `size ${MOST_COUNTERS}`,
     "flags dynamic,timeout",
     "counter",
     `timeout ${KEPT_SECONDS}s`,

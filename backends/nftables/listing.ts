@@ -1,7 +1,7 @@
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { isClientSet } from "./affinity.ts";
 import { isTrafficSet } from "./counters.ts";
-import type { Dialect, SetName } from "./table.ts";
+import { DEFAULT_SET_SIZE, type Dialect, type SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import type { ItemList } from "./transaction.ts";
 
@@ -10,6 +10,9 @@ import type { ItemList } from "./transaction.ts";
  * that rules add never.
  */
 export type Listing = ReadonlyMap<ItemList, Map<string, string>>;
+
+/** The size that the kernel gives to a set, and not its declaration. */
+const KERNEL_SIZE = `size ${DEFAULT_SET_SIZE}`;
 
 const BLOCK = /^\t(map|set|chain) (\S+) \{$/;
 
@@ -25,7 +28,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
 
   const finishBlock = () => {
     if (kind === "chain") chains.set(name, lines.join("\n"));
-    else sets.set(name, [kind, ...lines].join("\n"));
+    else sets.set(name, [kind, ...lines.filter((line) => line !== KERNEL_SIZE)].join("\n"));
     kind = undefined;
   };
   const takeElements = (text: string) => {

@@ -98,8 +98,14 @@ export interface BaseChain {
 }
 
 /**
- * The sets and maps of a family. None has a size: the kernel then uses a hash table that grows without a limit, while a size
- * of 500,000 would cost 8 MB per set from the start.
+ * The maximum number of elements of a set that was declared without a size, once a rule with `update` refers to it; nft then
+ * lists it as the set's size (nft_dynset_init in the kernel). Never declare this size: the kernel would allocate a hash table
+ * for as many elements at once, 2 MB, while the table of a set without a declared size grows with its elements.
+ */
+export const DEFAULT_SET_SIZE = 65_535;
+
+/**
+ * The sets and maps of a family. None has a size: the kernel's hash table then grows with the elements.
  *
  * Each protocol has a map of endpoints: nft 1.0.6 accepts the port of a DNAT only from a map whose type names the protocol.
  */

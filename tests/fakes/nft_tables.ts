@@ -4,7 +4,7 @@ import { overlaps, printedKey } from "./nft_intervals.ts";
 /** A set or map: its declaration and its elements with their values (empty in a set). */
 export interface NftSet {
   readonly kind: "set" | "map";
-  readonly lines: readonly string[];
+  lines: readonly string[];
   readonly elements: Map<string, string>;
   /** The packets that each element added by rules has counted; empty if the set has no counters. */
   readonly counters: Map<string, number>;
@@ -54,9 +54,17 @@ function required<T>(thing: T | undefined): T {
   return thing;
 }
 
-/** The number of elements that rules may add to a set. */
+/** The line with the size of a set. */
+const SIZE = /^size (\d+)$/;
+
+/** The maximum number of elements of a set. */
 export function sizeOf({ lines }: NftSet): number {
-  return Number(/^size (\d+)$/m.exec(lines.join("\n"))?.[1] ?? Infinity);
+  return lines.map((line) => Number(SIZE.exec(line)?.[1] ?? Infinity)).reduce((a, b) => Math.min(a, b), Infinity);
+}
+
+/** Gives a set to which a rule adds elements the kernel's size, unless its declaration has one. */
+function limitSize(set: NftSet): void {
+  if (sizeOf(set) === Infinity) set.lines = set.lines.toSpliced(1, 0, "size 65535");
 }
 
 /** Applies one statement at a time of the host's clock. Throws with nft's error message. */
@@ -94,6 +102,7 @@ export function applyStatement(tables: NftTables, statement: string, nowMs: numb
       return;
     case "add rule": {
       for (const [, set] of rest.matchAll(/@(\S+)/g)) required(table.sets.get(set!));
+      for (const [, set] of rest.matchAll(/\bupdate @(\S+)/g)) limitSize(table.sets.get(set!)!);
       for (const [, chain] of rest.matchAll(/\b(?:goto|jump) (\S+)/g)) required(table.chains.get(chain!));
       const chain = required(table.chains.get(name));
       chain.rules = [...chain.rules, rest];

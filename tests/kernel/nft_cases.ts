@@ -45,6 +45,17 @@ export const CASES: readonly NftCase[] = [
   { name: "the listing of the IPv4 sets", transactions: [declarations("IPv4")] },
   { name: "the listing of the IPv6 sets", transactions: [declarations("IPv6")] },
   {
+    name: "the size of a set to which a rule adds elements",
+    transactions: [
+      "add table ip sluice\nadd set ip sluice open { type ipv4_addr; flags dynamic,timeout; }\n" +
+      "add set ip sluice sized { type ipv4_addr; size 100; flags dynamic,timeout; }\n" +
+      "add chain ip sluice a\n",
+      "add rule ip sluice a ip saddr @open accept\n",
+      "add rule ip sluice a update @open { ip saddr timeout 3h }\nadd rule ip sluice a update @sized { ip saddr timeout 3h }\n",
+      "flush chain ip sluice a\n",
+    ],
+  },
+  {
     name: "tables that are added and deleted",
     transactions: [
       "add table ip sluice\n",

@@ -85,6 +85,15 @@ Deno.test("a client for which one set has no room is remembered in another", asy
   assert.ok(free.clients.has(STRANGER));
 });
 
+Deno.test("the empty set of an endpoint takes no memory: its declaration has no size, which the kernel would allocate", async () => {
+  const { host, snapshot, clientSets } = serving();
+  await snapshot([SHOP]);
+  const declared = host.transactions.flat().filter((statement) => /^add set \S+ \S+ clients-/.test(statement));
+  assert.equal(declared.length, ENDPOINTS.length);
+  for (const statement of declared) assert.doesNotMatch(statement, /\bsize\b/);
+  assert.ok(clientSets().every(([, { lines }]) => lines.includes("size 65535")), "the kernel limits each set");
+});
+
 Deno.test("a changed timeout keeps clients, and applies from their next connection on", async () => {
   const { snapshot, change, connect, shares, clock } = serving();
   await snapshot([SHOP]);
