@@ -2,10 +2,8 @@ import { type HealthCheckChanges, servicesFirst } from "../core/planning/mod.ts"
 import type { NodeChange, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
 import type { ServiceHealth } from "../observe/mod.ts";
 import type { Clock } from "../platform/mod.ts";
+import type { RoundPace } from "./round_pace.ts";
 import type { ServedFamily } from "./served_family.ts";
-
-/** The delay before changes are planned; changes that an API server sends together arrive in several chunks. */
-const BATCH_DELAY_MS = 2;
 
 /** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */
 export function createChangeLoop(options: {
@@ -21,9 +19,10 @@ export function createChangeLoop(options: {
   readonly onPlanned: (changes: TrackedChanges) => void;
   /** Called after the first round. */
   readonly onStarted: () => void;
+  readonly pace: Pick<RoundPace, "delayMs" | "began">;
   readonly clock: Clock;
 }): () => void {
-  const { tracking, families, planHealthChecks, reportAnnotations, serviceHealth, clock } = options;
+  const { tracking, families, planHealthChecks, reportAnnotations, serviceHealth, pace, clock } = options;
   const { onNodeChange, onPlanned, onStarted } = options;
   let started = false;
   let startedAhead = false;
@@ -43,6 +42,7 @@ export function createChangeLoop(options: {
       clock.schedule(0, applyChanges);
       return;
     }
+    pace.began();
     const changes = tracking.take();
     if (changes.node) onNodeChange(changes.node);
     for (const family of families) {
@@ -60,6 +60,6 @@ export function createChangeLoop(options: {
   };
 
   return () => {
-    clock.schedule(BATCH_DELAY_MS, applyChanges);
+    clock.schedule(pace.delayMs(), applyChanges);
   };
 }

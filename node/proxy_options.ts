@@ -23,6 +23,8 @@ export interface ProxyOptions {
   readonly env?: (name: string) => string | undefined;
   /** The delays after which the worker of a family without service ports is stopped; `REST_DELAYS` by default. */
   readonly restDelays?: RestDelays;
+  /** The CPU time of this process in milliseconds, by which changes are paced; read from the runtime by default. */
+  readonly cpuMs?: () => number;
   /** The number of cores of the machine. */
   readonly cores: number;
   /** Limit of open files; undefined if unknown. */

@@ -1,4 +1,4 @@
-import { abortedBy, createTopic, errorText, FAMILIES, type Family } from "../platform/mod.ts";
+import { abortedBy, createTopic, errorText, FAMILIES, type Family, processCpuMs } from "../platform/mod.ts";
 import {
   balanceOptions,
   type Configuration,
@@ -13,6 +13,7 @@ import { createChangeLoop } from "./change_loop.ts";
 import { observeFamilies, packetCountsOf, relayFiguresOf } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import { createFeatures } from "./features.ts";
+import { createRoundPace } from "./round_pace.ts";
 import { type ProxyOptions, shareFiles } from "./proxy_options.ts";
 import { createNodeWatch } from "./node_watch.ts";
 import { createSourceLink, type SourceLink } from "../observe/process/mod.ts";
@@ -181,6 +182,8 @@ async function serve(options: ProxyOptions): Promise<number> {
       onMissing: (message) => nodeEvents?.nodeMissing(message),
     });
     synced.subscribe(nodeWatch.onSynced);
+    const pace = createRoundPace(clock, configuration.minSyncPeriodMs, options.cpuMs ?? processCpuMs);
+    familyTopics.reported.subscribe(pace.synced);
     changed.subscribe(createChangeLoop({
       tracking,
       families,
@@ -197,6 +200,7 @@ async function serve(options: ProxyOptions): Promise<number> {
       onStarted() {
         logger.info("caches synced", { mode, node: nodeName });
       },
+      pace,
       clock,
     }));
 

@@ -5,7 +5,7 @@
  *   log.ts                 structured logger, and its rate limit for repetitions
  *   retry.ts               backoff and retry
  *   address.ts             IP addresses, prefixes and families
- *   host.ts                cores, search path, network namespace, and programs run for an isolate
+ *   host.ts                cores, CPU time, search path, network namespace, and programs run for an isolate
  *   build.ts               version, build and shipped files
  *   output.ts              standard output and standard error, full-screen output
  *   topic.ts               events between parts
@@ -51,7 +51,14 @@ export { type CertificateCheck, loadCertificateCheck } from "./client_certificat
 export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
 export { compact, joinBytes, joinFlat, parseJsonObject, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";
-export { machineCores, networkNamespace, type ProgramResult, type RunProgram, searchPath } from "./host.ts";
+export {
+  machineCores,
+  networkNamespace,
+  processCpuMs,
+  type ProgramResult,
+  type RunProgram,
+  searchPath,
+} from "./host.ts";
 export {
   createLogger,
   errorText,

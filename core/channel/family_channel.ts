@@ -28,8 +28,8 @@ export interface FamilyChannelOptions {
   /** Starts the worker; called once, immediately. */
   readonly connect: (listener: FamilyListener) => FamilyLink;
   /**
-   * The minimum time between two deltas on average, as kube-proxy's minSyncPeriod; with 0, syncs are limited to a fifth
-   * of the time.
+   * The minimum time between two deltas on average, as kube-proxy's minSyncPeriod; with 0, a delta waits only for the sync of
+   * the one before.
    */
   readonly minSyncPeriodMs: number;
   /** The time that the family must have been without service ports before its worker is stopped. */
@@ -77,7 +77,7 @@ export interface FamilyChannel {
 interface ChannelState {
   readonly options: FamilyChannelOptions;
   readonly logger: Logger;
-  readonly pace: Pace;
+  readonly limit: FrequencyLimit;
   readonly outgoing: OutgoingState;
   inFlight?: FamilyDelta | undefined;
   /** Whether the delta last sent was a portion of the changes. */
@@ -99,9 +99,9 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   const { clock } = options;
   const logger = options.logger.with({ family: options.family });
   const { minSyncPeriodMs } = options;
-  const pace = minSyncPeriodMs > 0 ? createFrequencyLimit(minSyncPeriodMs, clock) : createWorkBudget(clock);
+  const limit = createFrequencyLimit(minSyncPeriodMs, clock);
   const outgoing = createOutgoingState();
-  const channel: ChannelState = { options, logger, pace, outgoing, isCut: false, workerListens: false };
+  const channel: ChannelState = { options, logger, limit, outgoing, isCut: false, workerListens: false };
   let hadServicePorts = false;
   let flushIsDue = false;
 
@@ -190,13 +190,13 @@ function wakeIfNeeded(channel: ChannelState, link: FamilyLink): void {
 }
 
 function flush(channel: ChannelState, link: FamilyLink): void {
-  const { options, outgoing, pace } = channel;
+  const { options, outgoing, limit } = channel;
   if (!channel.workerListens || channel.stopped || channel.inFlight !== undefined || channel.cancelTimer) return;
   const delta = outgoing.next();
   if (delta === undefined) return;
   // Once changes were split into portions, the remaining portions are not delayed, and neither are changes made in the
   // meantime.
-  const waitMs = channel.isCut ? 0 : pace.waitMs();
+  const waitMs = channel.isCut ? 0 : limit.waitMs();
   if (waitMs > 0) return flushLater(channel, link, waitMs);
   outgoing.markSent(delta);
   channel.isCut = !outgoing.isSent();
@@ -210,7 +210,7 @@ function flush(channel: ChannelState, link: FamilyLink): void {
     deleted: deleted.length,
   });
   if (part !== "head" && !channel.isCut) {
-    pace.sent();
+    limit.sent();
     options.onSend?.(revision);
   }
   link.send(delta);
@@ -224,17 +224,13 @@ function flushLater(channel: ChannelState, link: FamilyLink, waitMs: number): vo
 }
 
 function noteReport(channel: ChannelState, report: SyncReport): void {
-  const { options, outgoing, pace } = channel;
+  const { options, outgoing } = channel;
   const sent = outgoing.sent();
   // The report of a first batch does not mean that it is in effect: the worker may only have stored it.
   const isOfHead = report.revision === sent?.revision && sent.isHead;
   if (!isOfHead) options.onReport?.(report);
   channel.finished = report.unfinished || isOfHead ? undefined : report.revision;
-  const { inFlight } = channel;
-  if (report.revision !== inFlight?.revision) return;
-  // The first sync takes long and is no measure of the cost of a change.
-  if (inFlight.base !== undefined && inFlight.part === undefined) pace.synced(report.durationMs);
-  channel.inFlight = undefined;
+  if (report.revision === channel.inFlight?.revision) channel.inFlight = undefined;
 }
 
 /**
@@ -278,59 +274,25 @@ function createIdleTimer(clock: Clock, delays: RestDelays, onRest: () => boolean
 }
 
 /** Decides when the next delta may be sent. */
-interface Pace {
+interface FrequencyLimit {
   /** The wait before the next delta, in milliseconds; 0 if it may be sent now. */
   waitMs(): number;
   /** A delta was sent that counts against the frequency. */
   sent(): void;
-  /** A sync of changes has ended. */
-  synced(durationMs: number): void;
 }
 
 /** Allows one delta every period on average, and two in a row after a pause: kube-proxy's limit with minSyncPeriod. */
-function createFrequencyLimit(periodMs: number, clock: Clock): Pace {
+function createFrequencyLimit(periodMs: number, clock: Clock): FrequencyLimit {
   // When two in a row are possible again; each delta moves this forward by a period.
   let restedAtMs = -Infinity;
   return {
-    waitMs: () => roundedWait(restedAtMs - periodMs - clock.monotonic()),
+    waitMs() {
+      const waitMs = restedAtMs - periodMs - clock.monotonic();
+      // Timers count whole milliseconds, so less than half of one is no wait.
+      return waitMs < 0.5 ? 0 : waitMs;
+    },
     sent() {
       restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs;
     },
-    synced() {},
   };
-}
-
-/** The share of the time that sustained work may take. */
-const SHARE = 0.2;
-/** The work that is possible without waiting after an idle period: the share of 10 seconds. */
-const CAPACITY_MS = SHARE * 10_000;
-/** No change waits longer than with kube-proxy's minSyncPeriod of 1 s, however long a sync takes. */
-const LONGEST_WAIT_MS = 1000;
-/** The work of a small sync that the worker does not measure: tracking, planning, sending and reporting a change. */
-const WORK_BESIDE_SYNC_MS = 5;
-
-/** Limits syncs to a share of the time: a leaky bucket that work fills and time drains, empty at first. */
-export function createWorkBudget(clock: Clock): Pace {
-  let filledMs = 0, updatedAtMs = clock.monotonic();
-  const drain = () => {
-    const nowMs = clock.monotonic();
-    filledMs = Math.max(0, filledMs - (nowMs - updatedAtMs) * SHARE);
-    updatedAtMs = nowMs;
-  };
-  return {
-    waitMs() {
-      drain();
-      return roundedWait((filledMs - CAPACITY_MS) / SHARE);
-    },
-    sent() {},
-    synced(durationMs) {
-      drain();
-      filledMs = Math.min(filledMs + durationMs + WORK_BESIDE_SYNC_MS, CAPACITY_MS + SHARE * LONGEST_WAIT_MS);
-    },
-  };
-}
-
-/** Timers count whole milliseconds, so less than half of one is no wait. */
-function roundedWait(waitMs: number): number {
-  return waitMs < 0.5 ? 0 : waitMs;
 }

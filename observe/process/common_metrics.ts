@@ -7,7 +7,7 @@ import {
   type MetricReading,
   type Registry,
 } from "../../platform/metrics/mod.ts";
-import { KUBERNETES_VERSION, VERSION } from "../../platform/mod.ts";
+import { KUBERNETES_VERSION, processCpuMs, VERSION } from "../../platform/mod.ts";
 import type { SourceLink } from "./source_link.ts";
 
 /** The metrics of a proxy and of `sluice serve`. */
@@ -118,14 +118,7 @@ function addLink(registry: Registry, link: () => SourceLink): void {
  */
 function addProcessMetrics(registry: Registry, fileLimit: number | undefined): void {
   const started = "When the process started, in seconds since 1970";
-  // Missing in Deno's types; `process.cpuUsage`, which calls it, would load a hundred modules of Node.
-  const { cpuUsage } = Deno as unknown as {
-    readonly cpuUsage: () => { readonly user: number; readonly system: number };
-  };
-  const cpuSeconds = () => {
-    const { user, system } = cpuUsage();
-    return (user + system) / 1e6;
-  };
+  const cpuSeconds = () => processCpuMs() / 1000;
   addReadings(registry, "process_", [
     ["counter", "cpu_seconds_total", "CPU time used, user and system, all isolates", cpuSeconds],
     ["gauge", "resident_memory_bytes", "Memory in use, all isolates", () => Deno.memoryUsage().rss],

@@ -71,6 +71,8 @@ export async function withWholeProxy(
     logger,
     logging: { level: "info", format: "text" },
     clock: systemClock,
+    // Other tests run in this process.
+    cpuMs: () => 0,
     startFamily,
     cores: 4,
     processProblems,

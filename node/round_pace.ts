@@ -1,0 +1,78 @@
+import type { SyncReport } from "../core/model/mod.ts";
+import type { Clock } from "../platform/mod.ts";
+
+/** Decides when a round of planning begins: isolated changes are planned at once, changes that keep coming are joined. */
+export interface RoundPace {
+  /** The delay from the first change since the last round to the next round, in milliseconds; 1000 at most. */
+  delayMs(): number;
+  /** A round begins. */
+  began(): void;
+  /** A sync has ended. */
+  synced(report: Pick<SyncReport, "full" | "durationMs">): void;
+}
+
+/** The delay of an isolated change, in milliseconds: changes that an API server sends together arrive in several chunks. */
+const BATCH_DELAY_MS = 2;
+/** A change that comes later than this after the begin of the last round is isolated. */
+const QUIET_MS = 125;
+/** The rounds in a row that do not wait although changes keep coming: a new Service and its EndpointSlices, for example. */
+const FREE_ROUNDS = 2;
+/** The time between the begins of the first two rounds that wait; it doubles with each further one, up to a second. */
+const FIRST_GAP_MS = 100;
+/** No change waits longer, which is kube-proxy's default minSyncPeriod. */
+const LONGEST_WAIT_MS = 1000;
+
+/** The share of a core that sustained work may take. */
+const SHARE = 0.1;
+/** The work that is possible without waiting after an idle time, in milliseconds of CPU. */
+const CAPACITY_MS = 2000;
+
+/** The pace of a proxy whose configuration limits the frequency of syncs: rounds never wait. */
+const UNLIMITED: RoundPace = { delayMs: () => BATCH_DELAY_MS, began() {}, synced() {} };
+
+/**
+ * A pace without any round so far. A round for each of 20 changes a second costs several times the CPU of one round a second for
+ * all of them.
+ *
+ * Work, which is the process's CPU and the durations of syncs, for their tools, fills a leaky bucket, which time drains.
+ * @param minSyncPeriodMs kube-proxy's minSyncPeriod; if it is not 0, families limit their syncs by it, and rounds do not wait
+ * @param cpuMs the CPU time of the process, all isolates, in milliseconds
+ */
+export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: () => number): RoundPace {
+  if (minSyncPeriodMs > 0) return UNLIMITED;
+  let lastBeganMs = -Infinity, closeRounds = 0;
+  let filledMs = 0, updatedAtMs = clock.monotonic(), countedCpuMs = cpuMs();
+
+  const addWork = (workMs: number) => {
+    const nowMs = clock.monotonic();
+    filledMs = Math.max(0, filledMs - (nowMs - updatedAtMs) * SHARE) + workMs;
+    // An overdrawn bucket may not delay changes for longer than the longest wait.
+    filledMs = Math.min(filledMs, CAPACITY_MS + SHARE * LONGEST_WAIT_MS);
+    updatedAtMs = nowMs;
+  };
+  const addCpu = () => {
+    const now = cpuMs();
+    addWork(now - countedCpuMs);
+    countedCpuMs = now;
+  };
+
+  return {
+    delayMs() {
+      addCpu();
+      const sinceMs = clock.monotonic() - lastBeganMs;
+      closeRounds = sinceMs < QUIET_MS ? closeRounds + 1 : 0;
+      const waiting = closeRounds - FREE_ROUNDS;
+      const gapMs = waiting > 0 ? Math.min(FIRST_GAP_MS * 2 ** (waiting - 1), LONGEST_WAIT_MS) : 0;
+      const waitMs = Math.max(gapMs - sinceMs, (filledMs - CAPACITY_MS) / SHARE, BATCH_DELAY_MS);
+      return Math.ceil(Math.min(waitMs, LONGEST_WAIT_MS));
+    },
+    began() {
+      lastBeganMs = clock.monotonic();
+    },
+    synced({ full, durationMs }) {
+      // The start and comparisons with the kernel are no measure of what changes cost.
+      if (full) countedCpuMs = cpuMs();
+      else addWork(durationMs);
+    },
+  };
+}

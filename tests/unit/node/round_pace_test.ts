@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { createRoundPace } from "../../../node/round_pace.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+
+/** A pace, and changes that come at an interval; each round takes `workMs` of CPU. */
+function setUp({ minSyncPeriodMs = 0, workMs = 0 } = {}) {
+  const clock = createFakeClock();
+  let cpuMs = 0;
+  const pace = createRoundPace(clock, minSyncPeriodMs, () => cpuMs);
+  return {
+    clock,
+    pace,
+    /** The waits of the rounds for this many changes, each change's distance from the one before in milliseconds. */
+    waits(count: number, everyMs: number): number[] {
+      const waitsMs: number[] = [];
+      let roundAtMs: number | undefined;
+      const endRound = () => {
+        clock.advance(roundAtMs! - clock.monotonic());
+        roundAtMs = undefined;
+        pace.began();
+        cpuMs += workMs;
+      };
+      for (let i = 0; i < count; i++) {
+        const atMs = clock.monotonic() + everyMs;
+        if (roundAtMs !== undefined && roundAtMs <= atMs) endRound();
+        clock.advance(atMs - clock.monotonic());
+        if (roundAtMs !== undefined) continue;
+        const waitMs = pace.delayMs();
+        waitsMs.push(waitMs);
+        roundAtMs = clock.monotonic() + waitMs;
+      }
+      if (roundAtMs !== undefined) endRound();
+      return waitsMs;
+    },
+    spend(ms: number) {
+      cpuMs += ms;
+    },
+  };
+}
+
+Deno.test("isolated changes are planned at once", () => {
+  assert.deepEqual(new Set(setUp().waits(1000, 150)), new Set([2]));
+});
+
+Deno.test("changes that keep coming are joined, up to a second, and after a quiet time one is planned at once again", () => {
+  const { waits, clock } = setUp();
+  const waitsMs = waits(200, 50);
+  assert.deepEqual(waitsMs.slice(0, 7), [2, 2, 2, 52, 152, 352, 752]);
+  assert.deepEqual(new Set(waitsMs.slice(7)), new Set([952]));
+  clock.advance(125);
+  assert.deepEqual(waits(1, 0), [2]);
+});
+
+Deno.test("a Service and its slices, one after the other, do not wait", () => {
+  assert.deepEqual(setUp().waits(3, 10), [2, 2, 2]);
+});
+
+Deno.test("above a tenth of a core, work waits once it has used up two seconds, until changes are joined", () => {
+  const { waits } = setUp({ workMs: 40 });
+  const waitsMs = waits(400, 150);
+  // Each round adds 40 ms to the bucket, and 15 drain until the next.
+  assert.ok(waitsMs.slice(0, 79).every((waitMs) => waitMs === 2));
+  assert.ok(waitsMs.slice(90).every((waitMs) => waitMs > 800), String(waitsMs.slice(79)));
+});
+
+Deno.test("no change waits longer than a second, however much work there was", () => {
+  const { pace, spend, clock } = setUp();
+  pace.began();
+  spend(60_000);
+  clock.advance(500);
+  assert.equal(pace.delayMs(), 1000);
+  pace.synced({ full: false, durationMs: 60_000 });
+  assert.equal(pace.delayMs(), 1000);
+});
+
+Deno.test("neither the start nor a comparison with the kernel counts", () => {
+  const { pace, spend } = setUp();
+  spend(60_000);
+  pace.synced({ full: true, durationMs: 60_000 });
+  assert.equal(pace.delayMs(), 2);
+});
+
+Deno.test("the durations of syncs count, since tools work in them", () => {
+  const { pace, clock } = setUp();
+  pace.began();
+  pace.synced({ full: false, durationMs: 2050 });
+  clock.advance(200);
+  assert.equal(pace.delayMs(), 300);
+});
+
+Deno.test("with minSyncPeriod, rounds do not wait: the families limit their syncs", () => {
+  const { waits } = setUp({ minSyncPeriodMs: 1, workMs: 1000 });
+  assert.deepEqual(new Set(waits(100, 10)), new Set([2]));
+});
