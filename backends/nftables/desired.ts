@@ -23,6 +23,7 @@ import {
   type SourceList,
   sourceList,
 } from "./shared_chains.ts";
+import { keepSlots, type SlotOrder } from "./slot_order.ts";
 import { type Dialect, prefixText, type SetName } from "./table.ts";
 import { chainText, type Item, itemId } from "./transaction.ts";
 
@@ -35,6 +36,8 @@ export interface Desired {
   keys(): Iterable<ServicePortKey>;
   /** Undefined before the first full state. */
   settings(): FamilySettings | undefined;
+  /** Reorders the endpoints of a service port by the slots that they have in the kernel; returns the result. */
+  orderBy(key: ServicePortKey, slots: SlotOrder): ServicePort | undefined;
 }
 
 /** The state of a family before the first delta. */
@@ -43,7 +46,7 @@ export function createDesired(): Desired {
   let ports = new Map<ServicePortKey, ServicePort>();
   return {
     apply(delta) {
-      const changed = new Set<ServicePortKey>();
+      const changed = new Set<ServicePortKey>(), before = ports;
       if (delta.base === undefined) {
         for (const key of ports.keys()) changed.add(key);
         ports = new Map();
@@ -58,7 +61,7 @@ export function createDesired(): Desired {
       }
       for (const port of delta.set) {
         const key = servicePortKey(port.name, port.protocol);
-        ports.set(key, port);
+        ports.set(key, keepSlots(port, before.get(key)));
         changed.add(key);
       }
       return changed;
@@ -67,6 +70,11 @@ export function createDesired(): Desired {
     servicePorts: () => ports.values(),
     keys: () => ports.keys(),
     settings: () => settings,
+    orderBy(key, slots) {
+      const port = ports.get(key);
+      if (port) ports.set(key, keepSlots(port, slots));
+      return ports.get(key);
+    },
   };
 }
 

@@ -12,6 +12,7 @@
  *   shared_chains.ts    the chains that service ports share: to pick an endpoint, and to admit sources
  *   affinity.ts         the chains and sets of a service port with session affinity
  *   desired.ts          the desired state, and everything in the table that one service port needs
+ *   slot_order.ts       which endpoint has which slot, so that a change of one endpoint is one element
  *   listing.ts          the table, as nft lists it
  *   realized.ts         the realized state: a listing, assigned to service ports
  *   build.ts            builds one transaction, and its effect on the realized state

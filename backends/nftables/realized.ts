@@ -3,6 +3,7 @@ import { contributionOf, type Desired } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import type { Listing } from "./listing.ts";
 import { isSharedChain, isSourceList, sourceListName } from "./shared_chains.ts";
+import { slotsIn } from "./slot_order.ts";
 import type { Dialect, SetDeclarations, SetName, SharedSetName } from "./table.ts";
 import { type Item, itemId, type ItemList } from "./transaction.ts";
 
@@ -80,7 +81,8 @@ export function compare(
   claimShared(listing, realized);
   const incomplete = new Set<ServicePortKey>();
   for (const key of desired.keys()) {
-    const port = desired.servicePort(key)!;
+    // The order of an earlier process is kept, since the order does not matter, and changing it costs.
+    const port = desired.orderBy(key, slotsIn(listing, desired.servicePort(key)!, dialect))!;
     const { own, shared } = contributionOf(port, settings, dialect);
     const hasShared = shared.every((id) => realized.shared.has(id) && !realized.shared.get(id)!.damage);
     const { held, isWhole } = claimItems(listing, own);

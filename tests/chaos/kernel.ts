@@ -1,12 +1,13 @@
 /** Reads the rules in the node's kernel in a canonical form, and compares them over time. */
 import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model/mod.ts";
+import { withSortedSlots } from "../fakes/slots.ts";
 import type { ChaosLab } from "./lab.ts";
 import { waitFor } from "./wait.ts";
 
 /**
  * Sluice's rules on the node in both families without counters and handles: chains by name with their rules in order,
- * elements of sets and maps sorted. Without the table of deleted endpoints: a fresh start has none.
+ * elements of sets and maps sorted, slots as `withSortedSlots` orders them. Without the table of deleted endpoints: a fresh start has none.
  */
 export async function kernelState(lab: Pick<ChaosLab, "run">, mode: ProxyMode): Promise<string> {
   if (mode === "nftables") {
@@ -92,7 +93,9 @@ function normalBlock(lines: readonly string[]): string {
   const text = lines.join("\n");
   const elements = /elements = \{([^}]*)\}/.exec(text);
   if (!elements) return text;
-  const sorted = elements[1]!.split(",").map((element) => element.trim().replace(/ expires \S+/, "")).sort();
+  const sorted = withSortedSlots(
+    elements[1]!.split(",").map((element) => element.trim().replace(/ expires \S+/, "")),
+  );
   return text.replace(elements[0], () => `elements:\n\t\t\t${sorted.join("\n\t\t\t")}`);
 }
 

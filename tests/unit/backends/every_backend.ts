@@ -21,6 +21,7 @@ import {
   type Surroundings,
 } from "../../fakes/packet.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
+import { withSortedSlots } from "../../fakes/slots.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
 import { backendUnderTest as iptablesUnderTest, createHost, tamper } from "./iptables/host.ts";
 import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "./ipvs/host.ts";
@@ -197,7 +198,11 @@ function nftablesKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Ke
 
 function sorted({ sets, chains }: NftTable): unknown {
   return [
-    [...sets].map(([name, { lines, elements }]) => [name, lines, [...elements].sort()]).sort(),
+    [...sets].map(([name, { lines, elements }]) => [
+      name,
+      lines,
+      withSortedSlots(elements.entries().map(([key, value]) => `${key} : ${value}`)),
+    ]).sort(),
     [...chains].sort(),
   ];
 }

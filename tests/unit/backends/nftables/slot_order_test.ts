@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { keepSlots } from "../../../../backends/nftables/slot_order.ts";
+import type { ServicePort } from "../../../../core/model/mod.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { backendUnderTest } from "./host.ts";
+
+const endpoints = (...hosts: readonly number[]) => hosts.map((host) => `10.1.${host >> 8}.${host & 255}:8080`);
+const shop = (...hosts: readonly number[]): ServicePort =>
+  fakeServicePort("shop/web:http", {
+    clusterIP: "10.96.0.1",
+    external: "reject",
+    clusterEndpoints: endpoints(...hosts),
+  });
+const slotsAfter = (held: readonly number[], wanted: readonly number[]) =>
+  keepSlots(shop(...wanted), shop(...held)).clusterEndpoints;
+
+Deno.test("endpoints keep their slots, and others take the free ones", () => {
+  assert.deepEqual(slotsAfter([1, 2, 3], [2, 3, 4]), endpoints(4, 2, 3));
+  assert.deepEqual(slotsAfter([1, 2, 3], [0, 1, 2, 3]), endpoints(1, 2, 3, 0));
+  assert.deepEqual(slotsAfter([1, 2, 3, 4], [3, 4]), endpoints(3, 4));
+  assert.deepEqual(slotsAfter([1, 2, 3, 4], [2, 4, 5]), endpoints(4, 2, 5));
+  assert.deepEqual(slotsAfter([], [1, 2]), endpoints(1, 2));
+  assert.deepEqual(slotsAfter([1, 2], []), []);
+});
+
+Deno.test("a service port with weights or affinity keeps the order that its tables and chains depend on", () => {
+  for (const more of [{ balance: { algorithm: "round-robin" as const } }, { affinitySeconds: 60 }]) {
+    const port = { ...shop(2, 3, 4), ...more };
+    assert.equal(keepSlots(port, shop(1, 2, 3)), port);
+  }
+});
+
+/** A backend, and the statements about elements in its last transaction. */
+function serving(host?: Parameters<typeof backendUnderTest>[0]) {
+  const under = backendUnderTest(host);
+  const changed = () =>
+    under.host.transactions.at(-1)!.filter((statement) => /^(add|delete) element \S+ \S+ tcp-endpoints/.test(statement))
+      .flatMap((statement) => statement.split(", ")).length;
+  return { ...under, changed };
+}
+
+const MANY = Array.from({ length: 1000 }, (_, i) => i);
+
+Deno.test("one endpoint of a thousand that is replaced is one element deleted and one added", async () => {
+  const { snapshot, change, changed } = serving();
+  await snapshot([shop(...MANY)]);
+  await change([shop(...MANY.slice(1), 2000)]);
+  assert.equal(changed(), 2);
+});
+
+Deno.test("a restart takes over the slots in the kernel", async () => {
+  const before = serving();
+  await before.snapshot([shop(...MANY)]);
+  await before.change([shop(...MANY.slice(1), 2000)]);
+  const written = before.host.transactions.length;
+  const after = serving(before.host);
+  await after.snapshot([shop(...MANY.slice(1), 2000)]);
+  assert.equal(before.host.transactions.length, written, "nothing differs");
+  await after.change([shop(...MANY.slice(2), 2000, 2001)]);
+  assert.equal(after.changed(), 2);
+});
