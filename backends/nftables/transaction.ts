@@ -163,9 +163,16 @@ export function difference(
   before: readonly Item[],
   after: readonly Item[],
 ): { readonly deleted: Iterable<Item>; readonly added: readonly Item[] } {
-  if (before.length === 0) return { deleted: [], added: after };
-  const had = new Map(before.map((item) => [itemId(item), item]));
-  const added = after.filter((item) => {
+  // Most items are where they were, which is cheaper to see than to look each up by its id.
+  const isInPlace = (item: Item, i: number, others: readonly Item[]) => {
+    const other = others[i];
+    return other !== undefined && other.text === item.text && other.key === item.key && other.list === item.list;
+  };
+  const had = new Map(
+    before.filter((item, i) => !isInPlace(item, i, after)).map((item) => [itemId(item), item]),
+  );
+  const added = after.filter((item, i) => {
+    if (isInPlace(item, i, before)) return false;
     const id = itemId(item), isThere = had.get(id)?.text === item.text;
     if (isThere) had.delete(id);
     return !isThere;
