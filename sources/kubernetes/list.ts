@@ -1,6 +1,7 @@
 import { joinBytes } from "../../platform/mod.ts";
 import { errorOfBrokenJson, errorOfGarbage, errorOfStatus, type RequestSubject, statusOf } from "./api_error.ts";
 import type { ApiClient } from "./http.ts";
+import { createObjectLimit } from "./object_limit.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";
 
 /** Options of `listResource`. */
@@ -75,7 +76,10 @@ type ListEnvelope = Readonly<Record<string, unknown>>;
 
 /** Parses one list response incrementally and emits its items one by one. */
 interface ItemScanner {
-  /** Parses the next bytes; emits every item that ends in them before it returns. Throws a SyntaxError. */
+  /**
+   * Parses the next bytes; emits every item that ends in them before it returns. Throws a SyntaxError, also for an item that is
+   * too large.
+   */
   push(chunk: Uint8Array): void;
   /** Ends the response and returns its other members. Throws a SyntaxError if it is incomplete. */
   end(): ListEnvelope;
@@ -108,6 +112,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
   const decoder = new TextDecoder();
   const envelope: Record<string, unknown> = {};
   const bounds = createValueBounds();
+  const limit = createObjectLimit();
   let expect = Expect.Start;
   let key = "";
   let scanned = 0;
@@ -144,6 +149,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
     push(chunk) {
       let at = 0;
       let valueFrom = 0;
+      let countedTo = 0;
       while (at < chunk.length) {
         if (!isValue(expect)) {
           const byte = chunk[at]!;
@@ -164,7 +170,11 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
         carried = [];
         finishValue(whole);
         at = end;
+        if (expect !== Expect.ItemCommaOrEnd) continue;
+        limit.ended();
+        countedTo = end;
       }
+      limit.add(chunk.length - countedTo);
       scanned += chunk.length;
     },
     end() {

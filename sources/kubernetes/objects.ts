@@ -1,6 +1,7 @@
 /** Requests for single objects and short lists, besides the watched ones. */
 import { errorOfGarbage } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
+import { createObjectLimit } from "./object_limit.ts";
 import { suggestion } from "../../config/mod.ts";
 import { type ApiWrite, isObjectName } from "../../core/objects/mod.ts";
 
@@ -13,9 +14,14 @@ export type ReadRequest = Omit<ApiRequest, "verb" | "readDeadlineMs"> & Partial<
 export async function readObject(api: ApiClient, request: ReadRequest, signal: AbortSignal): Promise<unknown> {
   const decoder = new TextDecoder();
   const sent: ApiRequest = { verb: "get", ...request, readDeadlineMs: READ_DEADLINE_MS };
+  const limit = createObjectLimit();
   let text = "";
-  await api.send(sent, (chunk) => text += decoder.decode(chunk, { stream: true }), signal);
+  const onChunk = (chunk: Uint8Array) => {
+    limit.add(chunk.length);
+    text += decoder.decode(chunk, { stream: true });
+  };
   try {
+    await api.send(sent, onChunk, signal);
     return JSON.parse(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;

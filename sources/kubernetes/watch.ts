@@ -2,6 +2,7 @@ import { ApiError } from "../../core/objects/mod.ts";
 import { errorOfBrokenJson, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
 import { isBefore, metaOf } from "./known_objects.ts";
+import { createObjectLimit } from "./object_limit.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";
 import type { Clock } from "../../platform/mod.ts";
 
@@ -117,7 +118,7 @@ export interface WatchEvent {
 interface WatchDecoder {
   /**
    * Decodes the next bytes and emits every event that ends in them before it returns, so that events that came together are
-   * applied together. Throws a SyntaxError at a line that is not an event, after emitting the events before it.
+   * applied together. Throws a SyntaxError at a line that is not an event or is too long, after emitting the events before it.
    */
   push(chunk: Uint8Array): void;
   /** The bytes of an incomplete line; if there are any at the end of the stream, an event was lost. */
@@ -130,19 +131,28 @@ const TYPES: ReadonlySet<string> = new Set<WatchEvent["type"]>(["ADDED", "MODIFI
 /** A decoder for a watch's body: one JSON object per line. */
 export function createWatchDecoder(onEvent: (event: WatchEvent) => void): WatchDecoder {
   const text = new TextDecoder();
+  const limit = createObjectLimit();
   let held = "";
   let heldBytes = 0;
   return {
     push(chunk) {
       let from = 0;
       for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+        limit.add(end + 1 - from);
+        if (end === from && heldBytes === 0) {
+          from = end + 1;
+          continue;
+        }
         const line = held + text.decode(chunk.subarray(from, end));
         held = "";
         heldBytes = 0;
         from = end + 1;
-        if (line.trim() !== "") onEvent(eventOfLine(line));
+        if (line.trim() === "") continue;
+        onEvent(eventOfLine(line));
+        limit.ended();
       }
       if (from === chunk.length) return;
+      limit.add(chunk.length - from);
       // A chunk may end inside a character, which the decoder's stream mode handles.
       held += text.decode(chunk.subarray(from), { stream: true });
       heldBytes += chunk.length - from;

@@ -59,3 +59,37 @@ Deno.test("null items are an empty list", () => {
     envelope: { items: null, metadata: { resourceVersion: "7" } },
   });
 });
+
+const PIECE = new Uint8Array(2 ** 20);
+const pieceOf = (character: string) => new Uint8Array(PIECE).fill(character.charCodeAt(0));
+
+Deno.test("an item, white space or other members without an end are refused after 8 MiB, and memory stays bounded", () => {
+  const cases = {
+    "a string in an item": ['{"items":[{"a":"', pieceOf("x")],
+    "blanks before an item": ['{"items":[{},', pieceOf(" ")],
+    "blanks before the list": ["", pieceOf(" ")],
+    "another member": ['{"a":"', pieceOf("x")],
+    "many other members": ["{", new TextEncoder().encode('"a":1,'.repeat(2 ** 17))],
+  } satisfies Record<string, [string, Uint8Array]>;
+  for (const [name, [start, piece]] of Object.entries(cases)) {
+    const scanner = createItemScanner(() => {});
+    scanner.push(new TextEncoder().encode(start));
+    let pushed = 0;
+    const push = () => {
+      for (; pushed < 12; pushed++) scanner.push(piece);
+    };
+    assert.throws(push, (error: Error) => error instanceof SyntaxError && /more than 8 MiB/.test(error.message), name);
+    assert.ok(pushed >= 7 && pushed <= 11, `${name}: ${pushed} MiB`);
+  }
+});
+
+Deno.test("a list may be longer than the limit of an item", () => {
+  const item = JSON.stringify({ a: "x".repeat(2 ** 20) });
+  let items = 0;
+  const scanner = createItemScanner(() => items++);
+  scanner.push(new TextEncoder().encode('{"items":['));
+  for (let i = 0; i < 10; i++) scanner.push(new TextEncoder().encode(`${i === 0 ? "" : ","}${item}`));
+  scanner.push(new TextEncoder().encode("]}"));
+  scanner.end();
+  assert.equal(items, 10);
+});

@@ -1,0 +1,24 @@
+/** The maximum size of an object in an answer, in bytes. The API server accepts objects of 3 MB; client-go reads 16 MB. */
+export const MOST_OBJECT_BYTES = 8 * 2 ** 20;
+
+/** Limits the bytes of an answer from one object to the next, white space included: a faulty server may send them without an end. */
+export interface ObjectLimit {
+  /** Counts bytes. Throws a SyntaxError above the limit. */
+  add(bytes: number): void;
+  /** An object has ended, and the next one begins. */
+  ended(): void;
+}
+
+/** A limit that has counted nothing. */
+export function createObjectLimit(): ObjectLimit {
+  let bytes = 0;
+  return {
+    add(more) {
+      bytes += more;
+      if (bytes > MOST_OBJECT_BYTES) throw new SyntaxError(`an object of more than ${MOST_OBJECT_BYTES / 2 ** 20} MiB`);
+    },
+    ended() {
+      bytes = 0;
+    },
+  };
+}
