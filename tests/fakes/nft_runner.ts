@@ -23,14 +23,15 @@ import {
   printSet,
   printTable,
 } from "./nft_tables.ts";
+import { type Random, seeded } from "./random.ts";
 import { deliverOutput } from "./runner.ts";
 import { canonical, DEFAULT_SURROUNDINGS, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
 
 /** Options of `createFakeNftHost`. */
 export interface FakeNftHostOptions {
   readonly surroundings?: Partial<Surroundings>;
-  /** A number from 0 up to 1, for `send`; Math.random by default. */
-  readonly random?: () => number;
+  /** A number from 0 up to 1, for `send`; repeats with the seed by default. */
+  readonly random?: Random;
   /** The clock for the timeouts of set elements; a fake clock by default. */
   readonly clock?: FakeClock;
 }
@@ -64,7 +65,7 @@ function numeric(text: string): string {
 
 /** Creates a host with an empty kernel and no iptables. */
 export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost {
-  const { random = Math.random, clock = createFakeClock() } = options;
+  const { random = seeded(), clock = createFakeClock() } = options;
   const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
   const conntrack = createConntrackTool();
   const answer = (stdout = "", exitCode = 0, stderr = ""): ToolResult => ({ exitCode, stdout, stderr });

@@ -1,23 +1,10 @@
 /** Random well-formed HTTP/2 frames with invalid contents and order. */
 import { METHODS } from "../../kpng/messages/messages.ts";
+import type { RandomBelow } from "./random.ts";
 import { callHeaders, FLAG, frame, header, TYPE, zeros } from "./raw_http2.ts";
 
-/** Returns a number from 0 up to a bound. */
-export type Random = (below: number) => number;
-
-/** Reproducible random numbers (mulberry32). */
-export function seeded(seed: number): Random {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
-
 /** Up to 40 frames of one side of a connection; a client's open streams. */
-export function randomFrames(random: Random, side: "client" | "server"): Uint8Array[] {
+export function randomFrames(random: RandomBelow, side: "client" | "server"): Uint8Array[] {
   const some = (count: number) => new Uint8Array(count).map(() => random(256));
   let highest = side === "client" ? -1 : 1;
   const known = () => 1 + 2 * random((Math.max(1, highest) + 1) / 2);

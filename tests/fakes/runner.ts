@@ -13,6 +13,7 @@ import { everyOutcome } from "./every_outcome.ts";
 import { createRecentLists, type KeptRecentLists, type RecentLists } from "./iptables/recent.ts";
 import { tableLines } from "./iptables/save.ts";
 import { createTables, type Flavour, type Table, type Tables } from "./iptables/tables.ts";
+import { type Random, seeded } from "./random.ts";
 import { runIptables } from "./iptables/tools.ts";
 import { walk, type WalkOutcome } from "./iptables/walk.ts";
 import { type PacketAddress, packetAddress, type PacketInFlight } from "./iptables/packet.ts";
@@ -54,8 +55,8 @@ export interface FakeRunnerOptions {
   readonly surroundings?: Partial<Surroundings>;
   /** The existing sysctls; `net.ipv4.conf.all.route_localnet` is 0 by default. */
   readonly sysctls?: Readonly<Record<string, string | number>>;
-  /** A number from 0 up to 1, for `send`; Math.random by default. */
-  readonly random?: () => number;
+  /** A number from 0 up to 1, for `send`; repeats with the seed by default. */
+  readonly random?: Random;
   /** Whether the tools and the kernel support IPVS; false by default. */
   readonly hasIpvs?: boolean;
   /** The clock for timeouts and for `recent`; a fake clock by default. */
@@ -107,7 +108,7 @@ const DATE = "Thu Jan  1 00:00:00 1970";
 
 /** Creates a runner with an empty kernel. */
 export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
-  const { flavour = "nf_tables", random = Math.random, clock = createFakeClock() } = options;
+  const { flavour = "nf_tables", random = seeded(), clock = createFakeClock() } = options;
   const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
   const newHost = (): Host => ({ tables: createTables(flavour), recent: createRecentLists(() => clock.monotonic()) });
   const hosts: Readonly<Record<Family, Host>> = { IPv4: newHost(), IPv6: newHost() };

@@ -12,6 +12,7 @@ import { createFakeClock } from "../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
 import { anEvent, apply, subscriptions } from "./cluster_events.ts";
 import { sayProblems } from "../fakes/problems.ts";
+import { runs } from "./runs.ts";
 
 /** A watcher with the bytes of its sets' entries. */
 function createWatcher(subscription: Subscription) {
@@ -83,60 +84,69 @@ function withoutTimes(entries: ReadonlyMap<string, string>): string[] {
 }
 
 Deno.test("after any history, watchers that applied differences have the same state as a new one", () => {
-  fc.assert(fc.property(fc.array(anEvent, { maxLength: 60 }), fc.constantFrom(0, 10, 1000), (events, leastHistory) => {
-    const { clock, store } = syncedStore(leastHistory);
-    const answers = createAnswers(store, clock);
-    const watchers = subscriptions.map(createWatcher);
-    for (const event of events) {
-      if (event.type === "ask") watchers[event.watcher]!.ask(answers);
-      else apply(store, event);
-      clock.advance(5);
-    }
-    for (const watcher of watchers) {
-      watcher.ask(answers);
-      assert.deepEqual(withoutTimes(watcher.entries), withoutTimes(fresh(store, clock, watcher.subscription).entries));
-      watcher.ask(answers);
-      assert.equal(watcher.last().length, 0, "a watcher that is up to date receives nothing");
-    }
-  }));
+  fc.assert(
+    fc.property(fc.array(anEvent, { maxLength: 60 }), fc.constantFrom(0, 10, 1000), (events, leastHistory) => {
+      const { clock, store } = syncedStore(leastHistory);
+      const answers = createAnswers(store, clock);
+      const watchers = subscriptions.map(createWatcher);
+      for (const event of events) {
+        if (event.type === "ask") watchers[event.watcher]!.ask(answers);
+        else apply(store, event);
+        clock.advance(5);
+      }
+      for (const watcher of watchers) {
+        watcher.ask(answers);
+        assert.deepEqual(
+          withoutTimes(watcher.entries),
+          withoutTimes(fresh(store, clock, watcher.subscription).entries),
+        );
+        watcher.ask(answers);
+        assert.equal(watcher.last().length, 0, "a watcher that is up to date receives nothing");
+      }
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("between two Sluices nothing is lost: the second store equals the first, even across resets", () => {
-  fc.assert(fc.property(fc.array(anEvent, { maxLength: 40 }), fc.nat({ max: 100 }), (events, leastHistory) => {
-    const { clock, store } = syncedStore(leastHistory);
-    const second = createStore({ clock, onProblems });
-    const receiver = createReceiver({ sink: second, nodeName: "node-1", inFull: true });
-    const answers = createAnswers(store, clock);
-    const watcher = createWatcher(subscriptions[0]!);
-    const relay = () => {
-      watcher.ask(answers);
-      for (const bytes of [...watcher.last(), SYNC]) receiver.receive(bytes);
-    };
-    for (const event of events) {
-      if (event.type === "ask") relay();
-      else apply(store, event);
-    }
-    relay();
-    // A slice without endpoints is not sent; its ports and times come with endpoints.
-    const content = (store: Store) => {
-      const { services, scoped } = store.state();
-      return {
-        scoped,
-        services: services.map(({ service, slices }) => ({
-          service,
-          slices: slices.filter(({ endpoints }) => endpoints.length > 0).map((slice) => ({
-            ...slice,
-            triggerTimeMs: 0,
-          })),
-        })).filter(({ service, slices }) => service !== undefined || slices.length > 0),
+  fc.assert(
+    fc.property(fc.array(anEvent, { maxLength: 40 }), fc.nat({ max: 100 }), (events, leastHistory) => {
+      const { clock, store } = syncedStore(leastHistory);
+      const second = createStore({ clock, onProblems });
+      const receiver = createReceiver({ sink: second, nodeName: "node-1", inFull: true });
+      const answers = createAnswers(store, clock);
+      const watcher = createWatcher(subscriptions[0]!);
+      const relay = () => {
+        watcher.ask(answers);
+        for (const bytes of [...watcher.last(), SYNC]) receiver.receive(bytes);
       };
-    };
-    const plain = (store: Store) =>
-      JSON.parse(JSON.stringify(content(store), (key, value) => {
-        return key === "target" || key === "details" || key === "origin" ? undefined : value;
-      }));
-    assert.deepEqual(plain(second), plain(store));
-  }));
+      for (const event of events) {
+        if (event.type === "ask") relay();
+        else apply(store, event);
+      }
+      relay();
+      // A slice without endpoints is not sent; its ports and times come with endpoints.
+      const content = (store: Store) => {
+        const { services, scoped } = store.state();
+        return {
+          scoped,
+          services: services.map(({ service, slices }) => ({
+            service,
+            slices: slices.filter(({ endpoints }) => endpoints.length > 0).map((slice) => ({
+              ...slice,
+              triggerTimeMs: 0,
+            })),
+          })).filter(({ service, slices }) => service !== undefined || slices.length > 0),
+        };
+      };
+      const plain = (store: Store) =>
+        JSON.parse(JSON.stringify(content(store), (key, value) => {
+          return key === "target" || key === "details" || key === "origin" ? undefined : value;
+        }));
+      assert.deepEqual(plain(second), plain(store));
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("a watcher that lags too far gets a full snapshot; one that keeps up never does, regardless of the others", () => {

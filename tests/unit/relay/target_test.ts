@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { createChooser, createExpiringMap, type Target } from "../../../relay/target.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
+import { seeded } from "../../fakes/random.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 
 const target = (clusterEndpoints: string[], affinitySeconds = 0): Target => ({
   ...{ key: "default/web|tcp", list: "cluster" },
   servicePort: fakeServicePort("default/web", { clusterEndpoints, affinitySeconds, localEndpoints: ["local"] }),
 });
-const chooserOf = (random = Math.random, clock = createFakeClock()) => createChooser({ clock, random });
+const chooserOf = (random = seeded(), clock = createFakeClock()) => createChooser({ clock, random });
 
 Deno.test("each endpoint is a candidate once, and each comes first equally often", () => {
   const chooser = chooserOf();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { readErrors, readOutput } from "../../../../backends/tools/process_runner.ts";
+import { runs } from "../../../property/runs.ts";
 
 function readerOf(pieces: readonly string[]): ReadableStreamBYOBReader {
   const stream = new ReadableStream({
@@ -15,14 +16,17 @@ function readerOf(pieces: readonly string[]): ReadableStreamBYOBReader {
 }
 
 Deno.test("lines are the same regardless of chunk boundaries", async () => {
-  await fc.assert(fc.asyncProperty(fc.array(fc.stringMatching(/^[ab\n]{0,6}$/)), async (pieces) => {
-    const lines: string[] = [];
-    assert.equal(await readOutput(readerOf(pieces), (line) => lines.push(line)), "");
-    const expected = pieces.join("").split("\n");
-    if (expected.at(-1) === "") expected.pop();
-    assert.deepEqual(lines, expected);
-    assert.equal(await readOutput(readerOf(pieces)), pieces.join(""));
-  }));
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.stringMatching(/^[ab\n]{0,6}$/)), async (pieces) => {
+      const lines: string[] = [];
+      assert.equal(await readOutput(readerOf(pieces), (line) => lines.push(line)), "");
+      const expected = pieces.join("").split("\n");
+      if (expected.at(-1) === "") expected.pop();
+      assert.deepEqual(lines, expected);
+      assert.equal(await readOutput(readerOf(pieces)), pieces.join(""));
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("output of any length is whole", async () => {
@@ -31,9 +35,12 @@ Deno.test("output of any length is whole", async () => {
 });
 
 Deno.test("text within its limit stays whole", async () => {
-  await fc.assert(fc.asyncProperty(fc.array(fc.stringMatching(/^[a-z]{0,9}$/), { maxLength: 11 }), async (pieces) => {
-    assert.equal(await readErrors(readerOf(pieces), 100), pieces.join(""));
-  }));
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.stringMatching(/^[a-z]{0,9}$/), { maxLength: 11 }), async (pieces) => {
+      assert.equal(await readErrors(readerOf(pieces), 100), pieces.join(""));
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("longer text keeps both ends, and the gap is marked", async () => {

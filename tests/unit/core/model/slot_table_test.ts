@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Balance, balanceShares, balanceTable } from "../../../../core/model/mod.ts";
 import { slotTable } from "../../../../core/model/slot_table.ts";
+import { runs } from "../../../property/runs.ts";
 
 const CONSISTENT_HASH: Balance = { algorithm: "consistent-hash", hash: "flow" };
 
@@ -21,17 +22,23 @@ function movedByRemoval(list: readonly string[], gone: number): number {
 }
 
 Deno.test("removing one of ten endpoints moves at most 12 % of the flows of the others", () => {
-  fc.assert(fc.property(endpoints(10, 10), fc.nat(9), (list, gone) => {
-    assert.ok(movedByRemoval(list, gone) <= 0.12, String(movedByRemoval(list, gone)));
-  }));
+  fc.assert(
+    fc.property(endpoints(10, 10), fc.nat(9), (list, gone) => {
+      assert.ok(movedByRemoval(list, gone) <= 0.12, String(movedByRemoval(list, gone)));
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("a table depends on the endpoints alone, not on their order", () => {
-  fc.assert(fc.property(endpoints(2, 40), (list) => {
-    const reversed = list.toReversed();
-    const named = (some: readonly string[]) => slotTable(some, undefined, 240).map((i) => some[i]);
-    assert.deepEqual(named(reversed), named(list));
-  }));
+  fc.assert(
+    fc.property(endpoints(2, 40), (list) => {
+      const reversed = list.toReversed();
+      const named = (some: readonly string[]) => slotTable(some, undefined, 240).map((i) => some[i]);
+      assert.deepEqual(named(reversed), named(list));
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("a client reaches the same pod at all ports of a service", () => {
@@ -47,7 +54,7 @@ Deno.test("the slots of equal endpoints differ by one at most", () => {
       assert.ok(Math.max(...counts) - Math.min(...counts) <= 1);
       assert.ok(Math.min(...counts) >= 3);
     }),
-    { numRuns: 30 },
+    runs(30),
   );
 });
 
@@ -68,6 +75,7 @@ Deno.test("shares by weight are exact to within half a percent, and weight 0 get
         assert.equal(share === 0, weight === 0);
       });
     }),
+    runs(100),
   );
 });
 

@@ -10,6 +10,7 @@ import {
 } from "../../../../core/planning/endpoints.ts";
 import type { ServiceEndpoint } from "../../../../core/tracking/endpoints_tracker.ts";
 import { endpoint } from "../../../fakes/cluster_objects.ts";
+import { runs } from "../../../property/runs.ts";
 
 const HERE: NodeContext = { name: "here", zone: "a" };
 const CLUSTER: EndpointUse = { cluster: true, local: false };
@@ -267,32 +268,35 @@ Deno.test("the fate of every endpoint is explained", () => {
 });
 
 Deno.test("unreachable endpoints are left out, but never more than half of those that a policy would use", () => {
-  fc.assert(fc.property(
-    fc.array(
-      fc.record({ kind: fc.constantFrom(READY, TERMINATING, UNREADY), local: fc.boolean(), fails: fc.boolean() }),
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.record({ kind: fc.constantFrom(READY, TERMINATING, UNREADY), local: fc.boolean(), fails: fc.boolean() }),
+      ),
+      fc.constantFrom(CLUSTER, LOCAL, BOTH),
+      (each, use) => {
+        const all = endpoints(...each.map(({ kind, local }) => local ? here(kind) : kind));
+        const failing = new Set(all.filter((_, i) => each[i]!.fails).map(({ target }) => target));
+        const whole = categorizeEndpoints(all, use, HERE), rest = categorizeEndpoints(all, use, HERE, failing);
+        const explained = explainEndpoints(all, use, HERE, failing).endpoints;
+        for (const policy of ["cluster", "local"] as const) {
+          const before = whole[policy], after = rest[policy];
+          const out = before.filter((target) => !after.includes(target));
+          assert.ok(after.every((target) => before.includes(target)));
+          assert.ok(out.every((target) => failing.has(target)));
+          assert.equal(
+            out.length,
+            Math.min(before.filter((one) => failing.has(one)).length, Math.floor(before.length / 2)),
+          );
+          assert.ok(before.length === 0 || after.length > 0);
+          assert.ok(out.every((target) => rest.unreachable.includes(target)));
+          assert.deepEqual(out, explained.filter((one) => one[policy] === "unreachable").map(({ target }) => target));
+        }
+        assert.ok(rest.onThisNode.every((target) => rest.cluster.includes(target) || rest.local.includes(target)));
+        // The plan names those that are left out, and explains them alike.
+        assert.deepEqual(explainEndpoints(all, use, HERE, new Set(rest.unreachable)).endpoints, explained);
+      },
     ),
-    fc.constantFrom(CLUSTER, LOCAL, BOTH),
-    (each, use) => {
-      const all = endpoints(...each.map(({ kind, local }) => local ? here(kind) : kind));
-      const failing = new Set(all.filter((_, i) => each[i]!.fails).map(({ target }) => target));
-      const whole = categorizeEndpoints(all, use, HERE), rest = categorizeEndpoints(all, use, HERE, failing);
-      const explained = explainEndpoints(all, use, HERE, failing).endpoints;
-      for (const policy of ["cluster", "local"] as const) {
-        const before = whole[policy], after = rest[policy];
-        const out = before.filter((target) => !after.includes(target));
-        assert.ok(after.every((target) => before.includes(target)));
-        assert.ok(out.every((target) => failing.has(target)));
-        assert.equal(
-          out.length,
-          Math.min(before.filter((one) => failing.has(one)).length, Math.floor(before.length / 2)),
-        );
-        assert.ok(before.length === 0 || after.length > 0);
-        assert.ok(out.every((target) => rest.unreachable.includes(target)));
-        assert.deepEqual(out, explained.filter((one) => one[policy] === "unreachable").map(({ target }) => target));
-      }
-      assert.ok(rest.onThisNode.every((target) => rest.cluster.includes(target) || rest.local.includes(target)));
-      // The plan names those that are left out, and explains them alike.
-      assert.deepEqual(explainEndpoints(all, use, HERE, new Set(rest.unreachable)).endpoints, explained);
-    },
-  ));
+    runs(100),
+  );
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createFailureDetector, type ProbeResult } from "../../../../features/failover/detector.ts";
+import { runs } from "../../../property/runs.ts";
 
 const THRESHOLDS = { attempts: 3, silenceMs: 150, recoveryProbes: 2, trialIntervalMs: 60_000 };
 
@@ -73,7 +74,7 @@ for (
         assert.ok(!detector.unreachable().has("victim"));
       }
     });
-    fc.assert(property, { numRuns: 2_000 });
+    fc.assert(property, runs(2_000));
   });
 }
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { type FailureWatchOptions, type Unreachable, watchFailures } from "../../../../features/failover/watch.ts";
 import type { Attempts } from "../../../../core/model/worker_calls.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
+import { runs } from "../../../property/runs.ts";
 
 const ALL = ["a", "b", "c", "d"];
 const SETTINGS = {
@@ -112,6 +113,7 @@ Deno.test("an endpoint that dies right after it was suspected and has answered a
       await traffic(1_000);
       assert.equal(left(), "d");
     }),
+    runs(100),
   );
 });
 

@@ -21,7 +21,8 @@ import {
   uint32,
   zeros,
 } from "../../../fakes/raw_http2.ts";
-import { randomFrames, seeded } from "../../../fakes/random_frames.ts";
+import { seededBelow } from "../../../fakes/random.ts";
+import { randomFrames } from "../../../fakes/random_frames.ts";
 import { manyServices, type Served, withServer } from "./served.ts";
 
 const ENHANCE_YOUR_CALM = 11;
@@ -304,7 +305,7 @@ Deno.test("a connection that violates HTTP/2 and does not read is closed", async
 
 Deno.test("random frames only end their connections", async () => {
   await withServer(OBJECTS, async (served) => {
-    const random = seeded(1);
+    const random = seededBelow(1);
     for (let i = 0; i < 300; i++) {
       const frames = Array.from({ length: random(40) }, () => {
         const payloads = [zeros(0), callHeaders(METHODS.global), zeros(4), zeros(5), zeros(8), zeros(random(60))];
@@ -327,7 +328,7 @@ Deno.test("random frames only end their connections", async () => {
 
 Deno.test("random well-formed frames only end their connections", async () => {
   await withServer(OBJECTS, async (served) => {
-    const random = seeded(2);
+    const random = seededBelow(2);
     for (let i = 0; i < 400; i++) {
       const frames = randomFrames(random, "client");
       const hostile = await connectRaw(served.port, ...frames);

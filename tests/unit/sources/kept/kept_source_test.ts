@@ -12,6 +12,7 @@ import { silentLogger, systemClock } from "../../../../platform/mod.ts";
 import { setImmediate } from "node:timers";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+import { runs } from "../../../property/runs.ts";
 
 const ORIGIN = { node: "here", source: "kube", proxyName: "" };
 const WEB = service("default/web");
@@ -383,7 +384,7 @@ Deno.test("whenever the source speaks, the kept state and the difference are the
         await run.stop();
       },
     ),
-    { numRuns: 60, seed: 1 },
+    runs(60),
   );
 });
 

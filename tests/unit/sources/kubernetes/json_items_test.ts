@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createItemScanner } from "../../../../sources/kubernetes/list.ts";
+import { runs } from "../../../property/runs.ts";
 
 /** Scans `text` in chunks of the given sizes, repeatedly. */
 function scan(text: string, sizes: readonly number[]) {
@@ -24,19 +25,22 @@ Deno.test("items and remainder match JSON.parse regardless of chunk boundaries",
     sizes: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }),
     indent: fc.constantFrom("", " ", "\t", "\r\n "),
   });
-  fc.assert(fc.property(list, ({ before, items, after, sizes, indent }) => {
-    const members = [
-      ...before.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value, null, indent)}`),
-      `"items":${JSON.stringify(items, null, indent)}`,
-      ...after.map(([key, value]) => `${JSON.stringify(key)}${indent}:${indent}${JSON.stringify(value)}`),
-    ];
-    const text = `${indent}{${members.join(`,${indent}`)}}\n`;
-    const whole = JSON.parse(text);
-    const scanned = scan(text, sizes);
-    assert.deepEqual(scanned.items, whole.items);
-    delete whole.items;
-    assert.deepEqual({ ...scanned.envelope }, { ...whole });
-  }));
+  fc.assert(
+    fc.property(list, ({ before, items, after, sizes, indent }) => {
+      const members = [
+        ...before.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value, null, indent)}`),
+        `"items":${JSON.stringify(items, null, indent)}`,
+        ...after.map(([key, value]) => `${JSON.stringify(key)}${indent}:${indent}${JSON.stringify(value)}`),
+      ];
+      const text = `${indent}{${members.join(`,${indent}`)}}\n`;
+      const whole = JSON.parse(text);
+      const scanned = scan(text, sizes);
+      assert.deepEqual(scanned.items, whole.items);
+      delete whole.items;
+      assert.deepEqual({ ...scanned.envelope }, { ...whole });
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("a response that is cut off anywhere is detected", () => {

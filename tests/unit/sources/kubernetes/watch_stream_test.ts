@@ -1,20 +1,24 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createWatchDecoder, type WatchEvent } from "../../../../sources/kubernetes/watch.ts";
+import { runs } from "../../../property/runs.ts";
 
 Deno.test("events are decoded regardless of chunk boundaries", () => {
   const types = fc.constantFrom("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR");
   const events = fc.array(
     fc.record({ type: types, object: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()) }),
   );
-  fc.assert(fc.property(events, fc.integer({ min: 1, max: 50 }), (sent, size) => {
-    const got: WatchEvent[] = [];
-    const decoder = createWatchDecoder((event) => got.push(event));
-    const bytes = new TextEncoder().encode(sent.map((event) => JSON.stringify(event) + "\n").join(""));
-    for (let at = 0; at < bytes.length; at += size) decoder.push(bytes.subarray(at, at + size));
-    assert.equal(decoder.unfinishedBytes(), 0);
-    assert.deepEqual(JSON.parse(JSON.stringify(got)), JSON.parse(JSON.stringify(sent)));
-  }));
+  fc.assert(
+    fc.property(events, fc.integer({ min: 1, max: 50 }), (sent, size) => {
+      const got: WatchEvent[] = [];
+      const decoder = createWatchDecoder((event) => got.push(event));
+      const bytes = new TextEncoder().encode(sent.map((event) => JSON.stringify(event) + "\n").join(""));
+      for (let at = 0; at < bytes.length; at += size) decoder.push(bytes.subarray(at, at + size));
+      assert.equal(decoder.unfinishedBytes(), 0);
+      assert.deepEqual(JSON.parse(JSON.stringify(got)), JSON.parse(JSON.stringify(sent)));
+    }),
+    runs(100),
+  );
 });
 
 Deno.test("an incomplete line is buffered and counted", () => {

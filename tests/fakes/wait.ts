@@ -1,0 +1,29 @@
+/** The patience of tests with what is real: sockets, files, workers. */
+import { sleep, systemClock } from "../../platform/clock.ts";
+
+/** Multiplies every timeout on slow machines: LAB_PATIENCE, as in the conformance suite. */
+const PATIENCE = Number(Deno.env.get("LAB_PATIENCE") ?? 1);
+
+/** Longer than anything takes that will still come: only failing tests wait so long. */
+const LONGEST_MS = 30_000 * PATIENCE;
+
+/** Settles like `awaited`; rejects with an Error that names it if that takes too long. */
+export async function inTime<T>(what: string | (() => string), awaited: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const cancel = systemClock.schedule(LONGEST_MS, () => {
+    late.reject(new Error(`not within ${LONGEST_MS / 1000} s: ${typeof what === "string" ? what : what()}`));
+  });
+  return await Promise.race([awaited, late.promise]).finally(cancel);
+}
+
+/**
+ * Resolves once a condition holds; rejects with an Error that shows it if it never does. For what has no event: the condition is
+ * checked in each turn of the event loop.
+ */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = systemClock.monotonic() + LONGEST_MS;
+  while (!await holds()) {
+    if (systemClock.monotonic() > endMs) throw new Error(`not within ${LONGEST_MS / 1000} s: ${holds}`);
+    await sleep(systemClock, 0);
+  }
+}
