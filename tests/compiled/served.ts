@@ -25,7 +25,7 @@ export async function startServed(lab: CompiledLab, name: string, workers: numbe
   const ended: string[] = [];
 
   let rounds = 0;
-  const busy = connectKpngClient(port, METHODS.global, tls);
+  const busy = connectKpngClient(port, METHODS.global, { tls });
   const request = WATCH_REQUEST.encode({});
   const watching = async () => {
     for (;;) {
@@ -36,10 +36,9 @@ export async function startServed(lab: CompiledLab, name: string, workers: numbe
   watching().catch((error: Error) => ended.push(`the busy watch ended: ${error.message}`));
 
   let answers = 0;
-  const idle = openGrpcCall(port, HEALTH_WATCH, tls);
+  const idle = openGrpcCall(port, HEALTH_WATCH, { tls });
   idle.session.on("error", (error: Error) => ended.push(`the idle connection failed: ${error.message}`));
   idle.session.on("close", () => ended.push("the idle connection was closed"));
-  idle.stream.on("error", () => {});
   idle.stream.on("data", () => answers++);
   idle.stream.write(framesOf([new Uint8Array()]));
 

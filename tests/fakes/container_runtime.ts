@@ -1,5 +1,5 @@
 /** A container runtime's API on a unix socket, with the sandboxes that a test gives it. */
-import { createServer, type ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Stream } from "node:http2";
 import {
   LIST_REQUEST,
   LIST_RESPONSE,
@@ -10,6 +10,7 @@ import {
   STATUS_RESPONSE,
 } from "../../cri/messages.ts";
 import { createFrameReader, encodeStatusMessage, framesOf, STATUS } from "../../kpng/transport/grpc.ts";
+import { startHttp2Server } from "./http2_server.ts";
 
 /** A sandbox of a pod. */
 export interface FakeSandbox {
@@ -45,8 +46,6 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
   let sandboxes: readonly FakeSandbox[] = [];
   const refused = new Map<string, number>();
   const asked: string[] = [];
-  let onLeft = () => {};
-  const sessions = new Set<{ destroy(): void }>();
 
   const list = (request: Uint8Array<ArrayBuffer>) => {
     const { state } = LIST_REQUEST.decode(request).filter ?? {};
@@ -93,23 +92,13 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
     stream.end(framesOf([message]));
   };
 
-  const server = createServer();
-  server.on("session", (session) => {
-    sessions.add(session);
-    session.on("close", () => {
-      sessions.delete(session);
-      onLeft();
-    });
-  });
-  server.on("stream", (stream, headers) => {
+  const server = await startHttp2Server(path, (stream, headers) => {
     const frames = createFrameReader(1 << 20);
     const requests: Uint8Array<ArrayBuffer>[] = [];
-    stream.on("error", () => {});
     stream.on("data", (bytes: Uint8Array) => requests.push(...frames.push(bytes)));
     // Like a server of grpc-go, which answers a unary call when the request has ended.
     stream.on("end", () => answer(stream, String(headers[":path"]), requests[0] ?? new Uint8Array()));
   });
-  await new Promise<void>((resolve) => server.listen(path, resolve));
   return {
     run(...all) {
       sandboxes = all;
@@ -119,16 +108,7 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
       else refused.set(METHODS[method], code);
     },
     asked,
-    alone: () =>
-      new Promise((resolve) => {
-        onLeft = () => {
-          if (sessions.size === 0) resolve();
-        };
-        onLeft();
-      }),
-    close() {
-      for (const session of sessions) session.destroy();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
+    alone: server.alone,
+    close: server.close,
   };
 }

@@ -1,6 +1,5 @@
 /** Recorded messages of KPNG programs, and a client and server to replay them. */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, createServer } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
 import type { Kind, ObjectRef } from "../../core/objects/cluster_object.ts";
 import type { SourceSink } from "../../core/objects/source.ts";
 import type { WireAddress } from "../../kpng/address/mod.ts";
@@ -14,6 +13,8 @@ import {
   SERVICE_INFO,
   SETS,
 } from "../../kpng/messages/messages.ts";
+import { startHttp2Server } from "./http2_server.ts";
+import { inTime } from "./wait.ts";
 import { sayProblems } from "./problems.ts";
 
 /** One round of a recorded call. */
@@ -81,20 +82,55 @@ export function comparable(round: readonly Uint8Array<ArrayBuffer>[]): readonly 
   return runs.map(({ operations }) => operations.sort());
 }
 
-/** Opens a gRPC call to a server at 127.0.0.1; with an authority's certificate and the client's own, under TLS. */
+/** A gRPC call. Its errors show in `status`. */
+export interface GrpcCall {
+  readonly session: ClientHttp2Session;
+  readonly stream: ClientHttp2Stream;
+  /** Its gRPC status, as soon as that is received; -1 for a call that is broken off before. */
+  readonly status: Promise<number>;
+  /** Its headers and trailers, when it has ended. */
+  readonly received: Promise<Readonly<Record<string, unknown>>>;
+}
+
+/** A client's certificate and key, and the authority of the server's. */
+interface ClientTls {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Opens a gRPC call to a server at 127.0.0.1. These headers come in addition to the usual ones, or instead of them. */
 export function openGrpcCall(
   port: number,
   method: string,
-  tls?: { readonly ca: string; readonly cert: string; readonly key: string },
-): { readonly session: ClientHttp2Session; readonly stream: ClientHttp2Stream } {
+  { tls, headers }: { readonly tls?: ClientTls; readonly headers?: OutgoingHttpHeaders } = {},
+): GrpcCall {
   const session = tls === undefined ? connect(`http://127.0.0.1:${port}`) : connect(`https://127.0.0.1:${port}`, tls);
+  session.on("error", () => {});
   const stream = session.request({
     ":method": "POST",
     ":path": method,
     "content-type": "application/grpc",
     te: "trailers",
+    ...headers,
   });
-  return { session, stream };
+  stream.on("error", () => {});
+  const status = Promise.withResolvers<number>();
+  const ended = Promise.withResolvers<Readonly<Record<string, unknown>>>();
+  const received: Record<string, unknown> = {};
+  const note = (headers: Readonly<Record<string, unknown>>) => {
+    Object.assign(received, headers);
+    if (headers["grpc-status"] !== undefined) status.resolve(Number(headers["grpc-status"]));
+  };
+  stream.on("response", note);
+  stream.on("trailers", note);
+  const end = () => {
+    status.resolve(-1);
+    ended.resolve(received);
+  };
+  stream.on("close", end);
+  session.on("close", end);
+  return { session, stream, status: status.promise, received: ended.promise };
 }
 
 /** A client of the protocol like KPNG's. */
@@ -108,7 +144,7 @@ export interface KpngClient {
 
 /** Opens a call as `openGrpcCall` does. */
 export function connectKpngClient(...call: Parameters<typeof openGrpcCall>): KpngClient {
-  const { session, stream } = openGrpcCall(...call);
+  const { session, stream, status } = openGrpcCall(...call);
   const frames = createFrameReader(1 << 20);
   let received: Uint8Array<ArrayBuffer>[] = [];
   let complete: (round: readonly Uint8Array<ArrayBuffer>[]) => void = () => {};
@@ -121,18 +157,8 @@ export function connectKpngClient(...call: Parameters<typeof openGrpcCall>): Kpn
       received = [];
     }
   });
-  session.on("error", () => {});
   stream.on("error", (error) => fail(error));
-  const ended = Promise.withResolvers<number>();
-  const note = (headers: Readonly<Record<string, unknown>>) => {
-    if (headers["grpc-status"] !== undefined) ended.resolve(Number(headers["grpc-status"]));
-  };
-  stream.on("response", note);
-  stream.on("trailers", note);
-  stream.on("close", () => {
-    ended.resolve(-1);
-    fail(new Error("the call was broken off"));
-  });
+  stream.on("close", () => fail(new Error("the call was broken off")));
   return {
     round(request) {
       const round = Promise.withResolvers<readonly Uint8Array<ArrayBuffer>[]>();
@@ -141,7 +167,7 @@ export function connectKpngClient(...call: Parameters<typeof openGrpcCall>): Kpn
       stream.write(framesOf([request]));
       return round.promise;
     },
-    status: ended.promise,
+    status,
     close: () => session.destroy(),
   };
 }
@@ -164,13 +190,9 @@ export interface KpngServer {
 export async function startKpngServer(call: readonly RecordedRound[], port = 0): Promise<KpngServer> {
   const requests: Uint8Array<ArrayBuffer>[] = [];
   const answerers = new Set<() => void>();
-  const sessions = new Set<{ destroy(): void }>();
   let allowed = 0, calls = 0;
-  const server = createServer();
-  server.on("session", (session) => sessions.add(session));
-  server.on("stream", (stream, headers) => {
+  const server = await startHttp2Server(port, (stream, headers) => {
     calls++;
-    stream.on("error", () => {});
     stream.respond({ ":status": 200, "content-type": "application/grpc" });
     const frames = createFrameReader(1 << 20);
     let requested = 0;
@@ -189,25 +211,19 @@ export async function startKpngServer(call: readonly RecordedRound[], port = 0):
       answer();
     });
   });
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const drop = () => {
-    for (const session of sessions) session.destroy();
-    sessions.clear();
-    answerers.clear();
-  };
   return {
-    address: { kind: "tcp", host: "127.0.0.1", port: (server.address() as AddressInfo).port },
+    address: { kind: "tcp", host: "127.0.0.1", port: server.port },
     requests,
     calls: () => calls,
     allow(rounds) {
       allowed = rounds;
       for (const answer of answerers) answer();
     },
-    drop,
-    close() {
-      drop();
-      return new Promise((resolve) => server.close(() => resolve()));
+    drop() {
+      server.drop();
+      answerers.clear();
     },
+    close: server.close,
   };
 }
 
@@ -243,7 +259,7 @@ export function createRecordingSink(): RecordingSink {
     },
     until(text) {
       if (lines.some((line) => line.includes(text))) return Promise.resolve();
-      return new Promise((resolve) => waiting.push({ text, resolve }));
+      return inTime(() => `${text}\n${lines.join("\n")}`, new Promise((resolve) => waiting.push({ text, resolve })));
     },
   };
 }

@@ -88,8 +88,8 @@ export interface RawConnection {
   send(...pieces: readonly Uint8Array[]): Promise<boolean>;
   /** Reads up to the next frame of this type and these flags. Throws an Error if the peer closes the connection before it. */
   next(type: number, flags: number): Promise<RawFrame>;
-  /** Reads until the peer closes the connection, and returns its frames that are not read yet. */
-  frames(): Promise<readonly RawFrame[]>;
+  /** Reads until the peer closes the connection or sends a last frame, and returns its frames that are not read yet. */
+  frames(isLast?: (frame: RawFrame) => boolean): Promise<readonly RawFrame[]>;
   close(): void;
 }
 
@@ -124,8 +124,8 @@ export function rawConnection(connection: Deno.Conn): RawConnection {
         }
       }
     },
-    async frames() {
-      while (await read());
+    async frames(isLast = () => false) {
+      while (!received.some(isLast) && await read());
       return received;
     },
     close() {

@@ -1,17 +1,25 @@
 /** Every call that the server ends or refuses says why. */
 import assert from "node:assert/strict";
-import { connect as connectHttp2, type OutgoingHttpHeaders } from "node:http2";
+import type { OutgoingHttpHeaders } from "node:http2";
 import { framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
-import { connectKpngClient } from "../../../fakes/kpng.ts";
-import { callHeaders, connectRaw, FLAG, frame, joined, settings, TYPE } from "../../../fakes/raw_http2.ts";
-import { manyServices, withServer } from "./served.ts";
+import { connectKpngClient, openGrpcCall } from "../../../fakes/kpng.ts";
+import {
+  callHeaders,
+  connectRaw,
+  FLAG,
+  frame,
+  joined,
+  type RawConnection,
+  settings,
+  TYPE,
+} from "../../../fakes/raw_http2.ts";
+import { until } from "../../../fakes/wait.ts";
+import { manyServices, passing, withServer } from "./served.ts";
 
 const ASK = framesOf([WATCH_REQUEST.encode({})]);
-const CALL = { ":method": "POST", ":path": METHODS.global, "content-type": "application/grpc", te: "trailers" };
-
 interface Ended {
   readonly http: unknown;
   readonly status: unknown;
@@ -20,23 +28,15 @@ interface Ended {
 
 /** Makes a call and resolves at its end. */
 async function endOf(port: number, headers: OutgoingHttpHeaders, body: Uint8Array = ASK, half = false): Promise<Ended> {
-  const session = connectHttp2(`http://127.0.0.1:${port}`);
-  const stream = session.request({ ...CALL, ...headers });
-  const received: Record<string, unknown> = {};
-  const ended = Promise.withResolvers<void>();
-  stream.on("response", (headers) => Object.assign(received, headers));
-  stream.on("trailers", (headers) => Object.assign(received, headers));
-  stream.on("close", ended.resolve);
+  const { session, stream, status, received } = openGrpcCall(port, METHODS.global, { headers });
   stream.resume();
   stream.write(body);
   if (half) stream.end();
-  await ended.promise;
+  // Like gRPC clients: the server waits for their end.
+  void status.then(() => stream.end());
+  const ended = await received;
   session.destroy();
-  return {
-    http: received[":status"],
-    status: Number(received["grpc-status"]),
-    encodings: received["grpc-accept-encoding"],
-  };
+  return { http: ended[":status"], status: Number(ended["grpc-status"]), encodings: ended["grpc-accept-encoding"] };
 }
 
 const ENDS: readonly (readonly [name: string, headers: OutgoingHttpHeaders, http: number, status: number])[] = [
@@ -87,67 +87,74 @@ for (const type of ["application/grpc", "application/grpc+proto", "Application/G
 }
 
 Deno.test("at shutdown, watchers get GOAWAY and then UNAVAILABLE before their connection closes", async () => {
-  let frames: Promise<readonly { readonly type: number; readonly flags: number; readonly stream: number }[]>;
   await withServer([service("default/web")], async ({ port, serving }) => {
     const raw = await connectRaw(
       port,
       frame(TYPE.headers, FLAG.endHeaders, 1, callHeaders(METHODS.global)),
       frame(TYPE.data, 0, 1, ASK),
     );
-    frames = raw.frames();
+    const end = FLAG.endHeaders | FLAG.endStream;
+    const frames = raw.frames(({ type, flags }) => type === TYPE.headers && flags === end);
     const other = connectKpngClient(port, METHODS.local);
     await other.round(WATCH_REQUEST.encode({}));
-    while (serving.count("rounds global") === 0) await sleep(systemClock, 5);
-    await serving.close();
+    await until(() => serving.count("rounds global") > 0);
+    const closed = serving.close();
     assert.equal(await other.status, STATUS.UNAVAILABLE);
+    const received = (await frames).filter(({ type }) => type === TYPE.goaway || type === TYPE.headers).slice(1);
+    assert.deepEqual(received.map(({ type, flags, stream }) => ({ type, flags, stream })), [
+      { type: TYPE.goaway, flags: 0, stream: 0 },
+      { type: TYPE.headers, flags: end, stream: 1 },
+    ]);
     other.close();
+    raw.close();
+    await closed;
   });
-  const end = (await frames!).filter(({ type }) => type === TYPE.goaway || type === TYPE.headers).slice(1);
-  assert.deepEqual(end.map(({ type, flags, stream }) => ({ type, flags, stream })), [
-    { type: TYPE.goaway, flags: 0, stream: 0 },
-    { type: TYPE.headers, flags: FLAG.endHeaders | FLAG.endStream, stream: 1 },
-  ]);
 });
 
+/** A call whose client has a window of ten bytes. */
+function callWithoutWindow(port: number): Promise<RawConnection> {
+  return connectRaw(
+    port,
+    settings([4, 10]),
+    joined(frame(TYPE.headers, FLAG.endHeaders, 1, callHeaders(METHODS.global)), frame(TYPE.data, 0, 1, ASK)),
+  );
+}
+
 Deno.test("a shutdown does not wait for clients that do not read", async () => {
-  await withServer(manyServices(2000), async ({ port, serving }) => {
-    const raw = await connectRaw(
-      port,
-      settings([4, 10]),
-      joined(frame(TYPE.headers, FLAG.endHeaders, 1, callHeaders(METHODS.global)), frame(TYPE.data, 0, 1, ASK)),
-    );
-    while (serving.watchers() === 0) await sleep(systemClock, 5);
-    await serving.close();
+  const clock = createFakeClock();
+  await withServer(manyServices(1000), async ({ port, serving }) => {
+    const raw = await callWithoutWindow(port);
+    await until(() => serving.watchers() === 1);
+    let isClosed = false;
+    void serving.close().then(() => isClosed = true);
+    await passing(clock, () => isClosed);
     raw.close();
-  }, { limits: { lingerMs: 100 } });
+  }, { clock });
 });
 
 Deno.test("a reader that stalls gets ENHANCE_YOUR_CALM, which clients take as RESOURCE_EXHAUSTED", async () => {
-  await withServer(manyServices(2000), async ({ port, serving }) => {
-    const raw = await connectRaw(
-      port,
-      settings([4, 10]),
-      joined(frame(TYPE.headers, FLAG.endHeaders, 1, callHeaders(METHODS.global)), frame(TYPE.data, 0, 1, ASK)),
-    );
+  const clock = createFakeClock();
+  await withServer(manyServices(1000), async ({ port, serving }) => {
+    const raw = await callWithoutWindow(port);
     const frames = raw.frames();
-    while (serving.closed("no call") === 0) await sleep(systemClock, 5);
+    await until(() => serving.count("bytes global") > 0);
+    await passing(clock, () => serving.closed("no call") === 1);
     const reset = (await frames).find(({ type }) => type === TYPE.reset);
     assert.deepEqual([...reset!.payload], [0, 0, 0, 11]);
     raw.close();
-  }, { limits: { stallMs: 50, lingerMs: 50, idleMs: 100 } });
+  }, { clock, limits: { stallMs: 500, lingerMs: 500, idleMs: 1000 } });
 });
 
 Deno.test("a reader that stalled and reads again gets RESOURCE_EXHAUSTED after what was written", async () => {
-  await withServer(manyServices(5000), async ({ port, serving }) => {
-    const session = connectHttp2(`http://127.0.0.1:${port}`);
-    const stream = session.request(CALL);
-    const status = Promise.withResolvers<unknown>();
-    stream.on("trailers", (headers) => status.resolve(headers["grpc-status"]));
+  const clock = createFakeClock();
+  await withServer(manyServices(1000), async ({ port, serving }) => {
+    const { session, stream, status } = openGrpcCall(port, METHODS.global);
     stream.pause();
     stream.write(ASK);
-    while (serving.count("slow readers") === 0) await sleep(systemClock, 5);
+    await until(() => serving.count("bytes global") > 0);
+    await passing(clock, () => serving.count("slow readers") === 1);
     stream.resume();
-    assert.equal(await status.promise, String(STATUS.RESOURCE_EXHAUSTED));
+    assert.equal(await status, STATUS.RESOURCE_EXHAUSTED);
     session.destroy();
-  }, { limits: { stallMs: 100, lingerMs: 60_000 } });
+  }, { clock, limits: { stallMs: 1000, lingerMs: 60_000 } });
 });

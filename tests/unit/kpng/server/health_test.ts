@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { connect as connectHttp2 } from "node:http2";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { HEALTH, HEALTH_REQUEST, HEALTH_RESPONSE } from "../../../../kpng/server/isolate.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
@@ -7,6 +6,7 @@ import { createStore } from "../../../../kpng/store/mod.ts";
 import { createFrameReader, framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { openGrpcCall } from "../../../fakes/kpng.ts";
 import { callHeaders, connectRaw, FLAG, frame, TYPE } from "../../../fakes/raw_http2.ts";
 
 /** Starts a server whose store is not in sync yet. */
@@ -31,31 +31,18 @@ async function startUnsynced() {
 
 /** Calls a method of the health service. */
 function callHealth(port: number, method: "Check" | "Watch", service?: string) {
-  const session = connectHttp2(`http://127.0.0.1:${port}`);
-  session.on("error", () => {});
-  const stream = session.request({
-    ":method": "POST",
-    ":path": `/grpc.health.v1.Health/${method}`,
-    "content-type": "application/grpc",
-  });
+  const { session, stream, status } = openGrpcCall(port, `/grpc.health.v1.Health/${method}`);
   const frames = createFrameReader(1000);
   const reports: number[] = [];
-  const ended = Promise.withResolvers<number>();
   let onReport = () => {};
-  stream.on("error", () => {});
   stream.on("data", (bytes: Uint8Array) => {
     for (const message of frames.push(bytes)) reports.push(HEALTH_RESPONSE.decode(message).status ?? HEALTH.UNKNOWN);
     onReport();
   });
-  const note = (headers: Readonly<Record<string, unknown>>) => {
-    if (headers["grpc-status"] !== undefined) ended.resolve(Number(headers["grpc-status"]));
-  };
-  stream.on("response", note);
-  stream.on("trailers", note);
   stream.end(framesOf([HEALTH_REQUEST.encode({ service })]));
   return {
     reports,
-    status: ended.promise,
+    status,
     /** Resolves when there are so many reports. */
     async reported(count: number) {
       while (reports.length < count) await new Promise<void>((resolve) => onReport = resolve);

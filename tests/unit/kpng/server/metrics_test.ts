@@ -1,19 +1,15 @@
 /** The metrics of a server: who watches, what was sent, and who was turned away. */
 import assert from "node:assert/strict";
-import { connect as connectHttp2 } from "node:http2";
 import { framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
-import { connectKpngClient } from "../../../fakes/kpng.ts";
-import { manyServices, withServer } from "./served.ts";
+import { connectKpngClient, openGrpcCall } from "../../../fakes/kpng.ts";
+import { connectRaw } from "../../../fakes/raw_http2.ts";
+import { until } from "../../../fakes/wait.ts";
+import { manyServices, passing, withServer } from "./served.ts";
 
 const ASK = WATCH_REQUEST.encode({ nodeName: "node-a" });
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await sleep(systemClock, 5);
-}
 
 Deno.test("watchers, rounds and bytes are counted by scope, and each change once by its last watcher", async () => {
   const lags: number[] = [];
@@ -46,25 +42,15 @@ Deno.test("watchers, rounds and bytes are counted by scope, and each change once
 
 Deno.test("slow readers and watchers over the limit are counted", async () => {
   const clock = createFakeClock();
-  await withServer(manyServices(5000), async ({ port, serving }) => {
-    const session = connectHttp2(`http://127.0.0.1:${port}`);
-    session.on("error", () => {});
-    const stream = session.request({
-      ":method": "POST",
-      ":path": METHODS.global,
-      "content-type": "application/grpc",
-    });
-    stream.on("error", () => {});
+  await withServer(manyServices(1000), async ({ port, serving }) => {
+    const { session, stream } = openGrpcCall(port, METHODS.global);
     stream.pause();
     stream.write(framesOf([ASK]));
     await until(() => serving.watchers() === 1);
     const refused = connectKpngClient(port, METHODS.global);
     assert.equal(await refused.status, STATUS.RESOURCE_EXHAUSTED);
     assert.deepEqual([serving.count("refused watchers"), serving.count("slow readers")], [1, 0]);
-    await until(() => {
-      clock.advance(20);
-      return serving.watchers() === 0;
-    });
+    await passing(clock, () => serving.watchers() === 0);
     assert.deepEqual([serving.count("refused watchers"), serving.count("slow readers")], [1, 1]);
     refused.close();
     session.destroy();
@@ -72,11 +58,12 @@ Deno.test("slow readers and watchers over the limit are counted", async () => {
 });
 
 Deno.test("a connection that the server closed is counted by its reason", async () => {
+  const clock = createFakeClock();
   await withServer([], async ({ port, serving }) => {
-    const session = connectHttp2(`http://127.0.0.1:${port}`);
-    session.on("error", () => {});
-    await until(() => serving.closed("no call") === 1);
+    const idle = await connectRaw(port);
+    await until(() => serving.connections() === 1);
+    await passing(clock, () => serving.closed("no call") === 1);
     assert.equal(serving.closed("too many connections"), 0);
-    session.destroy();
-  }, { limits: { idleMs: 50 } });
+    idle.close();
+  }, { clock, limits: { idleMs: 500 } });
 });

@@ -5,9 +5,9 @@ import type { Socket } from "node:net";
 import { createOutlet, createSendBudget } from "../../../../kpng/server/outlet.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { FRAME } from "../../../../kpng/transport/http2.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import { callFrames, frame, joined, settings, uint32 } from "../../../fakes/raw_http2.ts";
+import { until } from "../../../fakes/wait.ts";
 import { manyServices, withServer } from "./served.ts";
 
 const HEADER_BYTES = 9;
@@ -138,7 +138,7 @@ Deno.test("above the budget, the clients that have not read for longest are disc
 });
 
 Deno.test("a client with large windows that does not read is disconnected at the budget, and others are served", async () => {
-  await withServer(manyServices(5000), async ({ port, serving }) => {
+  await withServer(manyServices(2000), async ({ port, serving }) => {
     const calls = Array.from({ length: 16 }, (_, i) => callFrames(2 * i + 1, METHODS.global));
     const silent = await Deno.connect({ hostname: "127.0.0.1", port });
     await silent.write(joined(
@@ -147,7 +147,7 @@ Deno.test("a client with large windows that does not read is disconnected at the
       frame(FRAME.windowUpdate, 0, 0, uint32(2 ** 30)),
       ...calls,
     ));
-    while (serving.closed("too much unread data") === 0) await sleep(systemClock, 5);
+    await until(() => serving.closed("too much unread data") > 0);
     const client = connectKpngClient(port, METHODS.global);
     await client.round(WATCH_REQUEST.encode({}));
     client.close();

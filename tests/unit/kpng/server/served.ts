@@ -8,13 +8,13 @@ import { type Serving, type ServingOptions, startServing } from "../../../../kpn
 import { createStore, type Store } from "../../../../kpng/store/mod.ts";
 import { RESET } from "../../../../kpng/views/operations.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { servingWorkers } from "../../../../workers/serving.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
-import { freePort } from "../../../fakes/sockets.ts";
+import { until } from "../../../fakes/wait.ts";
 
 /**
  * Tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. Those of the most connections
@@ -71,7 +71,7 @@ export async function withServer(
   for (const kind of KINDS) store.synced(kind);
   await announced;
   const serving = await startServing({
-    address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? freePort() },
+    address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? 0 },
     tls: options.tls,
     store,
     clock: options.clock ?? systemClock,
@@ -92,12 +92,20 @@ export async function withServer(
   } finally {
     let isClosed = false;
     const closing = serving.close().finally(() => isClosed = true);
-    while (options.clock !== undefined && !isClosed) {
-      options.clock.advance(100);
-      await sleep(systemClock, 5);
-    }
+    if (options.clock !== undefined) await passing(options.clock, () => isClosed);
     await closing;
   }
+}
+
+/**
+ * Advances a clock by 10 ms in each turn of the event loop until a condition holds: however slow the machine is, server and
+ * clients have the turns to answer.
+ */
+export function passing(clock: FakeClock, holds: () => boolean): Promise<void> {
+  return until(() => {
+    clock.advance(10);
+    return holds();
+  });
 }
 
 /** The operations for a watcher: the changes, or everything after a `Reset`. */

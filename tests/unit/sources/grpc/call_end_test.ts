@@ -1,7 +1,6 @@
 /** The ends of a call: each has its own reason, and a server that leaves is no failure. */
 import assert from "node:assert/strict";
-import { createServer, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { ServerHttp2Stream } from "node:http2";
 import { framesOf } from "../../../../kpng/transport/grpc.ts";
 import type { WireAddress } from "../../../../kpng/address/mod.ts";
 import { LIVENESS } from "../../../../kpng/transport/peers.ts";
@@ -10,6 +9,7 @@ import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { ServerLeavingError } from "../../../../kpng/client/mod.ts";
 import { call } from "../../../../sources/grpc/mod.ts";
+import { startHttp2Server } from "../../../fakes/http2_server.ts";
 import { withSource } from "./grpc_source.ts";
 
 const ANSWER = { ":status": 200, "content-type": "application/grpc" };
@@ -20,24 +20,15 @@ async function withAnswer(
   test: (address: WireAddress & { readonly kind: "tcp" }) => Promise<void>,
   path?: string,
 ): Promise<void> {
-  const server = createServer();
   let calls = 0;
-  const sessions = new Set<{ destroy(): void }>();
-  server.on("session", (session) => sessions.add(session));
-  server.on("stream", (stream, headers) => {
-    stream.on("error", () => {});
+  const server = await startHttp2Server(path ?? 0, (stream, headers) => {
     stream.resume();
     answer(stream, calls++, headers);
   });
-  await new Promise<void>((resolve) =>
-    path === undefined ? server.listen(0, "127.0.0.1", resolve) : server.listen(path, resolve)
-  );
-  const port = path === undefined ? (server.address() as AddressInfo).port : 0;
   try {
-    await test({ kind: "tcp", host: "127.0.0.1", port });
+    await test({ kind: "tcp", host: "127.0.0.1", port: server.port });
   } finally {
-    for (const session of sessions) session.destroy();
-    await new Promise((resolve) => server.close(resolve));
+    await server.close();
   }
 }
 
