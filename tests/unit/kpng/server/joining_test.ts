@@ -35,7 +35,7 @@ function joining(count: number) {
     clock,
     onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)),
   });
-  for (const object of manyServices(2000)) store.set(object);
+  for (const object of manyServices(1000)) store.set(object);
   for (const kind of KINDS) store.synced(kind);
   const transfers = createSemaphore(PLACES);
   const { changed } = createChangeWaiters(store, clock);

@@ -98,12 +98,12 @@ export async function withServer(
 }
 
 /**
- * Advances a clock by 10 ms in each turn of the event loop until a condition holds: however slow the machine is, server and
+ * Advances a clock by 25 ms in each turn of the event loop until a condition holds: however slow the machine is, server and
  * clients have the turns to answer.
  */
 export function passing(clock: FakeClock, holds: () => boolean): Promise<void> {
   return until(() => {
-    clock.advance(10);
+    clock.advance(25);
     return holds();
   });
 }
