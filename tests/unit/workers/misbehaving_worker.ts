@@ -1,5 +1,5 @@
 /**
- * Code of a worker that reports its permissions at start, throws on a delta, takes 300 MB and loops forever on a delta of
+ * Code of a worker that reports its permissions at start, throws on a delta, takes 450 MB and loops forever on a delta of
  * revision 0, and loops forever on a cleanup.
  */
 import { connectToMain } from "../../../workers/family.ts";
@@ -56,7 +56,7 @@ const { post } = connectToMain(itself, (message) => {
   if (message.type === "ping") post({ type: "pong" });
   if (message.type === "sync" && message.delta.revision === 0) {
     // Not without end: a full heap ends the whole process.
-    while (taken.length < 375) taken.push(new Array<number>(100_000).fill(taken.length));
+    while (taken.length < 560) taken.push(new Array<number>(100_000).fill(taken.length));
     loopForever();
   }
   if (message.type === "sync") throw new Error("a bug in the worker");

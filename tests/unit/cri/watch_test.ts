@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { type PodReport, watchPods } from "../../../cri/mod.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { type FakeSandbox, startFakeContainerRuntime } from "../../fakes/container_runtime.ts";
+import { until } from "../../fakes/wait.ts";
+
+const WEB: FakeSandbox = { id: "s1", namespace: "default", name: "web", uid: "u1", ips: ["10.1.0.7"] };
+
+/** A report in short. */
+function textOf(report: PodReport): string {
+  if ("problem" in report) return "problem";
+  return report.pods.map(({ name, addresses }) => `${name} ${addresses}`).join() || "no pods";
+}
+
+Deno.test("a runtime that starts later, changes and restarts is watched, and each difference is reported once", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/cri.sock`;
+  const clock = createFakeClock();
+  const reports: string[] = [];
+  void watchPods(path, clock, (report) => reports.push(textOf(report)));
+  const reported = async (text: string) => {
+    await until(() => {
+      clock.advance(100);
+      return reports.length > 0;
+    });
+    assert.equal(reports.shift(), text);
+  };
+  try {
+    await reported("problem");
+    let runtime = await startFakeContainerRuntime(path);
+    await reported("no pods");
+    runtime.run(WEB);
+    await reported("web 10.1.0.7");
+    await runtime.close();
+    await reported("problem");
+    await Deno.remove(path).catch(() => {});
+    runtime = await startFakeContainerRuntime(path);
+    runtime.run({ ...WEB, id: "s2", ips: ["10.1.0.8"] });
+    await reported("web 10.1.0.8");
+    await runtime.close();
+    await reported("problem");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
