@@ -1,7 +1,7 @@
-/** Nodes of a site in this process, with real sockets, behind a fake API server. */
+/** Nodes of a site in this process, with real sockets and a fake clock, behind a fake API server. */
 import type { ClusterObject } from "../../../../core/objects/mod.ts";
 import type { ClusterAccess, FeatureFile } from "../../../../features/contract.ts";
-import { silentLogger, systemClock } from "../../../../platform/mod.ts";
+import { silentLogger } from "../../../../platform/mod.ts";
 import { createDecode, KINDS } from "../../../../core/objects/mod.ts";
 import { createTracking, type Tracking } from "../../../../core/tracking/mod.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
@@ -16,6 +16,8 @@ import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_server.ts";
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
+import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
+import { until } from "../../../fakes/wait.ts";
 import { freePort } from "../../../fakes/sockets.ts";
 
 /** A node of the site. */
@@ -52,7 +54,7 @@ export interface SiteUnderTest {
   start(name: string, options?: NodeOptions): Promise<SiteNode>;
   /** The certificate files of a node. */
   files(name: string): Promise<TlsFiles>;
-  /** Resolves when `done` is true. */
+  /** Lets time pass until `done` is true. */
   until(done: () => boolean): Promise<void>;
 }
 
@@ -74,15 +76,19 @@ export function createDisk(): Disk {
   };
 }
 
-/** Times that let a test end within seconds. */
-const TIMING = { leaseMs: 1000, renewMs: 300, longestLeaseMs: 60_000, spreadMs: 50, patienceMs: 1000 };
-/** Times within which even an overloaded machine answers, for a test in which no node fails. */
-export const CALM: typeof TIMING = { ...TIMING, leaseMs: 20_000, renewMs: 5_000, patienceMs: 20_000 };
-const TIMEOUT_MS = 20_000;
-const POLL_MS = 10;
+const TIMING = { leaseMs: 10_000, renewMs: 3_000, longestLeaseMs: 600_000, spreadMs: 500, patienceMs: 10_000 };
+
+/** How much time passes in a turn of the event loop: a request that takes less than 100 turns is in time. */
+const TURN_MS = 50;
 
 /** Runs `test` with a site, whose nodes and server end with it. */
-export async function withSite(test: (site: SiteUnderTest) => Promise<void>, timing = TIMING): Promise<void> {
+export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Promise<void> {
+  const clock = createFakeClock(Date.now());
+  const passing = (holds: () => boolean) =>
+    until(() => {
+      clock.advance(TURN_MS);
+      return holds();
+    });
   const server = startFakeApiServer();
   server.leases.install("north", ["a", "b", "c"]);
   const authority = await createCertificateAuthority("site");
@@ -101,21 +107,18 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>, tim
           disk,
           certificates: certificates ?? sameFiles(given),
           port,
-          timing,
+          clock,
         });
         running.add(node.kill);
         return node;
       },
-      async until(done) {
-        const untilMs = systemClock.monotonic() + TIMEOUT_MS;
-        while (!done()) {
-          if (systemClock.monotonic() > untilMs) throw new Error(`not within ${TIMEOUT_MS} ms: ${done}`);
-          await new Promise((resolve) => systemClock.schedule(POLL_MS, () => resolve(undefined)));
-        }
-      },
+      until: passing,
     });
   } finally {
-    await Promise.all([...running].map((kill) => kill()));
+    let isOver = false;
+    const over = Promise.all([...running].map((kill) => kill())).finally(() => isOver = true);
+    await passing(() => isOver);
+    await over;
     await server.close();
   }
 }
@@ -134,12 +137,12 @@ export function sameFiles(files: TlsFiles): SiteCertificates {
 async function startNode(
   name: string,
   server: FakeApiServer,
-  { certificates, disk, port = freePort(), timing }:
+  { certificates, disk, port = freePort(), clock }:
     & NodeOptions
     & Required<Pick<NodeOptions, "certificates" | "disk">>
-    & { readonly timing: typeof TIMING },
+    & { readonly clock: FakeClock },
 ): Promise<SiteNode> {
-  const clock = systemClock, logger = silentLogger;
+  const logger = silentLogger;
   const problems = new Map<string, readonly string[]>();
   const tracking = createTracking({
     kinds: KINDS,
@@ -176,7 +179,7 @@ async function startNode(
   const source = createSiteSource(cluster, {
     site: "north",
     leaseNamespace: "sluice-sites",
-    timing,
+    timing: TIMING,
     listen: { kind: "tcp", host: "127.0.0.1", port },
     advertisedHost: "127.0.0.1",
     certificates,

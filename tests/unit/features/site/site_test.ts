@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import {
   applyNodes,
   applyService,
-  CALM,
   createDisk,
   sameFiles,
   type SiteNode,
@@ -34,7 +33,7 @@ Deno.test("one node of a site watches the API server, and the others receive its
     assert.equal(requests(site), before, "no node asks the API server for a change");
     const lists = site.server.requests.filter(({ verb, path }) => verb === "list" && path === "/api/v1/services");
     assert.equal(lists.length, 1, "one node has listed the services");
-  }, CALM);
+  });
 });
 
 Deno.test("a follower takes over a leader that was killed, without losing its state, and serves the others", async () => {

@@ -26,7 +26,7 @@ import {
 import { seededBelow } from "../../../fakes/random.ts";
 import { randomFrames } from "../../../fakes/random_frames.ts";
 import { until } from "../../../fakes/wait.ts";
-import { manyServices, passing, type Served, withServer } from "./served.ts";
+import { passing, type Served, withServer } from "./served.ts";
 
 const ENHANCE_YOUR_CALM = 11;
 const CANCEL = uint32(8);
