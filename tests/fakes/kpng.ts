@@ -14,7 +14,8 @@ import {
   SETS,
 } from "../../kpng/messages/messages.ts";
 import { startHttp2Server } from "./http2_server.ts";
-import { inTime } from "./wait.ts";
+import type { FakeClock } from "./clock.ts";
+import { inTime, passing } from "./wait.ts";
 import { sayProblems } from "./problems.ts";
 
 /** One round of a recorded call. */
@@ -235,8 +236,8 @@ export interface RecordingSink extends SourceSink {
   until(text: string): Promise<void>;
 }
 
-/** A recording sink. */
-export function createRecordingSink(): RecordingSink {
+/** A recording sink. With a clock, `until` lets its time pass. */
+export function createRecordingSink(clock?: FakeClock): RecordingSink {
   let lines: string[] = [];
   const waiting: { readonly text: string; readonly resolve: () => void }[] = [];
   const add = (line: string) => {
@@ -258,7 +259,9 @@ export function createRecordingSink(): RecordingSink {
       return taken;
     },
     until(text) {
-      if (lines.some((line) => line.includes(text))) return Promise.resolve();
+      const isRecorded = () => lines.some((line) => line.includes(text));
+      if (clock !== undefined) return passing(clock, isRecorded);
+      if (isRecorded()) return Promise.resolve();
       return inTime(() => `${text}\n${lines.join("\n")}`, new Promise((resolve) => waiting.push({ text, resolve })));
     },
   };

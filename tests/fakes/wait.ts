@@ -1,5 +1,6 @@
 /** The patience of tests with what is real: sockets, files, workers. */
 import { sleep, systemClock } from "../../platform/clock.ts";
+import type { FakeClock } from "./clock.ts";
 
 /** Multiplies every timeout on slow machines: LAB_PATIENCE, as in the conformance suite. */
 const PATIENCE = Number(Deno.env.get("LAB_PATIENCE") ?? 1);
@@ -26,4 +27,15 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
     if (systemClock.monotonic() > endMs) throw new Error(`not within ${LONGEST_MS / 1000} s: ${holds}`);
     await sleep(systemClock, 0);
   }
+}
+
+/**
+ * Advances a clock by `turnMs` in each turn of the event loop until a condition holds. However slow the machine is, both sides of
+ * a connection have as many turns to answer.
+ */
+export function passing(clock: FakeClock, holds: () => boolean, turnMs = 25): Promise<void> {
+  return until(() => {
+    clock.advance(turnMs);
+    return holds();
+  });
 }

@@ -16,8 +16,9 @@ import {
 import type { ProxyOptions } from "../../node/proxy_options.ts";
 import { runProxy } from "../../node/run.ts";
 import { freePort } from "./sockets.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
+import { until } from "./wait.ts";
 
 /** A running proxy and the messages of its workers. */
 export interface WholeProxy {
@@ -84,7 +85,7 @@ export async function withWholeProxy(
   });
   const url = `http://127.0.0.1:${port}/`;
   try {
-    while (!await answers(url)) await sleep(systemClock, 5);
+    await until(() => answers(url));
     await test({
       url,
       health: (family, health) => workers.get(family)!.listener.onHealth(health),

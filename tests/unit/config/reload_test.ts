@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { applicable, followConfiguration } from "../../../config/reload.ts";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
-import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
 import { accepted, HEADER, parse } from "./parse.ts";
+import { until } from "../../fakes/wait.ts";
 
 /** A follower of kp.yaml, whose content a test replaces; the file is read when the clock advances. */
 function follow(content: string) {
@@ -35,7 +36,7 @@ function follow(content: string) {
     async write(content: string) {
       files["kp.yaml"] = HEADER + content;
       // The follower checks the folder before it waits.
-      while (clock.pending().length === 0) await settled();
+      await until(() => clock.pending().length > 0);
       await clock.advanceSettled(10_000);
     },
   };

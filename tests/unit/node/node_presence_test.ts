@@ -6,10 +6,11 @@ import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { startFakeApiServer } from "../../fakes/api_server.ts";
-import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
 import { node } from "../../fakes/cluster_objects.ts";
 import { freePort } from "../../fakes/sockets.ts";
 import { withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
+import { inTime, until } from "../../fakes/wait.ts";
 
 function watched(
   awaitsPodCIDR: boolean,
@@ -159,14 +160,10 @@ Deno.test("with manifests as the source, no Node object is needed", async () => 
         return answer.status;
       };
       // The first sync follows shortly after.
-      for (let turn = 0; turn < 1_000 && await status() !== 200; turn++) await settled();
-      assert.equal(await status(), 200);
+      await until(async () => await status() === 200);
     });
   });
 });
-
-/** Timeout for lines expected within milliseconds; only failing tests reach it. */
-const TIMEOUT_MS = 10_000;
 
 /** A logger whose lines can be awaited, each once. */
 function createAwaitedLog() {
@@ -182,21 +179,19 @@ function createAwaitedLog() {
     },
   });
   const waitFor = (text: string) =>
-    new Promise<void>((resolve, reject) => {
-      const cancel = systemClock.schedule(
-        TIMEOUT_MS,
-        () => reject(new Error(`not logged: ${text}\n${lines.join("")}`)),
-      );
-      const check = () => {
-        const index = lines.findIndex((line) => line.includes(text));
-        if (index === -1) return;
-        lines.splice(0, index + 1);
-        waiting.delete(check);
-        cancel();
-        resolve();
-      };
-      waiting.add(check);
-      check();
-    });
+    inTime(
+      () => `${text}\n${lines.join("")}`,
+      new Promise<void>((resolve) => {
+        const check = () => {
+          const index = lines.findIndex((line) => line.includes(text));
+          if (index === -1) return;
+          lines.splice(0, index + 1);
+          waiting.delete(check);
+          resolve();
+        };
+        waiting.add(check);
+        check();
+      }),
+    );
   return { logger, waitFor, has: (text: string) => lines.some((line) => line.includes(text)) };
 }

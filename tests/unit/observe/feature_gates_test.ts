@@ -1,7 +1,7 @@
 /** Effects of feature gates on a whole proxy. */
 import assert from "node:assert/strict";
-import { sleep, systemClock } from "../../../platform/clock.ts";
 import { type WholeProxy, withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
+import { until } from "../../fakes/wait.ts";
 
 const MANIFESTS = `
 apiVersion: v1
@@ -19,7 +19,7 @@ async function withGates(gates: string, test: (proxy: WholeProxy) => Promise<voi
   await withManifests(MANIFESTS, async ({ args }) => {
     const flags = gates === "" ? [] : [`--feature-gates=${gates}`];
     await withWholeProxy({ args: [...args, ...flags] }, async (proxy) => {
-      while (!(await text(proxy, "")).includes("10.0.0.1")) await sleep(systemClock, 5);
+      await until(async () => (await text(proxy, "")).includes("10.0.0.1"));
       await test(proxy);
     });
   });

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { connectToProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
-import { sleep, systemClock } from "../../../platform/clock.ts";
+import { systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { type FakeApiServer, startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";
 import { withWholeProxy } from "../../fakes/whole_proxy.ts";
+import { until } from "../../fakes/wait.ts";
 
 const TOKEN = "s3cr3t-t0ken-of-the-node";
 const PASSWORD = "s3cr3t-passw0rd";
@@ -37,7 +38,7 @@ async function allOutput(user: Readonly<Record<string, unknown>>, refuse: boolea
   try {
     await withWholeProxy({ args, logger, controlSocket }, async ({ url, report }) => {
       const isComplete = () => server.requests.some(({ verb }) => verb === "create") && server.requests.length >= 4;
-      while (!isComplete()) await sleep(systemClock, 5);
+      await until(isComplete);
       report("IPv4", {
         ok: false,
         problems: [{ code: "rules-refused", servicePort: "default/a", message: "refused" }],

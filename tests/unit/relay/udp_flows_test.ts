@@ -7,6 +7,7 @@ import { systemNetwork } from "../../../relay/network.ts";
 import { createUdpFlows } from "../../../relay/udp_flows.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
+import { until } from "../../fakes/wait.ts";
 
 /** A UDP socket of a test, with its address. */
 interface Peer extends Disposable {
@@ -223,7 +224,7 @@ Deno.test("a flow leaves an endpoint that is gone, and stays at one that lingers
   await ask(client, lab.front, two);
   lab.assign({ clusterEndpoints: [] });
   await client.send("nobody is there", lab.front);
-  while (lab.counters.datagramsDropped === 0) await settled();
+  await until(() => lab.counters.datagramsDropped > 0);
   lab.assign({ clusterEndpoints: [one.endpoint] });
   await ask(client, lab.front, one, "again");
 });

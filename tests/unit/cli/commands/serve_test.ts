@@ -1,6 +1,6 @@
 /** serve and check --serve with real ports. */
 import assert from "node:assert/strict";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { systemClock } from "../../../../platform/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import { freePort, isAnsweredTo } from "../../../fakes/sockets.ts";
@@ -8,6 +8,7 @@ import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { invoke } from "./invoke.ts";
+import { until } from "../../../fakes/wait.ts";
 
 const SERVICE = `apiVersion: v1
 kind: Service
@@ -43,23 +44,19 @@ async function get(port: number, path: string): Promise<{ status: number; body: 
   return { status: answer.status, body: await answer.text() };
 }
 
-/** Waits until a server answers with this status. Throws if it ends before: another test may have taken one of its ports. */
+/** Waits until a server answers with this status. Throws if it ends before. */
 async function answers(serving: Promise<unknown>, port: number, path: string, status: number): Promise<void> {
-  let hasEnded = false;
   const ended = serving.then(() => {
     throw new Error("serve has ended");
   });
+  let hasEnded = false;
   ended.catch(() => hasEnded = true);
-  const answering = async () => {
-    while (!hasEnded) {
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
-      // Not read: the server of another test may never end its body.
-      await answer?.body?.cancel();
-      if (answer?.status === status) return;
-      await sleep(systemClock, 5);
-    }
-  };
-  await Promise.race([answering(), ended]);
+  const answering = until(async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
+    await answer?.body?.cancel();
+    return hasEnded || answer?.status === status;
+  });
+  await Promise.race([answering, ended]);
 }
 
 Deno.test("serve answers probes and scrapes, counts its watchers, and ends cleanly", async () => {
@@ -70,11 +67,11 @@ Deno.test("serve answers probes and scrapes, counts its watchers, and ends clean
     const client = connectKpngClient(ports.grpc, METHODS.local);
     await client.round(WATCH_REQUEST.encode({ nodeName: "node-a" }));
     // A worker counts a round after it has written its end.
-    let { body } = await get(ports.metrics, "/metrics");
-    while (!/^sluice_serve_rounds_total\{scope="local"\} 1$/m.test(body)) {
-      await sleep(systemClock, 5);
+    let body = "";
+    await until(async () => {
       ({ body } = await get(ports.metrics, "/metrics"));
-    }
+      return /^sluice_serve_rounds_total\{scope="local"\} 1$/m.test(body);
+    });
     assert.match(body, /^sluice_serve_watchers\{scope="local"\} 1$/m);
     assert.match(body, /^sluice_serve_source_ready 1$/m);
     stop.abort();
@@ -196,14 +193,14 @@ Deno.test("serve uses changed certificates for new connections, and ignores file
     assert.deepEqual([await isAnswered(), await isAnswered()], [true, true]);
 
     put({ key: renewed.key });
-    while (!log.includes("keeping the earlier ones")) await sleep(systemClock, 5);
+    await until(() => log.includes("keeping the earlier ones"));
     assert.equal(await watched(old), true);
 
     put(renewed);
-    while (!log.includes("using the new ones")) await sleep(systemClock, 5);
+    await until(() => log.includes("using the new ones"));
     // Each worker takes them over a little later.
-    while (await watched(old)) await sleep(systemClock, 5);
-    while (!await watched(renewed)) await sleep(systemClock, 5);
+    await until(async () => !await watched(old));
+    await until(() => watched(renewed));
     assert.deepEqual([await watched(old), await isAnswered()], [false, false]);
     stop.abort();
     await serving;

@@ -1,8 +1,8 @@
 /** export and watch: their output as a source changes. */
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { invoke } from "./invoke.ts";
+import { until } from "../../../fakes/wait.ts";
 
 const manifest = (name: string, address: string, nodeName = "here") =>
   `apiVersion: v1
@@ -48,9 +48,9 @@ function running(args: readonly string[]) {
   let printed = "";
   const ended = invoke(args, { signal: stop.signal, onPrint: (text) => printed += text });
   return {
-    /** Waits until the output since the last call contains `until`, and returns that output. */
-    async printed(until: string): Promise<string> {
-      while (!printed.includes(until)) await sleep(systemClock, 5);
+    /** Waits until the output since the last call contains `awaited`, and returns that output. */
+    async printed(awaited: string): Promise<string> {
+      await until(() => printed.includes(awaited));
       const taken = printed;
       printed = "";
       return taken;
@@ -88,15 +88,16 @@ Deno.test("export to a file replaces it atomically after each change and leaves 
     Deno.mkdirSync(out);
     const path = `${out}/state.yaml`;
     const exporting = running(["export", "--to", path, ...flags]);
-    while (!read(path).includes('"name":"web"')) await sleep(systemClock, 5);
+    await until(() => read(path).includes('"name":"web"'));
     // An open handle keeps reading the old content.
     const before = Deno.openSync(path);
     const inode = before.statSync().ino;
     change(["web", "10.0.0.2"], ["api", "10.0.0.3"]);
-    while (!read(path).includes("10.0.0.3")) {
-      assert.ok(read(path).includes('"name":"web"'), "always a complete state");
-      await sleep(systemClock, 5);
-    }
+    await until(() => {
+      const text = read(path);
+      assert.ok(text.includes('"name":"web"'), "always a complete state");
+      return text.includes("10.0.0.3");
+    });
     assert.match(read(path), /10\.0\.0\.2/);
     assert.notEqual(Deno.statSync(path).ino, inode);
     assert.match(await new Response(before.readable).text(), /10\.0\.0\.1/);

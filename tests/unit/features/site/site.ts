@@ -17,7 +17,7 @@ import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_serve
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
-import { until } from "../../../fakes/wait.ts";
+import { passing } from "../../../fakes/wait.ts";
 import { freePort } from "../../../fakes/sockets.ts";
 
 /** A node of the site. */
@@ -76,19 +76,15 @@ export function createDisk(): Disk {
   };
 }
 
-const TIMING = { leaseMs: 10_000, renewMs: 3_000, longestLeaseMs: 600_000, spreadMs: 500, patienceMs: 10_000 };
+const TIMING = { leaseMs: 6_000, renewMs: 1_800, longestLeaseMs: 600_000, spreadMs: 300, patienceMs: 6_000 };
 
-/** How much time passes in a turn of the event loop: a request that takes less than 100 turns is in time. */
+/** How much time passes in a turn of the event loop: a request that takes less than 80 turns is in time. */
 const TURN_MS = 50;
 
 /** Runs `test` with a site, whose nodes and server end with it. */
 export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Promise<void> {
   const clock = createFakeClock(Date.now());
-  const passing = (holds: () => boolean) =>
-    until(() => {
-      clock.advance(TURN_MS);
-      return holds();
-    });
+  const untilDone = (done: () => boolean) => passing(clock, done, TURN_MS);
   const server = startFakeApiServer();
   server.leases.install("north", ["a", "b", "c"]);
   const authority = await createCertificateAuthority("site");
@@ -112,12 +108,12 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Pr
         running.add(node.kill);
         return node;
       },
-      until: passing,
+      until: untilDone,
     });
   } finally {
     let isOver = false;
     const over = Promise.all([...running].map((kill) => kill())).finally(() => isOver = true);
-    await passing(() => isOver);
+    await untilDone(() => isOver);
     await over;
     await server.close();
   }

@@ -3,11 +3,12 @@ import type { Problem, ReportProblems } from "../../../../core/problems/mod.ts";
 import { createRegistry, metricMaker } from "../../../../platform/metrics/mod.ts";
 import { telemetryChoice } from "../../../../features/telemetry/choice.ts";
 import { start, type Telemetry } from "../../../../features/telemetry/start.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 import { type FakeCollector, startFakeCollector } from "../../../fakes/otlp_collector.ts";
 import { withManifests, withWholeProxy } from "../../../fakes/whole_proxy.ts";
+import { until } from "../../../fakes/wait.ts";
 
 /** Runs a test with a collector and what exports to it; `scopes` are the problems by scope. */
 async function withTelemetry(
@@ -43,10 +44,10 @@ Deno.test("a proxy exports its metrics and a trace of each sync", async () => {
     await withManifests(SERVICE, async ({ args }) => {
       await withWholeProxy({ args, processFeatures: new Map([["telemetry", telemetry]]) }, async () => {
         const spans = () => received.filter(({ path }) => path === "/v1/traces").flatMap(({ names }) => names);
-        for (let tries = 0; tries < 400 && !spans().includes("sync/channel"); tries++) {
+        await until(async () => {
           await telemetry.flush();
-          await sleep(systemClock, 5);
-        }
+          return spans().includes("sync/channel");
+        });
         assert.deepEqual(new Set(spans()), new Set(["sync", "sync/plan", "sync/channel", "sync/apply"]));
       });
     });

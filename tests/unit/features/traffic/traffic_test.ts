@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { MODE_DESCRIPTIONS } from "../../../../backends/mod.ts";
 import type { Family, TrafficReading } from "../../../../core/model/mod.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { start } from "../../../../features/traffic/start.ts";
 import type { NodeFamily } from "../../../../features/contract.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
 import { withManifests, withWholeProxy } from "../../../fakes/whole_proxy.ts";
+import { until } from "../../../fakes/wait.ts";
 
 const EMPTY = { ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
 
@@ -139,7 +139,7 @@ Deno.test("the metrics and the page of a proxy show what its workers count, unti
           /** Waits until this number of changes of Services is planned. */
           const untilPlanned = async (changes: number) => {
             const planned = new RegExp(`service_changes_pending 0$[^]*service_changes_total ${changes}$`, "m");
-            while (!planned.test(await read("metrics"))) await sleep(systemClock, 5);
+            await until(async () => planned.test(await read("metrics")));
           };
           await untilPlanned(1);
           traffic("IPv4", {

@@ -16,8 +16,8 @@ import {
   settings,
   TYPE,
 } from "../../../fakes/raw_http2.ts";
-import { until } from "../../../fakes/wait.ts";
-import { manyServices, passing, withServer } from "./served.ts";
+import { passing, until } from "../../../fakes/wait.ts";
+import { manyServices, withServer } from "./served.ts";
 
 const ASK = framesOf([WATCH_REQUEST.encode({})]);
 interface Ended {

@@ -6,8 +6,8 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient, openGrpcCall } from "../../../fakes/kpng.ts";
 import { seededBelow } from "../../../fakes/random.ts";
-import { until } from "../../../fakes/wait.ts";
-import { manyServices, passing, type Served, withServer } from "./served.ts";
+import { passing, until } from "../../../fakes/wait.ts";
+import { manyServices, type Served, withServer } from "./served.ts";
 
 const ASK = WATCH_REQUEST.encode({});
 

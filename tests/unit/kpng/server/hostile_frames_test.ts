@@ -25,8 +25,8 @@ import {
 } from "../../../fakes/raw_http2.ts";
 import { seededBelow } from "../../../fakes/random.ts";
 import { randomFrames } from "../../../fakes/random_frames.ts";
-import { until } from "../../../fakes/wait.ts";
-import { passing, type Served, withServer } from "./served.ts";
+import { passing, until } from "../../../fakes/wait.ts";
+import { type Served, withServer } from "./served.ts";
 
 const ENHANCE_YOUR_CALM = 11;
 const CANCEL = uint32(8);

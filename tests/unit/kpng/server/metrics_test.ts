@@ -6,8 +6,8 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient, openGrpcCall } from "../../../fakes/kpng.ts";
 import { connectRaw } from "../../../fakes/raw_http2.ts";
-import { until } from "../../../fakes/wait.ts";
-import { manyServices, passing, withServer } from "./served.ts";
+import { passing, until } from "../../../fakes/wait.ts";
+import { manyServices, withServer } from "./served.ts";
 
 const ASK = WATCH_REQUEST.encode({ nodeName: "node-a" });
 

@@ -14,7 +14,7 @@ import { servingWorkers } from "../../../../workers/serving.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
-import { until } from "../../../fakes/wait.ts";
+import { passing } from "../../../fakes/wait.ts";
 
 /**
  * Tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. Those of the most connections
@@ -95,17 +95,6 @@ export async function withServer(
     if (options.clock !== undefined) await passing(options.clock, () => isClosed);
     await closing;
   }
-}
-
-/**
- * Advances a clock by 25 ms in each turn of the event loop until a condition holds: however slow the machine is, server and
- * clients have the turns to answer.
- */
-export function passing(clock: FakeClock, holds: () => boolean): Promise<void> {
-  return until(() => {
-    clock.advance(25);
-    return holds();
-  });
 }
 
 /** The operations for a watcher: the changes, or everything after a `Reset`. */

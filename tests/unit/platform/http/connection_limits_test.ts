@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type Connection, createConnectionLimits } from "../../../../platform/http/connection_limits.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+import { until } from "../../../fakes/wait.ts";
 
 type Limits = ReturnType<typeof createConnectionLimits>;
 
@@ -48,7 +49,7 @@ async function withLimits(
         const connection = await Deno.connect({ port });
         let over = false;
         connection.read(new Uint8Array(1)).catch(() => null).then(() => over = true);
-        await eventually(() => served > before || over);
+        await until(() => served > before || over);
         if (bytes > 0) await connection.write(new Uint8Array(bytes));
         const client = { connection, isOver: () => over };
         clients.push(client);
@@ -64,12 +65,6 @@ async function withLimits(
   }
 }
 
-/** Runs the event loop until a condition holds. */
-async function eventually(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 5_000 && !condition(); turn++) await settled();
-  assert.ok(condition());
-}
-
 Deno.test("a connection beyond the listener's limit evicts the longest-waiting one", () =>
   withLimits({ maxPerListener: 3 }, async ({ limits, port }) => {
     const flooded = port(), other = port();
@@ -79,7 +74,7 @@ Deno.test("a connection beyond the listener's limit evicts the longest-waiting o
     await first.connection.write(new Uint8Array(1));
     await settled();
     const fourth = await flooded.client();
-    await eventually(second.isOver);
+    await until(second.isOver);
     assert.deepEqual([first, third, fourth, elsewhere].map((one) => one.isOver()), [false, false, false, false]);
     assert.equal(limits.open(), 4);
   }));
@@ -90,10 +85,10 @@ Deno.test("the total limit evicts from the listener itself first, then the oldes
     const probe = await health.client();
     const first = await flooded.client(), second = await flooded.client();
     const third = await flooded.client();
-    await eventually(first.isOver);
+    await until(first.isOver);
     assert.equal(probe.isOver(), false, "a flood of another listener does not evict it");
     await quiet.client();
-    await eventually(probe.isOver);
+    await until(probe.isOver);
     assert.deepEqual([second, third].map((one) => one.isOver()), [false, false]);
     assert.equal(limits.open(), 3);
   }));
@@ -130,10 +125,10 @@ Deno.test("a connection idle for 5 seconds is closed; each byte restarts the tim
     await active.connection.write(new Uint8Array(1));
     await settled();
     await clock.advanceSettled(1_000);
-    await eventually(silent.isOver);
+    await until(silent.isOver);
     assert.equal(active.isOver(), false);
     await clock.advanceSettled(4_000);
-    await eventually(active.isOver);
+    await until(active.isOver);
     assert.equal(limits.open(), 0);
     assert.deepEqual(clock.pending(), []);
   }));
@@ -142,7 +137,7 @@ Deno.test("at most 16 connections are accepted per 20 ms; the rest wait in the k
   withLimits({ maxPerListener: 2 }, async ({ clock, port }) => {
     const flooded = port();
     const flood = Array.from({ length: 40 }, () => flooded.client());
-    await eventually(() => clock.pending().includes(20));
+    await until(() => clock.pending().includes(20));
     assert.equal(flooded.served, 16);
     while (flooded.served < 40) await clock.advanceSettled(20);
     await Promise.all(flood);
@@ -153,7 +148,7 @@ Deno.test("the signal closes the listener and its connections at once", () =>
     const { client } = port();
     const silent = await client();
     stop.abort();
-    await eventually(silent.isOver);
+    await until(silent.isOver);
     assert.equal(limits.open(), 0);
     await assert.rejects(client());
     await settled();

@@ -4,6 +4,7 @@ import { type RunningServer, type ServerOptions, startServer } from "../../../..
 import { createLogger, silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
 import { ask, connect, isClosed, send } from "../../observe/http_client.ts";
+import { until } from "../../../fakes/wait.ts";
 
 const hello: HttpHandler = ({ method, path }) => textAnswer(200, `${method} ${path}`);
 
@@ -89,12 +90,6 @@ function endOf(connection: Deno.Conn): { isOver: () => boolean } {
   return { isOver: () => over };
 }
 
-/** Runs the event loop until a condition holds. */
-async function eventually(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 5_000 && !condition(); turn++) await settled();
-  assert.ok(condition());
-}
-
 Deno.test("a silent client is disconnected after 5 seconds", () =>
   withServer(async (address, { clock }) => {
     const connection = await connect(address);
@@ -103,7 +98,7 @@ Deno.test("a silent client is disconnected after 5 seconds", () =>
     await clock.advanceSettled(4_999);
     assert.equal(end.isOver(), false);
     await clock.advanceSettled(1);
-    await eventually(end.isOver);
+    await until(end.isOver);
     connection.close();
   }));
 
@@ -119,7 +114,7 @@ Deno.test("a client that sends its request byte by byte is disconnected after 10
     }
     assert.equal(end.isOver(), false);
     await clock.advanceSettled(5);
-    await eventually(end.isOver);
+    await until(end.isOver);
     connection.close();
   }));
 
@@ -130,7 +125,7 @@ Deno.test("a client that does not read the response is disconnected after 5 seco
     await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
     await requested.promise;
     await ask(address, "/small");
-    await eventually(() => clock.pending().length > 0);
+    await until(() => clock.pending().length > 0);
     await clock.advanceSettled(10_000);
     assert.deepEqual(clock.pending(), [], "no timer is left");
     connection.close();
@@ -145,9 +140,9 @@ Deno.test("a client that keeps the connection open after the response is disconn
     const connection = await connect(address);
     await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
     await new Response(connection.readable).text();
-    await eventually(() => clock.pending().includes(1_000));
+    await until(() => clock.pending().includes(1_000));
     await clock.advanceSettled(1_000);
-    await eventually(() => clock.pending().length === 0);
+    await until(() => clock.pending().length === 0);
   }));
 
 Deno.test("the signal stops the server and disconnects silent clients at once", () =>

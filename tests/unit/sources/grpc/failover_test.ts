@@ -4,7 +4,7 @@ import { type ClusterObject, KINDS, type Source } from "../../../../core/objects
 import type { ReportLink } from "../../../../core/objects/source.ts";
 import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
 import { createTracking } from "../../../../core/tracking/mod.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { systemClock } from "../../../../platform/clock.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { createStore } from "../../../../kpng/store/mod.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
@@ -13,6 +13,7 @@ import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient, recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
 import { type Served, withServer } from "../../kpng/server/served.ts";
+import { until } from "../../../fakes/wait.ts";
 import { withSource } from "./grpc_source.ts";
 
 const web = service("default/web");
@@ -161,7 +162,7 @@ Deno.test("a single server may take as long as it needs for its first answer", a
   });
   assert.ok(serving.address.kind === "tcp");
   await withSource(serving.address.port, async (sink, logged) => {
-    while (serving.count("watchers global") === 0) await sleep(systemClock, 1);
+    await until(() => serving.count("watchers global") > 0);
     store.set(web);
     for (const kind of KINDS) store.synced(kind);
     await sink.until("set Service default/web");
@@ -223,7 +224,7 @@ Deno.test("from a Sluice to a KPNG server with the same content, the plan of no 
   const [port] = planner.plan(tracking.take()).set.values();
   assert.deepEqual(port?.clusterEndpoints, ["10.1.0.1:8080", "10.1.0.2:8080"]);
   await a.stop();
-  while (!source.servers!()[1]!.inUse) await sleep(systemClock, 1);
+  await until(() => source.servers!()[1]!.inUse);
   const { set, deleted } = planner.plan(tracking.take());
   assert.deepEqual([set.size, deleted], [0, []]);
   stop.abort();

@@ -9,9 +9,9 @@ export async function withSource(
   port: number,
   test: (sink: RecordingSink, logged: readonly string[], source: Source) => Promise<void>,
   options: Partial<GrpcSourceOptions> = {},
+  sink: RecordingSink = createRecordingSink(),
 ): Promise<void> {
   const stop = new AbortController();
-  const sink = createRecordingSink();
   const logged: string[] = [];
   const source = createGrpcSource({
     addresses: [{ kind: "tcp", host: "127.0.0.1", port }],

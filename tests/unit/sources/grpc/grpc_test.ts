@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { call } from "../../../../sources/grpc/mod.ts";
 import { LIVENESS } from "../../../../kpng/transport/peers.ts";
 import { METHODS } from "../../../../kpng/messages/messages.ts";
-import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
-import { recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
+import { passing, until } from "../../../fakes/wait.ts";
+import { createRecordingSink, recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
 import { startSilentLine } from "../../../fakes/silent_line.ts";
 import { withServer } from "../../kpng/server/served.ts";
 import { withSource } from "./grpc_source.ts";
@@ -80,21 +81,27 @@ for (const encrypted of [false, true]) {
   Deno.test(`a dead connection ${encrypted ? "with TLS" : "without TLS"} is detected at both ends`, async () => {
     const issued = await authority.issue("either");
     const tls = encrypted ? { ca: authority.cert, crt: issued.cert, key: issued.key } : undefined;
-    const liveness = { probeAfterMs: 200, answerMs: 300 };
+    const clock = createFakeClock();
+    const liveness = { probeAfterMs: 1000, answerMs: 2000 };
     await withServer([service("default/web")], async ({ port, serving, store }) => {
       const line = startSilentLine(port);
-      await withSource(line.port, async (sink, logged) => {
-        await sink.until("set Service default/web");
-        line.silence();
-        store.set(service("default/new"));
-        await sink.until("the peer has not answered for 0.5 s");
-        await sink.until("set Service default/new");
-        assert.ok(logged.some((line) => line.includes("watching the server again")));
-        // The server is not notified that the client gave up; it must detect that itself.
-        while (line.counts().server === 0 || serving.watchers() > 1) await sleep(systemClock, 5);
-      }, { tls, liveness });
+      await withSource(
+        line.port,
+        async (sink, logged) => {
+          await sink.until("set Service default/web");
+          line.silence();
+          store.set(service("default/new"));
+          await sink.until("the peer has not answered for 3 s");
+          await sink.until("set Service default/new");
+          assert.ok(logged.some((line) => line.includes("watching the server again")));
+          // The server is not notified that the client gave up; it must detect that itself.
+          await passing(clock, () => line.counts().server > 0 && serving.watchers() === 1);
+        },
+        { clock, tls, liveness },
+        createRecordingSink(clock),
+      );
       line.close();
-    }, { tls, limits: liveness });
+    }, { clock, tls, limits: liveness });
   });
 }
 
@@ -111,7 +118,7 @@ Deno.test("a silent server that answers probes stays connected, even if it answe
     for (let i = 0; i < 5; i++) {
       const { calls, received } = { calls: server.calls(), received: line.counts().received };
       clock.advance(LIVENESS.probeAfterMs);
-      while (server.calls() === calls || line.counts().received === received) await sleep(systemClock, 1);
+      await until(() => server.calls() > calls && line.counts().received > received);
       for (let turn = 0; turn < 20; turn++) await settled();
       clock.advance(LIVENESS.answerMs);
     }

@@ -384,7 +384,7 @@ Deno.test("whenever the source speaks, the kept state and the difference are the
         await run.stop();
       },
     ),
-    runs(60),
+    runs(30),
   );
 });
 

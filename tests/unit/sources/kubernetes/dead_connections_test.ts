@@ -5,9 +5,7 @@ import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer } from "../../../fakes/api_server.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { startSilentLine } from "../../../fakes/silent_line.ts";
-
-/** Longer than anything expected within milliseconds. */
-const TIMEOUT_MS = 10_000;
+import { inTime, until } from "../../../fakes/wait.ts";
 
 Deno.test("after a connection died unnoticed, the idle ones are not reused", async () => {
   const server = startFakeApiServer();
@@ -17,18 +15,18 @@ Deno.test("after a connection died unnoticed, the idle ones are not reused", asy
   const api = createApiClient({ credentials, clock, logger: silentLogger, responseDeadlineMs: 30_000 });
   const list = () => {
     const request = { verb: "list", resource: "services", path: "/api/v1/services", readDeadlineMs: 30_000 };
-    return api.send(request, () => {}, AbortSignal.timeout(TIMEOUT_MS));
+    return api.send(request, () => {}, new AbortController().signal);
   };
   try {
-    await Promise.all([list(), list(), list()]);
+    await inTime("three lists", Promise.all([list(), list(), list()]));
     const { opened } = line.counts();
     assert.ok(opened >= 2, "the connections were used one after the other");
     line.silence();
     const lost = assert.rejects(list(), /was not answered within 30 s/);
-    while (clock.pending().length === 0) await new Promise((resolve) => setTimeout(resolve));
+    await until(() => clock.pending().length > 0);
     clock.advance(30_000);
-    await lost;
-    await list();
+    await inTime("the end of the lost list", lost);
+    await inTime("the list over a new connection", list());
     assert.equal(line.counts().opened, opened + 1);
   } finally {
     api.close();

@@ -5,7 +5,8 @@ import { createApiClient } from "../../../../sources/kubernetes/http.ts";
 import { serverReturns, type TcpAddress, tryToConnect } from "../../../../sources/kubernetes/http.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer } from "../../../fakes/api_server.ts";
-import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
+import { until } from "../../../fakes/wait.ts";
 
 /** Connects with these results; `lost` waits for the signal. */
 function connecting(outcomes: ("refused" | "lost" | "connected")[]) {
@@ -77,7 +78,7 @@ async function withSilentServer(
     return api.send(request, () => {}, new AbortController().signal);
   };
   const arrived = async (count: number) => {
-    while (server.requests.length < count) await settled();
+    await until(() => server.requests.length >= count);
   };
   server.fault(() => server.silence());
   try {

@@ -13,6 +13,7 @@ import {
   startFakeApiServer,
 } from "../../../fakes/api_server.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
+import { inTime } from "../../../fakes/wait.ts";
 
 /** A source that reads from a server, and its results so far. */
 export interface SourceUnderTest {
@@ -44,9 +45,6 @@ export interface Settings {
   /** The clock of the rate limit of log lines; without one, every line is logged. */
   readonly logClock?: Clock;
 }
-
-/** The timeout of waits for events expected within milliseconds; only failing tests reach it. */
-const TIMEOUT_MS = 10_000;
 
 /** Runs `test` with a source on node `n1`, and stops the source. */
 export async function withSource(
@@ -106,12 +104,6 @@ export async function withSource(
     reset: (kind) => record(received, `reset ${kind}`),
     problems: sayProblems((where, message) => record(received, `problem ${where}: ${message}`)),
   }, stop.signal);
-  let cancelGuard = () => {};
-  const guard = new Promise<never>((_resolve, reject) => {
-    cancelGuard = systemClock.schedule(TIMEOUT_MS, () => {
-      reject(new Error(`the awaited event did not arrive\nsaid:\n${received.join("\n")}\nlogged:\n${logged.join("")}`));
-    });
-  });
   try {
     const tested = test({
       server,
@@ -121,9 +113,8 @@ export async function withSource(
       receives: (line) => until(() => received.includes(line)),
       logs: (text) => until(() => logged.some((line) => line.includes(text))),
     });
-    await Promise.race([tested, guard]);
+    await inTime(() => `said:\n${received.join("\n")}\nlogged:\n${logged.join("")}`, tested);
   } finally {
-    cancelGuard();
     stop.abort();
     await running;
     api.close();

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { createWatchTimeout } from "../../../../sources/kubernetes/watch.ts";
 import type { FakeApiServer } from "../../../fakes/api_server.ts";
-import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { service, type SourceUnderTest, withSource } from "./source_under_test.ts";
+import { until } from "../../../fakes/wait.ts";
 
 const KINDS = ["Service"] as const;
 /** A watch of 450 s, in the middle of the range like the random number, plus half a minute. */
@@ -11,7 +12,7 @@ const requests = (server: FakeApiServer, verb: string) => server.requests.filter
 
 /** Resolves when a watch is open that may be silent this long from now on. */
 async function silentFor(clock: FakeClock, ms: number): Promise<void> {
-  while (!clock.pending().includes(ms)) await settled();
+  await until(() => clock.pending().includes(ms));
 }
 
 /** Sends a bookmark, and returns when it has been read. */

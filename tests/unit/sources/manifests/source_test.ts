@@ -5,6 +5,7 @@ import { createManifestSource, type ManifestSourceOptions } from "../../../../so
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
+import { inTime } from "../../../fakes/wait.ts";
 
 /** A source's calls as lines such as `set Service default/web`, `synced Node` and `problem WHERE MESSAGE`. */
 interface Recorded {
@@ -55,7 +56,6 @@ function recordingSink(folder: string) {
   const objects = new Map<string, ClusterObject>();
   let lines: string[] = [];
   let woken = () => {};
-  let failed: (error: Error) => void = () => {};
   const record = (line: string) => {
     lines.push(line.replaceAll(`${folder}/`, "").replaceAll(folder, "FOLDER"));
     woken();
@@ -64,19 +64,8 @@ function recordingSink(folder: string) {
   const recorded: Recorded = {
     objects,
     async until(pattern) {
-      const deadline = setTimeout(
-        () => failed(new Error(`no line like ${pattern} in ${JSON.stringify(lines)}`)),
-        20_000,
-      );
-      try {
-        while (!lines.some((line) => pattern.test(line))) {
-          await new Promise<void>((resolve, reject) => {
-            woken = resolve;
-            failed = reject;
-          });
-        }
-      } finally {
-        clearTimeout(deadline);
+      while (!lines.some((line) => pattern.test(line))) {
+        await inTime(() => `${pattern} in ${JSON.stringify(lines)}`, new Promise<void>((resolve) => woken = resolve));
       }
       const taken = lines;
       lines = [];

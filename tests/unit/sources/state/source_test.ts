@@ -5,6 +5,7 @@ import { writeStateFile } from "../../../../sources/state/write.ts";
 import { createStore } from "../../../../kpng/store/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { createRecordingSink, recordedStateFiles, type RecordingSink } from "../../../fakes/kpng.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
@@ -22,8 +23,9 @@ async function withStateFile(
   };
   if (content !== undefined) write(content);
   const stop = new AbortController();
-  const sink = createRecordingSink();
-  const ended = createStateSource({ path, inFull: true, clock: systemClock, logger: silentLogger }).run(
+  const clock = createFakeClock();
+  const sink = createRecordingSink(clock);
+  const ended = createStateSource({ path, inFull: true, clock, logger: silentLogger }).run(
     sink,
     stop.signal,
   );
