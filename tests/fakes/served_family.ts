@@ -8,7 +8,7 @@ import { silentLogger } from "../../platform/log.ts";
 import { createTopic } from "../../platform/topic.ts";
 import { type ServedFamily, serveFamily } from "../../node/served_family.ts";
 import { accepted } from "../unit/config/parse.ts";
-import { createFakeClock, type FakeClock, settled } from "./clock.ts";
+import { createFakeClock, type FakeClock, promisesSettled, settled } from "./clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "./family_link.ts";
 
 /** A family served on the node `here`. */
@@ -29,7 +29,7 @@ export function serveIPv4(
   flags: readonly string[] = [],
   onPlanned: (changes: TrackedChanges) => void = () => {},
 ): ServedIPv4 {
-  const clock = createFakeClock(), link = createFakeFamilyLink();
+  const clock = createFakeClock(undefined, promisesSettled), link = createFakeFamilyLink();
   const configuration = accepted(["--hostname-override", "here", "--source", "file:none", ...flags]).configuration;
   const tracking = createTracking({
     kinds: KINDS,

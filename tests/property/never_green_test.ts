@@ -185,7 +185,7 @@ Deno.test("while the last attempt to read or write the kernel has failed, no rep
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...BACKENDS), fc.array(event, { maxLength: 12 }), play),
     {
-      ...runs(60),
+      ...runs(15),
       examples: BACKENDS.flatMap((each) =>
         [RULES_LOST, RESET, LOOK].map((events): [BackendCase, Event[]] => [each, [...events]])
       ),

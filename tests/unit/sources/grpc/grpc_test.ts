@@ -82,7 +82,7 @@ for (const encrypted of [false, true]) {
     const issued = await authority.issue("either");
     const tls = encrypted ? { ca: authority.cert, crt: issued.cert, key: issued.key } : undefined;
     const clock = createFakeClock();
-    const liveness = { probeAfterMs: 1000, answerMs: 2000 };
+    const liveness = { probeAfterMs: 500, answerMs: 1000 };
     await withServer([service("default/web")], async ({ port, serving, store }) => {
       const line = startSilentLine(port);
       await withSource(
@@ -91,7 +91,7 @@ for (const encrypted of [false, true]) {
           await sink.until("set Service default/web");
           line.silence();
           store.set(service("default/new"));
-          await sink.until("the peer has not answered for 3 s");
+          await sink.until("the peer has not answered for 1.5 s");
           await sink.until("set Service default/new");
           assert.ok(logged.some((line) => line.includes("watching the server again")));
           // The server is not notified that the client gave up; it must detect that itself.
@@ -115,7 +115,7 @@ Deno.test("a silent server that answers probes stays connected, even if it answe
     await sink.until("synced Service");
     // Only the first interval had traffic.
     clock.advance(LIVENESS.probeAfterMs);
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 3; i++) {
       const { calls, received } = { calls: server.calls(), received: line.counts().received };
       clock.advance(LIVENESS.probeAfterMs);
       await until(() => server.calls() > calls && line.counts().received > received);

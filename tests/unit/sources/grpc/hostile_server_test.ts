@@ -149,7 +149,7 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
     await withServer([service("default/web")], async ({ port, store }) => {
       const server = startHostileServer(bytes, port);
       const clock = createFakeClock();
-      const options = { clock, liveness: { probeAfterMs: 1000, answerMs: 4000 } };
+      const options = { clock, liveness: { probeAfterMs: 500, answerMs: 2000 } };
       await withSource(
         server.port,
         async (sink, logged) => {

@@ -10,7 +10,7 @@ import type { Problem } from "../../../../core/problems/mod.ts";
 import { createTracking } from "../../../../core/tracking/mod.ts";
 import { silentLogger, systemClock } from "../../../../platform/mod.ts";
 import { setImmediate } from "node:timers";
-import { createFakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { runs } from "../../../property/runs.ts";
 
@@ -58,7 +58,7 @@ async function keep(objects: readonly ClusterObject[]): Promise<FakeFile> {
 /** A tracked proxy that starts with this storage, and the source's side of it. */
 function start(file: StateFile, options: Partial<KeptSourceOptions> = {}) {
   const { kinds = KINDS } = options;
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const problems: Problem[] = [];
   const tracking = createTracking({
     kinds,

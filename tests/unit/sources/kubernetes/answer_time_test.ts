@@ -8,12 +8,12 @@ import { ApiError } from "../../../../core/objects/source.ts";
 import { createServerFailures } from "../../../../sources/kubernetes/recovery.ts";
 import type { ApiClient, ApiRequest } from "../../../../sources/kubernetes/http.ts";
 import { createLinkProbe } from "../../../../sources/kubernetes/mod.ts";
-import { createFakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 
 const LIST: ApiRequest = { verb: "list", resource: "services", path: "/services", readDeadlineMs: 30_000 };
 
 function timed(answer: { afterMs: number; error?: ApiError }) {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const board = createProblemBoard(clock, silentLogger);
   const api: ApiClient = {
     server: "https://api",

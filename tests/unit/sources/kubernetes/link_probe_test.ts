@@ -7,7 +7,7 @@ import { ApiError } from "../../../../core/objects/source.ts";
 import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
 import { createServerFailures } from "../../../../sources/kubernetes/recovery.ts";
 import { createLinkProbe } from "../../../../sources/kubernetes/mod.ts";
-import { createFakeClock, settled } from "../../../fakes/clock.ts";
+import { createFakeClock, promisesSettled, settled } from "../../../fakes/clock.ts";
 
 type Answer = "answers" | "is silent" | ApiError;
 
@@ -24,7 +24,7 @@ async function withProbe(test: (one: ReturnType<typeof probed>) => Promise<void>
 }
 
 function probed() {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const link = createSourceLink(clock);
   const board = createProblemBoard(clock, silentLogger);
   const server = { answer: "answers" as Answer, requests: 0 };
