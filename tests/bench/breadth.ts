@@ -9,7 +9,7 @@
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { startFakeApiServer } from "../fakes/api_server.ts";
-import { freePort } from "../fakes/sockets.ts";
+import { reservePort } from "../fakes/sockets.ts";
 import { runIsolated } from "../isolated.ts";
 import { serviceText, sliceText } from "./api_text.ts";
 
@@ -77,7 +77,7 @@ async function startCoverage(port: number): Promise<() => Promise<ReadonlyMap<st
 }
 
 async function measure(mode: string, lists: boolean): Promise<void> {
-  const api = startFakeApiServer(), port = freePort();
+  const api = startFakeApiServer(), port = reservePort();
   for (let i = 0; i < SERVICES; i++) api.apply(JSON.parse(serviceText(i)), JSON.parse(sliceText(i)));
   const proxy = new Deno.Command(Deno.execPath(), {
     args: [

@@ -3,7 +3,7 @@ import { METHODS, WATCH_REQUEST } from "../../kpng/messages/mod.ts";
 import { framesOf } from "../../kpng/transport/mod.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { connectKpngClient, openGrpcCall } from "../fakes/kpng.ts";
-import { freePort } from "../fakes/sockets.ts";
+import { reservePort } from "../fakes/sockets.ts";
 import type { CompiledLab } from "./lab.ts";
 import type { Held } from "./held.ts";
 
@@ -13,7 +13,7 @@ const READY_MS = 60_000;
 /** Starts it with this number of workers. */
 export async function startServed(lab: CompiledLab, name: string, workers: number): Promise<Held> {
   const id = `serve-${workers}`;
-  const port = freePort();
+  const port = reservePort();
   const server = await lab.certificate(id, "127.0.0.1");
   const { pid, log } = lab.start(id, [
     ...["serve", "--listen", `tcp://127.0.0.1:${port}`, "--serve-workers", `${workers}`],

@@ -1,7 +1,11 @@
 /** The random choices of tests, which can be repeated. */
 
-/** The seed of every random choice of this run: TEST_SEED, or else a new one. */
-export const SEED = givenOrNew();
+let chosen: number | undefined;
+
+/** The seed of every random choice of this run: TEST_SEED, or else a new one, which is printed. */
+export function seedOfRun(): number {
+  return chosen ??= givenOrNew();
+}
 
 function givenOrNew(): number {
   const given = Deno.env.get("TEST_SEED");
@@ -18,7 +22,7 @@ export type Random = () => number;
 export type RandomBelow = (bound: number) => number;
 
 /** Reproducible random numbers (mulberry32), by default from the seed of this run. */
-export function seeded(seed = SEED): Random {
+export function seeded(seed = seedOfRun()): Random {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -29,7 +33,7 @@ export function seeded(seed = SEED): Random {
 }
 
 /** Reproducible random integers from 0 up to a bound. */
-export function seededBelow(seed = SEED): RandomBelow {
+export function seededBelow(seed = seedOfRun()): RandomBelow {
   const random = seeded(seed);
   return (bound) => Math.floor(random() * bound);
 }

@@ -1,4 +1,5 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { seededBelow } from "./random.ts";
 import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
 
 /** A TCP server of a test. */
@@ -70,9 +71,8 @@ export async function received(socket: Socket): Promise<string> {
 }
 
 /** An `address:port` where nothing listens. */
-export async function closedEndpoint(address = "127.0.0.1"): Promise<string> {
-  await using server = await startServer(() => {}, address);
-  return server.endpoint;
+export function closedEndpoint(): string {
+  return `127.0.0.1:${reservePort()}`;
 }
 
 /** Connects to an endpoint, and returns everything that it sends until it ends its side; then ends this side as well. */
@@ -83,14 +83,17 @@ export async function answerOf(endpoint: string): Promise<string> {
   return text;
 }
 
+const random = seededBelow(Deno.pid);
+
 /**
- * A free TCP port of 127.0.0.1, for a server that is started later or again. The kernel gives none below 32768 to those that
- * leave the choice to it, so no other test takes it meanwhile.
+ * Reserves a TCP port of 127.0.0.1, for a server that needs its number before it starts, or starts again. The kernel gives none
+ * below 32768 to those that leave the choice to it, and a listener on 127.0.0.2 keeps it from other tests.
  */
-export function freePort(): number {
+export function reservePort(): number {
   for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 22_768);
+    const port = 10_000 + random(22_768);
     try {
+      reservations.push(Deno.listen({ hostname: "127.0.0.2", port }));
       Deno.listen({ hostname: "127.0.0.1", port }).close();
       return port;
     } catch (error) {
@@ -98,6 +101,9 @@ export function freePort(): number {
     }
   }
 }
+
+/** They last as long as the isolate. */
+const reservations: Deno.Listener[] = [];
 
 /** Whether a request over TLS to a server on loopback gets any answer. */
 export async function isAnsweredTo(client: Deno.HttpClient, port: number): Promise<boolean> {

@@ -15,7 +15,7 @@ import {
 } from "../../core/model/mod.ts";
 import type { ProxyOptions } from "../../node/proxy_options.ts";
 import { runProxy } from "../../node/run.ts";
-import { freePort } from "./sockets.ts";
+import { reservePort } from "./sockets.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
 import { until } from "./wait.ts";
@@ -54,7 +54,7 @@ export async function withWholeProxy(
   { args, logger = silentLogger, controlSocket: listener, processProblems, processFeatures, call }: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
-  const port = freePort();
+  const port = reservePort();
   const { configuration, flags } = await configure([
     ...["--metrics-bind-address", `127.0.0.1:${port}`, "--healthz-bind-address", "", "--proxy-mode", "nftables"],
     ...args,

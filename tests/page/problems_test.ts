@@ -4,7 +4,7 @@ import type { Browser } from "playwright-core";
 import { createProcessProblems, type ProblemCode, problemCodes, problemKind } from "../../core/problems/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { type ApiObject, type FakeApiServer, startFakeApiServer, statusResponse } from "../fakes/api_server.ts";
-import { freePort } from "../fakes/sockets.ts";
+import { reservePort } from "../fakes/sockets.ts";
 import { withWholeProxy } from "../fakes/whole_proxy.ts";
 import { startBrowser, visit } from "./browser.ts";
 import { manifestsOf, type TestService } from "./cluster.ts";
@@ -210,7 +210,7 @@ Deno.test("ports that cannot be opened, and node ports on no address, are shown"
       (proxy) => assertShown(browser, proxy.url, "node-ports-closed", () => proxy.write(manifestsOf([load]))),
       primary,
     );
-    const port = freePort(), holder = Deno.listen({ hostname: "127.0.0.1", port });
+    const port = reservePort(), holder = Deno.listen({ hostname: "127.0.0.1", port });
     await withProxy(manifestsOf([WEB]), (proxy) => assertShown(browser, proxy.url, "server-not-listening", () => {}), [
       "--healthz-bind-address",
       `127.0.0.1:${port}`,

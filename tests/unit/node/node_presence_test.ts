@@ -8,7 +8,7 @@ import { createLogger } from "../../../platform/log.ts";
 import { startFakeApiServer } from "../../fakes/api_server.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { node } from "../../fakes/cluster_objects.ts";
-import { freePort } from "../../fakes/sockets.ts";
+import { reservePort } from "../../fakes/sockets.ts";
 import { withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
 import { inTime, until } from "../../fakes/wait.ts";
 
@@ -103,7 +103,7 @@ Deno.test("/healthz is 503 without a Node object, 200 once it exists, and still 
   const server = startFakeApiServer();
   const here = { kind: "Node", metadata: { name: "host" } } as const;
   const tainted = { ...here, spec: { taints: [{ key: "ToBeDeletedByClusterAutoscaler" }] } };
-  const port = freePort();
+  const port = reservePort();
   const healthz = async () => {
     const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
     return [answer.status, (await answer.json()).nodeEligible];
@@ -148,7 +148,7 @@ Deno.test("with detectLocalMode NodeCIDR nothing starts before a pod CIDR is kno
 });
 
 Deno.test("with manifests as the source, no Node object is needed", async () => {
-  const port = freePort();
+  const port = reservePort();
   const log = createAwaitedLog();
   await withManifests("", async ({ args }) => {
     const all = [...args, "--healthz-bind-address", `127.0.0.1:${port}`, "--detect-local-mode", "NodeCIDR"];

@@ -52,7 +52,7 @@ async function startLab(clusterEndpoints: readonly string[], options: LabOptions
 
 Deno.test("the next endpoint serves when one refuses, at once", async () => {
   await using two = await startNamed("two");
-  await using lab = await startLab([await closedEndpoint(), two.endpoint]);
+  await using lab = await startLab([closedEndpoint(), two.endpoint]);
   assert.equal(await answerOf(lab.front), "two");
   const { failovers, connectionsFailed } = lab.relay.figures();
   assert.deepEqual({ failovers, connectionsFailed }, { failovers: 1, connectionsFailed: 0 });
@@ -60,7 +60,7 @@ Deno.test("the next endpoint serves when one refuses, at once", async () => {
 
 Deno.test("connections and their bytes are counted by endpoint, if traffic is counted", async () => {
   await using two = await startNamed("two");
-  const refusing = await closedEndpoint();
+  const refusing = closedEndpoint();
   await using counting = await startLab([refusing, two.endpoint], { countTraffic: true });
   assert.equal(counting.relay.takeTraffic()!.ports.length, 0);
   for (const _ of [1, 2]) assert.equal(await answerOf(counting.front), "two");
@@ -142,7 +142,7 @@ Deno.test("an endpoint that accepts again is tried like the others at once", asy
 });
 
 Deno.test("a client is reset when no endpoint accepts its connection, and when there is none", async () => {
-  for (const endpoints of [[await closedEndpoint(), await closedEndpoint()], []]) {
+  for (const endpoints of [[closedEndpoint(), closedEndpoint()], []]) {
     await using lab = await startLab(endpoints);
     await assert.rejects(answerOf(lab.front), /ECONNRESET/);
     assert.equal(lab.relay.figures().connectionsFailed, 1);

@@ -10,12 +10,12 @@ import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 import { answerOf, closedEndpoint, open, received, startNamed, startServer } from "../../fakes/sockets.ts";
 
 /** A relay of node ports at 127.0.0.1 on a free port. */
-async function startLab() {
+function startLab() {
   const relay = createRelay({
     ...{ family: "IPv4", placement: { by: "localhost-node-ports", addresses: ["127.0.0.1", "::1"] } },
     ...{ limits: defaultRelayLimits(20_000), clock: systemClock, logger: silentLogger },
   });
-  const front = await closedEndpoint();
+  const front = closedEndpoint();
   const { port: nodePort } = splitHostPort(front);
   let revision = 0;
   const serve = async (...set: Partial<ServicePort>[]) => {
@@ -33,7 +33,7 @@ const NO_ENDPOINTS = { clusterEndpoints: [], internal: "reject", external: "reje
 Deno.test("kube-proxy's node ports at localhost: a port listens while its service has endpoints, and serves the present ones", async () => {
   await using one = await startNamed("one");
   await using two = await startNamed("two");
-  await using lab = await startLab();
+  await using lab = startLab();
   const isRefused = async () => {
     assert.equal(lab.listeners(), 0);
     await assert.rejects(answerOf(lab.front), /ECONNREFUSED/);
@@ -54,7 +54,7 @@ Deno.test("kube-proxy's node ports at localhost: a port listens while its servic
 
 Deno.test("kube-proxy's node ports at localhost: UDP is served too, and policy Local does not limit the endpoints of the node itself", async () => {
   await using elsewhere = await startNamed("elsewhere");
-  await using lab = await startLab();
+  await using lab = startLab();
   // kube-proxy forwards TCP alone, and only to local endpoints: none here. Through its rules, the node reaches all of them.
   await lab.serve({ external: "drop", clusterEndpoints: [elsewhere.endpoint], localEndpoints: [] }, {
     protocol: "udp",
@@ -64,7 +64,7 @@ Deno.test("kube-proxy's node ports at localhost: UDP is served too, and policy L
 
 Deno.test("kube-proxy's node ports at localhost: open connections outlast the endpoints and the service", async () => {
   await using server = await startServer();
-  await using lab = await startLab();
+  await using lab = startLab();
   await lab.serve({ clusterEndpoints: [server.endpoint] });
   const client = open(lab.front);
   const endpoint = await server.accepted();

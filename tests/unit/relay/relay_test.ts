@@ -6,7 +6,7 @@ import { createRelay, defaultRelayLimits, type RelayOptions } from "../../../rel
 import { systemNetwork } from "../../../relay/network.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
-import { answerOf, closedEndpoint, open, received, startNamed, startServer } from "../../fakes/sockets.ts";
+import { answerOf, open, received, reservePort, startNamed, startServer } from "../../fakes/sockets.ts";
 
 const OPTIONS: RelayOptions = {
   family: "IPv4",
@@ -78,7 +78,7 @@ Deno.test("a whole state replaces everything, also in two parts", async () => {
 Deno.test("node ports on the loopback address are served without rules, and swap", async () => {
   await using one = await startNamed("one");
   await using two = await startNamed("two");
-  const [first, second] = [await closedEndpoint(), await closedEndpoint()].map((at) => splitHostPort(at).port);
+  const [first, second] = [reservePort(), reservePort()];
   const relay = createRelay({ ...OPTIONS, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1", "::1"] } });
   const serve = (name: string, nodePort: number, endpoint: string) =>
     fakeServicePort(name, { nodePort, clusterEndpoints: [endpoint] });
@@ -95,7 +95,7 @@ Deno.test("a port that another program holds is a problem, and the other service
   await using other = await startNamed("other program");
   await using web = await startNamed("web");
   const { port } = splitHostPort(other.endpoint);
-  const free = splitHostPort(await closedEndpoint()).port;
+  const free = reservePort();
   const relay = createRelay({ ...OPTIONS, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1"] } });
   const { problems } = await relay.apply(state(
     fakeServicePort("default/taken", { nodePort: port, clusterEndpoints: [web.endpoint] }),
@@ -158,7 +158,7 @@ Deno.test("once files are available again, listeners that stopped accepting acce
 });
 
 Deno.test("with a port range, the relay listens on its ports alone, each protocol on its own", async () => {
-  const port = splitHostPort(await closedEndpoint()).port;
+  const port = reservePort();
   const relay = createRelay({ ...OPTIONS, ports: { first: port, last: port } });
   const { ports, problems } = await relay.apply(state(
     fakeServicePort("default/web"),

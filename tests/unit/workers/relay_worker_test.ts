@@ -12,8 +12,7 @@ import {
 } from "../../../workers/relay_worker.ts";
 import { spawnRelay } from "../../../workers/relays.ts";
 import type { WorkerListener } from "../../../workers/watched_worker.ts";
-import { splitHostPort } from "../../../platform/address.ts";
-import { closedEndpoint } from "../../fakes/sockets.ts";
+import { reservePort } from "../../fakes/sockets.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 
@@ -94,7 +93,7 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
   const serving = (async () => {
     for await (const client of endpoint) await client.readable.pipeTo(client.writable).catch(() => {});
   })();
-  const { port: first } = splitHostPort(await closedEndpoint());
+  const first = reservePort();
   const relay = startRelayWorker({
     start: { ...START, settings: { ...START.settings, ports: { first, last: first } } },
     spawn: (listener) => spawnRelay("IPv4", listener),

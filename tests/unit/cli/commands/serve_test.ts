@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
-import { freePort, isAnsweredTo } from "../../../fakes/sockets.ts";
+import { isAnsweredTo, reservePort } from "../../../fakes/sockets.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
@@ -26,7 +26,7 @@ async function withFlags(
 ): Promise<void> {
   const folder = await Deno.makeTempDir();
   Deno.writeTextFileSync(`${folder}/web.yaml`, SERVICE);
-  const ports = { grpc: freePort(), health: freePort(), metrics: freePort() };
+  const ports = { grpc: reservePort(), health: reservePort(), metrics: reservePort() };
   const flags = [
     ...["--source", `file:${folder}/web.yaml`, "--listen", `tcp://127.0.0.1:${ports.grpc}`],
     ...["--healthz-bind-address", `127.0.0.1:${ports.health}`],
@@ -95,7 +95,6 @@ Deno.test("an empty address disables a server, and the file's addresses are the 
     const serving = invoke(args, { signal: stop.signal });
     await answers(serving, ports.health, "/healthz", 200);
     stop.abort();
-    // Its port is not asked: another test may have taken it.
     const { log } = await serving;
     assert.match(log, /server listening.*health/);
     assert.doesNotMatch(log, /server listening.*metrics|192\.0\.2\.1/);

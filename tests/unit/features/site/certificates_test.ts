@@ -17,7 +17,7 @@ import { createSiteServer } from "../../../../features/site/serve.ts";
 import { openSiteMemory } from "../../../../features/site/memory.ts";
 import { KINDS } from "../../../../core/objects/mod.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
-import { freePort } from "../../../fakes/sockets.ts";
+import { reservePort } from "../../../fakes/sockets.ts";
 import { applyNodes, applyService, withSite } from "./site.ts";
 
 const newMemory = () => openSiteMemory(undefined, silentLogger);
@@ -175,7 +175,7 @@ Deno.test("a leader whose site has other members closes its connections, and let
   await withKubelets(async (issue) => {
     const [leader, b, c] = [await issue("a"), await issue("b"), await issue("c")];
     const memory = await newMemory();
-    const port = freePort();
+    const port = reservePort();
     const store = createStore({ clock: systemClock, onProblems: () => {} });
     for (const kind of KINDS) store.synced(kind);
     const ready: (() => void)[] = [];

@@ -18,7 +18,7 @@ import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { passing } from "../../../fakes/wait.ts";
-import { freePort } from "../../../fakes/sockets.ts";
+import { reservePort } from "../../../fakes/sockets.ts";
 
 /** A node of the site. */
 export interface SiteNode {
@@ -133,7 +133,7 @@ export function sameFiles(files: TlsFiles): SiteCertificates {
 async function startNode(
   name: string,
   server: FakeApiServer,
-  { certificates, disk, port = freePort(), clock }:
+  { certificates, disk, port = reservePort(), clock }:
     & NodeOptions
     & Required<Pick<NodeOptions, "certificates" | "disk">>
     & { readonly clock: FakeClock },

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type ConnectionOptions, loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { statusResponse } from "../../../fakes/api_server.ts";
+import { reservePort } from "../../../fakes/sockets.ts";
 import { withSource } from "./source_under_test.ts";
 
 const never = new AbortController().signal;
@@ -241,9 +242,7 @@ Deno.test("a kubeconfig that is corrected while the API server cannot be used is
   await inFolder(async (_folder, write) => {
     const put = (server: string, user: string) =>
       write("config", kubeconfig("", user).replace("https://api.example:6443/", server));
-    const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const { port } = closed.addr;
-    closed.close();
+    const port = reservePort();
     await withSource((server) => {
       server.fault(({ headers }) =>
         headers.get("authorization") === "Bearer right"

@@ -237,7 +237,6 @@ for (
         server.expire();
         if (lose) server.send("Service", lose);
         else server.dropWatches();
-        server.fault(({ verb }) => verb === "list" ? undefined : undefined);
         server.dropWatches();
         server.remove(service("goes"));
         server.apply(service("changes"));
