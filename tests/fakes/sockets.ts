@@ -83,17 +83,23 @@ export async function answerOf(endpoint: string): Promise<string> {
   return text;
 }
 
+/** As many have a listener above them. */
+const RESERVABLE_PORTS = 11_000;
+
+/** The listeners of the reserved ports, for as long as the isolate lasts. */
+const reservations: Deno.Listener[] = [];
+
 const random = seededBelow(Deno.pid);
 
 /**
- * Reserves a TCP port of 127.0.0.1, for a server that needs its number before it starts, or starts again. The kernel gives none
- * below 32768 to those that leave the choice to it, and a listener on 127.0.0.2 keeps it from other tests.
+ * Reserves a TCP port, for a server that needs its number before it starts, or starts again. The kernel gives none below 32768 to
+ * those that leave the choice to it, and a listener on another port keeps it from other tests.
  */
 export function reservePort(): number {
   for (;;) {
-    const port = 10_000 + random(22_768);
+    const port = 10_000 + random(RESERVABLE_PORTS);
     try {
-      reservations.push(Deno.listen({ hostname: "127.0.0.2", port }));
+      reservations.push(Deno.listen({ hostname: "127.0.0.1", port: port + RESERVABLE_PORTS }));
       Deno.listen({ hostname: "127.0.0.1", port }).close();
       return port;
     } catch (error) {
@@ -101,9 +107,6 @@ export function reservePort(): number {
     }
   }
 }
-
-/** They last as long as the isolate. */
-const reservations: Deno.Listener[] = [];
 
 /** Whether a request over TLS to a server on loopback gets any answer. */
 export async function isAnsweredTo(client: Deno.HttpClient, port: number): Promise<boolean> {

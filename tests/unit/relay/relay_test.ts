@@ -82,9 +82,9 @@ Deno.test("node ports on the loopback address are served without rules, and swap
   const relay = createRelay({ ...OPTIONS, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1", "::1"] } });
   const serve = (name: string, nodePort: number, endpoint: string) =>
     fakeServicePort(name, { nodePort, clusterEndpoints: [endpoint] });
-  await relay.apply(state(serve("default/one", first!, one.endpoint), serve("default/two", second!, two.endpoint)));
+  await relay.apply(state(serve("default/one", first, one.endpoint), serve("default/two", second, two.endpoint)));
   assert.equal(await answerOf(`127.0.0.1:${first}`), "one");
-  const swapped = [serve("default/one", second!, one.endpoint), serve("default/two", first!, two.endpoint)];
+  const swapped = [serve("default/one", second, one.endpoint), serve("default/two", first, two.endpoint)];
   assert.deepEqual((await relay.apply(change(2, swapped))).problems, []);
   assert.equal(await answerOf(`127.0.0.1:${first}`), "two");
   assert.equal(await answerOf(`127.0.0.1:${second}`), "one");
