@@ -12,21 +12,41 @@ import { stripVTControlCharacters } from "node:util";
 /** The signs of the dot reporter for a passed, an ignored and a failed test, each on a line of its own without a terminal. */
 const SIGNS = [".", ",", "!"];
 
-const seed = Deno.env.get("TEST_SEED") ?? String(crypto.getRandomValues(new Uint32Array(1))[0]);
-const tests = spawn(Deno.execPath(), ["test", "--quiet", "--reporter=dot", ...Deno.args], {
-  stdio: ["ignore", "pipe", "pipe"],
-  env: { ...Deno.env.toObject(), TEST_SEED: seed },
-});
-// `deno task` ends this process, not its child, when the type check beside it fails.
-Deno.addSignalListener("SIGTERM", () => {
-  tests.kill();
-  Deno.exit(1);
-});
-const ended = once(tests, "close");
-const errors = text(tests.stderr);
-for await (const line of createInterface({ input: tests.stdout })) {
-  if (!SIGNS.includes(stripVTControlCharacters(line))) console.log(line);
+/** The end of `deno test`. */
+export interface TestRun {
+  /** 0 if no test failed. */
+  readonly status: number;
+  /** The printed lines without colors. */
+  readonly lines: readonly string[];
 }
-const [status] = await ended;
-if (status !== 0) console.error(`${await errors}\nTEST_SEED=${seed} repeats the random choices`);
-Deno.exit(status ?? 1);
+
+/** Runs `deno test` as above, in the project's folder. */
+export async function runDenoTest(args: readonly string[]): Promise<TestRun> {
+  const seed = Deno.env.get("TEST_SEED") ?? String(crypto.getRandomValues(new Uint32Array(1))[0]);
+  const tests = spawn(Deno.execPath(), ["test", "--quiet", "--reporter=dot", ...args], {
+    cwd: new URL("../", import.meta.url).pathname,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...Deno.env.toObject(), TEST_SEED: seed },
+  });
+  // `deno task` ends this process, not its child, when the type check beside it fails.
+  const end = () => {
+    tests.kill();
+    Deno.exit(1);
+  };
+  Deno.addSignalListener("SIGTERM", end);
+  const ended = once(tests, "close");
+  const errors = text(tests.stderr);
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: tests.stdout })) {
+    const plain = stripVTControlCharacters(line);
+    if (SIGNS.includes(plain)) continue;
+    lines.push(plain);
+    console.log(line);
+  }
+  const [status] = await ended;
+  Deno.removeSignalListener("SIGTERM", end);
+  if (status !== 0) console.error(`${await errors}\nTEST_SEED=${seed} repeats the random choices`);
+  return { status: status ?? 1, lines };
+}
+
+if (import.meta.main) Deno.exit((await runDenoTest(Deno.args)).status);

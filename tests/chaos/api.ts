@@ -110,7 +110,7 @@ const FAULTS: readonly Fault[] = [
 export const api: readonly Scenario[] = [
   { name: "api: it misbehaves in every way while Sluice runs", run: misbehaves },
   { name: "api: it is unreachable while Sluice starts", run: isUnreachableAtStart },
-  { name: "api: a thousand nodes retry without thundering", run: () => Promise.resolve(thousandNodes()) },
+  { name: "api: a thousand nodes retry without thundering", run: (extent) => Promise.resolve(thousandNodes(extent)) },
 ];
 
 function misbehaves({ long }: Extent): Promise<Figures> {
@@ -174,8 +174,8 @@ function isUnreachableAtStart(): Promise<Figures> {
 }
 
 /** The retry times of nodes that all failed at the same moment, with the source's backoff. */
-function thousandNodes(): Figures {
-  const backoffs = Array.from({ length: 1000 }, () => createBackoff({ firstMs: 250, longestMs: 30_000 }));
+function thousandNodes({ random }: Extent): Figures {
+  const backoffs = Array.from({ length: 1000 }, () => createBackoff({ firstMs: 250, longestMs: 30_000, random }));
   const times = backoffs.map(() => 0);
   const figures: Record<string, string> = {};
   for (let attempt = 1; attempt <= 8; attempt++) {

@@ -16,10 +16,10 @@ const LONGEST_LIFE_MS = 1500;
 /** Both modes. */
 export const crash: readonly Scenario[] = MODES.map((mode) => ({
   name: `crash: kill -9 at random moments at ${SERVICES} services, ${mode}`,
-  run: ({ long }: Extent) => withLab((lab) => crashes(lab, mode, long ? 200 : 25)),
+  run: ({ long, random }: Extent) => withLab((lab) => crashes(lab, mode, long ? 200 : 25, random)),
 }));
 
-async function crashes(lab: ChaosLab, mode: ProxyMode, count: number): Promise<Figures> {
+async function crashes(lab: ChaosLab, mode: ProxyMode, count: number, random: () => number): Promise<Figures> {
   lab.api.apply(...cluster(SERVICES));
   applyEcho(lab);
   const marker = createSyncMarker(lab);
@@ -33,12 +33,12 @@ async function crashes(lab: ChaosLab, mode: ProxyMode, count: number): Promise<F
       // Kill during a sync: wait until everything is in effect, then change a lot.
       longestMs = Math.max(longestMs, await marker.move());
       change(lab, SERVICES, i);
-      await sleep(systemClock, Math.random() * 120);
+      await sleep(systemClock, random() * 120);
       duringSync++;
     } else {
       // Kill during a start.
       change(lab, SERVICES, i);
-      await sleep(systemClock, Math.random() * LONGEST_LIFE_MS);
+      await sleep(systemClock, random() * LONGEST_LIFE_MS);
     }
     await sluice.end("SIGKILL");
     sluice = await startSluice(lab, { mode });

@@ -46,7 +46,14 @@ read_fault() {
 }
 real() { PATH=\${PATH#*:} exec "$tool" "$@"; }
 count_fault() { echo "$tool" >> "$folder/struck"; }
-is_hit() { [ $(($(od -An -N2 -tu2 /dev/urandom) % 100)) -lt "$share" ] && count_fault; }
+# The draw of the number of draws so far, mixed with the seed.
+is_hit() {
+  echo >> "$folder/drawn"
+  draw=$(wc -l < "$folder/drawn")
+  draw=$(((seed + draw) * 1540483477 % 4294967296))
+  draw=$(((draw ^ draw >> 15) * 1540483477 % 4294967296))
+  [ $(((draw ^ draw >> 13) % 100)) -lt "$share" ] && count_fault
+}
 print_error() { echo "Error: $*" >&2; }
 session() {
   mkfifo "$folder/talk.$$"
@@ -110,9 +117,14 @@ esac
 
 /**
  * Creates the folder of wrapped tools, without a fault yet.
+ * @param random decides which runs a fault hits
  * @param mode the proxy mode; the tools of IPVS mode are wrapped in that mode only, because the lab itself uses `ip`
  */
-export async function createFaultyTools(folder: string, mode?: ProxyMode): Promise<FaultyTools> {
+export async function createFaultyTools(
+  folder: string,
+  random: () => number,
+  mode?: ProxyMode,
+): Promise<FaultyTools> {
   await Deno.mkdir(folder);
   for (const tool of mode === "ipvs" ? [...TOOLS, ...IPVS_TOOLS] : TOOLS) {
     await Deno.writeTextFile(`${folder}/${tool}`, SCRIPT, { mode: 0o755 });
@@ -120,11 +132,12 @@ export async function createFaultyTools(folder: string, mode?: ProxyMode): Promi
   const tools: FaultyTools = {
     folder,
     async set(fault, only = "*") {
+      const seed = Math.floor(random() * 2 ** 31);
       const quote = (text: string | number) => `'${String(text).replaceAll("'", `'\\''`)}'`;
-      const lines = Object.entries({ only, ...fault }).map(([name, value]) => `${name}=${quote(value)}\n`);
+      const lines = Object.entries({ seed, only, ...fault }).map(([name, value]) => `${name}=${quote(value)}\n`);
       await Deno.writeTextFile(`${folder}/fault.new`, lines.join(""));
       await Deno.rename(`${folder}/fault.new`, `${folder}/fault`);
-      await Deno.writeTextFile(`${folder}/struck`, "");
+      for (const counter of ["struck", "drawn"]) await Deno.writeTextFile(`${folder}/${counter}`, "");
     },
     async faultyRuns() {
       return (await Deno.readTextFile(`${folder}/struck`)).split("\n").length - 1;

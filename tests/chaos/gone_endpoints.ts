@@ -7,7 +7,7 @@ import type { ApiObject } from "../fakes/api_server.ts";
 import { node, service } from "./cluster.ts";
 import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
 import { startTrafficProgram } from "./probes.ts";
-import { type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { waitFor } from "./wait.ts";
 
@@ -26,7 +26,8 @@ const PODS = "10.244.64.0/18", POD_PORT = 9000;
 export const goneEndpoints: readonly Scenario[] = MODES.map((mode) => ({
   name: `gone endpoints: 10 changes a second at ${SERVICES} services, ${mode}`,
   onlyLong: true,
-  run: () => withLab((lab) => churn(lab, mode, Number(Deno.env.get("CHAOS_MINUTES") ?? 60) / 2)),
+  run: ({ random }: Extent) =>
+    withLab((lab) => churn(lab, mode, Number(Deno.env.get("CHAOS_MINUTES") ?? 60) / 2, random)),
 }));
 
 /** A pod, until its address is another pod's. */
@@ -72,7 +73,7 @@ function sliceOf(target: Target, pods: readonly (readonly [Pod, Readonly<Record<
   };
 }
 
-async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number): Promise<Figures> {
+async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number, random: () => number): Promise<Figures> {
   const { api } = lab;
   const targets = Array.from({ length: SERVICES }, (_, index): Target => ({
     ...{ name: `svc-${index}`, clusterIP: `10.96.${1 + (index >> 8)}.${index & 255}` },
@@ -143,7 +144,7 @@ async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number): Promise<F
   };
   const free = () => {
     for (;;) {
-      const target = targets[Math.floor(Math.random() * SERVICES)]!;
+      const target = targets[Math.floor(random() * SERVICES)]!;
       if (!target.isChanging && now() - target.changedMs > 2 * UNCERTAIN_MS) return target;
     }
   };
@@ -159,7 +160,7 @@ async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number): Promise<F
     kinds[kind] = (kinds[kind] ?? 0) + 1;
   };
   const change = () => {
-    const target = free(), drawn = Math.random();
+    const target = free(), drawn = random();
     if (drawn < 0.35) {
       count(target, "replaced");
       spare.push(replace(target, spare.shift()!));

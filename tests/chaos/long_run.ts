@@ -23,6 +23,7 @@ const GROWTH_MB_PER_HOUR = 10;
 export const longRun: readonly Scenario[] = MODES.map((mode) => ({
   name: `long run: ${CHANGES_PER_SECOND} changes a second at ${SERVICES} services, ${mode}`,
   onlyLong: true,
+  needs: "executable",
   run: () => churn(mode, Number(Deno.env.get("CHAOS_MINUTES") ?? 60) / 2),
 }));
 

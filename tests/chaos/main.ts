@@ -1,15 +1,16 @@
 /**
  * Injects faults into Sluice while it serves a cluster of network namespaces:
  *
- *     deno task test:chaos [--long] [PART OF A NAME]…
+ *     deno task test:chaos [--gate] [--long] [--list] [PART OF A NAME]…
  *
- * Runs the executable at SLUICE_BINARY, or the source. Prints the figures of each scenario, and ends with
- * `N passed, N failed`.
+ * Runs the executable at SLUICE_BINARY, or the source. Prints the figures of each scenario. CHAOS_SEED is the seed of all random
+ * choices, LAB_PATIENCE the factor of all timeouts.
  */
+import { existsSync } from "node:fs";
 import { ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
-import { systemClock } from "../../platform/clock.ts";
-import { errorText } from "../../platform/log.ts";
-import { runIsolated } from "../isolated.ts";
+import { attempt, runScenarios } from "../scenario_runner.ts";
+import { randomOf } from "../seed.ts";
+import type { Result } from "../suite.ts";
 import { api } from "./api.ts";
 import { apiCredentials } from "./api_credentials.ts";
 import { apiFailover } from "./api_failover.ts";
@@ -55,33 +56,38 @@ const PROGRAMS = [
   "tests/chaos/tls_proxy.ts",
 ];
 
-async function inside(args: readonly string[]): Promise<number> {
-  const long = args.includes("--long");
-  const wanted = args.filter((arg) => !arg.startsWith("--"));
-  const hasIPVS = await Deno.stat("/proc/net/ip_vs").then(() => true, () => false);
-  const named = SCENARIOS.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
-  const chosen = named.filter(({ onlyLong, needsIPVS }) => (long || !onlyLong) && (hasIPVS || !needsIPVS));
-  for (const { name } of named.filter(({ needsIPVS }) => needsIPVS && !hasIPVS)) {
-    console.log(`skipped, this kernel has no IPVS (use deno task test:ipvs --model): ${name}`);
+const LONG = "--long";
+
+function leftOut({ onlyLong, needs }: Scenario, options: ReadonlySet<string>): string | undefined {
+  if (onlyLong && !options.has(LONG)) return "it takes long: use --long";
+  if (needs === "IPVS" && !existsSync("/proc/net/ip_vs")) {
+    return "this kernel has no IPVS: use deno task test:ipvs --model";
   }
-  let passed = 0;
-  const failures: string[] = [];
-  for (const { name, run } of chosen) {
-    console.log(`\n${name}`);
-    const startedMs = systemClock.monotonic();
-    try {
-      const figures = await run({ long });
-      passed++;
-      for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure.padEnd(50)} ${value}`);
-    } catch (error) {
-      failures.push(name);
-      console.log(`  FAILED: ${errorText(error)}`);
-    }
-    console.log(`  (${((systemClock.monotonic() - startedMs) / 1000).toFixed(1)} s)`);
+  if (needs === "executable" && !Deno.env.get("SLUICE_BINARY")) {
+    return "it measures the executable, which has other memory limits than the source: set SLUICE_BINARY to it";
   }
-  for (const name of failures) console.log(`failed: ${name}`);
-  console.log(`\n${passed} passed, ${failures.length} failed`);
-  return failures.length === 0 ? 0 : 1;
 }
 
-Deno.exit(await runIsolated(import.meta.url, inside, PROGRAMS));
+Deno.exit(
+  await runScenarios({
+    name: "chaos",
+    self: import.meta.url,
+    programs: PROGRAMS,
+    scenarios: SCENARIOS,
+    options: { [LONG]: "about an hour of faults instead of some minutes" },
+    leftOut,
+    async run(scenarios, { seed, options }) {
+      const results: Result[] = [];
+      for (const { name, run } of scenarios) {
+        console.log(`\n${name}`);
+        const result = await attempt(name, async () => {
+          const figures = await run({ long: options.has(LONG), seed, random: randomOf(seed, name) });
+          for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure.padEnd(50)} ${value}`);
+        });
+        console.log(`  (${(result.tookMs / 1000).toFixed(1)} s)`);
+        results.push(result);
+      }
+      return results;
+    },
+  }),
+);

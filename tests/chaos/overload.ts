@@ -19,6 +19,7 @@ const GROWTH_LIMIT_MB = 60;
 /** Both modes. */
 export const overload: readonly Scenario[] = MODES.map((mode) => ({
   name: `overload: ${PER_SECOND} slice events a second at ${SERVICES} services, ${mode}`,
+  needs: "executable",
   run: ({ long }: Extent) =>
     withLab(async (lab) => {
       lab.api.apply(...cluster(SERVICES));

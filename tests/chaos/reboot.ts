@@ -27,7 +27,10 @@ export const reboot: readonly Scenario[] = [
     name: `reboot: ${SERVICES} services without rules and API server, ${mode}`,
     run: () => withLab((lab) => reboots(lab, mode)),
   })),
-  { name: "reboot: kill -9 while the state is written", run: ({ long }: Extent) => killsWriter(long ? 1000 : 100) },
+  {
+    name: "reboot: kill -9 while the state is written",
+    run: ({ long, random }: Extent) => killsWriter(long ? 1000 : 100, random),
+  },
 ];
 
 async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
@@ -85,7 +88,7 @@ export async function equalsFreshStart(lab: ChaosLab, mode: ProxyMode): Promise<
 }
 
 /** Kills a process that writes without a pause, and reads what it has left. */
-async function killsWriter(kills: number): Promise<Figures> {
+async function killsWriter(kills: number, random: () => number): Promise<Figures> {
   const folder = await Deno.makeTempDir({ dir: "/var/tmp" });
   const writer = new URL("./state_writer.ts", import.meta.url).pathname;
   let last = 0, unfinished = 0;
@@ -107,7 +110,7 @@ async function killsWriter(kills: number): Promise<Figures> {
         for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) printed += text;
       })();
       await waitFor("the first state is written", 30_000, () => printed.includes("\n"), 1);
-      await sleep(systemClock, Math.random() * 100);
+      await sleep(systemClock, random() * 100);
       child.kill("SIGKILL");
       await Promise.all([child.status, drained]);
       const written = Number(printed.trim().split("\n").at(-1));

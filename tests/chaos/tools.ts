@@ -39,9 +39,12 @@ export const tools: readonly Scenario[] = [
   ...MODES.map((mode) => ({
     name: `tools: one run hangs until its deadline, ${mode}`,
     onlyLong: true,
-    run: () => oneHangs(mode),
+    run: (extent: Extent) => oneHangs(mode, extent),
   })),
-  ...MODES.map((mode) => ({ name: `tools: the kernel refuses one service, ${mode}`, run: () => oneRefused(mode) })),
+  ...MODES.map((mode) => ({
+    name: `tools: the kernel refuses one service, ${mode}`,
+    run: (extent: Extent) => oneRefused(mode, extent),
+  })),
 ];
 
 /** A service that is not probed, and text that only its next change writes. */
@@ -49,8 +52,8 @@ const REFUSED = 4;
 const REFUSED_TARGET = { iptables: "10.151.0.4:", nftables: ": 10.151.0.4 . " };
 
 /** Starts Sluice with faulty tools, waits until it is in sync, and starts traffic through all services. */
-async function serveByFaultyTools(lab: ChaosLab, mode: Mode) {
-  const tools = await createFaultyTools(`${lab.folder}/tools`);
+async function serveByFaultyTools(lab: ChaosLab, mode: Mode, { random }: Extent) {
+  const tools = await createFaultyTools(`${lab.folder}/tools`, random);
   lab.api.apply(...cluster(SERVICES));
   applyEcho(lab);
   const marker = createSyncMarker(lab);
@@ -60,9 +63,9 @@ async function serveByFaultyTools(lab: ChaosLab, mode: Mode) {
   return { tools, marker, sluice, first, traffic: startTraffic(lab, SERVICES) };
 }
 
-function oneRefused(mode: Mode): Promise<Figures> {
+function oneRefused(mode: Mode, extent: Extent): Promise<Figures> {
   return withLab(async (lab) => {
-    const { tools, marker, sluice, first, traffic } = await serveByFaultyTools(lab, mode);
+    const { tools, marker, sluice, first, traffic } = await serveByFaultyTools(lab, mode, extent);
     await tools.set({ how: "refuses", text: REFUSED_TARGET[mode] });
     lab.api.apply(clusterSlice(REFUSED, 1));
     let longestMs = 0, moves = 0;
@@ -92,9 +95,9 @@ function oneRefused(mode: Mode): Promise<Figures> {
 const WRITERS = { iptables: "*tables-restore", nftables: "nft" };
 const LONGEST_DEADLINE_MS = 180_000;
 
-function oneHangs(mode: Mode): Promise<Figures> {
+function oneHangs(mode: Mode, { random }: Extent): Promise<Figures> {
   return withLab(async (lab) => {
-    const tools = await createFaultyTools(`${lab.folder}/tools`);
+    const tools = await createFaultyTools(`${lab.folder}/tools`, random);
     lab.api.apply(...cluster(SERVICES));
     applyEcho(lab);
     const marker = createSyncMarker(lab);
@@ -114,15 +117,15 @@ function oneHangs(mode: Mode): Promise<Figures> {
   });
 }
 
-function randomFailures(mode: Mode, { long }: Extent): Promise<Figures> {
+function randomFailures(mode: Mode, extent: Extent): Promise<Figures> {
   return withLab(async (lab) => {
-    const { tools, marker, sluice, first, traffic } = await serveByFaultyTools(lab, mode);
+    const { tools, marker, sluice, first, traffic } = await serveByFaultyTools(lab, mode, extent);
     const figures: Record<string, string | number> = {};
     for (const fault of mode === "nftables" ? [...FAULTS, ...SESSION_FAULTS] : FAULTS) {
       const name = "message" in fault ? `fails: ${fault.message || "(no message)"}` : fault.how;
       await tools.set(fault);
       let longestMs = 0;
-      const moves = long ? 50 : 5;
+      const moves = extent.long ? 50 : 5;
       let done = 0;
       for (; done < moves || (done < MOST_MOVES && await tools.faultyRuns() === 0); done++) {
         change(lab, SERVICES, done);

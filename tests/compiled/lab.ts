@@ -103,6 +103,7 @@ export async function createCompiledLab(): Promise<CompiledLab> {
 
   const children: Deno.ChildProcess[] = [];
   const logs: (() => string)[] = [];
+  const nodes: string[] = [];
   let changed = 0;
   return {
     folder,
@@ -112,6 +113,7 @@ export async function createCompiledLab(): Promise<CompiledLab> {
     certificate,
     installSite: api.leases.install,
     async addNode(name, address) {
+      nodes.push(name);
       await runTool([
         `ip netns add ${name}`,
         `ip -n ${name} link set lo up`,
@@ -159,6 +161,8 @@ export async function createCompiledLab(): Promise<CompiledLab> {
         await child.status;
       }
       await api.close();
+      await runTool([...nodes.map((name) => `ip netns delete ${name}`), "ip link delete bridge0"]);
+      await Deno.remove(folder, { recursive: true });
     },
   };
 }
@@ -166,5 +170,5 @@ export async function createCompiledLab(): Promise<CompiledLab> {
 /** Runs commands of a shell. Throws an Error with the output of the first that fails. */
 async function runTool(lines: readonly string[]): Promise<void> {
   const { success, stderr } = await new Deno.Command("sh", { args: ["-ec", lines.join("\n")], stdin: "null" }).output();
-  if (!success) throw new Error(`cannot create the lab: ${new TextDecoder().decode(stderr).trim()}`);
+  if (!success) throw new Error(`the lab failed: ${new TextDecoder().decode(stderr).trim()}`);
 }

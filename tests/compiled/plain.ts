@@ -8,7 +8,6 @@ export async function startPlain(lab: CompiledLab): Promise<Held> {
   const { pid } = await startNode(lab, name, "10.20.0.10", []);
   const readsBefore = lab.reads(name);
   return {
-    name: "a plain proxy",
     processes: { [name]: pid },
     *problems() {
       if (lab.reads(name) > readsBefore) yield "it listed or watched the API server again";

@@ -45,7 +45,6 @@ export async function startServed(lab: CompiledLab, name: string, workers: numbe
   await waitFor(`${name} to answer`, READY_MS, () => rounds > 0 && answers > 0, 100);
   const [roundsBefore, readsBefore] = [rounds, lab.reads(id)];
   return {
-    name,
     processes: { [id]: pid },
     *problems() {
       yield* ended;

@@ -26,7 +26,6 @@ export async function startSite(lab: CompiledLab): Promise<Held> {
   const connectionsBefore = new Map(nodes.map((node) => [node, connectionsToLeader(node)]));
   const readsBefore = new Map(nodes.map(({ name }) => [name, lab.reads(name)]));
   return {
-    name: "a site of three",
     processes: Object.fromEntries(nodes.map(({ name, pid }) => [name, pid])),
     *problems() {
       for (const node of nodes) {

@@ -27,12 +27,16 @@ export interface Patient {
   moveClock(seconds: number): Promise<void>;
   /** Changes a service, so that there is something to write. */
   change(): void;
+  /** Returns a number in [0, 1). */
+  random(): number;
 }
 
 /** One fault. */
 export interface Fault {
   readonly name: string;
   readonly modes: readonly Mode[];
+  /** The modes in which the merge gate tries it: one fault of each kind, quick and telling. */
+  readonly inGate?: readonly Mode[];
   /** Breaks it; resolves with the function that repairs it. */
   break(patient: Patient): Promise<() => Promise<void> | void>;
   /** What names the cause, in `sluice status`, on the page and in the log; undefined if nothing may be red. */
@@ -425,11 +429,12 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
   {
     name: "disk: full",
     modes: ONCE,
-    async break({ lab }) {
+    async break({ lab, random }) {
       await atServer(`head -c 64M /dev/zero > ${lab.folder}/state/fill 2>/dev/null || true`);
+      const hex = () => Math.floor(random() * 2 ** 32).toString(16);
       const grown = Array.from(
         { length: GROWN_BY },
-        (_, i) => service(`s-${crypto.randomUUID()}`, [`10.96.${8 + (i >> 8)}.${i & 255}`]),
+        (_, i) => service(`s-${hex()}${hex()}${hex()}${hex()}`, [`10.96.${8 + (i >> 8)}.${i & 255}`]),
       );
       lab.api.apply(...grown);
       return async () => {

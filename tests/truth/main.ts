@@ -1,17 +1,16 @@
 /**
  * Breaks a node in every way that users have, and prints how long Sluice needs to say so, and to be green after the repair:
  *
- *     deno task test:truth [--mode MODE] [PART OF A NAME]…
+ *     deno task test:truth [--gate] [--list] [PART OF A NAME]…
  *
- * Runs the executable at SLUICE_BINARY, or the source, with the canary, failure detection, and the kept state on, under TLS. Ends
- * with `N passed, N failed`.
+ * Runs the executable at SLUICE_BINARY, or the source, with the canary, failure detection, and the kept state on, under TLS.
+ * CHAOS_SEED and LAB_PATIENCE as in test:chaos.
  */
 import { existsSync } from "node:fs";
-import { isolate, ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
+import { isIsolated, isolate, ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
 import { program } from "../../demo/sluice.ts";
 import { errorText } from "../../platform/log.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
-import { runIsolated } from "../isolated.ts";
 import { change, cluster } from "../chaos/cluster.ts";
 import { type KernelSnapshot, takeSnapshot } from "../chaos/kernel.ts";
 import { API_LINK, type ChaosLab, withLab } from "../chaos/lab.ts";
@@ -21,6 +20,9 @@ import { startTlsProxy } from "../chaos/tls_proxy.ts";
 import { createToolFolder } from "../chaos/tool_folder.ts";
 import { TIMEOUT_FACTOR, waitFor } from "../chaos/wait.ts";
 import { createCertificateAuthority } from "../fakes/certificates.ts";
+import { attempt, runScenarios } from "../scenario_runner.ts";
+import { randomOf } from "../seed.ts";
+import type { Result } from "../suite.ts";
 import { type Fault, FAULTS, type Mode, type Patient, settle } from "./faults.ts";
 import type { Look } from "./looker.ts";
 
@@ -154,9 +156,9 @@ async function tryFault(fault: Fault, patient: Patient, eyes: Eyes): Promise<str
   throw new Error([summary, ...views].join("\n"));
 }
 
-/** Tries the faults of a part with one Sluice. Resolves with the number of failures. */
-async function tryPart({ mode, movesClock, faults }: Part): Promise<number> {
-  let failed = 0;
+/** Tries the faults of a part with one Sluice. Writes the results so far into a file after each. */
+async function tryPart({ mode, movesClock, faults }: Part, seed: number, file: string): Promise<void> {
+  const results: Result[] = [];
   await withLab(async (lab) => {
     const tools = await createToolFolder(`${lab.folder}/tools`);
     lab.api.apply(...cluster(SERVICES));
@@ -189,7 +191,7 @@ async function tryPart({ mode, movesClock, faults }: Part): Promise<number> {
       });
       const eyes = open(lab);
       let round = 0;
-      const patient: Patient = {
+      const patient: Omit<Patient, "random"> = {
         lab,
         mode,
         sluice,
@@ -200,12 +202,13 @@ async function tryPart({ mode, movesClock, faults }: Part): Promise<number> {
         change: () => change(lab, SERVICES, round++),
       };
       for (const fault of faults) {
-        try {
-          console.log(`${mode.padEnd(9)} ${fault.name.padEnd(50)} ${await tryFault(fault, patient, eyes)}`);
-        } catch (error) {
-          failed++;
-          console.log(`${mode.padEnd(9)} ${fault.name.padEnd(50)} FAILED: ${errorText(error)}`);
-        }
+        const name = nameOf(fault, mode), random = randomOf(seed, name);
+        results.push(
+          await attempt(name, async () => {
+            console.log(`${name.padEnd(60)} ${await tryFault(fault, { ...patient, random }, eyes)}`);
+          }),
+        );
+        await Deno.writeTextFile(file, JSON.stringify(results));
         await settle();
       }
     } finally {
@@ -214,7 +217,6 @@ async function tryPart({ mode, movesClock, faults }: Part): Promise<number> {
       await unmount(`${lab.folder}/state`);
     }
   });
-  return failed;
 }
 
 async function mount(folder: string): Promise<void> {
@@ -237,8 +239,8 @@ const LANES: readonly (readonly Omit<Part, "faults">[])[] = [
   [{ mode: "nftables", movesClock: false }],
   [{ mode: "iptables", movesClock: false }, { mode: "nftables", movesClock: true }],
 ];
-/** The first argument of the program if it tries one part. */
-const PART = "--part";
+/** The first argument of the program if it tries one part, before the mode, the seed, the file of the results, and the names. */
+const PART = "part";
 
 /** The library that moves the clock of a single process. */
 const CLOCK_LIBRARY = [Deno.env.get("LIBFAKETIME"), `/usr/lib/${Deno.build.arch}-linux-gnu/faketime/libfaketime.so.1`]
@@ -252,49 +254,72 @@ const clockOf = (file: string): Readonly<Record<string, string>> => ({
   FAKETIME_DONT_FAKE_MONOTONIC: "1",
 });
 
-/** Selects the faults of a part whose name contains one of the texts; all without any. */
-function selected({ mode, movesClock }: Omit<Part, "faults">, texts: readonly string[]): readonly Fault[] {
-  return FAULTS.filter((fault) =>
-    fault.modes.includes(mode) && (fault.movesClock ?? false) === movesClock &&
-    (texts.length === 0 || texts.some((text) => fault.name.includes(text)))
-  );
+/** A fault in a mode. */
+interface Scenario {
+  readonly name: string;
+  readonly mode: Mode;
+  readonly fault: Fault;
+  readonly inGate?: boolean;
 }
+
+const nameOf = ({ name }: Fault, mode: Mode) => `${name}, ${mode}`;
+
+const SCENARIOS: readonly Scenario[] = MODES.flatMap((mode) =>
+  FAULTS.filter(({ modes }) => modes.includes(mode)).map((fault) => ({
+    ...{ name: nameOf(fault, mode), mode, fault },
+    inGate: fault.inGate?.includes(mode),
+  }))
+);
 
 /** Tries the parts of a lane, each isolated, so that another can run at the same time. */
 async function tryLane(
   parts: readonly Omit<Part, "faults">[],
-  texts: readonly string[],
-): Promise<{ readonly tried: number; readonly failed: number }> {
-  let tried = 0, failed = 0;
-  for (const part of parts) {
-    const faults = selected(part, texts);
-    if (part.movesClock && CLOCK_LIBRARY === undefined) {
-      for (const { name } of faults) console.log(`${name}: left out, libfaketime is not installed`);
-      continue;
-    }
-    if (faults.length === 0) continue;
-    tried += faults.length;
-    failed += await isolate([
+  scenarios: readonly Scenario[],
+  seed: number,
+): Promise<readonly Result[]> {
+  const results: Result[] = [];
+  for (const { mode, movesClock } of parts) {
+    const names = scenarios.filter(({ fault, mode: own }) => own === mode && (fault.movesClock ?? false) === movesClock)
+      .map(({ name }) => name);
+    if (names.length > 0) results.push(...await tryIsolated([mode, `${seed}`], names));
+  }
+  return results;
+}
+
+/** Tries scenarios of a part in a process of its own; those without a result have failed. */
+async function tryIsolated(args: readonly string[], names: readonly string[]): Promise<readonly Result[]> {
+  const file = await Deno.makeTempFile();
+  try {
+    await isolate([
       ...[Deno.execPath(), "run", "--quiet", "--cached-only", "--no-check", "--allow-all"],
-      ...[new URL(import.meta.url).pathname, PART, JSON.stringify({ ...part, faults: faults.map(({ name }) => name) })],
+      ...[new URL(import.meta.url).pathname, PART, ...args, file, ...names],
     ]);
+    const results: readonly Result[] = JSON.parse(await Deno.readTextFile(file) || "[]");
+    const missing = names.filter((name) => !results.some((result) => result.name === name));
+    return [...results, ...missing.map((name) => ({ name, unit: name, passed: false, tookMs: 0 }))];
+  } finally {
+    await Deno.remove(file);
   }
-  return { tried, failed };
 }
 
-async function inside(args: readonly string[]): Promise<number> {
-  if (args[0] === PART) {
-    const { faults, ...part } = JSON.parse(args[1]!);
-    return await tryPart({ ...part, faults: FAULTS.filter(({ name }) => faults.includes(name)) });
-  }
-  const modes = MODES.filter((mode) => args.includes(mode));
-  const texts = args.filter((arg) => !(MODES as readonly string[]).includes(arg));
-  const lanes = LANES.map((parts) => parts.filter(({ mode }) => modes.length === 0 || modes.includes(mode)));
-  const results = await Promise.all(lanes.map((parts) => tryLane(parts, texts)));
-  const tried = results.reduce((sum, { tried }) => sum + tried, 0);
-  const failed = results.reduce((sum, { failed }) => sum + failed, 0);
-  console.log(`\n${tried - failed} passed, ${failed} failed`);
-  return failed === 0 && tried > 0 ? 0 : 1;
+if (isIsolated() && Deno.args[0] === PART) {
+  const [, mode, seed, file, ...names] = Deno.args as [string, Mode, string, string, ...string[]];
+  const faults = FAULTS.filter((fault) => names.includes(nameOf(fault, mode)));
+  await tryPart({ mode, movesClock: faults[0]!.movesClock ?? false, faults }, Number(seed), file);
+  Deno.exit(0);
 }
 
-Deno.exit(await runIsolated(import.meta.url, inside, PROGRAMS));
+Deno.exit(
+  await runScenarios({
+    name: "truth",
+    self: import.meta.url,
+    programs: PROGRAMS,
+    scenarios: SCENARIOS,
+    leftOut: ({ fault }) =>
+      fault.movesClock && CLOCK_LIBRARY === undefined ? "libfaketime is not installed" : undefined,
+    async run(scenarios, { seed, alone }) {
+      if (alone) return await tryLane(LANES.flat(), scenarios, seed);
+      return (await Promise.all(LANES.map((parts) => tryLane(parts, scenarios, seed)))).flat();
+    },
+  }),
+);

@@ -1,0 +1,68 @@
+/**
+ * Runs the files `*_test.ts` of a folder of tests; failed files run once more, alone:
+ *
+ *     deno_suite.ts NAME [OPTION OF deno test]…        tests/NAME
+ */
+import { runDenoTest } from "./run.ts";
+import { type Result, runSuite } from "./suite.ts";
+
+const ROOT = new URL("../", import.meta.url).pathname;
+
+/** The paths of the tests of a suite, relative to the project's folder. */
+export function testFiles(name: string): readonly string[] {
+  return [...Deno.readDirSync(`${ROOT}tests/${name}`)].filter((entry) => entry.name.endsWith("_test.ts"))
+    .map((entry) => `tests/${name}/${entry.name}`).sort();
+}
+
+/** Runs a suite with these options of `deno test`. Resolves with the exit status. */
+export function runDenoSuite(name: string, options: readonly string[]): Promise<number> {
+  return runSuite({
+    name,
+    units: testFiles(name),
+    attempt: (files) => runFiles(files, options),
+    repeat: (result) => `deno task test:${name} --filter "${result.name}"`,
+  });
+}
+
+async function runFiles(files: readonly string[], options: readonly string[]): Promise<readonly Result[]> {
+  const report = await Deno.makeTempFile();
+  try {
+    const { status, lines } = await runDenoTest([`--junit-path=${report}`, ...options, ...files]);
+    const results = await Deno.readTextFile(report).then(readReport);
+    for (const line of lines) {
+      const [, file] = /^\.\/(\S+) \(uncaught error\)$/.exec(line) ?? [];
+      if (file === undefined || results.some(({ name }) => name === line)) continue;
+      results.push({ name: line, unit: file, passed: false, tookMs: 0 });
+    }
+    if (status === 0 || results.some(({ passed }) => !passed)) return results;
+    return files.map((unit) => ({ name: `${unit}: deno test exited with ${status}`, unit, passed: false, tookMs: 0 }));
+  } finally {
+    await Deno.remove(report);
+  }
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+
+function plain(text: string): string {
+  return text.replaceAll(/&(\w+);/g, (all, name) => ENTITIES[name] ?? all);
+}
+
+/** Reads a report of `deno test` in JUnit's format: tests, not their steps, and none that did not run to its end. */
+function readReport(xml: string): Result[] {
+  const results: Result[] = [];
+  for (const [, file, suite] of xml.matchAll(/<testsuite name="\.\/([^"]*)"[^>]*>([^]*?)<\/testsuite>/g)) {
+    const tests = suite!.matchAll(/<testcase name="([^"]*)"[^>]* time="([^"]*)"[^>]*>([^]*?)<\/testcase>/g);
+    const inFile: Result[] = [];
+    for (const [, name, seconds, outcome] of tests) {
+      if (/<skipped|<error/.test(outcome!)) continue;
+      const isStep = inFile.some((test) => plain(name!).startsWith(`${test.name} > `));
+      if (isStep) continue;
+      const passed = !outcome!.includes("<failure");
+      inFile.push({ name: plain(name!), unit: file!, passed, tookMs: Number(seconds) * 1000 });
+    }
+    results.push(...inFile);
+  }
+  return results;
+}
+
+if (import.meta.main) Deno.exit(await runDenoSuite(Deno.args[0]!, Deno.args.slice(1)));
