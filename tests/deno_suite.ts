@@ -31,7 +31,7 @@ async function runFiles(files: readonly string[], options: readonly string[]): P
     const results = await Deno.readTextFile(report).then(readReport);
     for (const line of lines) {
       const [, file] = /^\.\/(\S+) \(uncaught error\)$/.exec(line) ?? [];
-      if (file === undefined || results.some(({ name }) => name === line)) continue;
+      if (file === undefined || results.some(({ unit, passed }) => unit === file && !passed)) continue;
       results.push({ name: line, unit: file, passed: false, tookMs: 0 });
     }
     if (status === 0 || results.some(({ passed }) => !passed)) return results;
@@ -47,18 +47,21 @@ function plain(text: string): string {
   return text.replaceAll(/&(\w+);/g, (all, name) => ENTITIES[name] ?? all);
 }
 
-/** Reads a report of `deno test` in JUnit's format: tests, not their steps, and none that did not run to its end. */
+/**
+ * Reads a report of `deno test` in JUnit's format: tests, not their steps. An uncaught error ends a file: it is a failure of the
+ * test that ran, and those after it have no result.
+ */
 function readReport(xml: string): Result[] {
   const results: Result[] = [];
   for (const [, file, suite] of xml.matchAll(/<testsuite name="\.\/([^"]*)"[^>]*>([^]*?)<\/testsuite>/g)) {
     const tests = suite!.matchAll(/<testcase name="([^"]*)"[^>]* time="([^"]*)"[^>]*>([^]*?)<\/testcase>/g);
     const inFile: Result[] = [];
     for (const [, name, seconds, outcome] of tests) {
-      if (/<skipped|<error/.test(outcome!)) continue;
       const isStep = inFile.some((test) => plain(name!).startsWith(`${test.name} > `));
-      if (isStep) continue;
-      const passed = !outcome!.includes("<failure");
+      if (isStep || outcome!.includes("<skipped")) continue;
+      const passed = !/<failure|<error/.test(outcome!);
       inFile.push({ name: plain(name!), unit: file!, passed, tookMs: Number(seconds) * 1000 });
+      if (outcome!.includes("<error")) break;
     }
     results.push(...inFile);
   }

@@ -1,5 +1,4 @@
 /** API servers behind one address fail over to each other; their resourceVersions are unrelated. */
-import { sleep, systemClock } from "../../platform/clock.ts";
 import { startFakeApiServer } from "../fakes/api_server.ts";
 import { BOOKMARKS_MS, silenceLimitMs } from "./api_silence.ts";
 import { startBookmarks } from "./bookmarks.ts";
@@ -25,7 +24,7 @@ function failover({ long }: Extent): Promise<Figures> {
     const ahead = startFakeApiServer({ hostname });
     ahead.restore(FAR_AHEAD);
     const behind = startFakeApiServer({ hostname, silentAhead: true });
-    const end = startBookmarks([lab.api, ahead, behind], everyMs);
+    const bookmarks = startBookmarks([lab.api, ahead, behind], everyMs);
     const loadBalancer = startLoadBalancer(hostname, lab.api.url);
     try {
       const serving = await serve(lab, { cluster: { server: loadBalancer.url } });
@@ -37,7 +36,7 @@ function failover({ long }: Extent): Promise<Figures> {
       loadBalancer.cut();
       serving.change();
       const brokenMs = await serving.inEffect(BROKEN_LIMIT_MS);
-      await sleep(systemClock, 1.5 * everyMs);
+      await bookmarks.sent();
 
       fill(behind);
       serving.useServer(behind);
@@ -54,7 +53,7 @@ function failover({ long }: Extent): Promise<Figures> {
         ...figures,
       };
     } finally {
-      end();
+      bookmarks.stop();
       await stopDropping();
       loadBalancer.close();
       await Promise.all([ahead.close(), behind.close()]);

@@ -1,6 +1,5 @@
 /** Watches that go silent without an error. */
 import assert from "node:assert/strict";
-import { sleep, systemClock } from "../../platform/clock.ts";
 import { startBookmarks } from "./bookmarks.ts";
 import { withLab } from "./lab.ts";
 import { dropConnections, stopDropping } from "./lost_connections.ts";
@@ -28,10 +27,10 @@ export const apiSilence: readonly Scenario[] = [
 function silence(how: "lost" | "mute", { long }: Extent): Promise<Figures> {
   return withLab(async (lab) => {
     const everyMs = long ? BOOKMARKS_MS.default : BOOKMARKS_MS.short;
-    const end = startBookmarks([lab.api], everyMs);
+    const bookmarks = startBookmarks([lab.api], everyMs);
     try {
       const serving = await serve(lab);
-      await sleep(systemClock, 1.5 * everyMs);
+      await bookmarks.sent();
       let connections = 0;
       if (how === "lost") connections = await dropConnections(lab, Number(new URL(lab.api.url).port));
       else lab.api.deafen();
@@ -45,7 +44,7 @@ function silence(how: "lost" | "mute", { long }: Extent): Promise<Figures> {
         ...figures,
       };
     } finally {
-      end();
+      bookmarks.stop();
       await stopDropping();
     }
   });

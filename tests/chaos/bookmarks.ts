@@ -1,15 +1,25 @@
 import { systemClock } from "../../platform/clock.ts";
 import type { FakeApiServer } from "../fakes/api_server.ts";
 
-/** Makes servers send bookmarks periodically, as kube-apiserver does once a minute. Returns a function that stops them. */
-export function startBookmarks(servers: readonly FakeApiServer[], everyMs: number): () => void {
+/** Bookmarks that servers send periodically. */
+export interface Bookmarks {
+  /** Resolves once the next ones are sent. */
+  sent(): Promise<void>;
+  stop(): void;
+}
+
+/** Makes servers send bookmarks periodically, as kube-apiserver does once a minute. */
+export function startBookmarks(servers: readonly FakeApiServer[], everyMs: number): Bookmarks {
   let cancel = () => {};
+  let sending = Promise.withResolvers<void>();
   const next = () => {
     cancel = systemClock.schedule(everyMs, () => {
       for (const server of servers) server.bookmark();
+      sending.resolve();
+      sending = Promise.withResolvers();
       next();
     });
   };
   next();
-  return () => cancel();
+  return { sent: () => sending.promise, stop: () => cancel() };
 }

@@ -9,7 +9,7 @@ import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
 import { startTrafficProgram } from "./probes.ts";
 import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
-import { waitFor } from "./wait.ts";
+import { TIMEOUT_FACTOR, waitFor } from "./wait.ts";
 
 const SERVICES = 1000;
 const CHANGE_EVERY_MS = 100;
@@ -17,9 +17,9 @@ const CHANGE_EVERY_MS = 100;
 const HELD = 10;
 const ROUND_TRIP_EVERY_MS = 100;
 /** The time after a change of a service in which a connection to it may reach the old or the new pod. */
-const UNCERTAIN_MS = 1500;
+const UNCERTAIN_MS = 1500 * TIMEOUT_FACTOR;
 /** The time after which a connection to a pod that is gone counts as not reset. */
-const RESET_WITHIN_MS = 5000;
+const RESET_WITHIN_MS = 5000 * TIMEOUT_FACTOR;
 const PODS = "10.244.64.0/18", POD_PORT = 9000;
 
 /** Both modes, half of CHAOS_MINUTES each; an hour by default. */

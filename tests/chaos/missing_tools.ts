@@ -1,6 +1,5 @@
 /** Tools that are missing for a while, and another process that holds the lock of iptables-legacy. */
 import assert from "node:assert/strict";
-import { sleep, systemClock } from "../../platform/clock.ts";
 import { change, cluster } from "./cluster.ts";
 import { withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
@@ -8,9 +7,10 @@ import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { createToolFolder } from "./tool_folder.ts";
+import { waitFor } from "./wait.ts";
 
 const SERVICES = 100;
-const AWAY_MS = 3000;
+const AWAY_LIMIT_MS = 10_000;
 /** The lock file of iptables-legacy. */
 const LOCK = "/run/xtables.lock";
 
@@ -36,14 +36,17 @@ function missing(mode: (typeof MODES)[number]): Promise<Figures> {
     const traffic = startTraffic(lab, SERVICES);
     await tools.remove(OWN_TOOLS[mode]);
     change(lab, SERVICES, 1);
-    await sleep(systemClock, AWAY_MS);
-    assert.ok(sluice.log().includes("is not installed"), "the log does not mention the missing tool");
+    const awayMs = await waitFor(
+      "the log mentions the missing tool",
+      AWAY_LIMIT_MS,
+      () => sluice.log().includes("is not installed"),
+    );
     await tools.add(OWN_TOOLS[mode]);
     const changedMs = await marker.move(60_000);
     const figures = await traffic.end();
     await sluice.end("SIGTERM");
     return {
-      "missing for ms, a change in effect ms later": `${AWAY_MS}, ${Math.round(changedMs)}`,
+      "missing for ms, a change in effect ms later": `${Math.round(awayMs)}, ${Math.round(changedMs)}`,
       ...figures,
     };
   });
@@ -60,11 +63,14 @@ function lockHeld({ long }: Extent): Promise<Figures> {
     await marker.settle();
     assert.ok(sluice.log().includes('"flavour":"legacy"'), "this is not iptables-legacy");
     const traffic = startTraffic(lab, SERVICES);
-    const holder = lab.start("node", ["flock", LOCK, "sleep", String(heldMs / 1000)]);
-    await sleep(systemClock, 200);
+    const holder = lab.start("node", ["flock", LOCK, "sh", "-c", `echo held; sleep ${heldMs / 1000}`], {
+      stdout: "piped",
+    });
+    const said = holder.stdout.getReader();
+    await said.read();
     change(lab, SERVICES, 1);
     const changedMs = await marker.move(heldMs + 60_000);
-    await holder.status;
+    await Promise.all([holder.status, said.cancel()]);
     assert.ok(changedMs > heldMs / 2, `the lock was ignored: a change was in effect after ${changedMs} ms`);
     const figures = await traffic.end();
     await sluice.end("SIGTERM");

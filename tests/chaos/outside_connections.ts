@@ -139,7 +139,9 @@ async function flood(ports: readonly number[], signal: AbortSignal): Promise<voi
 function probe(port: number): Promise<number> {
   return waitFor(`an answer from port ${port}`, PROBE_LIMIT_MS, async () => {
     try {
-      const answer = await fetch(`http://${API_LINK.node}:${port}/healthz`, { signal: AbortSignal.timeout(20_000) });
+      const answer = await fetch(`http://${API_LINK.node}:${port}/healthz`, {
+        signal: AbortSignal.timeout(20_000 * TIMEOUT_FACTOR),
+      });
       await answer.body?.cancel();
       return answer.status === 200;
     } catch {

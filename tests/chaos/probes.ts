@@ -62,8 +62,9 @@ export function startTraffic(lab: ChaosLab, services: number): Traffic {
 /** Starts traffic.ts in a namespace; its standard input and output are piped. */
 export function startTrafficProgram(lab: ChaosLab, namespace: Namespace, args: readonly string[]): Deno.ChildProcess {
   const script = new URL("./traffic.ts", import.meta.url).pathname;
-  const command = [Deno.execPath(), "run", "--quiet", "--cached-only", "--no-check", "--allow-net", script, ...args];
-  return lab.start(namespace, command, { stdin: "piped", stdout: "piped" });
+  const command = [Deno.execPath(), "run", "--quiet", "--cached-only", "--no-check", "--allow-net"];
+  const all = [...command, "--allow-env=LAB_PATIENCE", script, ...args];
+  return lab.start(namespace, all, { stdin: "piped", stdout: "piped" });
 }
 
 async function tallyOf(child: Deno.ChildProcess): Promise<Tally> {

@@ -8,6 +8,7 @@
  * `probe` and `hold` print a Tally as JSON when their standard input ends.
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
+import { TIMEOUT_FACTOR } from "./wait.ts";
 
 /** Options of `probe`. */
 export interface ProbeOptions {
@@ -16,7 +17,10 @@ export interface ProbeOptions {
   readonly atOnce: number;
   /** The pause after each connection. */
   readonly restMs: number;
-  /** The time after which a connection counts as failed; below TCP's first retransmission after a second. */
+  /**
+   * The time after which a connection that is not established counts as failed; below TCP's first retransmission after a second.
+   * Time in which this process did not run is not counted, because the kernel answers meanwhile.
+   */
   readonly timeoutMs: number;
 }
 
@@ -29,7 +33,8 @@ export interface Tally {
   readonly slowestMs: number;
 }
 
-const ROUND_TRIP_LIMIT_MS = 5000;
+const ANSWER_LIMIT_MS = 5000 * TIMEOUT_FACTOR;
+const TICK_MS = 20;
 const HOLD_REST_MS = 20;
 const CONNECT_TRIES = 250;
 
@@ -53,9 +58,17 @@ function createTally() {
   };
 }
 
-async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+/** Rejects if work takes longer, by this clock. */
+async function within<T>(timeoutMs: number, work: Promise<T>, now = systemClock.monotonic): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const cancel = systemClock.schedule(timeoutMs, () => late.reject(new Error(`not within ${timeoutMs} ms`)));
+  const endMs = now() + timeoutMs;
+  let cancel = () => {};
+  const check = () => {
+    const leftMs = endMs - now();
+    if (leftMs <= 0) late.reject(new Error(`not within ${timeoutMs} ms`));
+    else cancel = systemClock.schedule(Math.max(leftMs, 1), check);
+  };
+  check();
   try {
     return await Promise.race([work, late.promise]);
   } finally {
@@ -63,15 +76,29 @@ async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
   }
 }
 
+/** Starts a clock that stands still while this process waits for a processor. */
+function startRunningClock(): () => number {
+  let stalledMs = 0, dueMs = systemClock.monotonic() + TICK_MS;
+  const overdueMs = () => Math.max(0, systemClock.monotonic() - dueMs);
+  const tick = () => {
+    stalledMs += overdueMs();
+    dueMs = systemClock.monotonic() + TICK_MS;
+    systemClock.schedule(TICK_MS, tick);
+  };
+  systemClock.schedule(TICK_MS, tick);
+  return () => systemClock.monotonic() - stalledMs - overdueMs();
+}
+
 async function probe({ targets, atOnce, restMs, timeoutMs }: ProbeOptions, ended: Promise<unknown>): Promise<Tally> {
   const { tally, count } = createTally();
+  const now = startRunningClock();
   let over = false, next = 0;
   ended.then(() => over = true);
   await Promise.all(Array.from({ length: atOnce }, async () => {
     while (!over) {
       const target = targets[next++ % targets.length]!;
       const startedMs = systemClock.monotonic();
-      const failure = await within(timeoutMs, answerOf(target)).then(
+      const failure = await answerOf(target, (connecting) => within(timeoutMs, connecting, now)).then(
         (bytes) => bytes > 0 ? undefined : "no answer",
         (error) => String(error),
       );
@@ -82,9 +109,16 @@ async function probe({ targets, atOnce, restMs, timeoutMs }: ProbeOptions, ended
   return tally;
 }
 
-async function answerOf(target: { readonly hostname: string; readonly port: number }): Promise<number> {
-  using connection = await Deno.connect(target);
-  return await connection.read(new Uint8Array(256)) ?? 0;
+async function answerOf(
+  target: { readonly hostname: string; readonly port: number },
+  inTime: (connecting: Promise<Deno.TcpConn>) => Promise<Deno.TcpConn>,
+): Promise<number> {
+  const connecting = Deno.connect(target);
+  using connection = await inTime(connecting).catch((error) => {
+    connecting.then((late) => late.close(), () => {});
+    throw error;
+  });
+  return await within(ANSWER_LIMIT_MS, connection.read(new Uint8Array(256))) ?? 0;
 }
 
 async function hold(hostname: string, port: number, ended: Promise<unknown>): Promise<Tally> {
@@ -96,7 +130,7 @@ async function hold(hostname: string, port: number, ended: Promise<unknown>): Pr
   while (!over) {
     const startedMs = systemClock.monotonic();
     const failure = await within(
-      ROUND_TRIP_LIMIT_MS,
+      ANSWER_LIMIT_MS,
       (async () => {
         await connection.write(new Uint8Array([42]));
         return await connection.read(buffer);

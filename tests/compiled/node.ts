@@ -1,5 +1,5 @@
 /** A proxy in the namespace of a node. */
-import { waitFor } from "../chaos/wait.ts";
+import { TIMEOUT_FACTOR, waitFor } from "../chaos/wait.ts";
 import type { CompiledLab, Started } from "./lab.ts";
 
 const READY_MS = 60_000;
@@ -31,7 +31,9 @@ export async function startNode(
 
 async function changesAt(address: string): Promise<number> {
   try {
-    const answer = await fetch(`http://${address}:10249/metrics`, { signal: AbortSignal.timeout(2000) });
+    const answer = await fetch(`http://${address}:10249/metrics`, {
+      signal: AbortSignal.timeout(2000 * TIMEOUT_FACTOR),
+    });
     const found = /^kubeproxy_sync_proxy_rules_endpoint_changes_total (\d+)/m.exec(await answer.text());
     return Number(found?.[1] ?? 0);
   } catch {

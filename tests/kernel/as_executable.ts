@@ -1,11 +1,12 @@
 import { type Lab, NETWORK } from "../../demo/lab.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 
 /** The sources of this project. */
 export const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** A Sluice that has not exited by then is killed. */
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 60_000 * TIMEOUT_FACTOR;
 
 /** A Sluice that runs from source with the permissions of the executable, in the lab's node. */
 export interface RestrictedSluice {

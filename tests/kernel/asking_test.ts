@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { NETWORK } from "../../demo/lab.ts";
 import { program, startSluice } from "../../demo/sluice.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { inLab } from "./in_lab.ts";
 
 const EXAMPLE = new URL("../../deploy/example/", import.meta.url).pathname;
@@ -19,10 +20,8 @@ Deno.test("explain and diff of a running proxy match the kernel, and only root m
       const explained = async () => JSON.parse(await ask("explain", "10.96.0.20:80", "-o", "json"));
       let explanation = await explained();
       // Services answer before the report of the sync has arrived.
-      while (explanation.service.rules.since.state === "waiting") {
-        await sleep(systemClock, 50);
-        explanation = await explained();
-      }
+      const isReported = async () => (explanation = await explained()).service.rules.since.state !== "waiting";
+      await waitFor("the sync is reported", 10_000, isReported, 50);
       assert.equal(explanation.service.name, "default/shop:http");
       assert.deepEqual(explanation.node.name, NETWORK.nodeName);
       const { from, since, parts } = explanation.service.rules;

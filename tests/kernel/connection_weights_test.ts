@@ -12,6 +12,7 @@ import { watchConnections } from "../../features/connection_weights/watch.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { type Clock, sleep, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
+import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 import { fakeBalance } from "../fakes/balance.ts";
 import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
@@ -147,7 +148,7 @@ Deno.test("a slow endpoint gets fewer new connections, and its share again when 
         await sleep(systemClock, PAUSE_MS);
         const tookMs = systemClock.monotonic() - startedAtMs;
         if (chosen.length >= RECENT && isReached(share())) return tookMs;
-        assert.ok(tookMs < DEADLINE_MS, `a share of ${share()} after ${tookMs} ms`);
+        assert.ok(tookMs < DEADLINE_MS * TIMEOUT_FACTOR, `a share of ${share()} after ${tookMs} ms`);
       }
     };
     await until((share) => share > 0.2);

@@ -1,6 +1,7 @@
 import { createLab, type Lab } from "../../demo/lab.ts";
 import { requireIsolation } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 
 /** Runs a test in a new lab. Throws if this process is not isolated from the machine's network. */
 export async function inLab(test: (lab: Lab) => Promise<void>): Promise<void> {
@@ -13,7 +14,7 @@ export async function inLab(test: (lab: Lab) => Promise<void>): Promise<void> {
   }
 }
 
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 60_000 * TIMEOUT_FACTOR;
 
 /** Runs a command in the lab's node until its standard error matches, then ends it and returns its standard error. */
 export async function logUntil(lab: Lab, command: readonly string[], pattern: RegExp): Promise<string> {

@@ -1,8 +1,10 @@
 /** Node ports that a Service limits to some of the node's addresses, with real connections in both families. */
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
 import { startSluice } from "../../demo/sluice.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { inLab } from "./in_lab.ts";
 
 /** A second address of the node in each family. */
@@ -93,14 +95,10 @@ function expected(isServed: (address: string) => boolean): Record<string, string
   );
 }
 
-async function waitFor(lab: Lab, wanted: Record<string, string>): Promise<void> {
-  const deadline = systemClock.monotonic() + CHANGE_WITHIN_MS;
-  for (;;) {
-    const found = await answers(lab, "outside");
-    if (JSON.stringify(found) === JSON.stringify(wanted)) return;
-    if (systemClock.monotonic() > deadline) assert.deepEqual(found, wanted);
-    await sleep(systemClock, 50);
-  }
+async function untilAnswered(lab: Lab, wanted: Record<string, string>): Promise<void> {
+  let found: Record<string, string> = {};
+  const isWanted = async () => isDeepStrictEqual(found = await answers(lab, "outside"), wanted);
+  await waitFor("the answers", CHANGE_WITHIN_MS, isWanted, 50).catch(() => assert.deepEqual(found, wanted));
 }
 
 /** Starts a program of the node that listens on both ports of all its addresses, as others may where no service is. */
@@ -140,16 +138,16 @@ for (const mode of ["iptables", "nftables", "userspace"]) {
       try {
         await sluice.ready();
         const atFirst = expected((address) => Object.values<string>(FIRST).includes(address));
-        await waitFor(lab, atFirst);
+        await untilAnswered(lab, atFirst);
         for (const from of ["pod-2", "node"] as const) assert.deepEqual(await answers(lab, from), atFirst, from);
         annotate(manifests, "198.51.100.0/24, 2001:db8:77::/48, nonsense");
-        await waitFor(lab, expected((address) => Object.values(SECOND).includes(address)));
+        await untilAnswered(lab, expected((address) => Object.values(SECOND).includes(address)));
         annotate(manifests, SECOND.IPv4);
-        await waitFor(lab, expected((address) => address === SECOND.IPv4));
+        await untilAnswered(lab, expected((address) => address === SECOND.IPv4));
         annotate(manifests, "nonsense");
-        await waitFor(lab, expected(() => false));
+        await untilAnswered(lab, expected(() => false));
         annotate(manifests, undefined);
-        await waitFor(lab, expected(() => true));
+        await untilAnswered(lab, expected(() => true));
       } finally {
         await sluice.stop();
         await host.stdin.close();

@@ -1,9 +1,11 @@
 /** The whole Sluice with the services of deploy/example/, tested with real connections. */
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import type { Attempt } from "../../demo/agent.ts";
 import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
 import { program, type RunningSluice, startSluice } from "../../demo/sluice.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { inLab } from "./in_lab.ts";
 
 type Target = Omit<Attempt, "timeoutMs">;
@@ -49,13 +51,9 @@ async function answers(lab: Lab, from: Namespace, target: Target): Promise<{ by:
 
 /** Waits until exactly these pods answer. */
 async function waitForAnswers(lab: Lab, from: Namespace, target: Target, expected: readonly string[]): Promise<void> {
-  const deadline = systemClock.monotonic() + CHANGE_WITHIN_MS;
-  for (;;) {
-    const { by } = await answers(lab, from, target);
-    if (JSON.stringify(by) === JSON.stringify(expected)) return;
-    if (systemClock.monotonic() > deadline) assert.deepEqual(by, expected);
-    await sleep(systemClock, 50);
-  }
+  let found: readonly string[] = [];
+  const isExpected = async () => isDeepStrictEqual(found = (await answers(lab, from, target)).by, expected);
+  await waitFor("the answers", CHANGE_WITHIN_MS, isExpected, 50).catch(() => assert.deepEqual(found, expected));
 }
 
 /** Changes a manifest atomically. */

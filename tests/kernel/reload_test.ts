@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { type Lab, NETWORK } from "../../demo/lab.ts";
 import { type RunningSluice, startSluice } from "../../demo/sluice.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { errorText } from "../../platform/log.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { inLab } from "./in_lab.ts";
 
 const WITHIN_MS = 30_000;
@@ -40,14 +42,14 @@ async function withSluice(mode: string, test: (lab: Lab, sluice: RunningSluice, 
 
 /** Opens connections until `isDone` and asserts that each is answered. */
 async function connectUntil(lab: Lab, sluice: RunningSluice, isDone: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.monotonic() + WITHIN_MS;
-  for (let connections = 1;; connections++) {
+  let connections = 0;
+  await waitFor("done", WITHIN_MS, async () => {
     const outcome = await lab.connect("pod-1", { protocol: "tcp", address: "10.96.0.10", port: 80 });
-    assert.equal(outcome.kind, "answered", `connection ${connections}: ${outcome.kind}; ${sluice.log()}`);
-    if (await isDone()) return;
-    assert(systemClock.monotonic() < deadline, `not done in time: ${sluice.log()}`);
-    await sleep(systemClock, 5);
-  }
+    assert.equal(outcome.kind, "answered", `connection ${++connections}: ${outcome.kind}`);
+    return await isDone();
+  }, 5).catch((error) => {
+    throw new Error(`${errorText(error)}: ${sluice.log()}`);
+  });
 }
 
 async function tablesOf(lab: Lab): Promise<{ readonly nft: boolean; readonly iptables: boolean }> {

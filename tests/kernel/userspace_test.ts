@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import type { Attempt } from "../../demo/agent.ts";
 import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
 import { program, startSluice } from "../../demo/sluice.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { errorText } from "../../platform/log.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { inLab } from "./in_lab.ts";
 
 type Target = Omit<Attempt, "timeoutMs">;
@@ -101,11 +103,10 @@ async function outcomes(lab: Lab, from: Namespace, target: Target, count = CONNE
 
 /** Waits until the node gets an answer. */
 async function served(lab: Lab, target: Target, log: () => string): Promise<void> {
-  const deadline = systemClock.monotonic() + SERVED_WITHIN_MS;
-  while ((await outcomes(lab, "node", target, 1))[0] !== "pod-1") {
-    assert(systemClock.monotonic() < deadline, `${target.protocol} ${target.address} is not served: ${log()}`);
-    await sleep(systemClock, 50);
-  }
+  const isServed = async () => (await outcomes(lab, "node", target, 1))[0] === "pod-1";
+  await waitFor(`${target.protocol} ${target.address} is served`, SERVED_WITHIN_MS, isServed, 50).catch((error) => {
+    throw new Error(`${errorText(error)}: ${log()}`);
+  });
 }
 
 /** The ports of the relay, as the rules name them. */

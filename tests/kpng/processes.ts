@@ -1,5 +1,6 @@
 /** Starts KPNG and Sluice as processes of a test, and stops them at its end. */
 import { program } from "../../demo/sluice.ts";
+import { waitFor } from "../chaos/wait.ts";
 
 /** How long a state may take to arrive before the test fails, in milliseconds. */
 const DEADLINE_MS = 30_000;
@@ -63,12 +64,9 @@ export async function onBench(
     },
     async until(expected, read) {
       let found = "";
-      for (const endMs = Date.now() + deadlineMs; Date.now() < endMs;) {
-        found = read();
-        if (found === expected) return;
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-      throw new Error(`expected:\n${expected}\nfound:\n${found}\nlogs:\n${logs.join("\n")}`);
+      await waitFor("the state arrives", deadlineMs, () => (found = read()) === expected, 50).catch(() => {
+        throw new Error(`expected:\n${expected}\nfound:\n${found}\nlogs:\n${logs.join("\n")}`);
+      });
     },
   };
   try {

@@ -1,11 +1,12 @@
 /** Headless Chromium on one page, recording violations. */
+import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 /** The paths of Chromium and Chrome on common distributions. */
 const PATHS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** Limit of each step in the browser, in milliseconds: long enough beside other work on a busy machine. */
-const TIMEOUT = 120_000;
+const TIMEOUT = 60_000 * TIMEOUT_FACTOR;
 
 /** A page in a browser. */
 export interface Visit {

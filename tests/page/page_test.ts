@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
 import { DOCUMENTATION } from "../../platform/mod.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 import { startBrowser, type Visit, visit } from "./browser.ts";
 import { manifestsOf, type TestService } from "./cluster.ts";
 import { type ProxyUnderTest, withProxy } from "./proxy_under_test.ts";
 
-const SHOWN_WITHIN_MS = 2_000;
+const SHOWN_WITHIN_MS = 2_000 * TIMEOUT_FACTOR;
 
 const WEB: TestService = {
   at: "default/web",

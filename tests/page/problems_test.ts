@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Browser } from "playwright-core";
 import { createProcessProblems, type ProblemCode, problemCodes, problemKind } from "../../core/problems/mod.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { type ApiObject, type FakeApiServer, startFakeApiServer, statusResponse } from "../fakes/api_server.ts";
 import { reservePort } from "../fakes/sockets.ts";
 import { withWholeProxy } from "../fakes/whole_proxy.ts";
@@ -21,11 +21,8 @@ async function assertShown(browser: Browser, url: string, code: ProblemCode, cau
     await page.getByText("live", { exact: true }).waitFor();
     await cause();
     const isCounted = new RegExp(`code="${code}"[^}]*} [1-9]`);
-    const endMs = systemClock.monotonic() + LONGEST_WAIT_MS;
-    while (!isCounted.test(await (await fetch(`${url}metrics`)).text())) {
-      assert.ok(systemClock.monotonic() < endMs, `${code} was not reported`);
-      await sleep(systemClock, 5);
-    }
+    const isReported = async () => isCounted.test(await (await fetch(`${url}metrics`)).text());
+    await waitFor(`${code} is reported`, LONGEST_WAIT_MS, isReported, 5);
     let updates = 0;
     page.on("response", (response) => updates += Number(response.url().includes("/live")));
     const problem = page.locator(".problems > li", { has: page.getByText(code, { exact: true }) });

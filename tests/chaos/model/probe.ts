@@ -17,9 +17,15 @@ const PROBES: readonly (readonly [Namespace, Target])[] = [
   ["outside", "load balancer"],
 ];
 
-const SILENT_AFTER_MS = 250 * TIMEOUT_FACTOR;
-/** An ICMPv6 refusal fails a connection only on the second SYN, a second after the first. */
-const REFUSED_WITHIN_MS = 2000 * TIMEOUT_FACTOR;
+/** The time to wait for an expected outcome. */
+const TIMEOUTS_MS = {
+  "answer": 250 * TIMEOUT_FACTOR,
+  // Silence takes all of it each time.
+  "silence": 250,
+  "no answer": 250,
+  // An ICMPv6 refusal fails a connection only on the second SYN, a second after the first.
+  "refused": 2000 * TIMEOUT_FACTOR,
+};
 /** With three endpoints at random, the chance that 40 connections miss one is about one in ten million. */
 const MOST_CONNECTIONS = 40;
 const REST_MS = 100;
@@ -57,7 +63,7 @@ async function probe(
     const outcome = await lab.connect(from, {
       protocol: "tcp",
       ...addressOf(service, target),
-      timeoutMs: wanted === "refused" ? REFUSED_WITHIN_MS : SILENT_AFTER_MS,
+      timeoutMs: TIMEOUTS_MS[typeof wanted === "object" ? "answer" : wanted],
     });
     if (!isWanted(outcome, wanted)) return outcome.kind === "answered" ? `answered by ${outcome.by}` : outcome.kind;
     if (outcome.kind === "answered") missing.delete(outcome.by);
