@@ -1,12 +1,15 @@
 /** The test network: the demo's lab plus an API server, which the node reaches over a separate link. */
 import { createLab, type Lab } from "../../demo/lab.ts";
+import { systemClock, waitAtMost } from "../../platform/clock.ts";
 import { errorText } from "../../platform/log.ts";
+import { endChild } from "../children.ts";
 import { type FakeApiServer, startFakeApiServer } from "../fakes/api_server.ts";
 
 /** The link between the API server and the node. */
 export const API_LINK = { server: "172.30.0.1", node: "172.30.0.2", device: "api0" } as const;
 
 const LAST_LINES = 15;
+const API_CLOSES_WITHIN_MS = 10_000;
 const NAMESPACES = ["node", "pod-1", "pod-2", "outside"] as const;
 
 /** A lab with an API server. */
@@ -55,15 +58,9 @@ export async function withLab<T>(scenario: (lab: ChaosLab) => Promise<T>): Promi
     throw new Error(`${errorText(error)}\nSluice's last lines:\n${tails.slice(-2).join("\n…\n")}`, { cause: error });
   } finally {
     // A running process keeps its network namespace and the links in it alive.
-    for (const child of started) {
-      try {
-        child.kill("SIGKILL");
-      } catch {
-        continue;
-      }
-      await child.status;
-    }
-    await api.close();
+    await Promise.all(started.map(endChild));
+    // A connection whose packets are lost may never end.
+    await waitAtMost(systemClock, API_CLOSES_WITHIN_MS, api.close());
     // The kernel removes a namespace and its links asynchronously; the next lab reuses this link name.
     await new Deno.Command("ip", { args: ["link", "delete", device], stdin: "null" }).output();
     await lab.close();

@@ -45,7 +45,11 @@ export function startLoadBalancer(hostname: string, url: string): LoadBalancer {
   const accept = async () => {
     for await (const near of listener) {
       const { hostname, port } = new URL(target);
-      const far = await Deno.connect({ hostname, port: Number(port) });
+      const far = await Deno.connect({ hostname, port: Number(port) }).catch(() => undefined);
+      if (far === undefined) {
+        near.close();
+        continue;
+      }
       near.setNoDelay(true);
       open.add(near).add(far);
       void carry(near, far, () => false);

@@ -1,6 +1,7 @@
 /** Continuous traffic while faults are injected, and its results. */
 import assert from "node:assert/strict";
 import { type Namespace, NETWORK } from "../../demo/lab.ts";
+import { endChild } from "../children.ts";
 import { clusterIP, probedServices, service } from "./cluster.ts";
 import type { ChaosLab } from "./lab.ts";
 import type { Figures } from "./scenario.ts";
@@ -42,8 +43,7 @@ export function startTraffic(lab: ChaosLab, services: number): Traffic {
   return {
     async end() {
       const [inside, outside, held] = await Promise.all(running.map(tallyOf));
-      server.kill("SIGKILL");
-      await server.status;
+      await endChild(server);
       const all = [inside!, outside!, held!];
       assert.equal(
         all.reduce((sum, { failures }) => sum + failures, 0),

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { createStateFile, storageOf } from "../../sources/kept/state_file.ts";
+import { endChild } from "../children.ts";
 import { change, cluster } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, setApiLink, withLab } from "./lab.ts";
@@ -111,8 +112,7 @@ async function killsWriter(kills: number, random: () => number): Promise<Figures
       })();
       await waitFor("the first state is written", 30_000, () => printed.includes("\n"), 1);
       await sleep(systemClock, random() * 100);
-      child.kill("SIGKILL");
-      await Promise.all([child.status, drained]);
+      await Promise.all([endChild(child), drained]);
       const written = Number(printed.trim().split("\n").at(-1));
       using left = await Deno.open(`${folder}/state`);
       const { state } = await createStateFile(folder, storageOf(left)).read(ORIGIN);

@@ -2,12 +2,15 @@
  * A TLS proxy in front of an API server. It runs as a separate process that restarts at every change of certificates, so
  * that no TLS session is resumed:
  *
- *     tls_proxy.ts JSON        of TlsProxyOptions; prints its port once it listens
+ *     tls_proxy.ts JSON        of TlsProxyOptions; prints a line once it listens
  */
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { createServer } from "node:tls";
-import type { CertificatePair } from "../fakes/certificates.ts";
+import { endChild } from "../children.ts";
 import { statusResponse } from "../fakes/api_server.ts";
+import type { CertificatePair } from "../fakes/certificates.ts";
+import { reservePort } from "../fakes/sockets.ts";
+import { waitFor } from "./wait.ts";
 
 /** The server certificate and the trusted clients. */
 export interface TlsIdentity {
@@ -31,31 +34,37 @@ interface TlsProxyOptions extends TlsIdentity {
   readonly to: number;
 }
 
+const START_LIMIT_MS = 20_000;
+
 /** Starts a TLS proxy on an address, in front of the server at `url`. */
 export async function startTlsProxy(hostname: string, url: string, identity: TlsIdentity): Promise<TlsProxy> {
   const to = Number(new URL(url).port);
   const script = new URL(import.meta.url).pathname;
-  const start = async (identity: TlsIdentity, port: number) => {
+  const port = reservePort(hostname);
+  let running: Deno.ChildProcess | undefined;
+  const stop = async () => {
+    if (running) await endChild(running);
+  };
+  const start = async (identity: TlsIdentity) => {
     const options: TlsProxyOptions = { ...identity, hostname, port, to };
-    const args = ["run", "--quiet", "--cached-only", "--no-check", "--allow-net", script, JSON.stringify(options)];
+    const flags = ["--quiet", "--cached-only", "--no-check", "--allow-net", "--allow-env=LAB_PATIENCE"];
+    const args = ["run", ...flags, script, JSON.stringify(options)];
     const child = new Deno.Command(Deno.execPath(), { args, stdin: "null", stdout: "piped" }).spawn();
-    const { value } = await child.stdout.pipeThrough(new TextDecoderStream()).getReader().read();
-    if (value === undefined) throw new Error("the TLS proxy did not start");
-    return { child, port: Number(value) };
+    running = child;
+    let isListening = false, hasEnded = false;
+    child.stdout.pipeTo(new WritableStream({ write: () => void (isListening = true) })).catch(() => {});
+    child.status.then(() => hasEnded = true);
+    await waitFor("the TLS proxy listens", START_LIMIT_MS, () => isListening || hasEnded);
+    if (hasEnded) throw new Error(`the TLS proxy ended with status ${(await child.status).code}`);
   };
-  const stop = async ({ child }: { readonly child: Deno.ChildProcess }) => {
-    child.kill("SIGKILL");
-    await child.status;
-  };
-  let running = await start(identity, 0);
-  const { port } = running;
+  await start(identity);
   return {
     url: `https://${hostname}:${port}`,
     async restart(next) {
-      await stop(running);
-      running = await start(next, port);
+      await stop();
+      await start(next);
     },
-    close: () => stop(running),
+    close: stop,
   };
 }
 
@@ -68,18 +77,24 @@ function serve({ server: { cert, key }, clientAuthority, hostname, port, to }: T
   // Deno counts a resumed session as authorized whatever its first handshake found.
   const refused = new Set<string | undefined>();
   const server = createServer(tls, (near) => {
-    const { fingerprint256 } = near.getPeerCertificate();
+    near.on("error", () => {});
+    // null if the client has closed the connection already.
+    const certificate = near.getPeerCertificate() as { readonly fingerprint256?: string } | null;
+    if (certificate === null) return near.destroy();
+    const { fingerprint256 } = certificate;
     if (!near.authorized) refused.add(fingerprint256);
     const far = connect({ host: hostname, port: refused.has(fingerprint256) ? refusing.addr.port : to });
-    for (const [one, other] of [[near, far], [far, near]] as const) {
-      one.on("error", () => {});
+    far.on("error", () => {});
+    const join = (one: Socket, other: Socket) => {
       one.on("close", () => other.destroy());
       one.pipe(other);
-    }
+    };
+    join(near, far);
+    join(far, near);
   });
   // A client that does not trust the certificate aborts the handshake.
   server.on("tlsClientError", () => {});
-  server.once("listening", () => console.log((server.address() as { readonly port: number }).port));
+  server.once("listening", () => console.log("listening"));
   server.listen({ port, host: hostname });
 }
 

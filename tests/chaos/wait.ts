@@ -22,3 +22,14 @@ export async function waitFor(
   }
   return systemClock.monotonic() - startedMs;
 }
+
+/**
+ * Settles as `work` does.
+ * @throws naming `what` once `withinMs` times the timeout factor has passed
+ */
+export async function inTime<T>(what: string, withinMs: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const error = new Error(`${what}: not within ${withinMs * TIMEOUT_FACTOR / 1000} s`);
+  const cancel = systemClock.schedule(withinMs * TIMEOUT_FACTOR, () => late.reject(error));
+  return await Promise.race([work, late.promise]).finally(cancel);
+}

@@ -4,6 +4,7 @@
  */
 import { systemClock } from "../../platform/clock.ts";
 import { serviceText, sliceText } from "../bench/api_text.ts";
+import { endChild } from "../children.ts";
 import { type ApiObject, startFakeApiServer } from "../fakes/api_server.ts";
 import { type CertificateAuthority, createCertificateAuthority } from "../fakes/certificates.ts";
 
@@ -152,14 +153,7 @@ export async function createCompiledLab(): Promise<CompiledLab> {
     logs: () => logs.map((log) => log()),
     async close() {
       cancelBookmark();
-      for (const child of children) {
-        try {
-          child.kill("SIGKILL");
-        } catch {
-          continue;
-        }
-        await child.status;
-      }
+      await Promise.all(children.map(endChild));
       await api.close();
       await runTool([...nodes.map((name) => `ip netns delete ${name}`), "ip link delete bridge0"]);
       await Deno.remove(folder, { recursive: true });

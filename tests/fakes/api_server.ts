@@ -119,6 +119,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
   let revision = 1;
   let oldest = 0;
   let fault: Fault | undefined;
+  let isClosing = false;
 
   const line = (type: string, object: unknown) => encoder.encode(JSON.stringify({ type, object }) + "\n");
   const keyOf = (object: ApiObject) => `${object.kind}/${object.metadata.namespace ?? ""}/${object.metadata.name}`;
@@ -195,6 +196,8 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
       const verb = VERBS[request.method] ?? read;
       const seen = { verb, path: url.pathname, query, headers: request.headers, body: await request.text() } as const;
       requests.push(seen);
+      // A watch that began now would never end, and close() would wait for it.
+      if (isClosing) return statusResponse(503, "ServiceUnavailable", "the server is closing");
       const faulty = fault && await fault(seen);
       if (faulty) return faulty;
       const ofLease = leases.answer({ method: request.method, ...seen }, () => ++revision);
@@ -276,6 +279,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
       return new Promise((resolve) => watches.size >= count ? resolve() : waiting.push({ count, resolve }));
     },
     async close() {
+      isClosing = true;
       for (const resolve of silent) resolve(new Response(null, { status: 503 }));
       for (const { controller } of [...watches, ...deaf]) controller.close();
       await server.shutdown();

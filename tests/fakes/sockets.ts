@@ -92,15 +92,15 @@ const reservations: Deno.Listener[] = [];
 const random = seededBelow(Deno.pid);
 
 /**
- * Reserves a TCP port, for a server that needs its number before it starts, or starts again. The kernel gives none below 32768 to
+ * Reserves a TCP port of an address, for a server that needs its number before it starts, or starts again. The kernel gives none below 32768 to
  * those that leave the choice to it, and a listener on another port keeps it from other tests.
  */
-export function reservePort(): number {
+export function reservePort(hostname = "127.0.0.1"): number {
   for (;;) {
     const port = 10_000 + random(RESERVABLE_PORTS);
     try {
       reservations.push(Deno.listen({ hostname: "127.0.0.1", port: port + RESERVABLE_PORTS }));
-      Deno.listen({ hostname: "127.0.0.1", port }).close();
+      Deno.listen({ hostname, port }).close();
       return port;
     } catch (error) {
       if (!(error instanceof Deno.errors.AddrInUse)) throw error;

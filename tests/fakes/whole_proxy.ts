@@ -85,7 +85,8 @@ export async function withWholeProxy(
   });
   const url = `http://127.0.0.1:${port}/`;
   try {
-    await until(() => answers(url));
+    const ended = running.then(() => Promise.reject(new Error("the proxy ended before it answered")));
+    await Promise.race([ended, until(() => answers(url))]);
     await test({
       url,
       health: (family, health) => workers.get(family)!.listener.onHealth(health),

@@ -7,6 +7,7 @@ import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { probeTcp } from "../../platform/tcp_probe.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 import { createBlackhole, removeBlackhole, runner } from "./blackhole.ts";
 
@@ -41,7 +42,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
       await sync(web({ clusterEndpoints: [dead] }));
       const connecting = Deno.connect({ hostname: service(1), port: 80 });
       const countsOf = async (endpoint: string) => (await backend.attemptCounts!()).get(endpoint);
-      while (!await countsOf(dead));
+      await waitFor("the attempt is counted", 10_000, async () => await countsOf(dead) !== undefined);
       assert.equal((await countsOf(dead))!.answered, 0);
       await sync(web({ clusterEndpoints: [live], unreachableEndpoints: [dead] }));
       // The client repeats its first packet after a second; without the removal it would wait for minutes.

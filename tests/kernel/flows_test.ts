@@ -4,6 +4,7 @@ import { dropOf, type Flow, markTraced, pathLines, readFlows, readTraces, type T
 import { NETWORK } from "../../demo/lab.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 import { nftSettings } from "../unit/backends/nftables/host.ts";
 import { inLab } from "./in_lab.ts";
@@ -20,11 +21,16 @@ async function syncServices(): Promise<void> {
   await backendInNode("IPv4").sync({ revision: 1, base: undefined, settings, set: [web, empty], deleted: [] });
 }
 
+const FOUND_WITHIN_MS = 30_000;
+
 /** Repeats an action until a promise settles: the tools do not say when they listen. */
 async function until<T>(found: Promise<T>, act: () => Promise<unknown>): Promise<T> {
   let isFound = false;
   found.finally(() => isFound = true).catch(() => {});
-  while (!isFound) await act();
+  await waitFor("it is found", FOUND_WITHIN_MS, async () => {
+    await act();
+    return isFound;
+  });
   return await found;
 }
 
@@ -75,5 +81,6 @@ Deno.test("traces of real connections explain each rule, and drops; their table 
     release();
     ending.abort();
     await watching.catch(() => {});
-    while ((await lab.run("node", ["nft", "list", "tables"])).includes("sluice-trace"));
+    const isGone = async () => !(await lab.run("node", ["nft", "list", "tables"])).includes("sluice-trace");
+    await waitFor("the table of traces is gone", FOUND_WITHIN_MS, isGone);
   }));

@@ -1,6 +1,7 @@
 /** Starts KPNG and Sluice as processes of a test, and stops them at its end. */
 import { program } from "../../demo/sluice.ts";
 import { waitFor } from "../chaos/wait.ts";
+import { endChild } from "../children.ts";
 
 /** How long a state may take to arrive before the test fails, in milliseconds. */
 const DEADLINE_MS = 30_000;
@@ -72,14 +73,7 @@ export async function onBench(
   try {
     await test(bench);
   } finally {
-    for (const child of children) {
-      try {
-        child.kill("SIGKILL");
-      } catch {
-        // It has exited; its log is in the error.
-      }
-    }
-    await Promise.all([...children.map(({ status }) => status), ...drained]);
+    await Promise.all([...children.map(endChild), ...drained]);
     await Deno.remove(folder, { recursive: true });
   }
 }

@@ -1,18 +1,28 @@
 /** Headless Chromium on one page, recording violations. */
-import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
+import { inTime, TIMEOUT_FACTOR } from "../chaos/wait.ts";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 /** The paths of Chromium and Chrome on common distributions. */
 const PATHS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** Limit of each step in the browser, in milliseconds: long enough beside other work on a busy machine. */
-const TIMEOUT = 60_000 * TIMEOUT_FACTOR;
+const TIMEOUT = 60_000;
 
 /** A page in a browser. */
 export interface Visit {
   readonly page: Page;
   /** Violations so far: blocked by the Content Security Policy, script errors, requests to other origins. */
   readonly violations: readonly string[];
+}
+
+/** Runs a test with the installed browser. Throws if there is none, or if it does not end. */
+export async function withBrowser(test: (browser: Browser) => Promise<void>): Promise<void> {
+  const browser = await startBrowser();
+  try {
+    await test(browser);
+  } finally {
+    await inTime("the browser ends", TIMEOUT, browser.close());
+  }
 }
 
 /** Starts the installed browser; throws if there is none. */
@@ -27,7 +37,7 @@ export async function startBrowser(): Promise<Browser> {
   if (executablePath === undefined) throw new Error("Chromium is not installed (apt-get install chromium)");
   // Chromium's sandbox does not work as root, and a container's /dev/shm is too small for it.
   const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
-  return await chromium.launch({ executablePath, args, timeout: TIMEOUT });
+  return await chromium.launch({ executablePath, args, timeout: TIMEOUT * TIMEOUT_FACTOR });
 }
 
 /** Opens `url` in a new browser context and closes the context when `use` has finished. */
@@ -38,7 +48,7 @@ export async function visit<T>(
   options: BrowserContextOptions = {},
 ): Promise<T> {
   const context = await browser.newContext(options);
-  context.setDefaultTimeout(TIMEOUT);
+  context.setDefaultTimeout(TIMEOUT * TIMEOUT_FACTOR);
   const page = await context.newPage();
   const violations: string[] = [];
   const { origin } = new URL(url);
@@ -56,6 +66,6 @@ export async function visit<T>(
     await page.goto(url);
     return await use({ page, violations });
   } finally {
-    await context.close();
+    await inTime("the browser closes the page", TIMEOUT, context.close());
   }
 }

@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { DOCUMENTATION } from "../../platform/mod.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
-import { startBrowser, type Visit, visit } from "./browser.ts";
+import { type Visit, visit, withBrowser } from "./browser.ts";
 import { manifestsOf, type TestService } from "./cluster.ts";
 import { type ProxyUnderTest, withProxy } from "./proxy_under_test.ts";
 
@@ -31,17 +31,14 @@ async function onPage(
   test: (visit: Visit, proxy: ProxyUnderTest, browser: Browser) => Promise<void>,
   options: Parameters<typeof visit>[3] = {},
 ): Promise<void> {
-  const browser = await startBrowser();
-  try {
-    await withProxy(manifestsOf(services), (proxy) =>
+  await withBrowser((browser) =>
+    withProxy(manifestsOf(services), (proxy) =>
       visit(browser, proxy.url, async (opened) => {
         await opened.page.getByText(/\d service port/).first().waitFor();
         await test(opened, proxy, browser);
         assert.deepEqual(opened.violations, []);
-      }, options));
-  } finally {
-    await browser.close();
-  }
+      }, options))
+  );
 }
 
 /** Asserts that the page shows a text within two seconds. */
@@ -138,9 +135,8 @@ Deno.test("without JavaScript the page shows the same content, and search submit
     await page.getByText("10.244.2.12:8080").waitFor();
   }, { javaScriptEnabled: false }));
 
-Deno.test("when the proxy stops answering, the page says so and keeps the last content", async () => {
-  const browser = await startBrowser();
-  try {
+Deno.test("when the proxy stops answering, the page says so and keeps the last content", () =>
+  withBrowser(async (browser) => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await withProxy(manifestsOf([WEB]), async (proxy) => {
@@ -149,10 +145,7 @@ Deno.test("when the proxy stops answering, the page says so and keeps the last c
     });
     await page.getByText("no answer from the proxy").waitFor();
     assert.match(await page.locator("main").innerText(), /default\/web:http/);
-  } finally {
-    await browser.close();
-  }
-});
+  }));
 
 /** The elements that are wider than the screen, or whose content is scrolled sideways. */
 const WIDER = `[...document.querySelectorAll("body, body *")].filter((one) =>

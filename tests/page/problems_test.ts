@@ -6,7 +6,7 @@ import { waitFor } from "../chaos/wait.ts";
 import { type ApiObject, type FakeApiServer, startFakeApiServer, statusResponse } from "../fakes/api_server.ts";
 import { reservePort } from "../fakes/sockets.ts";
 import { withWholeProxy } from "../fakes/whole_proxy.ts";
-import { startBrowser, visit } from "./browser.ts";
+import { visit, withBrowser } from "./browser.ts";
 import { manifestsOf, type TestService } from "./cluster.ts";
 import { type ProxyUnderTest, withProxy } from "./proxy_under_test.ts";
 
@@ -119,15 +119,6 @@ const AT_SERVER: Partial<Record<ProblemCode, (server: FakeApiServer) => unknown>
   "source-unreachable": (server) => refuse(server, 503),
   "node-deleted": (server) => server.remove(NODE),
 };
-
-async function withBrowser(test: (browser: Browser) => Promise<void>): Promise<void> {
-  const browser = await startBrowser();
-  try {
-    await test(browser);
-  } finally {
-    await browser.close();
-  }
-}
 
 Deno.test("problems of workers, objects and files are shown", () =>
   withBrowser(async (browser) => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { navigation } from "../../site/navigation.ts";
-import { startBrowser, type Visit, visit } from "./browser.ts";
+import { type Visit, visit, withBrowser } from "./browser.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 const SITE = new URL("dist/site/", ROOT);
@@ -51,15 +51,15 @@ async function onSite(
   options?: BrowserContextOptions,
 ): Promise<void> {
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, serveFile);
-  const browser = await startBrowser();
   try {
-    await visit(browser, `http://127.0.0.1:${server.addr.port}/${path}`, async (opened) => {
-      await started(opened.page);
-      await test(opened);
-      assert.deepEqual(opened.violations, []);
-    }, options);
+    await withBrowser((browser) =>
+      visit(browser, `http://127.0.0.1:${server.addr.port}/${path}`, async (opened) => {
+        await started(opened.page);
+        await test(opened);
+        assert.deepEqual(opened.violations, []);
+      }, options)
+    );
   } finally {
-    await browser.close();
     await server.shutdown();
   }
 }

@@ -1,7 +1,9 @@
 /** `sluice top` on a pseudo-terminal, connected to a running proxy. */
 import assert from "node:assert/strict";
 import { listenOnControlSocket } from "../../answers/control/socket.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { errorText } from "../../platform/log.ts";
+import { inTime, waitFor } from "../chaos/wait.ts";
+import { endChild } from "../children.ts";
 import { withManifests, withWholeProxy } from "../fakes/whole_proxy.ts";
 import { manifestsOf } from "./cluster.ts";
 import type { ProxyUnderTest } from "./proxy_under_test.ts";
@@ -21,7 +23,8 @@ function withSocket(test: (proxy: ProxyUnderTest, socket: string) => Promise<voi
     try {
       const all = [...args, "--hostname-override", "node-1"];
       await withWholeProxy({ args: all, controlSocket }, async (proxy) => {
-        while (!(await (await fetch(proxy.url)).text()).includes("all in sync")) await sleep(systemClock, 20);
+        const isInSync = async () => (await (await fetch(proxy.url)).text()).includes("all in sync");
+        await waitFor("the proxy is in sync", TIMEOUT_MS, isInSync, 20);
         await test({ ...proxy, write }, socket);
       });
     } finally {
@@ -50,21 +53,23 @@ async function inTerminal(
     }),
   );
   const keyboard = child.stdin.getWriter();
-  const end = systemClock.monotonic() + TIMEOUT_MS;
   const shows = async (text: RegExp) => {
-    while (!text.test(shown)) {
-      if (systemClock.monotonic() > end) throw new Error(`the terminal did not show ${text}:\n${shown}`);
-      await sleep(systemClock, 20);
-    }
+    await waitFor(`the terminal shows ${text}`, TIMEOUT_MS, () => text.test(shown)).catch((error) => {
+      throw new Error(`${errorText(error)}:\n${shown}`);
+    });
     // The next call only considers new output.
     const seen = shown;
     shown = "";
     return seen;
   };
-  await test({ shows, type: (keys) => keyboard.write(new TextEncoder().encode(keys)) });
-  await keyboard.close();
-  await child.status;
-  await reading;
+  try {
+    await test({ shows, type: (keys) => keyboard.write(new TextEncoder().encode(keys)) });
+    await keyboard.close();
+    await inTime("the shell ends", TIMEOUT_MS, child.status);
+  } finally {
+    await endChild(child);
+    await reading;
+  }
   return shown;
 }
 
@@ -146,7 +151,10 @@ Deno.test("events prints what happened and follows until it is interrupted", () 
     const reader = following.stdout.pipeThrough(new TextDecoderStream()).getReader();
     let seen = "";
     const reads = async (text: RegExp) => {
-      while (!text.test(seen)) seen += (await reader.read()).value ?? assert.fail(`it ended: ${seen}`);
+      while (!text.test(seen)) {
+        const { value } = await inTime(`${text} after ${seen}`, TIMEOUT_MS, reader.read());
+        seen += value ?? assert.fail(`it ended: ${seen}`);
+      }
     };
     await reads(/all services/);
     proxy.write(manifestsOf([{ ...WEB, endpoints: [] }, EMPTY]));
@@ -155,7 +163,7 @@ Deno.test("events prints what happened and follows until it is interrupted", () 
     await reads(/2 changes by other programs repaired/);
     assert.ok(seen.trimEnd().split("\n").every((line) => typeof JSON.parse(line).id === "number"));
     following.kill("SIGINT");
-    assert.equal((await following.status).code, 0);
+    assert.equal((await inTime("events ends", TIMEOUT_MS, following.status)).code, 0);
     await reader.cancel();
     await following.stderr.cancel();
   }));

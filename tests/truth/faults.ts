@@ -10,6 +10,7 @@ import type { ChaosSluice } from "../chaos/sluice.ts";
 import type { TlsProxy } from "../chaos/tls_proxy.ts";
 import type { ToolFolder } from "../chaos/tool_folder.ts";
 import { waitFor } from "../chaos/wait.ts";
+import { endChild } from "../children.ts";
 
 /** The mode that a fault is tried in. */
 export type Mode = (typeof MODES)[number];
@@ -341,8 +342,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
       const others = `while sleep 0.1; do ${flows(100, "10.$((i = i % 200 + 3))")}; done`;
       const filling = patient.lab.start("node", ["sh", "-c", others]);
       return async () => {
-        filling.kill("SIGKILL");
-        await filling.status;
+        await endChild(filling);
         await inNode(patient, "conntrack -F 2>/dev/null; nft delete table inet looking");
       };
     },
@@ -473,10 +473,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
     break({ lab, mode }) {
       const script = mode === "nftables" ? "nft delete table ip sluice" : "iptables -t nat -F KUBE-SERVICES";
       const other = lab.start("node", ["sh", "-c", `while sleep 1; do ${script}; done`], { stderr: "null" });
-      return Promise.resolve(async () => {
-        other.kill("SIGKILL");
-        await other.status;
-      });
+      return Promise.resolve(() => endChild(other));
     },
     cause: /another program/,
     fix: /other proxy/,
