@@ -16,8 +16,30 @@ export function requireIsolation(): void {
   if (!isIsolated()) throw new Error("this test changes the network: run it with `deno task test:kernel`");
 }
 
+/** The kernel's defaults of the settings of a network namespace that Sluice reads or writes, but for those of conntrack's timeouts. */
+const DEFAULTS: Readonly<Record<string, number>> = {
+  "net.ipv4.ip_forward": 0,
+  "net.ipv6.conf.all.forwarding": 0,
+  ...Object.fromEntries(
+    ["all", "default", "lo"].flatMap((interfaces) =>
+      ["arp_announce", "arp_ignore", "route_localnet", "rp_filter"].map((
+        name,
+      ) => [`net.ipv4.conf.${interfaces}.${name}`, 0])
+    ),
+  ),
+  "net.ipv4.vs.conn_reuse_mode": 1,
+  "net.ipv4.vs.conntrack": 0,
+  "net.ipv4.vs.expire_nodest_conn": 0,
+  "net.ipv4.vs.expire_quiescent_template": 0,
+  "net.netfilter.nf_conntrack_acct": 0,
+  "net.netfilter.nf_conntrack_tcp_be_liberal": 0,
+};
+
+/** A command that sets these defaults in the namespace in which it runs, because a new one inherits some of the machine's settings. */
+export const SET_DEFAULTS = `sysctl -qew ${Object.entries(DEFAULTS).map((setting) => setting.join("=")).join(" ")}`;
+
 // The shell stays process 1, because signals without a handler do not terminate process 1.
-const INSIDE = 'mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up && "$@"; exit $?';
+const INSIDE = `mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up && ${SET_DEFAULTS} && "$@"; exit $?`;
 
 /** Runs a command isolated, with this process's terminal, and resolves with its exit status. */
 export async function isolate(command: readonly string[]): Promise<number> {

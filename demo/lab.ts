@@ -8,6 +8,7 @@
  * The services of deploy/example/ use this network.
  */
 import type { Attempt, Outcome } from "./agent.ts";
+import { SET_DEFAULTS } from "./isolate.ts";
 
 /** A network namespace of the lab. */
 export type Namespace = "node" | "pod-1" | "pod-2" | "outside";
@@ -66,8 +67,9 @@ function wiring(): string {
   const lines = NAMESPACES.flatMap((namespace) => [
     `ip netns add ${namespace}`,
     `ip -n ${namespace} link set lo up`,
+    `ip netns exec ${namespace} ${SET_DEFAULTS}`,
     `ip netns exec ${namespace} sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 \
-      net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0 net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0`,
+      net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0`,
   ]);
   lines.push(
     "ip netns exec node sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",

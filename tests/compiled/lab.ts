@@ -2,6 +2,7 @@
  * The network of the held processes, made inside `isolate`: an API server under TLS at 10.20.0.254, and namespaces of nodes on the same
  * bridge.
  */
+import { SET_DEFAULTS } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { serviceText, sliceText } from "../bench/api_text.ts";
 import { endChild } from "../children.ts";
@@ -118,6 +119,7 @@ export async function createCompiledLab(): Promise<CompiledLab> {
       await runTool([
         `ip netns add ${name}`,
         `ip -n ${name} link set lo up`,
+        `ip netns exec ${name} ${SET_DEFAULTS}`,
         `ip link add ${name} type veth peer name eth0 netns ${name}`,
         `ip link set ${name} master bridge0 up`,
         `ip -n ${name} address add ${address}/24 dev eth0`,
