@@ -17,6 +17,7 @@
 #   SOURCE_DATE_EPOCH  time in the SBOM, in seconds since 1970 (default: that of the commit)
 #   V8_FLAGS       overrides the built-in V8 flags
 set -euo pipefail
+source "$(dirname "$0")/build/usage.sh" --target -- "$@"
 cd "$(dirname "$0")"
 
 fail() {

@@ -20,8 +20,11 @@ fail() {
   exit 1
 }
 
-usage() {
-  echo 'usage: install.sh [--version VERSION] [--base-url URL] [--method deb|rpm|tarball] [--downgrade] [--insecure] [-- FLAG…]' >&2
+usage='usage: install.sh [--version VERSION] [--base-url URL] [--method deb|rpm|tarball] [--downgrade] [--insecure] [-- FLAG…]'
+
+# refuse REASON: ends with the usage.
+refuse() {
+  printf 'install.sh: %s\n%s\n' "$1" "$usage" >&2
   exit 2
 }
 
@@ -35,7 +38,7 @@ is_older() {
 while [ $# -gt 0 ]; do
   case $1 in
     --version | --base-url | --method)
-      [ $# -ge 2 ] || usage
+      [ $# -ge 2 ] || refuse "$1 needs a value"
       case $1 in
         --version) version=${2#v} ;;
         --base-url) base_url=${2%/} ;;
@@ -46,7 +49,8 @@ while [ $# -gt 0 ]; do
     --downgrade) downgrade=yes && shift ;;
     --insecure) insecure=yes && shift ;;
     --) shift && break ;;
-    *) usage ;;
+    --help) echo "$usage" && exit ;;
+    *) refuse "unknown option $1" ;;
   esac
 done
 : "${base_url:=$releases/v$version}"

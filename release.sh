@@ -17,6 +17,7 @@
 #   BUILDER_ID        who builds, in the provenance
 #   SOURCE_DATE_EPOCH time in all files, in seconds since 1970 (default: that of the commit)
 set -euo pipefail
+source "$(dirname "$0")/build/usage.sh" --reuse -- "$@"
 cd "$(dirname "$0")"
 
 fail() {

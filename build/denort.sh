@@ -10,6 +10,7 @@
 # image is that version's denort. Checksums of wheel and image are verified. Needs Python 3 with pip; cached in
 # ${XDG_CACHE_HOME:-~/.cache}/denort.
 set -euo pipefail
+source "$(dirname "$0")/../build/usage.sh" --version -- "$@"
 readonly package='bids-validator-deno==3.0.0a3' program='bids-validator-deno' deno_version='2.7.14'
 
 fail() {

@@ -2,6 +2,7 @@
 # Compiles the commit that is checked out again, in a folder of another name, and compares the bytes with those of dist/. Says where
 # they differ. With the environment of compile.sh.
 set -euo pipefail
+source "$(dirname "$0")/../../build/usage.sh" -- "$@"
 cd "$(dirname "$0")/../.."
 target=${1:-$(uname -m)-unknown-linux-gnu}
 readonly target
