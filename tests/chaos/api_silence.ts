@@ -16,7 +16,7 @@ export function silenceLimitMs(bookmarksMs: number): number {
 
 /** In nftables mode only, because planning from the API does not depend on the mode. */
 export const apiSilence: readonly Scenario[] = [
-  { name: "api: its connections lose every packet", run: (extent) => silence("lost", extent) },
+  { name: "api: its connections lose every packet", inGate: true, run: (extent) => silence("lost", extent) },
   {
     name: "api: it keeps its connections open but sends nothing",
     onlyLong: true,

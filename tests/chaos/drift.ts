@@ -58,7 +58,7 @@ const NFTABLES_SINGLE: Readonly<Record<string, string>> = {
 /** Both modes. */
 export const drift: readonly Scenario[] = [
   { name: "drift: other programs change the rules, iptables", run: () => repairs("iptables", IPTABLES) },
-  { name: "drift: other programs change the rules, nftables", run: () => repairs("nftables", NFTABLES) },
+  { name: "drift: other programs change the rules, nftables", inGate: true, run: () => repairs("nftables", NFTABLES) },
   {
     name: "drift: other programs change single elements and rules, nftables",
     onlyLong: true,

@@ -21,7 +21,10 @@ const OWN_TOOLS = {
 
 /** Both modes; only iptables has a lock. */
 export const missingTools: readonly Scenario[] = [
-  ...MODES.map((mode) => ({ name: `tools: missing for a while, ${mode}`, run: () => missing(mode) })),
+  ...MODES.map((mode) => ({
+    ...{ name: `tools: missing for a while, ${mode}`, inGate: mode === "iptables" },
+    run: () => missing(mode),
+  })),
   { name: "tools: another process holds the xtables lock, iptables-legacy", run: lockHeld },
 ];
 

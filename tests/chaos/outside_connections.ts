@@ -65,6 +65,7 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
   },
   {
     name: `outside connections: ${LOAD_BALANCERS} health check node ports, ${OPEN_FILES} open files, ${mode}`,
+    inGate: mode === "nftables",
     run: () =>
       withLab(async (lab) => {
         lab.api.apply(...cluster(10));

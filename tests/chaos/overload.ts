@@ -21,6 +21,7 @@ const GROWTH_LIMIT_MB = 60;
 export const overload: readonly Scenario[] = MODES.map((mode) => ({
   name: `overload: ${PER_SECOND} slice events a second at ${SERVICES} services, ${mode}`,
   needs: "executable",
+  inGate: mode === "nftables",
   run: ({ long }: Extent) =>
     withLab(async (lab) => {
       lab.api.apply(...cluster(SERVICES));

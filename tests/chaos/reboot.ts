@@ -26,6 +26,7 @@ export const REPLACED = "its state has replaced the kept one";
 export const reboot: readonly Scenario[] = [
   ...MODES.map((mode) => ({
     name: `reboot: ${SERVICES} services without rules and API server, ${mode}`,
+    inGate: mode === "nftables",
     run: () => withLab((lab) => reboots(lab, mode)),
   })),
   {

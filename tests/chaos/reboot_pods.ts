@@ -30,6 +30,7 @@ const SAMPLES = [0, 3, 499, 500, 998, 999];
 /** Both modes. */
 export const rebootPods: readonly Scenario[] = MODES.map((mode) => ({
   name: `reboot: ${SERVICES} services whose pods have new addresses, ${mode}`,
+  inGate: mode === "iptables",
   run: () => withLab((lab) => reboots(lab, mode)),
 }));
 

@@ -34,6 +34,7 @@ const SESSION_FAULTS: readonly ToolFault[] = [{ how: "no-session" }, { how: "ses
 export const tools: readonly Scenario[] = [
   ...MODES.map((mode) => ({
     name: `tools: runs fail at random, ${mode}`,
+    inGate: mode === "nftables",
     run: (extent: Extent) => randomFailures(mode, extent),
   })),
   ...MODES.map((mode) => ({
@@ -43,6 +44,7 @@ export const tools: readonly Scenario[] = [
   })),
   ...MODES.map((mode) => ({
     name: `tools: the kernel refuses one service, ${mode}`,
+    inGate: mode === "iptables",
     run: (extent: Extent) => oneRefused(mode, extent),
   })),
 ];

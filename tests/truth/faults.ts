@@ -183,6 +183,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "API server: refuses connections",
     modes: ONCE,
+    inGate: ONCE,
     break: packetsToServer("reject with tcp reset"),
     cause: /refused/i,
     fix: /server runs|reach/,
@@ -236,6 +237,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "API server: expired certificate",
     modes: ONCE,
+    inGate: ONCE,
     break: showsCertificate((authority) => authority.issueFor({ untilMs: -HOUR_S * 1000 }, "server", API_LINK.server)),
     cause: /expired/i,
     fix: /renew the certificate/,
@@ -254,6 +256,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "tool: missing",
     modes: BOTH,
+    inGate: ["iptables"],
     break: toolsBecome(undefined),
     cause: /not installed/,
     fix: /sluice check|install/,
@@ -262,6 +265,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "tool: hangs",
     modes: BOTH,
+    inGate: ["nftables"],
     break: toolsBecome("kill -STOP $$"),
     cause: /longer than 5 s|not answer/,
     fix: /stopped `nft`/,
@@ -279,6 +283,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "rules: all flushed",
     modes: BOTH,
+    inGate: BOTH,
     break: rules({
       nftables: "nft flush ruleset",
       iptables: "for t in nat filter; do iptables -t $t -F; ip6tables -t $t -F; done",
@@ -314,6 +319,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "firewall: drops what is forwarded",
     modes: ONCE,
+    inGate: ONCE,
     break: firewall("add chain inet firewall forward { type filter hook forward priority 0; policy drop; }"),
     cause: /packets do not flow|foreign-chain|firewall/,
     fix: /remove|rule/,
@@ -354,6 +360,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
   {
     name: "endpoint: dead",
     modes: ONCE,
+    inGate: ONCE,
     async break({ lab }) {
       const address = "10.96.0.98", { "pod-1": client, "pod-2": dying } = NETWORK.pods;
       const inPod = (script: string) => lab.run("pod-2", ["nft", script]);
@@ -393,6 +400,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
   {
     name: "clock: ahead, after the certificate's end",
     modes: ONCE,
+    inGate: ONCE,
     movesClock: true,
     break: clockMoves(HOUR_S, { untilMs: HOUR_S * 500 }),
     cause: /expired/,
@@ -420,6 +428,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
   {
     name: "configuration: invalid value",
     modes: ONCE,
+    inGate: ONCE,
     break: configured((file) => ({ ...file, nftables: { syncPeriod: "never" } })),
     cause: /syncPeriod/,
     fix: /correct/,
@@ -450,6 +459,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
   {
     name: "IPv6: switched off",
     modes: ONCE,
+    inGate: ONCE,
     async break(patient) {
       const addresses = await inNode(patient, "ip -o -6 address show scope global");
       const restored = [...addresses.matchAll(/^\d+: (\S+) +inet6 (\S+)/gm)]
@@ -482,6 +492,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
   {
     name: "cluster: the Service of another frontend",
     modes: ONCE,
+    inGate: ONCE,
     break({ lab }) {
       const twins = ["one", "two"].map((name) => service(`twin-${name}`, ["10.96.0.99"]));
       const slices = ["one", "two"].map((name) => slice(`twin-${name}`, "IPv4", ["pod-2"]));
@@ -496,6 +507,7 @@ add rule inet looking ${hook} tcp dport { 10249, 10256 } notrack`
   {
     name: "process: stopped",
     modes: ONCE,
+    inGate: ONCE,
     break({ sluice }) {
       Deno.kill(sluice.pid, "SIGSTOP");
       return Promise.resolve(() => Deno.kill(sluice.pid, "SIGCONT"));

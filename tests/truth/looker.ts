@@ -4,7 +4,6 @@
  *     looker.ts PROGRAM…        the command that starts Sluice; `status` is appended
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
-import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 
 /** One look at a running Sluice. */
 export interface Look {
@@ -23,7 +22,7 @@ export interface Look {
 }
 
 const EVERY_MS = 250;
-const DEADLINE_MS = 8_000 * TIMEOUT_FACTOR;
+const DEADLINE_MS = 8_000;
 
 async function get(url: string): Promise<{ readonly code: number; readonly text: string }> {
   try {

@@ -17,6 +17,7 @@ const SHRINK_FOR_MS = { short: 120_000, long: 1_800_000 };
 /** Every mode. CHAOS_HISTORIES sets the number of histories. */
 export const model: readonly Scenario[] = [...MODES, "ipvs" as const].map((mode) => ({
   name: `model: random histories, ${mode}`,
+  inGate: mode === "nftables",
   needs: mode === "ipvs" ? "IPVS" : undefined,
   run: (extent: Extent) => check(mode, extent),
 }));
