@@ -77,7 +77,7 @@ async function runChosen<S extends Selectable>(
   console.log(`seed: ${seed}`);
   const units = chosen.filter((scenario) => {
     const why = leftOut?.(scenario, options);
-    if (why !== undefined) console.log(`left out, ${why}: ${scenario.name}`);
+    if (why !== undefined) console.log(`left out: ${scenario.name}: ${why}`);
     return why === undefined;
   });
   const repeated = ["deno task", `test:${suite}`, ...[...options].filter((option) => Object.hasOwn(own, option))];
