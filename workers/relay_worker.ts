@@ -110,7 +110,6 @@ export function startRelayWorker(options: {
 
   const ended = () => {
     cancelTimer?.();
-    worker?.unwatch();
     worker?.terminate();
     worker = undefined;
     stopping?.resolve();

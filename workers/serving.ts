@@ -19,13 +19,6 @@ export function servingWorkers(clock: Clock): SpawnServing {
     spawnWebWorker<ToServingWorker, FromServingWorker>(code, listener);
   return (start: ServingStart, listener) => {
     const worker = startWatchedWorker({ start, spawn, clock }, listener);
-    if (worker === undefined) return undefined;
-    return {
-      post: worker.post,
-      terminate() {
-        worker.unwatch();
-        worker.terminate();
-      },
-    };
+    return worker && { post: worker.post, terminate: worker.terminate };
   };
 }

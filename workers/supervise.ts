@@ -175,14 +175,12 @@ function finishWork(state: Supervised): void {
 }
 
 function launch(state: Supervised): void {
-  const launched = startWatchedWorker(state.options, {
+  state.worker = startWatchedWorker(state.options, {
     onMessage(message) {
-      if (state.worker !== launched) return;
       if (message.type === "stopped") stopped(state);
       else if (!state.isLeaving) receive(state, message);
     },
     onFailure(reason) {
-      if (state.worker !== undefined && state.worker !== launched) return;
       finishWork(state);
       state.worker = undefined;
       state.cancelTimer?.();
@@ -191,7 +189,6 @@ function launch(state: Supervised): void {
       else restartLater(state, reason);
     },
   });
-  state.worker = launched;
 }
 
 function restartLater(state: Supervised, reason: string): void {
@@ -205,7 +202,6 @@ function restartLater(state: Supervised, reason: string): void {
 
 function terminate(state: Supervised): void {
   state.cancelTimer?.();
-  state.worker?.unwatch();
   state.worker?.terminate();
   state.worker = undefined;
 }

@@ -56,20 +56,20 @@ export type WatchedWorker = WorkerHandle & Watched;
 
 /**
  * Starts a worker and watches it. `onFailure` is called once, with the worker terminated: because it died, hung or could
- * not be started. Returns undefined if it could not be started.
+ * not be started. Nothing is called once it was terminated. Returns undefined if it could not be started.
  */
 export function startWatchedWorker<Start, From, Handle extends Watchable<Start>>(
   { start, spawn, clock, pingPeriodMs = 10_000, pingsUnanswered = 6 }: WatchOptions<Start, From, Handle>,
   listener: WorkerListener<From>,
 ): (Handle & Watched) | undefined {
   let handle: Handle | undefined;
-  let hasFailed = false;
+  let hasEnded = false;
   let silentPeriods = 0;
   let cancelPing: (() => void) | undefined;
 
   const fail = (reason: string) => {
-    if (hasFailed) return;
-    hasFailed = true;
+    if (hasEnded) return;
+    hasEnded = true;
     cancelPing?.();
     handle?.terminate();
     listener.onFailure(reason);
@@ -92,7 +92,7 @@ export function startWatchedWorker<Start, From, Handle extends Watchable<Start>>
     handle = spawn({
       onMessage(message) {
         silentPeriods = 0;
-        if (handle !== undefined && !hasFailed) listener.onMessage(message);
+        if (handle !== undefined && !hasEnded) listener.onMessage(message);
       },
       onFailure: fail,
     });
@@ -102,7 +102,13 @@ export function startWatchedWorker<Start, From, Handle extends Watchable<Start>>
     return undefined;
   }
   watch();
-  return { ...handle, fail, unwatch: () => cancelPing?.() };
+  const unwatch = () => cancelPing?.();
+  const terminate = () => {
+    hasEnded = true;
+    unwatch();
+    handle.terminate();
+  };
+  return { ...handle, terminate, fail, unwatch };
 }
 
 /** Questions to a worker, each answered by a message with the question's number. */

@@ -434,3 +434,30 @@ for (const when of ["resting", "about to rest"] as const) {
     assert.deepEqual(clock.pending(), []);
   });
 }
+
+for (const during of ["cleanup", "stop"] as const) {
+  Deno.test(`a worker does not rest during a ${during}`, async () => {
+    const { link, worker } = await supervise();
+    const ended = link[during]();
+    assert.equal(link.rest(), false);
+    assert.deepEqual(types(worker()), ["start", during]);
+    worker().says(during === "stop" ? { type: "stopped" } : { type: "cleaned", problem: undefined });
+    await ended;
+  });
+}
+
+for (const state of ["rests", "serves again"] as const) {
+  Deno.test(`nothing follows from a worker that was terminated, while its family ${state}`, async () => {
+    const { link, workers, clock, events } = await supervise();
+    const [ended] = workers;
+    link.rest();
+    ended!.says({ type: "stopped" });
+    if (state === "serves again") link.wake();
+    await settled();
+    const before = [...events], { length } = workers;
+    ended!.fails("it was killed");
+    ended!.says({ type: "report", report: REPORT });
+    await clock.advanceSettled(1_000);
+    assert.deepEqual([events, workers.length], [before, length]);
+  });
+}
