@@ -30,8 +30,13 @@ const steps = fc.array(
     },
     { weight: 1, arbitrary: fc.record({ does: fc.constant("configure" as const), settings }) },
     {
-      weight: 1,
-      arbitrary: fc.record({ does: fc.constant("exclude" as const), index: fc.nat(90), excluded: fc.boolean() }),
+      weight: 3,
+      arbitrary: fc.record({
+        does: fc.constant("exclude" as const),
+        index: fc.nat(90),
+        excluded: fc.boolean(),
+        times: fc.integer({ min: 1, max: 2 }),
+      }),
     },
   ),
   { maxLength: 14 },
@@ -93,9 +98,10 @@ for (const hairpin of ["compare", "per-endpoint"] as const) {
             currentSettings = step.settings;
             follow(ruleset.apply({ ...delta, settings: step.settings }));
           } else {
-            const key = servicePortKey(`default/s${step.index}:p`, "tcp");
-            if (current.has(key)) step.excluded ? excluded.add(key) : excluded.delete(key);
-            follow(ruleset.exclude(key, step.excluded));
+            const key = [...current.keys()][step.index % (current.size + 1)];
+            if (key === undefined) continue;
+            step.excluded ? excluded.add(key) : excluded.delete(key);
+            for (let i = 0; i < step.times; i++) follow(ruleset.exclude(key, step.excluded));
           }
         }
         const atOnce = createRuleset(options);

@@ -19,7 +19,7 @@ function counting() {
   const clock = createFakeClock();
   const sets = new Map<string, Map<string, number>>(), statements: string[] = [], listed: string[] = [];
   let ports: readonly ServicePort[] = [], flows: readonly string[] = [];
-  const kernel = { removed: 0, listings: 0, listingFails: false, refuses: false };
+  const kernel = { removed: 0, listings: 0, listingFails: false, refuses: false, duringListing() {} };
   const write = (lines: readonly string[]) => {
     if (kernel.refuses) return Promise.reject(new Error("Error: Operation not supported"));
     statements.push(...lines);
@@ -59,6 +59,7 @@ function counting() {
         assert.equal([tool, ...args].join(" "), "conntrack -L -p tcp --state ESTABLISHED -f ipv4");
         kernel.listings++;
         flows.forEach((flow) => onLine!(flow));
+        kernel.duringListing();
         return Promise.resolve({ exitCode: kernel.listingFails ? 1 : 0, stdout: "", stderr: "" });
       },
     },
@@ -167,3 +168,27 @@ Deno.test("a table that another program deletes is created again, and one of ano
   kernel.refuses = false;
   assert.deepEqual(await read(), { [ONE]: [0, 0], [TWO]: [0, 0] });
 });
+
+for (
+  const [listed, counted] of [
+    [8, 6],
+    [9, 6],
+    [10, 10],
+    [3, 6],
+    [2, 2],
+  ] as const
+) {
+  Deno.test(`a listing of ${listed} connections while 5 become 6 by 3 changes leaves ${counted}`, async () => {
+    const { serve, read, open, end, track, clock, kernel } = counting();
+    serve(web(ONE));
+    await read();
+    open(ONE, 5);
+    track(...Array.from({ length: listed }, () => ONE));
+    kernel.duringListing = () => {
+      open(ONE, 2);
+      end(ONE);
+    };
+    clock.advance(10_000);
+    assert.deepEqual(await read(), { [ONE]: [counted, 7] });
+  });
+}

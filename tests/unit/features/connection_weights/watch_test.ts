@@ -172,3 +172,18 @@ Deno.test("of many services, those with the greatest change are written first, a
   assert.deepEqual(plannedAgain.slice(0, 2).map(({ length }) => length), [25, 25]);
   assert.deepEqual(new Set(plannedAgain.flat()), new Set(names));
 });
+
+Deno.test("the ports of a service are written at once, and count once", async () => {
+  const { apply, kernel, pass, plannedAgain, slice } = await weighing();
+  const names = Array.from({ length: 26 }, (_, i) => `default/web${i}`);
+  const portsOf = (http: number, https: number) =>
+    Object.entries({ http, https }).map(([name, port]) => ({ name, protocol: "tcp" as const, port, nodePort: 0 }));
+  await apply(...names.flatMap((name, i) => [
+    { ...asking(name, i + 1), ports: portsOf(80, 443) },
+    { ...slice(`${name}-a`), ports: portsOf(8080, 8080) },
+  ]));
+  await loaded();
+  kernel.open.set(SLOW, 60);
+  await pass(60_000);
+  assert.deepEqual(plannedAgain.slice(0, 2).map(({ length }) => length), [25, 1]);
+});

@@ -150,3 +150,28 @@ Deno.test("unreachable endpoints are probed in turns, and others if they have at
   detector.note(new Map());
   assert.deepEqual(detector.takeUntried(9), ["b", "a"]);
 });
+
+Deno.test("an endpoint without attempts is never a suspect, however long it has none", () => {
+  const { detector, attempts, answers, read } = detecting();
+  attempts("a", 3);
+  answers("a", 3);
+  read(0);
+  detector.noteProbe("a", "answered");
+  for (const ms of [149, 1, 10_000, 600_000]) assert.deepEqual(read(ms), []);
+});
+
+Deno.test("an unreachable endpoint that answers no probe is tried with connections after an interval that doubles", () => {
+  const { detector, attempts, read, wait } = suspecting();
+  for (const intervalMs of [60_000, 120_000, 240_000, 480_000]) {
+    detector.noteProbe("a", "silent");
+    assert.ok(detector.judge("a", true));
+    wait(intervalMs - 1);
+    detector.noteProbe("a", "silent");
+    assert.equal(detector.unreachable().size, 1, `${intervalMs - 1} ms`);
+    wait(1);
+    detector.noteProbe("a", "silent");
+    assert.equal(detector.unreachable().size, 0, `${intervalMs} ms`);
+    attempts("a", 3);
+    assert.deepEqual(read(150), ["a"]);
+  }
+});
