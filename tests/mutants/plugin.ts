@@ -97,6 +97,10 @@ function isTest({ parent, range: [start] }: Deno.lint.BinaryExpression | Deno.li
 const isText = ({ type, ...node }: Node) =>
   type === "TemplateLiteral" || type === "Literal" && "value" in node && typeof node.value === "string";
 
+/** Whether a missing value usually has the same effect as this one. */
+const isNothing = (node: Node) =>
+  node.type === "Identifier" && node.name === "undefined" || node.type === "Literal" && node.value === false;
+
 /** Reports the mutations of a module. */
 const plugin: Deno.lint.Plugin = {
   name: "mutants",
@@ -152,7 +156,7 @@ const plugin: Deno.lint.Plugin = {
             if (typeof value === "boolean") change(node, String(!value));
             else if (typeof value === "string") change(node, value === "" ? '"mutant"' : '""');
             else if (typeof value === "number") {
-              const others = value <= MOST_COUNTED ? [value + 1, value - 1] : [value * FACTOR];
+              const others = value <= MOST_COUNTED ? [value + 1, ...value > 0 ? [value - 1] : []] : [value * FACTOR];
               for (const other of others) change(node, String(other));
             }
           },
@@ -165,8 +169,7 @@ const plugin: Deno.lint.Plugin = {
             if (node.elements.length > 0) change(node, "[]");
           },
           Property(node) {
-            const { value, parent } = node;
-            if (parent.type !== "ObjectExpression" || value.type === "Identifier" && value.name === "undefined") return;
+            if (node.parent.type !== "ObjectExpression" || isNothing(node.value as Node)) return;
             const end = context.sourceCode.text.slice(node.range[1]).match(/^\s*,/)?.[0].length ?? 0;
             change(node, "", [node.range[0], node.range[1] + end]);
           },
@@ -178,8 +181,8 @@ const plugin: Deno.lint.Plugin = {
             if (OPTIONAL_METHODS.has(property.name)) change(node, textOf(object as Node));
           },
           ReturnStatement(node) {
-            if (node.argument) change(node.argument, "undefined");
-            else remove(node);
+            if (!node.argument) remove(node);
+            else if (!isNothing(node.argument)) change(node.argument, "undefined");
           },
           ArrowFunctionExpression({ body }) {
             if (body.type !== "BlockStatement") change(body, "undefined");
