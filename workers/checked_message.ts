@@ -2,6 +2,7 @@
 import {
   type Balance,
   BALANCE_ALGORITHMS,
+  BALANCE_HASHES,
   type FamilyDelta,
   type FamilySettings,
   IPVS_SCHEDULERS,
@@ -62,7 +63,7 @@ const isSeconds = integer(0, 2 ** 31 - 1);
 const isWeights = optional(list(integer(0, MAX_WEIGHT)));
 const isBalance = record<Balance>({
   algorithm: oneOf(...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS),
-  hash: optional(oneOf("flow", "client")),
+  hash: optional(oneOf(...BALANCE_HASHES)),
   clusterWeights: isWeights,
   localWeights: isWeights,
   clusterSlots: isWeights,

@@ -1,7 +1,15 @@
 import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
-import { describeRules, readPacketCounts, readTraffic, type TrafficReading } from "../../../core/model/mod.ts";
+import {
+  BALANCE_ALGORITHMS,
+  BALANCE_HASHES,
+  describeRules,
+  IPVS_SCHEDULERS,
+  readPacketCounts,
+  readTraffic,
+  type TrafficReading,
+} from "../../../core/model/mod.ts";
 import { checkedMessage } from "../../../workers/checked_message.ts";
 import { checkedProblems, checkedReport } from "../../../workers/checked_report.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
@@ -170,4 +178,13 @@ Deno.test("a description of rules or counts of packets pass only with valid fiel
   assert.deepEqual([describeRules.checked(rules), readPacketCounts.checked(counts)], [rules, counts]);
   assert.equal(describeRules.checked({ ...rules, parts: [{ place: "chain services", lines: [1] }] }), undefined);
   assert.equal(readPacketCounts.checked({ ...counts, ctStateInvalidDropped: NaN }), undefined);
+});
+
+Deno.test("every way to balance is accepted, and no other", () => {
+  const withBalance = (algorithm: string, hash?: string) => () =>
+    checkedMessage(withPort({ balance: { algorithm, hash, clusterSlots: [8], clusterWeights: [0, 1] } }));
+  for (const algorithm of [...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS]) withBalance(algorithm)();
+  for (const hash of BALANCE_HASHES) withBalance("consistent-hash", hash)();
+  assert.throws(withBalance("fastest"), /message refused/);
+  assert.throws(withBalance("consistent-hash", "header"), /message refused/);
 });

@@ -236,3 +236,22 @@ Deno.test("without a relay, a reading is that of the rules", async () => {
   const { link } = linked(reading);
   assert.deepEqual(await link.call(readTraffic, undefined), reading);
 });
+
+Deno.test("a relay listens for UDP at the node's address if that is here, else at all addresses of its family", () => {
+  const addressOf = (family: "IPv4" | "IPv6", nodeIP: string) => {
+    const placement = placementOf(family, fakeSettings({ mode: "userspace", nodeIP }), HERE);
+    return placement?.by === "redirect" ? placement.udpAddress : undefined;
+  };
+  for (const here of HERE) assert.equal(addressOf(here.includes(":") ? "IPv6" : "IPv4", here), here);
+  for (const other of ["127.0.0.1", "203.0.113.1"]) assert.equal(addressOf("IPv4", other), "0.0.0.0");
+  for (const other of ["::1", "2001:db8::1"]) assert.equal(addressOf("IPv6", other), "::");
+});
+
+Deno.test("a relay that died and is no longer needed does not hide the health of the rules", () => {
+  const { link, family, relay, told } = linked();
+  link.send(whole(1));
+  relay().tell().onLost("out of memory", 1);
+  link.send(whole(2, fakeSettings({ mode: "nftables", localhostNodePorts: false })));
+  family.health({ state: "ready" });
+  assert.equal(told.at(-1), "ready");
+});

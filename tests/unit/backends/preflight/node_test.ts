@@ -211,3 +211,12 @@ Deno.test("a tool that a signal ends is named with its version, and the kernel i
   assert.equal(findings[0]!.code, "tool-killed");
   assert.match(findings[0]!.fix!, /nft 1\.1 or newer, or set --proxy-mode iptables/);
 });
+
+Deno.test("iptables-save says if the other variant of iptables has rules, too", async () => {
+  const beside = async (stderr: string) => {
+    const run = () => Promise.resolve({ exitCode: 0, stdout: "", stderr });
+    return (await findTraces(MODE_DESCRIPTIONS, { run })).legacyBeside;
+  };
+  assert.equal(await beside("# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n"), true);
+  assert.equal(await beside("# Warning: something else\n"), false);
+});

@@ -3,13 +3,17 @@ import fc from "fast-check";
 import { readErrors, readOutput } from "../../../../backends/tools/process_runner.ts";
 import { runs } from "../../../property/runs.ts";
 
+/** A reader that reads each piece by itself: those that a stream already has would be read as one. */
 function readerOf(pieces: readonly string[]): ReadableStreamBYOBReader {
+  // A byte stream takes no empty piece.
+  const waiting = pieces.filter((text) => text !== "").values();
   const stream = new ReadableStream({
     type: "bytes",
-    start(controller) {
-      // A byte stream takes no empty piece.
-      for (const text of pieces) if (text !== "") controller.enqueue(new TextEncoder().encode(text));
+    pull(controller) {
+      const { value, done } = waiting.next();
+      if (!done) return controller.enqueue(new TextEncoder().encode(value));
       controller.close();
+      controller.byobRequest?.respond(0);
     },
   });
   return stream.getReader({ mode: "byob" });

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Balance, balanceShares, balanceTable } from "../../../../core/model/mod.ts";
+import {
+  type Balance,
+  BALANCE_ALGORITHMS,
+  balanceShares,
+  balanceTable,
+  IPVS_SCHEDULERS,
+} from "../../../../core/model/mod.ts";
 import { slotTable } from "../../../../core/model/slot_table.ts";
 import { runs } from "../../../property/runs.ts";
 
@@ -128,4 +134,10 @@ Deno.test("tables never change: nodes of different versions must agree", () => {
   const list = ["10.1.0.1:80", "10.1.0.2:80", "10.1.0.3:80"];
   assert.equal(slotTable(list, undefined, 12).join(""), "200021011212");
   assert.equal(slotTable(["[fd00::1]:80", "[fd00::2]:80"], [1, 3], 12).join(""), "110011110111");
+});
+
+Deno.test("no endpoints have no shares, however they are balanced", () => {
+  for (const algorithm of [...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS]) {
+    assert.deepEqual(balanceShares({ algorithm }, { endpoints: [], weights: undefined }), [], algorithm);
+  }
 });

@@ -320,3 +320,11 @@ Deno.test("the time of creation is kept in seconds, and a time that is none is u
     assert.equal(createdAt(time), undefined, String(time));
   }
 });
+
+Deno.test("a problem names the field with the wrong type", () => {
+  const lists = ["clusterIPs", "ipFamilies", "externalIPs", "loadBalancerSourceRanges", "ports"];
+  for (const field of lists) {
+    const { problems } = decoded(manifest({ clusterIP: "10.0.0.1", [field]: 7 }));
+    assert.ok(problems.some((problem) => problem.includes(`spec.${field}`)), `${field}: ${problems.join()}`);
+  }
+});

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import { examinePath } from "../../../../features/canary/worker/examine.ts";
 import { findRulesInTheWay } from "../../../../features/canary/worker/served_reach.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
@@ -219,15 +220,16 @@ Deno.test("a node without any tool for chains is examined all the same", async (
 });
 
 /** The rules in the way, by the listing of a chain of nft at this hook. */
-async function inTheWay(hook: string, rules: readonly string[], family: "IPv4" | "IPv6" = "IPv4") {
+async function inTheWay(
+  hook: string,
+  rules: readonly string[],
+  family: "IPv4" | "IPv6" = "IPv4",
+  prefixes: readonly string[] = ["10.244.1.0/24", "10.96.0.10/32", "10.96.0.11/32", "fd00:10:244::/64"],
+) {
   const head = `table inet f {\n\tchain c {\n\t\ttype filter hook ${hook} priority 0; policy accept;\n`;
   const end = "\t}\n}\n", body = rules.map((rule) => `\t\t${rule}\n`).join("");
   const runner = printing({ "nft list chains": head + end, "nft -t list table inet f": head + body + end });
-  const served = {
-    prefixes: ["10.244.1.0/24", "10.96.0.10/32", "10.96.0.11/32", "fd00:10:244::/64"],
-    ports: [80, 8080],
-    nodePorts: [30080],
-  };
+  const served = { prefixes, ports: [80, 8080], nodePorts: [30080] };
   const found = await findRulesInTheWay({ runner, family }, served);
   return found.map(({ detail, packets }) => [/“(.*)”/.exec(detail)?.[1], packets] as const);
 }
@@ -268,4 +270,18 @@ Deno.test("a rule with another condition is in the way only if it counts packets
   assert.deepEqual(await inTheWay("prerouting", rules.map((rule) => `${rule} drop`)), []);
   const counted = rules.map((rule) => `${rule} counter packets 2 bytes 90 drop`);
   assert.deepEqual(await inTheWay("prerouting", counted), rules.map((rule) => [`${rule} drop`, 2]));
+});
+
+Deno.test("a rule is in the way if any served prefix overlaps its own, whatever the order and overlaps of those", async () => {
+  const prefixes = fc.record({ address: fc.nat(0xff), length: fc.integer({ min: 24, max: 32 }) }).map((one) => {
+    const first = one.address & -(2 ** (32 - one.length));
+    return { text: `10.0.0.${first}/${one.length}`, first, last: first + 2 ** (32 - one.length) - 1 };
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(prefixes, { minLength: 1, maxLength: 8 }), prefixes, async (served, rule) => {
+      const overlaps = served.some(({ first, last }) => first <= rule.last && rule.first <= last);
+      const found = await inTheWay("forward", [`ip daddr ${rule.text} drop`], "IPv4", served.map(({ text }) => text));
+      assert.equal(found.length === 1, overlaps);
+    }),
+  );
 });

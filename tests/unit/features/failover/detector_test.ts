@@ -175,3 +175,9 @@ Deno.test("an unreachable endpoint that answers no probe is tried with connectio
     assert.deepEqual(read(150), ["a"]);
   }
 });
+
+Deno.test("a suspicion without a result is over: without another attempt, it does not return", () => {
+  const { detector, read } = suspecting();
+  detector.judge("a", false);
+  for (const ms of [250, 10_000, 600_000]) assert.deepEqual(read(ms), []);
+});

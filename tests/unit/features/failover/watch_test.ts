@@ -343,3 +343,21 @@ Deno.test("after the end nothing is read, probed or reported", async () => {
   assert.deepEqual(probes, []);
   assert.deepEqual(clock.pending(), []);
 });
+
+Deno.test("however many endpoints fail, each is probed, and a limited number at the same time", async () => {
+  const endpoints = Array.from({ length: 120 }, (_, i) => `e${i}`);
+  let probing = 0, most = 0;
+  const { traffic, clock, fail, silentToProbes, watch } = watching({
+    async probe(endpoint, kind) {
+      if (kind === "thorough") most = Math.max(most, ++probing);
+      await new Promise<void>((resolve) => clock.schedule(20, resolve));
+      if (kind === "thorough") probing--;
+      return silentToProbes.has(endpoint) ? "silent" : "answered";
+    },
+  }, endpoints);
+  await traffic(5_000);
+  fail(...endpoints.slice(0, 80));
+  await traffic(3_000);
+  assert.deepEqual([...watch.unreachable()].sort(), endpoints.slice(0, 80).sort());
+  assert.deepEqual([watch.ejections(), most], [80, 32]);
+});

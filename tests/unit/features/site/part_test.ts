@@ -42,6 +42,7 @@ Deno.test("a node says which part it has in its site, and why that is not in ord
     `warning: ${following} (it does not answer, so the API server is watched)`,
   );
   assert.equal(words(LEADER, "api"), "good: north: leader for 60 s");
+  assert.equal(words({ kind: "undecided" }, "api"), "warning: north: no leader is known for 60 s");
   assert.equal(words({ kind: "alone" }, "api"), "warning: north: alone for 60 s (its Lease cannot be used)");
 });
 
