@@ -4,11 +4,11 @@
  *     deno task test:mutants ROOM [--only PART] [--sample N] [--seed S] [--own] [--goal PERCENT]
  *
  * A room is a folder of the product; `PART` is the beginning of paths in it. Mutates every place, or `N` lines chosen by the
- * seed, with all tests or the room's own. Prints the mutations that no test noticed, and the share of those that one did.
+ * seed, with all tests or the room's own and the properties. Prints the mutations that no test noticed, and the share of those that one did.
  * Exits with status 1 if that is below the goal.
  *
- * A mutation is tried in the order in which tests are likely to notice it: the room's files of tests that run the line
- * and few others, the rest of the room, then the other rooms and the properties.
+ * A mutation is tried in the order in which tests are likely to notice it: of the files of the room and of properties
+ * that run the line, those that run least else, the rest of them, then the other rooms.
  */
 import { parseArgs } from "node:util";
 import { type Copy, copyProject, deleteCopies, root } from "./copy.ts";
@@ -47,7 +47,7 @@ const copies = Array.from({ length: navigator.hardwareConcurrency }, (_, number)
 const survivors: Mutation[] = [];
 let killed = 0;
 try {
-  const own = await measureAll(testFiles(`tests/unit/${room}`));
+  const own = await measureAll([...testFiles(`tests/unit/${room}`), ...testFiles("tests/property")]);
   const undecided: Mutation[] = [];
   await inCopies(mutations, async (copy, mutation) => {
     const nearby = runningLine(own, mutation);
@@ -57,7 +57,7 @@ try {
   });
   const folders = [...Deno.readDirSync(`${root}tests/unit`)].filter(({ name, isDirectory }) =>
     isDirectory && name !== room && !NOT_RUN.has(name)
-  ).map(({ name }) => `tests/unit/${name}`).concat("tests/property");
+  ).map(({ name }) => `tests/unit/${name}`);
   if (undecided.length > 0) console.log(`${undecided.length} left for the tests of other rooms`);
   const others = undecided.length === 0 ? [] : await measureAll(folders.flatMap(testFiles));
   await inCopies(undecided, async (copy, mutation) => {
