@@ -40,6 +40,7 @@ export function copyProject(number: number, signal: AbortSignal): Copy {
       const end = () => child.kill("SIGKILL");
       const ends = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
       ends.addEventListener("abort", end);
+      if (ends.aborted) end();
       const { success } = await child.status;
       ends.removeEventListener("abort", end);
       return success;
