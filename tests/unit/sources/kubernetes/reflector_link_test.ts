@@ -1,29 +1,23 @@
 import assert from "node:assert/strict";
-import { ApiError, type ApiErrorKind } from "../../../../core/objects/source.ts";
+import { ApiError } from "../../../../core/objects/source.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { sleep } from "../../../../platform/clock.ts";
 import { createBackoff } from "../../../../platform/retry.ts";
+import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
 import { createKnownObjects } from "../../../../sources/kubernetes/known_objects.ts";
 import { runReflector } from "../../../../sources/kubernetes/reflector.ts";
 import { resourcesOf } from "../../../../sources/kubernetes/resource.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
-/** The reactions of a reflector to a list that fails this way: how it waits, and what it reports. */
-async function reactionsTo(kind: ApiErrorKind, retryAfterMs?: number): Promise<readonly string[]> {
+/** A reflector of Services with this API, which ends after a while; returns how it waits and what it reports. */
+async function reactionsTo(send: ApiClient["send"]): Promise<readonly string[]> {
   const clock = createFakeClock(), stop = new AbortController(), reactions: string[] = [];
   const sink = { set() {}, delete() {}, synced() {}, reset() {}, problems() {} };
   const [resource] = resourcesOf(["Service"], "n1");
-  let lists = 0;
   const running = runReflector(
     {
       resource: resource!,
-      api: {
-        server: "https://api",
-        send() {
-          if (++lists > 1) stop.abort(new Error("enough"));
-          return Promise.reject(new ApiError(kind, "the list failed", { retryAfterMs }));
-        },
-        close() {},
-      },
+      api: { server: "https://api", send, close() {} },
       known: createKnownObjects("Service", () => assert.fail("nothing was listed"), sink),
       clock,
       logger: silentLogger,
@@ -32,13 +26,13 @@ async function reactionsTo(kind: ApiErrorKind, retryAfterMs?: number): Promise<r
       failures: {
         failed: () => void reactions.push("failure"),
         isFailing: () => true,
-        answered: () => assert.fail("the server has not answered"),
+        answered: () => void reactions.push("answered"),
       },
       recovery: {
-        answered: () => assert.fail("the server has not answered"),
+        answered() {},
         wait() {
           reactions.push("waits for a recovery");
-          return Promise.resolve();
+          return sleep(clock, 600_000, stop.signal);
         },
       },
       random: () => 0.5,
@@ -49,7 +43,8 @@ async function reactionsTo(kind: ApiErrorKind, retryAfterMs?: number): Promise<r
     stop.signal,
   );
   const ended = assert.rejects(running, /enough/);
-  await clock.advanceSettled(60_000);
+  await clock.advanceSettled(99);
+  stop.abort(new Error("enough"));
   await ended;
   return reactions;
 }
@@ -67,6 +62,21 @@ for (
 ) {
   const after = retryAfterMs === undefined ? "" : " with Retry-After";
   Deno.test(`a list that fails (${kind}${after}): ${reactions.join(", ") || "no failure of the link"}`, async () => {
-    assert.deepEqual(await reactionsTo(kind, retryAfterMs), reactions);
+    const failing = () => Promise.reject(new ApiError(kind, "the list failed", { retryAfterMs }));
+    assert.deepEqual(await reactionsTo(failing), reactions);
   });
 }
+
+Deno.test("answers and each bookmark show that the link works", async () => {
+  const encode = (value: unknown) => new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+  const bookmark = (resourceVersion: string) =>
+    encode({ type: "BOOKMARK", object: { kind: "Service", metadata: { resourceVersion } } });
+  const reactions = await reactionsTo(async (request, onChunk, signal) => {
+    if (request.verb === "list") {
+      return onChunk(encode({ kind: "ServiceList", metadata: { resourceVersion: "5" }, items: [] }));
+    }
+    for (const version of ["6", "7"]) onChunk(bookmark(version));
+    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  assert.deepEqual(reactions, ["link answered", "answered", "link received", "link received"]);
+});
