@@ -156,7 +156,11 @@ const plugin: Deno.lint.Plugin = {
             if (typeof value === "boolean") change(node, String(!value));
             else if (typeof value === "string") change(node, value === "" ? '"mutant"' : '""');
             else if (typeof value === "number") {
-              const others = value <= MOST_COUNTED ? [value + 1, ...value > 0 ? [value - 1] : []] : [value * FACTOR];
+              // The plugin's tree has no value for 60_000.
+              const number = Number(textOf(node).replaceAll("_", ""));
+              const others = number <= MOST_COUNTED
+                ? [number + 1, ...number > 0 ? [number - 1] : []]
+                : [number * FACTOR];
               for (const other of others) change(node, String(other));
             }
           },
@@ -187,7 +191,9 @@ const plugin: Deno.lint.Plugin = {
           ArrowFunctionExpression({ body }) {
             if (body.type !== "BlockStatement") change(body, "undefined");
           },
-          ExpressionStatement: remove,
+          ExpressionStatement(node) {
+            if (node.expression.type !== "CallExpression" || !isLog(node.expression)) remove(node);
+          },
           ThrowStatement: remove,
           ContinueStatement: remove,
           BreakStatement: remove,
