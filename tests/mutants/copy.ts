@@ -3,8 +3,8 @@
 /** The path of the project, with a slash at its end. */
 export const root = new URL("../../", import.meta.url).pathname;
 
-/** The folder of all copies. */
-const COPIES = `${root}dist/mutants/`;
+/** The folder of all copies and other files of a run. */
+export const COPIES = `${root}dist/mutants/`;
 const NOT_COPIED = new Set([".git", "dist", "coverage", "node_modules"]);
 
 /** The same as in `deno task test`, but a mutation must not write to the project or the system. */
@@ -48,7 +48,7 @@ export function copyProject(number: number, signal: AbortSignal): Copy {
   };
 }
 
-/** Deletes all copies. */
+/** Deletes all copies and other files. */
 export function deleteCopies(): void {
   Deno.removeSync(COPIES, { recursive: true });
 }

@@ -1,5 +1,5 @@
 /** The mutations of modules, and a sample of them. */
-import { root } from "./copy.ts";
+import { COPIES, root } from "./copy.ts";
 import type { Change } from "./plugin.ts";
 
 /** A change of one place in a module. */
@@ -13,10 +13,17 @@ export interface Mutation extends Change {
   readonly before: string;
 }
 
+/** `deno lint` takes a plugin that is a default export. */
+const PLUGIN = 'export { plugin as "default" } from "../../tests/mutants/plugin.ts";\n';
+const LINT = { lint: { plugins: ["./plugin.ts"], rules: { tags: [], include: ["mutants/mutations"] } } };
+
 /** Returns all mutations of the modules at or below `path`, relative to the project's root, in their order. */
 export async function findMutations(path: string): Promise<readonly Mutation[]> {
+  Deno.mkdirSync(COPIES, { recursive: true });
+  Deno.writeTextFileSync(`${COPIES}plugin.ts`, PLUGIN);
+  Deno.writeTextFileSync(`${COPIES}lint.json`, JSON.stringify(LINT));
   const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["lint", "--quiet", "--json", "--config", "tests/mutants/lint.json", path],
+    args: ["lint", "--quiet", "--json", "--config", `${COPIES}lint.json`, path],
     cwd: root,
     stderr: "inherit",
   }).output();

@@ -102,7 +102,7 @@ const isNothing = (node: Node) =>
   node.type === "Identifier" && node.name === "undefined" || node.type === "Literal" && node.value === false;
 
 /** Reports the mutations of a module. */
-const plugin: Deno.lint.Plugin = {
+export const plugin: Deno.lint.Plugin = {
   name: "mutants",
   rules: {
     mutations: {
@@ -202,5 +202,3 @@ const plugin: Deno.lint.Plugin = {
     },
   },
 };
-
-export default plugin;

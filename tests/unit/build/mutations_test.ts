@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import plugin, { type Change } from "../../mutants/plugin.ts";
+import { type Change, plugin } from "../../mutants/plugin.ts";
 
 /** The texts that the mutations make of a module. */
 function mutantsOf(text: string): readonly string[] {
