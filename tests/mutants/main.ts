@@ -1,11 +1,11 @@
 /**
- * Finds out which mutations of a room the unit tests and properties notice:
+ * Finds out which mutations of rooms the unit tests and properties notice:
  *
- *     deno task test:mutants ROOM [--only PART] [--sample N] [--seed S] [--own] [--goal PERCENT]
+ *     deno task test:mutants ROOM… [--only PART] [--sample N] [--seed S] [--own] [--goal PERCENT]
  *
- * A room is a folder of the product; `PART` is the beginning of paths in it. Mutates every place, or `N` lines chosen by the
- * seed, with all tests or the room's own and the properties. Prints the mutations that no test noticed, and the share of those that one did.
- * Exits with status 1 if that is below the goal.
+ * A room is a folder of the product; `PART` is the beginning of paths in it. Mutates every place of each room, or `N` of its
+ * lines chosen by the seed. With `--own`, only the room's own tests and the properties are run. Prints the mutations that no
+ * test noticed, and the share of those that one did. Exits with status 1 if that is below the goal in a room.
  *
  * A mutation is tried in the order in which tests are likely to notice it: of the files of the room and of properties
  * that run the line, those that run least else, the rest of them, then the other rooms.
@@ -22,7 +22,7 @@ const PATIENCE_MS = 5_000;
 /** Tests of these folders read the sources, or run programs that do. */
 const NOT_RUN = new Set(["build", "deploy"]);
 
-const { values, positionals: [room] } = parseArgs({
+const { values: options, positionals: rooms } = parseArgs({
   allowPositionals: true,
   options: {
     only: { type: "string", default: "" },
@@ -32,59 +32,73 @@ const { values, positionals: [room] } = parseArgs({
     goal: { type: "string", default: "0" },
   },
 });
-if (room === undefined) {
-  console.error("usage: deno task test:mutants ROOM [--only PART] [--sample N] [--seed S] [--own] [--goal PERCENT]");
+if (rooms.length === 0) {
+  console.error("usage: deno task test:mutants ROOM… [--only PART] [--sample N] [--seed S] [--own] [--goal PERCENT]");
   Deno.exit(2);
 }
 
 const stop = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop.abort());
 
-const all = (await findMutations(room)).filter(({ path }) => path.startsWith(`${room}/${values.only}`));
-const mutations = sampleOf(all, Number(values.sample ?? Infinity), Number(values.seed));
-console.log(`${mutations.length} of ${all.length} mutations of ${room}/${values.only}, seed ${values.seed}`);
+const folders = [...Deno.readDirSync(`${root}tests/unit`)].flatMap(({ name, isDirectory }) =>
+  isDirectory && !NOT_RUN.has(name) ? [`tests/unit/${name}`] : []
+);
+const measured = new Map<string, TestFile | undefined>();
 const copies = Array.from({ length: navigator.hardwareConcurrency }, (_, number) => copyProject(number, stop.signal));
-const survivors: Mutation[] = [];
-let killed = 0;
+const scores: number[] = [];
 try {
-  const own = await measureAll([...testFiles(`tests/unit/${room}`), ...testFiles("tests/property")]);
+  for (const room of rooms) scores.push(await scoreOf(room));
+} finally {
+  deleteCopies();
+}
+Deno.exit(stop.signal.aborted ? 130 : scores.some((score) => score < Number(options.goal)) ? 1 : 0);
+
+/** Tries the mutations of a room; returns the share of those that a test noticed, in percent. */
+async function scoreOf(room: string): Promise<number> {
+  const all = (await findMutations(room)).filter(({ path }) => path.startsWith(`${room}/${options.only}`));
+  const mutations = sampleOf(all, Number(options.sample ?? Infinity), Number(options.seed));
+  console.log(`${mutations.length} of ${all.length} mutations of ${room}/${options.only}, seed ${options.seed}`);
+  const survivors: Mutation[] = [];
+  let killed = 0;
+  const note = (mutation: Mutation, isKilled: boolean) => {
+    if (stop.signal.aborted) return;
+    if (isKilled) killed++;
+    else survivors.push(mutation);
+    console.log(`${killed + survivors.length} ${isKilled ? "killed  " : "survived"} ${placeOf(mutation)}`);
+  };
+
+  const own = await measureAll([`tests/unit/${room}`, "tests/property"].flatMap(testFiles));
   const undecided: Mutation[] = [];
   await inCopies(mutations, async (copy, mutation) => {
     const nearby = runningLine(own, mutation);
     const isKilled = await isNoticed(copy, mutation, [nearby.slice(0, NEAREST), nearby.slice(NEAREST)]);
-    if (isKilled || values.own) note(mutation, isKilled);
+    if (isKilled || options.own) note(mutation, isKilled);
     else undecided.push(mutation);
   });
-  const folders = [...Deno.readDirSync(`${root}tests/unit`)].filter(({ name, isDirectory }) =>
-    isDirectory && name !== room && !NOT_RUN.has(name)
-  ).map(({ name }) => `tests/unit/${name}`);
   if (undecided.length > 0) console.log(`${undecided.length} left for the tests of other rooms`);
   const others = undecided.length === 0 ? [] : await measureAll(folders.flatMap(testFiles));
   await inCopies(undecided, async (copy, mutation) => {
-    const far = runningLine(others, mutation);
+    const far = runningLine(others, mutation).filter((file) => !own.includes(file));
     const byFolder = folders.map((folder) => far.filter(({ path }) => path.startsWith(`${folder}/`)));
     note(mutation, await isNoticed(copy, mutation, byFolder));
   });
-} finally {
-  deleteCopies();
-}
 
-for (const mutation of survivors.sort((a, b) => a.path < b.path ? -1 : a.path > b.path ? 1 : a.start - b.start)) {
-  console.log(`\n${placeOf(mutation)}\n${differenceOf(mutation)}`);
+  for (const mutation of survivors.sort((a, b) => a.path < b.path ? -1 : a.path > b.path ? 1 : a.start - b.start)) {
+    console.log(`\n${placeOf(mutation)}\n${differenceOf(mutation)}`);
+  }
+  const score = 100 * killed / Math.max(1, killed + survivors.length);
+  console.log(`\n${room}: ${killed} killed, ${survivors.length} survived, score ${score.toFixed(1)} %`);
+  return score;
 }
-const score = 100 * killed / Math.max(1, killed + survivors.length);
-console.log(`\n${killed} killed, ${survivors.length} survived, score ${score.toFixed(1)} %`);
-Deno.exit(stop.signal.aborted ? 130 : score < Number(values.goal) ? 1 : 0);
 
 /** Measures files of tests, and names those that fail without a mutation. */
 async function measureAll(paths: readonly string[]): Promise<readonly TestFile[]> {
-  const measured: TestFile[] = [];
-  await inCopies(paths, async (copy, path) => {
+  await inCopies(paths.filter((path) => !measured.has(path)), async (copy, path) => {
     const file = await measure(copy, path);
-    if (file !== undefined) measured.push(file);
-    else if (!stop.signal.aborted) console.log(`left out, since it fails: ${path}`);
+    measured.set(path, file);
+    if (file === undefined && !stop.signal.aborted) console.log(`left out, since it fails: ${path}`);
   });
-  return measured.sort((a, b) => a.breadth - b.breadth);
+  return paths.flatMap((path) => measured.get(path) ?? []).sort((a, b) => a.breadth - b.breadth);
 }
 
 /** Calls `work` for each item, for as many at once as there are copies. */
@@ -115,13 +129,6 @@ async function isNoticed(copy: Copy, mutation: Mutation, groups: readonly (reado
   } finally {
     Deno.writeTextFileSync(module, text);
   }
-}
-
-function note(mutation: Mutation, isKilled: boolean): void {
-  if (stop.signal.aborted) return;
-  if (isKilled) killed++;
-  else survivors.push(mutation);
-  console.log(`${killed + survivors.length} ${isKilled ? "killed  " : "survived"} ${placeOf(mutation)}`);
 }
 
 function placeOf({ path, line, column }: Mutation): string {
