@@ -22,29 +22,39 @@ export interface Copy {
    * all have passed within `timeoutMs`.
    */
   test(files: readonly string[], timeoutMs: number, ...options: readonly string[]): Promise<boolean>;
+  /** Checks the types of a module, relative to the project's root. Resolves with whether they are right. */
+  check(module: string): Promise<boolean>;
 }
+
+/** Far more than the types of any module need. */
+const CHECK_MS = 120_000;
 
 /** Copies the project; `number` names the copy. */
 export function copyProject(number: number, signal: AbortSignal): Copy {
   const copy = `${COPIES}${number}/`, loader = `${copy}tests/rooms/mutants_test.ts`;
   copyFolder(root, copy);
+  const succeeds = async (args: readonly string[], timeoutMs: number) => {
+    const child = new Deno.Command(Deno.execPath(), {
+      args: [...args],
+      cwd: copy,
+      ...{ stdin: "null", stdout: "null", stderr: "null" },
+    }).spawn();
+    const end = () => child.kill("SIGKILL");
+    const ends = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    ends.addEventListener("abort", end);
+    if (ends.aborted) end();
+    const { success } = await child.status;
+    ends.removeEventListener("abort", end);
+    return success;
+  };
   return {
     root: copy,
-    async test(files, timeoutMs, ...options) {
+    test(files, timeoutMs, ...options) {
       Deno.writeTextFileSync(loader, files.map((file) => `await import(${JSON.stringify(copy + file)});\n`).join(""));
-      const child = new Deno.Command(Deno.execPath(), {
-        args: ["test", "--quiet", "--no-check", "--fail-fast", ...PERMISSIONS, ...options, loader],
-        cwd: copy,
-        ...{ stdin: "null", stdout: "null", stderr: "null" },
-      }).spawn();
-      const end = () => child.kill("SIGKILL");
-      const ends = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-      ends.addEventListener("abort", end);
-      if (ends.aborted) end();
-      const { success } = await child.status;
-      ends.removeEventListener("abort", end);
-      return success;
+      const args = ["test", "--quiet", "--no-check", "--fail-fast", ...PERMISSIONS, ...options, loader];
+      return succeeds(args, timeoutMs);
     },
+    check: (module) => succeeds(["check", "--quiet", "main.ts", module], CHECK_MS),
   };
 }
 

@@ -1,14 +1,14 @@
 /**
- * Finds out which mutations of rooms the unit tests and properties notice:
+ * Finds out which mutations of rooms the unit tests, properties and types notice:
  *
  *     deno task test:mutants ROOM… [--only PART] [--sample N] [--seed S] [--own] [--goal PERCENT]
  *
  * A room is a folder of the product; `PART` is the beginning of paths in it. Mutates every place of each room, or `N` of its
- * lines chosen by the seed. With `--own`, only the room's own tests and the properties are run. Prints the mutations that no
- * test noticed, and the share of those that one did. Exits with status 1 if that is below the goal in a room.
+ * lines chosen by the seed. With `--own`, the tests of other rooms are not run. Prints the mutations that nothing noticed, and
+ * the share of the others. Exits with status 1 if that is below the goal in a room.
  *
  * A mutation is tried in the order in which tests are likely to notice it: of the files of the room and of properties
- * that run the line, those that run least else, the rest of them, then the other rooms.
+ * that run the line, those that run least else, and the rest of them; then the types, and the other rooms.
  */
 import { parseArgs } from "node:util";
 import { type Copy, copyProject, deleteCopies, root } from "./copy.ts";
@@ -47,7 +47,7 @@ const measured = new Map<string, TestFile | undefined>();
 const copies = Array.from({ length: navigator.hardwareConcurrency }, (_, number) => copyProject(number, stop.signal));
 const scores: number[] = [];
 try {
-  for (const room of rooms) scores.push(await scoreOf(room));
+  for (const room of rooms) if (!stop.signal.aborted) scores.push(await scoreOf(room));
 } finally {
   deleteCopies();
 }
@@ -71,7 +71,8 @@ async function scoreOf(room: string): Promise<number> {
   const undecided: Mutation[] = [];
   await inCopies(mutations, async (copy, mutation) => {
     const nearby = runningLine(own, mutation);
-    const isKilled = await isNoticed(copy, mutation, [nearby.slice(0, NEAREST), nearby.slice(NEAREST)]);
+    const groups = [nearby.slice(0, NEAREST), nearby.slice(NEAREST)];
+    const isKilled = await isNoticed(copy, mutation, groups, () => copy.check(mutation.path));
     if (isKilled || options.own) note(mutation, isKilled);
     else undecided.push(mutation);
   });
@@ -116,8 +117,13 @@ function runningLine(files: readonly TestFile[], { path, line }: Mutation): read
   return files.filter(({ lines }) => lines.get(path)?.has(line));
 }
 
-/** Whether a test of these groups fails with the mutation; each group runs in a process. */
-async function isNoticed(copy: Copy, mutation: Mutation, groups: readonly (readonly TestFile[])[]): Promise<boolean> {
+/** Whether a test of these groups, of which each runs in a process, or then `check` fails with the mutation. */
+async function isNoticed(
+  copy: Copy,
+  mutation: Mutation,
+  groups: readonly (readonly TestFile[])[],
+  check = () => Promise.resolve(true),
+): Promise<boolean> {
   const module = copy.root + mutation.path, text = Deno.readTextFileSync(module);
   Deno.writeTextFileSync(module, mutate(text, mutation));
   try {
@@ -125,7 +131,7 @@ async function isNoticed(copy: Copy, mutation: Mutation, groups: readonly (reado
       const durationMs = group.reduce((sum, { durationMs }) => sum + durationMs, 0);
       if (!await copy.test(group.map(({ path }) => path), PATIENCE_MS + 3 * durationMs)) return true;
     }
-    return false;
+    return !await check();
   } finally {
     Deno.writeTextFileSync(module, text);
   }
