@@ -1,11 +1,9 @@
 import type { Family } from "../../core/model/mod.ts";
 import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
-import { failureOf, type FailureTable, type Runner, runOrThrow } from "../tools/mod.ts";
+import { failureOf, type Runner, runOrThrow, type ToolFailure } from "../tools/mod.ts";
 
-/** One UDP flow, from its client's side, as the kernel tracks it. */
+/** Where one UDP flow leads, as the kernel tracks it. */
 export interface UdpFlow {
-  readonly source: string;
-  readonly sourcePort: string;
   readonly destination: string;
   readonly destinationPort: string;
   /** The `address:port` that answers: the destination itself if the kernel does not translate the flow. */
@@ -46,31 +44,28 @@ export async function listOpenTcp(
 }
 
 /** A line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */
-const ENTRY = / src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)\b.*? src=(\S+) dst=\S+ sport=(\d+)/;
+const ENTRY = / src=\S+ dst=(\S+) sport=\d+ dport=(\d+)\b.*? src=(\S+) dst=\S+ sport=(\d+)/;
 
 function parseEntry(line: string): UdpFlow | undefined {
   const entry = ENTRY.exec(line);
   if (!entry) return undefined;
-  const [, source = "", destination = "", sourcePort = "", destinationPort = "", answerSource = "", answerPort] = entry;
-  const answeredBy = joinHostPort(answerSource, Number(answerPort));
-  return { source, sourcePort, destination, destinationPort, answeredBy };
+  const [, destination = "", destinationPort = "", answerSource = "", answerPort] = entry;
+  return { destination, destinationPort, answeredBy: joinHostPort(answerSource, Number(answerPort)) };
 }
 
-/** Messages of conntrack 1.4. */
-const FAILURES: FailureTable = [["absent", /\b0 flow entries have been deleted/]];
-
-/** Deletes flows in one call of conntrack. Throws if it fails. */
+/**
+ * Deletes the UDP flows between the destinations and the answering endpoints of these flows, whatever their clients: conntrack
+ * reads the whole table for each pair. Throws if conntrack fails.
+ */
 export async function deleteUdpFlows(family: Family, runner: Runner, flows: readonly UdpFlow[]): Promise<void> {
-  if (flows.length === 0) return;
-  const lines = flows.map((flow) =>
-    `-D -f ${FAMILY_ARGUMENT[family]} -p udp -s ${flow.source} -d ${flow.destination} ` +
-    `--sport ${flow.sourcePort} --dport ${flow.destinationPort}\n`
+  const pairs = flows.map(({ destination, destinationPort, answeredBy }) =>
+    `-p udp -d ${destination} --dport ${destinationPort} ${answersFrom(answeredBy)}`
   );
-  await runDeletions(runner, lines);
+  await deleteEntries(family, runner, [...new Set(pairs)]);
 }
 
-/** For more endpoints, all unanswered attempts are deleted at once: each line makes conntrack read the whole table. */
-const MOST_LINES = 3;
+/** For more endpoints, all unanswered attempts are deleted at once: each filter makes conntrack read the whole table. */
+const MOST_FILTERS = 3;
 
 /**
  * Deletes connection attempts to these endpoints (`address:port`) that have not been answered. If there are many endpoints,
@@ -82,26 +77,42 @@ export async function deleteUnansweredAttempts(
   runner: Runner,
   endpoints: readonly string[],
 ): Promise<void> {
-  const all = `-D -f ${FAMILY_ARGUMENT[family]} -p tcp --state SYN_SENT`;
-  const lines = endpoints.map((endpoint) => {
-    const { address, port } = splitHostPort(endpoint);
-    return `${all} -r ${address} --reply-port-src ${port}\n`;
-  });
-  await runDeletions(runner, lines.length > MOST_LINES ? [`${all} --dst-nat\n`] : lines);
+  const all = "-p tcp --state SYN_SENT";
+  const each = endpoints.map((endpoint) => `${all} ${answersFrom(endpoint)}`);
+  await deleteEntries(family, runner, each.length > MOST_FILTERS ? [`${all} --dst-nat`] : each);
 }
 
 /** Deletes the TCP connections whose answers come from these endpoints (`address:port`). Throws if conntrack fails. */
 export async function deleteConnections(family: Family, runner: Runner, endpoints: readonly string[]): Promise<void> {
-  const lines = endpoints.map((endpoint) => {
-    const { address, port } = splitHostPort(endpoint);
-    return `-D -f ${FAMILY_ARGUMENT[family]} -p tcp -r ${address} --reply-port-src ${port}\n`;
-  });
-  await runDeletions(runner, lines);
+  await deleteEntries(family, runner, endpoints.map((endpoint) => `-p tcp ${answersFrom(endpoint)}`));
 }
 
-async function runDeletions(runner: Runner, lines: readonly string[]): Promise<void> {
-  const result = await runner.run({ tool: "conntrack", args: ["--load-file", "-"], stdin: lines, onLine: () => {} });
-  const failure = failureOf("conntrack", result, FAILURES);
-  // An entry may have expired in the meantime.
-  if (failure && failure.kind !== "absent") throw new Error(failure.text);
+/** The options that select the entries whose answers come from an `address:port`. */
+function answersFrom(endpoint: string): string {
+  const { address, port } = splitHostPort(endpoint);
+  return `-r ${address} --reply-port-src ${port}`;
+}
+
+/** Deletes the entries of a family that each filter selects. Throws if conntrack fails. */
+async function deleteEntries(family: Family, runner: Runner, filters: readonly string[]): Promise<void> {
+  if (filters.length === 0) return;
+  const deletions = filters.map((filter) => `-D -f ${FAMILY_ARGUMENT[family]} ${filter}`);
+  const failure = await runDeletion(runner, ["--load-file", "-"], deletions.map((deletion) => `${deletion}\n`));
+  if (failure) throw new Error(failure.text);
+}
+
+/** The most entries that may end while conntrack deletes them, in one deletion. */
+const MOST_ENDED = 100;
+
+/** Runs conntrack until no entry ends while it is being deleted, which makes conntrack leave out the rest. */
+async function runDeletion(
+  runner: Runner,
+  args: readonly string[],
+  stdin?: readonly string[],
+): Promise<ToolFailure | undefined> {
+  for (let ended = 0;; ended++) {
+    const failure = failureOf("conntrack", await runner.run({ tool: "conntrack", args, stdin, onLine: () => {} }));
+    if (failure?.kind === "done already") return undefined;
+    if (failure?.kind !== "absent" || ended === MOST_ENDED) return failure;
+  }
 }

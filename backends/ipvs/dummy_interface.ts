@@ -1,13 +1,7 @@
 import { DUMMY_INTERFACE, type Family } from "../../core/model/mod.ts";
 import { canonicalAddress, prefixContains } from "../../platform/mod.ts";
-import {
-  classifyFailure,
-  failureOf,
-  type FailureTable,
-  type PlaceChange,
-  requireSuccess,
-  type Runner,
-} from "../tools/mod.ts";
+import { failureOf, type PlaceChange, requireSuccess, type Runner } from "../tools/mod.ts";
+import { failedCommands } from "./ip_batch.ts";
 
 /** The addresses of this host in one family. */
 interface HostAddresses {
@@ -44,11 +38,6 @@ export interface DummyInterface {
   remove(): Promise<void>;
 }
 
-/** Messages of iproute2. */
-const FAILURES: FailureTable = [
-  ["done already", /File exists|Cannot assign requested address/],
-  ["absent", /does not exist/],
-];
 const FAMILY_OPTION: Readonly<Record<Family, string>> = { IPv4: "-4", IPv6: "-6" };
 
 /** The dummy interface of this host. */
@@ -74,7 +63,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
       const links = await run(["-o", "link", "show", "dev", DUMMY_INTERFACE], () => {
         hasDummy = true;
       });
-      const failure = failureOf("ip link", links, FAILURES);
+      const failure = failureOf("ip link", links);
       if (failure && failure.kind !== "absent") throw new Error(failure.text);
       const result = await run([FAMILY_OPTION[family], "-o", "addr", "show"], (line) => {
         const [, name, , prefix] = line.trim().split(/\s+/);
@@ -93,7 +82,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
         args: ["link", "add", DUMMY_INTERFACE, "type", "dummy"],
         changes: () => changed([], ["type dummy"]),
       });
-      const failure = failureOf("ip link", result, FAILURES);
+      const failure = failureOf("ip link", result);
       if (failure && failure.kind !== "done already") throw new Error(failure.text);
     },
     async apply(changes) {
@@ -110,9 +99,11 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
         stdin,
         changes: () => changed(those("del"), those("add")),
       });
-      const failure = failureOf("ip", result, FAILURES);
+      const failure = failureOf("ip", result);
       if (!failure) return new Map();
-      const failures = refusalsOf(result.stderr, changes);
+      const failures = new Map(
+        failedCommands(result.stderr).entries().map(([number, message]) => [changes[number]!.address, message]),
+      );
       if (failures.size === 0 && failure.kind !== "done already") throw new Error(failure.text);
       return failures;
     },
@@ -127,23 +118,6 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
       if (result.exitCode !== 0 && await isUsed() !== undefined) requireSuccess("ip link del", result);
     },
   };
-}
-
-/** The message of each change that failed, by address: ip writes it before the number of the change. */
-function refusalsOf(stderr: string, changes: readonly AddressChange[]): Map<string, string> {
-  const failures = new Map<string, string>();
-  let message = "";
-  for (const line of stderr.split("\n")) {
-    const number = /^Command failed -:(\d+)/.exec(line)?.[1];
-    if (number === undefined) {
-      message = line;
-      continue;
-    }
-    if (classifyFailure(message, FAILURES) !== "done already") {
-      failures.set(changes[Number(number) - 1]!.address, message);
-    }
-  }
-  return failures;
 }
 
 const STAYS_ON_LINK = ["127.0.0.0/8", "::1/128", "fe80::/10"];

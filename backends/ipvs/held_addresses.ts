@@ -1,6 +1,7 @@
 import type { Family } from "../../core/model/mod.ts";
 import { canonicalAddress, hostPrefix } from "../../platform/mod.ts";
-import { failureOf, type FailureTable, requireSuccess, type Runner, runOrThrow } from "../tools/mod.ts";
+import { failureOf, requireSuccess, type Runner, runOrThrow } from "../tools/mod.ts";
+import { failedCommands } from "./ip_batch.ts";
 
 /**
  * Service addresses without the dummy interface: local routes, by which packets of open connections still reach IPVS. The
@@ -27,9 +28,6 @@ const FAMILY_OPTION: Readonly<Record<Family, string>> = { IPv4: "-4", IPv6: "-6"
 /** An address of no host (RFC 5737 and 3849), to which the default route leads. */
 const ELSEWHERE: Readonly<Record<Family, string>> = { IPv4: "192.0.2.1", IPv6: "2001:db8::1" };
 
-/** Messages of iproute2. */
-const FAILURES: FailureTable = [["done already", /File exists|No such process/]];
-
 /** The held addresses of this host in one family. */
 export function createHeldAddresses(family: Family, runner: Runner): HeldAddresses {
   const option = FAMILY_OPTION[family];
@@ -37,8 +35,10 @@ export function createHeldAddresses(family: Family, runner: Runner): HeldAddress
   async function batch(lines: readonly string[]): Promise<void> {
     if (lines.length === 0) return;
     const result = await runner.run({ tool: "ip", args: [option, "-force", "-batch", "-"], stdin: lines });
-    const failure = failureOf("ip route", result, FAILURES);
-    if (failure && failure.kind !== "done already") throw new Error(failure.text);
+    const failure = failureOf("ip route", result);
+    if (failure && (failedCommands(result.stderr).size > 0 || failure.kind !== "done already")) {
+      throw new Error(failure.text);
+    }
   }
 
   /** The address from which the node reaches other hosts; undefined if the kernel knows none. */

@@ -1,13 +1,5 @@
 import type { Family, Protocol } from "../../core/model/mod.ts";
-import {
-  failureOf,
-  type FailureTable,
-  type PlaceChange,
-  printedInput,
-  type Runner,
-  runOrThrow,
-  type ToolFailure,
-} from "../tools/mod.ts";
+import { failureOf, type PlaceChange, printedInput, type Runner, runOrThrow, type ToolFailure } from "../tools/mod.ts";
 
 /** The purpose of a set. */
 export type SetKind = keyof typeof SETS;
@@ -156,9 +148,6 @@ interface SetFailure extends ToolFailure {
   readonly entry: Entry | undefined;
 }
 
-/** Messages of ipset 7. */
-const FAILURES: FailureTable = [["absent", /set with the given name does not exist/]];
-
 /** The sets of IPVS mode in one family. */
 export interface Sets {
   list(): Promise<ListedSets>;
@@ -201,7 +190,7 @@ export function createSets(family: Family, runner: Runner): Sets {
           }
         },
       });
-      const failure = failureOf("ipset restore", result, FAILURES);
+      const failure = failureOf("ipset restore", result);
       if (!failure) return undefined;
       const line = /Error in line (\d+)/.exec(result.stderr)?.[1];
       return { ...failure, entry: line === undefined ? undefined : changes[Number(line) - 1 - created.length]?.entry };

@@ -7,7 +7,6 @@ import { canonicalAddress, familyOf, joinHostPort, splitHostPort } from "../../p
 import {
   classifyFailure,
   failureOf,
-  type FailureTable,
   failureText,
   type PlaceChange,
   printedInput,
@@ -219,13 +218,6 @@ const ONE_BY_ONE = 8;
 /** ipvsadm takes half a second for 10,000 virtual servers with three real servers each on an idle machine. */
 const TIMEOUT_MS = 180_000;
 
-/** Messages of ipvsadm 1.31. */
-const FAILURES: FailureTable = [
-  ["forbidden", /must be root/],
-  ["absent", /No such service|Service not defined/],
-  ["done already", /already exists/],
-];
-
 /** The options of protocols, by their names in the tables of ipvsadm. */
 const LISTED_PROTOCOLS: Readonly<Record<string, string>> = { TCP: "-t", UDP: "-u", SCTP: "--sctp-service" };
 
@@ -233,7 +225,7 @@ const LISTED_PROTOCOLS: Readonly<Record<string, string>> = { TCP: "-t", UDP: "-u
 export function createVirtualServers(family: Family, runner: Runner): VirtualServers {
   async function run(args: readonly string[], onLine: (line: string) => void): Promise<void> {
     const result = await runner.run({ tool: "ipvsadm", args, onLine, timeoutMs: TIMEOUT_MS });
-    const failure = failureOf("ipvsadm", result, FAILURES);
+    const failure = failureOf("ipvsadm", result);
     if (failure && failure.kind !== "absent") throw new Error(failure.text);
   }
 
@@ -267,8 +259,8 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
         timeoutMs: TIMEOUT_MS,
       });
       const { exitCode, stderr } = result;
-      if (exitCode !== 0 || stderr.trim() === "") return failureOf("ipvsadm", result, FAILURES);
-      return { kind: classifyFailure(stderr, FAILURES), text: failureText("ipvsadm", result) };
+      if (exitCode !== 0 || stderr.trim() === "") return failureOf("ipvsadm", result);
+      return { kind: classifyFailure("ipvsadm", stderr), text: failureText("ipvsadm", result) };
     },
     async list() {
       const servers = new Map<ServerKey, ListedServer>();

@@ -27,7 +27,7 @@ import {
   type SetName,
   TABLE,
 } from "./table.ts";
-import { createNftTools, NFT_FAILURES } from "./tools.ts";
+import { createNftTools } from "./tools.ts";
 import { chainLines, elementText, type Item, kindOf, parseItemId } from "./transaction.ts";
 
 /** The nftables backend of one family. */
@@ -210,7 +210,7 @@ async function examineHost(family: Family, runner: Runner): Promise<string> {
     const repeating = repeatingRunner(runner);
     const { stdout } = await repeating.run({ tool: "nft", args: ["--version"] });
     const tried = await repeating.run({ tool: "nft", args: ["-f", "-"], stdin: [...trial(DIALECTS[family].ip)] });
-    const failure = failureOf("nft", tried, NFT_FAILURES);
+    const failure = failureOf("nft", tried);
     if (!failure) return stdout.trim();
     if (failure.kind === "forbidden") {
       throw new Error(`${failure.text}; nftables mode needs the capability CAP_NET_ADMIN`);

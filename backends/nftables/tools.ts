@@ -1,13 +1,5 @@
 import type { Family } from "../../core/model/mod.ts";
-import {
-  failureOf,
-  type FailureTable,
-  printedInput,
-  type Runner,
-  runOrThrow,
-  type ToolCall,
-  type ToolFailure,
-} from "../tools/mod.ts";
+import { failureOf, printedInput, type Runner, runOrThrow, type ToolCall, type ToolFailure } from "../tools/mod.ts";
 import type { NftSession } from "./session.ts";
 import { type Dialect, DIALECTS, TABLE } from "./table.ts";
 import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
@@ -53,13 +45,6 @@ const LIST_CHAINS_TIMEOUT_MS = 10_000;
 /** Transactions are cut into batches that take a second or two (see apply.ts). */
 const TRANSACTION_TIMEOUT_MS = 60_000;
 
-/** Messages of nft 1.0. */
-export const NFT_FAILURES: FailureTable = [
-  // Netlink has no room for a message of that size.
-  ["no resources", /Message too long/i],
-  ["absent", /No such file or directory/],
-];
-
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
@@ -67,7 +52,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
     input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">,
   ): Promise<ToolFailure | undefined> {
     const call: ToolCall = { tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input };
-    return failureOf("nft", await runner.run(call), NFT_FAILURES);
+    return failureOf("nft", await runner.run(call));
   }
   return {
     async transact(transaction, onInputTaken) {
@@ -85,7 +70,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       const args = ["list", "table", ip, TABLE];
       const form = createListingForm(onLine);
       const result = await runner.run({ tool: "nft", args, onLine: form.onLine, timeoutMs: LIST_TIMEOUT_MS });
-      if (!isThere(failureOf("nft list table", result, NFT_FAILURES))) return false;
+      if (!isThere(failureOf("nft list table", result))) return false;
       form.check("nft list table", `table ${ip} ${TABLE} {`);
       return true;
     },
@@ -106,7 +91,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       // If the reader's nft refused to list it, this run returns the reason.
       const form = createListingForm(onLine);
       const result = await runner.run({ tool: "nft", args, onLine: form.onLine });
-      if (!isThere(failureOf("nft list set", result, NFT_FAILURES))) return undefined;
+      if (!isThere(failureOf("nft list set", result))) return undefined;
       form.check("nft list set", `table ${ip} ${table} {`);
       return elements;
     },
@@ -118,7 +103,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         onLine: elementReader(onElement),
         timeoutMs: LIST_TIMEOUT_MS,
       });
-      return isThere(failureOf("nft list sets", result, NFT_FAILURES));
+      return isThere(failureOf("nft list sets", result));
     },
     async listChains(onLine) {
       const form = createListingForm(onLine);

@@ -24,8 +24,8 @@ type FailureKind =
   | "unsupported"
   | "refused";
 
-/** Messages and their meaning, in the order in which they are matched. The module of each tool has such a table. */
-export type FailureTable = readonly (readonly [kind: FailureKind, message: RegExp])[];
+/** Messages and their meaning, in the order in which they are matched. */
+type FailureTable = readonly (readonly [kind: FailureKind, message: RegExp])[];
 
 /** A run of a tool that failed. */
 export interface ToolFailure {
@@ -40,6 +40,41 @@ const HOST_MESSAGES: FailureTable = [
   ["forbidden", /not permitted|Permission denied/i],
 ];
 
+/**
+ * Messages of one tool, those of iptables for all of its commands: conntrack 1.4, nft 0.9 to 1.1, iptables 1.8, ipset 7,
+ * ipvsadm 1.31, iproute2 5.10 to 6.15. Some of iproute2's are Linux's own, with another text since 6.6.
+ *
+ * `ipset restore -exist` succeeds for entries that are already there or already gone. iptables-legacy-restore names no reason.
+ */
+const TOOL_MESSAGES: Readonly<Record<string, FailureTable>> = {
+  conntrack: [
+    ["done already", /\b0 flow entries have been deleted/],
+    // The entry ended while conntrack deleted it. conntrack stops there, so that other entries may remain.
+    ["absent", /such conntrack doesn't exist/],
+  ],
+  // Netlink has no room for a message of that size.
+  nft: [["no resources", /Message too long/i], ["absent", /No such file or directory/]],
+  iptables: [
+    ["busy", /xtables lock/i],
+    // A rule jumps to a chain that does not exist: iptables-nft, and iptables-legacy, which then searches for an extension.
+    ["absent", /Chain '[^']*' does not exist|Couldn't load target `KUBE-/],
+    // A rule to delete.
+    ["absent", /does a matching rule exist in that chain/],
+  ],
+  ipset: [["absent", /set with the given name does not exist/]],
+  ipvsadm: [
+    ["forbidden", /must be root/],
+    ["absent", /No such (?:service|destination)|Service not defined/],
+    ["done already", /already exists/],
+  ],
+  ip: [
+    // Addresses and links that exist, routes and addresses that do not.
+    ["done already", /File exists|address already assigned/i],
+    ["done already", /No such process|Cannot assign requested address|address not found/i],
+    ["absent", /Device "[^"]*" does not exist|Cannot find device/],
+  ],
+};
+
 /** Messages of any tool that are matched if its own table has no match: iptables 1.8, nft 1.0, ipvsadm 1.31. */
 const FEATURE_MESSAGES: FailureTable = [
   [
@@ -50,10 +85,11 @@ const FEATURE_MESSAGES: FailureTable = [
   ["unsupported", /does not exist|no such file|invalid argument|conflicting protocols|bad argument/i],
 ];
 
-/** Classifies a failure by a tool's standard error and the tool's own table. */
-export function classifyFailure(stderr: string, table: FailureTable = []): FailureKind {
+/** Classifies the failure of a tool, named as in a call, by its standard error. */
+export function classifyFailure(tool: string, stderr: string): FailureKind {
   if (stderr.trim() === "") return "unexplained";
-  for (const messages of [HOST_MESSAGES, table, FEATURE_MESSAGES]) {
+  const own = TOOL_MESSAGES[tool.replace(/^ip6?tables.*/, "iptables")] ?? [];
+  for (const messages of [HOST_MESSAGES, own, FEATURE_MESSAGES]) {
     for (const [kind, message] of messages) if (message.test(stderr)) return kind;
   }
   return "refused";
@@ -63,10 +99,10 @@ export function classifyFailure(stderr: string, table: FailureTable = []): Failu
  * The failure of a run of a tool; undefined if it succeeded. `call` is the tool's name, with a subcommand if that
  * helps.
  */
-export function failureOf(call: string, result: ToolResult, table?: FailureTable): ToolFailure | undefined {
-  const { exitCode, stderr } = result;
+export function failureOf(call: string, result: ToolResult): ToolFailure | undefined {
+  const { exitCode, stderr } = result, [tool] = call.split(" ", 1) as [string];
   if (exitCode === 0) return undefined;
-  return { kind: isOfSignal(exitCode) ? "killed" : classifyFailure(stderr, table), text: failureText(call, result) };
+  return { kind: isOfSignal(exitCode) ? "killed" : classifyFailure(tool, stderr), text: failureText(call, result) };
 }
 
 /**

@@ -19,7 +19,6 @@ export {
 export {
   classifyFailure,
   failureOf,
-  type FailureTable,
   failureText,
   isHostFailure,
   isLackOfFeature,

@@ -1,7 +1,6 @@
 import type { Family, ServicePortKey } from "../../core/model/mod.ts";
 import {
   failureOf,
-  type FailureTable,
   type PlaceChange,
   printedInput,
   type Runner,
@@ -53,13 +52,6 @@ const COUNT_TIMEOUT_MS = 2_000;
 /** The same for a whole table: 50,000 rules take 1 s. A sync may wait for it. */
 const COUNT_ALL_TIMEOUT_MS = 10_000;
 
-/** Messages of iptables 1.8 and its companions. */
-const FAILURES: FailureTable = [
-  ["busy", /xtables lock/i],
-  // A rule jumps to a chain that does not exist: iptables-nft, and iptables-legacy, which then searches for an extension.
-  ["absent", /Chain '[^']*' does not exist|Couldn't load target `KUBE-/],
-];
-
 /**
  * The default tools of a family on this host, or the tools of one variant by their own names.
  * @param variant the variant; the host's default one if undefined
@@ -77,7 +69,7 @@ export function createIptablesTools(family: Family, runner: Runner, variant?: Fl
         stdin: printedInput(() => restoreLines(input)),
         changes: () => changedPlaces(input),
       });
-      return failureOf("iptables-restore", result, FAILURES);
+      return failureOf("iptables-restore", result);
     },
     async save({ onChain, onRule }) {
       let table: string | undefined, strange: string | undefined;

@@ -59,9 +59,7 @@ async function cleanerThatFailsFirst(before: ServicePort, answeredBy: readonly s
         const original = `src=10.9.9.9 dst=${DNS.clusterIP} sport=${4000 + i} dport=53`;
         if (args[0] === "-L") onLine!(`udp 17 29 ${original} src=${address} dst=10.9.9.9 sport=5353 dport=${4000 + i}`);
       });
-      for (const [, port] of [...stdin ?? []].join("").matchAll(/--sport (\d+)/g)) {
-        deleted.push(answeredBy[Number(port) - 4000]!);
-      }
+      for (const [, address] of [...stdin ?? []].join("").matchAll(/-r (\S+)/g)) deleted.push(address!);
       return Promise.resolve(DONE);
     },
   });
@@ -123,6 +121,58 @@ Deno.test("a service that is deleted while a cleanup of its flows fails loses al
   const { cleaner, deletedAfter } = await cleanerThatFailsFirst(withPods(...pods), pods);
   cleaner.change(withPods("10.1.0.2"));
   assert.deepEqual(await deletedAfter(() => cleaner.change(DNS, true)), pods);
+});
+
+/** A conntrack with one flow from the cluster IP of `DNS` to each endpoint, whose deletions end as `deletion` says. */
+function runnerOf(endpoints: readonly string[], deletion: (args: readonly string[]) => ToolResult) {
+  const deletions: string[][] = [];
+  const runner: Runner = {
+    run({ args, onLine, stdin }) {
+      if (args[0] === "-L") {
+        endpoints.forEach((address, i) => {
+          const original = `src=10.9.9.9 dst=${DNS.clusterIP} sport=${4000 + i} dport=53`;
+          onLine!(`udp 17 29 ${original} src=${address} dst=10.9.9.9 sport=5353 dport=${4000 + i}`);
+        });
+        return Promise.resolve(DONE);
+      }
+      deletions.push(stdin ? Array.from(stdin, (line) => line.trimEnd()) : [args.join(" ")]);
+      return Promise.resolve(deletion(args));
+    },
+  };
+  return { runner, deletions };
+}
+
+const failing = (exitCode: number, message: string): ToolResult => (
+  { exitCode, stdout: "", stderr: `conntrack v1.4 (conntrack-tools): ${message}\n` }
+);
+
+const deletionOf = (endpoint: string) =>
+  `-D -f ipv4 -p udp -d ${DNS.clusterIP} --dport 53 -r ${endpoint} --reply-port-src 5353`;
+
+Deno.test("flows are deleted by their destination and endpoint, with one filter for all clients", async () => {
+  const { runner, deletions } = runnerOf(["10.1.0.1", "10.1.0.1", "10.1.0.2", "10.1.0.3"], () => DONE);
+  const cleaner = cleanerOf(runner);
+  cleaner.change(withPods("10.1.0.3"));
+  assert.deepEqual(await cleaner.clean(), { deleted: 3, problem: undefined });
+  assert.deepEqual(deletions, [["10.1.0.1", "10.1.0.2"].map(deletionOf)]);
+});
+
+Deno.test("a flow that ends while it is being deleted is no failure, and the flows after it are deleted", async () => {
+  const { runner, deletions } = runnerOf(
+    ["10.1.0.1", "10.1.0.2"],
+    () => deletions.length < 3 ? failing(1, "Operation failed: such conntrack doesn't exist") : DONE,
+  );
+  const cleaner = cleanerOf(runner);
+  cleaner.change(withPods("10.1.0.3"));
+  assert.deepEqual(await cleaner.clean(), { deleted: 2, problem: undefined });
+  assert.equal(deletions.length, 3);
+});
+
+Deno.test("a conntrack that fails in every run is a problem", async () => {
+  const { runner } = runnerOf(["10.1.0.1"], () => failing(1, "Operation failed: such conntrack doesn't exist"));
+  const cleaner = cleanerOf(runner);
+  cleaner.change(withPods("10.1.0.3"));
+  assert.match((await cleaner.clean()).problem!.message, /such conntrack doesn't exist/);
 });
 
 Deno.test("a hanging conntrack delays a sync by one second, and its result is reported later", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createDummyInterface } from "../../../../backends/ipvs/dummy_interface.ts";
+import { createHeldAddresses } from "../../../../backends/ipvs/held_addresses.ts";
 import { deliverOutput } from "../../../fakes/runner.ts";
 
 /** A dummy interface whose batches end with these messages of ip 6.1. */
@@ -20,11 +21,21 @@ Deno.test("each refused address has its own message; one that is already there i
 });
 
 Deno.test("addresses that are all there already are no failure; a failure of no address is an error", async () => {
-  assert.deepEqual([...await dummyAfter(EXISTS).apply(CHANGES)], []);
+  for (const message of ["RTNETLINK answers: File exists", "Error: ipv4: Address already assigned."]) {
+    assert.deepEqual([...await dummyAfter(`${message}\nCommand failed -:1\n`).apply(CHANGES)], [], message);
+  }
   await assert.rejects(
     dummyAfter("Cannot open netlink socket: Permission denied\n").apply(CHANGES),
     /Permission denied/,
   );
+});
+
+Deno.test("a held address that is there already is no failure, also beside one that is refused", async () => {
+  const held = (stderr: string) =>
+    createHeldAddresses("IPv4", { run: () => Promise.resolve({ exitCode: 1, stdout: "", stderr }) });
+  await held(EXISTS).hold(["10.96.0.1"], ["10.0.0.1"]);
+  const mixed = held(`${EXISTS}Error: Nexthop has invalid gateway.\nCommand failed -:2\n`);
+  await assert.rejects(mixed.hold(["10.96.0.1", "10.96.0.2"], ["10.0.0.1"]), /Nexthop has invalid gateway/);
 });
 
 Deno.test("the node's addresses are those of all interfaces but the dummy, whichever interfaces there are", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Backend, UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
-import { classifyFailure, failureOf, type FailureTable, requireSuccess } from "../../../../backends/tools/failure.ts";
+import { classifyFailure, failureOf, requireSuccess } from "../../../../backends/tools/failure.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -72,37 +72,78 @@ Deno.test("a lack of memory does not count as a missing feature of iptables", as
 const TRANSIENT_RESTORE = { how: "exits", exitCode: 4, stderr: "RULE_APPEND failed (Cannot allocate memory)" } as const;
 
 /** Messages of tools, by their kind. */
-const MESSAGES: Readonly<Record<string, readonly string[]>> = {
+const MESSAGES: Readonly<Record<string, readonly (readonly [tool: string, message: string])[]>> = {
   "unsupported": [
-    "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
-    "iptables-restore v1.8.9 (nf_tables): Couldn't load match `bpf':No such file or directory",
-    "line 3: RULE_APPEND failed (No such file or directory): rule in chain KUBE-SVC-TRIAL",
-    'iptables-restore v1.6.0: unknown option "--random-fully"',
-    "Error: Could not process rule: Operation not supported",
-    "Error: syntax error, unexpected numgen",
-    "socket: Address family not supported by protocol",
+    [
+      "ip6tables",
+      "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
+    ],
+    [
+      "iptables-restore",
+      "iptables-restore v1.8.9 (nf_tables): Couldn't load match `bpf':No such file or directory",
+    ],
+    ["iptables-restore", "line 3: RULE_APPEND failed (No such file or directory): rule in chain KUBE-SVC-TRIAL"],
+    ["iptables-restore", 'iptables-restore v1.6.0: unknown option "--random-fully"'],
+    ["nft", "Error: Could not process rule: Operation not supported"],
+    ["nft", "Error: syntax error, unexpected numgen"],
+    ["ip", "socket: Address family not supported by protocol"],
+    ["conntrack", "conntrack v1.4.6 (conntrack-tools): unknown option `--load-file'"],
   ],
-  "no resources": ["iptables: Resource temporarily unavailable.", "Invalid argument (Cannot allocate memory)"],
-  "forbidden": ["Could not fetch rule set generation id: Permission denied (you must be root)"],
-  "unexplained": ["", " \n"],
+  "no resources": [
+    ["iptables", "iptables: Resource temporarily unavailable."],
+    ["ipset", "Invalid argument (Cannot allocate memory)"],
+    ["nft", "netlink: Error: Message too long"],
+  ],
+  "forbidden": [
+    ["nft", "Could not fetch rule set generation id: Permission denied (you must be root)"],
+    ["ipvsadm", "Sorry, you must be root"],
+  ],
+  "busy": [["ip6tables-legacy-restore", "Another app is currently holding the xtables lock; still 4s 0us time ahead"]],
+  "unexplained": [["ip", ""], ["ip", " \n"]],
+  "absent": [
+    ["conntrack", "conntrack v1.4.7 (conntrack-tools): Operation failed: such conntrack doesn't exist"],
+    ["nft", "Error: Could not process rule: No such file or directory"],
+    ["iptables-restore", "iptables-restore v1.8.9 (nf_tables): Chain 'KUBE-B' does not exist"],
+    ["iptables-restore", "iptables-restore v1.8.9 (legacy): Couldn't load target `KUBE-B':No such file or directory"],
+    ["iptables-restore", "iptables-restore: line 2 failed: Bad rule (does a matching rule exist in that chain?)."],
+    ["ipset", "ipset v7.17: The set with the given name does not exist"],
+    ["ipvsadm", "No such service"],
+    ["ipvsadm", "Service not defined"],
+    ["ipvsadm", "No such destination"],
+    ["ip", 'Device "kube-ipvs0" does not exist.'],
+    ["ip", 'Cannot find device "kube-ipvs0"'],
+  ],
+  "done already": [
+    ["conntrack", "conntrack v1.4.6 (conntrack-tools): 0 flow entries have been deleted."],
+    ["ipvsadm", "Service already exists"],
+    ["ipvsadm", "Destination already exists"],
+    ["ip", "RTNETLINK answers: File exists"],
+    ["ip", "RTNETLINK answers: Cannot assign requested address"],
+    ["ip", "RTNETLINK answers: No such process"],
+    // Linux 6.6 and newer.
+    ["ip", "Error: ipv4: Address already assigned."],
+    ["ip", "Error: ipv6: address already assigned."],
+    ["ip", "Error: ipv4: Address not found."],
+    ["ip", "Error: ipv6: address not found."],
+  ],
   "refused": [
-    "Error: Could not process rule: Device or resource busy",
-    "iptables: Unknown error 18446744073709551615",
+    ["nft", "Error: Could not process rule: Device or resource busy"],
+    ["iptables", "iptables: Unknown error 18446744073709551615"],
+    ["conntrack", "conntrack v1.4.7 (conntrack-tools): 10 flow entries have been deleted."],
   ],
 };
 
-Deno.test("a message decides the kind of a failure", () => {
+Deno.test("a tool and its message decide the kind of a failure", () => {
   for (const [kind, messages] of Object.entries(MESSAGES)) {
-    for (const message of messages) assert.equal(classifyFailure(message), kind, message);
+    for (const [tool, message] of messages) assert.equal(classifyFailure(tool, message), kind, `${tool}: ${message}`);
   }
 });
 
-Deno.test("a tool's own table outweighs features, and messages about the host outweigh the table", () => {
-  const table: FailureTable = [["absent", /No such file/], ["busy", /lock/]];
-  assert.equal(classifyFailure("No such file or directory", table), "absent");
-  assert.equal(classifyFailure("lock: Permission denied", table), "forbidden");
-  assert.equal(failureOf("nft", { exitCode: 137, stdout: "", stderr: "No such file" }, table)!.kind, "killed");
-  assert.equal(failureOf("nft", { exitCode: 0, stdout: "", stderr: "No such file" }, table), undefined);
+Deno.test("a tool's own messages outweigh features, and messages about the host outweigh a tool's own", () => {
+  assert.equal(classifyFailure("sysctl", "No such file or directory"), "unsupported");
+  assert.equal(classifyFailure("nft", "No such file or directory: Permission denied"), "forbidden");
+  assert.equal(failureOf("nft", { exitCode: 137, stdout: "", stderr: "No such file" })!.kind, "killed");
+  assert.equal(failureOf("nft", { exitCode: 0, stdout: "", stderr: "No such file" }), undefined);
 });
 
 Deno.test("only the exit status of a signal makes a failure a kill", () => {
