@@ -1,12 +1,13 @@
 import { completesState } from "../core/model/mod.ts";
 import { errorText } from "../platform/mod.ts";
-import type {
-  Backend,
-  BackendOptions,
-  DepartureQuestion,
-  Difference,
-  HostQuestion,
-  SyncResult,
+import {
+  type Backend,
+  type BackendOptions,
+  type DepartureQuestion,
+  type Difference,
+  type HostQuestion,
+  soonest,
+  type SyncResult,
 } from "./contract/mod.ts";
 import { bothLayouts, type Layout, NO_LAYOUT, removeMartians, removeTracesOfOtherVariant } from "./xtables/mod.ts";
 import { type Runner, ToolMissingError } from "./tools/mod.ts";
@@ -139,7 +140,7 @@ export function withTakeover(
     const figures = isTurn ? { ...result.figures, ...await removeLeftovers() } : result.figures;
     if (dueMs === undefined) return { ...result, figures };
     const waitMs = Math.max(0, dueMs - clock.monotonic());
-    return { ...result, figures, againAfterMs: Math.min(waitMs, result.againAfterMs ?? waitMs) };
+    return { ...result, figures, againAfterMs: soonest(waitMs, result.againAfterMs) };
   }
 
   return {

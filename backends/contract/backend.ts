@@ -41,6 +41,12 @@ export interface SyncResult<Figure extends string = string> {
   readonly againAfterMs?: number;
 }
 
+/** The smallest of several delays; undefined if there is none. */
+export function soonest(...delaysMs: readonly (number | undefined)[]): number | undefined {
+  const smallestMs = Math.min(...delaysMs.map((delayMs) => delayMs ?? Infinity));
+  return smallestMs === Infinity ? undefined : smallestMs;
+}
+
 /** The result of a sync that did nothing. */
 export const NOTHING_DONE: SyncResult<never> = { problems: [], figures: {} };
 

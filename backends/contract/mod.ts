@@ -9,6 +9,7 @@ export {
   createReaderOnDemand,
   type HostQuestion,
   NOTHING_DONE,
+  soonest,
   type SyncResult,
   type TrafficReader,
   UnsupportedHostError,

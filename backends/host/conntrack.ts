@@ -1,4 +1,5 @@
 import {
+  type CommonFigures,
   type Family,
   type FamilyDelta,
   frontendsOf,
@@ -6,12 +7,12 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
-  type SyncFigures,
   type SyncProblem,
 } from "../../core/model/mod.ts";
-import { type Clock, errorText, joinHostPort, type Logger, splitHostPort, waitAtMost } from "../../platform/mod.ts";
+import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
-import { deleteUdpFlows, deleteUnansweredAttempts, listUdpFlows, type UdpFlow } from "./conntrack_tool.ts";
+import { deleteUdpFlows, deleteUnansweredAttempts, listUdpFlows, type UdpFlows } from "./conntrack_tool.ts";
+import { createPasses, PASS_INTERVAL_MS } from "./passes.ts";
 
 /**
  * Removes conntrack entries of stale UDP flows: a flow to a service outlives a change of its rules, since only the
@@ -28,23 +29,26 @@ import { deleteUdpFlows, deleteUnansweredAttempts, listUdpFlows, type UdpFlow } 
  * be another program's at another address.
  */
 interface ConntrackCleaner {
-  /** Notes a delta that is about to be applied to the known service ports. */
+  /**
+   * Notes a delta that is about to be applied to the known service ports. Stops a deletion of flows to an endpoint that serves
+   * again.
+   */
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
   /**
-   * Removes the entries that the noted changes have made stale, when the rules of a sync are in effect. Starts no tool if
-   * nothing was noted. If conntrack fails, keeps the notes, logs the failure and returns it as a problem; it does not fail the
-   * sync. A cleanup that takes more than a second continues during the following syncs; the first call after its end returns
-   * its result.
-   * @returns the problems of the sync and the removal, and the counts of the removal
+   * Starts to remove the entries that the noted changes have made stale, when the rules of a sync are in effect, and does not wait
+   * for it. Starts no tool if nothing was noted. If conntrack fails, keeps the notes and logs the failure, which is a problem of
+   * all syncs until a removal succeeds; the sync after the first one with it retries. It never fails a sync.
+   * @returns the problems of the sync and the removal, the counts of removals since the last call, and the delay after which
+   *   another sync starts or reports a removal
    */
-  afterSync(rules: SyncedRules, known: KnownServicePorts): Promise<{
+  afterSync(rules: SyncedRules, known: KnownServicePorts): {
     readonly problems: readonly SyncProblem[];
-    readonly figures: Pick<SyncFigures, "conntrack_deleted" | "conntrack_ms">;
-  }>;
+    readonly figures: Partial<RemovalFigures>;
+    readonly againAfterMs: number | undefined;
+  };
 }
 
-/** The time that a sync waits for a cleanup, in milliseconds. */
-const LONGEST_WAIT_MS = 1_000;
+type RemovalFigures = Pick<CommonFigures, "conntrack_deleted" | "conntrack_ms">;
 
 /** The service ports after all deltas so far. */
 interface KnownServicePorts {
@@ -75,32 +79,59 @@ interface CleanerOptions {
   readonly clock: Clock;
 }
 
+/** A frontend with stale flows. */
+interface Note {
+  /** The service port that serves it, or did last. The endpoints that may answer are those that it has when a removal begins. */
+  readonly key: ServicePortKey | undefined;
+  /** The endpoints that it lost; undefined if others may answer, or none, so that the kernel does not translate the flows. */
+  readonly lost: ReadonlySet<string> | undefined;
+}
+
+type Notes = Map<UdpFrontend, Note>;
+
 /** Creates a cleaner without notes. */
 export function createConntrackCleaner({ family, runner, logger, clock }: CleanerOptions): ConntrackCleaner {
-  /**
-   * The frontends whose flows may be stale, and the service port that serves each, or did last. The endpoints that may answer
-   * them are those of the service port when the cleanup begins.
-   */
-  const notes = new Map<UdpFrontend, ServicePortKey | undefined>();
-  let running: Promise<void> | undefined;
-  let deleted = 0, problem: SyncProblem | undefined;
+  const notes: Notes = new Map();
+  const passes = createPasses(clock);
+  let deletion: Deletion | undefined;
+  let figures: Partial<RemovalFigures> = {};
+  let problem: SyncProblem | undefined, isProblemNew = false;
 
-  const noteFrontends = (key: ServicePortKey, port: ServicePort | undefined) => {
-    if (port?.protocol !== "udp") return;
-    for (const frontend of udpFrontendsOf(port)) notes.set(frontend, key);
+  const note = (frontend: UdpFrontend, { key, lost }: Note) => {
+    const earlier = notes.get(frontend);
+    notes.set(frontend, { key, lost: earlier === undefined ? lost : lost && earlier.lost?.union(lost) });
   };
-  /** Cleans until no change was noted in the meantime. */
-  const cleanAll = async (known: KnownServicePorts): Promise<void> => {
+  const noteFrontends = (key: ServicePortKey, port: ServicePort | undefined, lost?: ReadonlySet<string>) => {
+    if (port?.protocol !== "udp") return;
+    for (const frontend of udpFrontendsOf(port)) note(frontend, { key, lost });
+  };
+  const clean = async (known: KnownServicePorts): Promise<void> => {
+    const startedMs = clock.monotonic(), noted = new Map(notes), stop = new AbortController();
+    // Notes that arrive while conntrack runs are for the next removal.
+    notes.clear();
+    let deleted = 0;
     try {
-      do deleted += await removeStaleFlows(notes, known, family, runner); while (notes.size > 0);
-      // A failure that no sync has reported yet is over.
+      const stale = await findStaleFlows(noted, known, family, runner);
+      deletion = { stale, stop };
+      deleted = await deleteUdpFlows(family, runner, stale, stop.signal);
       problem = undefined;
     } catch (error) {
-      logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
-      const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
-      problem = { code: "stale-flows-kept", servicePort: undefined, message };
+      for (const [frontend, { key, lost }] of noted) {
+        note(frontend, { key: (notes.get(frontend) ?? { key }).key, lost });
+      }
+      if (!stop.signal.aborted) {
+        logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
+        const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
+        problem = { code: "stale-flows-kept", servicePort: undefined, message };
+        isProblemNew = true;
+      }
     }
-    running = undefined;
+    deletion = undefined;
+    const { conntrack_deleted = 0, conntrack_ms = 0 } = figures;
+    figures = {
+      conntrack_deleted: conntrack_deleted + deleted,
+      conntrack_ms: conntrack_ms + clock.monotonic() - startedMs,
+    };
   };
 
   return {
@@ -110,29 +141,49 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
         if (port.protocol === "udp") set.set(servicePortKey(port.name, port.protocol), port);
       }
       // Former frontends come first: another service port may take them over in the same delta.
-      for (const key of delta.deleted) noteFrontends(key, known.servicePort(key));
+      const noteDeleted = (key: ServicePortKey, port: ServicePort | undefined) => {
+        const endpoints = endpointsOf(port);
+        noteFrontends(key, port, endpoints.size > 0 ? endpoints : undefined);
+      };
+      for (const key of delta.deleted) noteDeleted(key, known.servicePort(key));
       if (delta.base === undefined) {
         for (const port of known.servicePorts()) {
           const key = servicePortKey(port.name, port.protocol);
-          if (!set.has(key)) noteFrontends(key, port);
+          if (!set.has(key)) noteDeleted(key, port);
         }
       }
-      const changed = [...set].filter(([key, port]) => mayCauseStaleFlows(known.servicePort(key), port));
-      for (const [key] of changed) noteFrontends(key, known.servicePort(key));
-      for (const [key, port] of changed) noteFrontends(key, port);
+      const changed = [...set].flatMap(([key, port]) => {
+        const previous = known.servicePort(key), lost = lostBy(previous, port, delta.base === undefined);
+        return lost === "nothing" ? [] : [{ key, lost, previous, port }];
+      });
+      for (const { key, lost, previous } of changed) noteFrontends(key, previous, lost);
+      for (const { key, lost, port } of changed) noteFrontends(key, port, lost);
+      for (const port of set.values()) if (deletion && isUsedBy(port, deletion.stale)) deletion.stop.abort();
     },
-    async afterSync(rules, known) {
-      const problems = rules.problems(), startedMs = clock.monotonic();
-      for (const frontend of deletedFrontends(rules.takeEarlierUdpFrontends(), known)) notes.set(frontend, undefined);
-      running ??= cleanAll(known);
-      await waitAtMost(clock, LONGEST_WAIT_MS, running);
-      if (problem) problems.push(problem);
-      const figures = { conntrack_deleted: deleted, conntrack_ms: clock.monotonic() - startedMs };
-      deleted = 0;
-      problem = undefined;
-      return { problems, figures };
+    afterSync(rules, known) {
+      for (const frontend of deletedFrontends(rules.takeEarlierUdpFrontends(), known)) {
+        note(frontend, { key: undefined, lost: undefined });
+      }
+      const result = { problems: [...rules.problems(), ...(problem ? [problem] : [])], figures };
+      figures = {};
+      // A new failure is reported before it is repeated, so that failures are repeated ever more slowly.
+      const waitMs = notes.size > 0 && !isProblemNew ? passes.start(() => clean(known)) : undefined;
+      isProblemNew = false;
+      return { ...result, againAfterMs: waitMs ?? (passes.isRunning() ? PASS_INTERVAL_MS : undefined) };
     },
   };
+}
+
+/** A running deletion of flows. */
+interface Deletion {
+  readonly stale: readonly StaleFlows[];
+  readonly stop: AbortController;
+}
+
+/** Whether flows that are being deleted lead to an endpoint of a service port. */
+function isUsedBy(port: ServicePort, stale: readonly StaleFlows[]): boolean {
+  const frontends = new Set(udpFrontendsOf(port)), endpoints = endpointsOf(port);
+  return stale.some(({ frontend, answeredBy }) => frontends.has(frontend) && endpoints.has(answeredBy));
 }
 
 /** The UDP frontends that the kernel served before the first sync and no service has: they were deleted while no proxy ran. */
@@ -149,35 +200,51 @@ function deletedFrontends(earlier: ReadonlySet<UdpFrontend>, known: KnownService
   });
 }
 
-/** Removes the stale entries of the noted frontends; keeps the notes if that fails. */
-async function removeStaleFlows(
-  notes: Map<UdpFrontend, ServicePortKey | undefined>,
+/** Stale flows, and the noted frontend to which they lead: that of a node port stands for many destinations. */
+interface StaleFlows extends UdpFlows {
+  readonly frontend: UdpFrontend;
+}
+
+/**
+ * Finds the stale flows of the noted frontends. Lists flows, as few as possible, unless only one endpoint of one frontend is
+ * gone. Throws if conntrack fails.
+ */
+async function findStaleFlows(
+  notes: Notes,
   known: KnownServicePorts,
   family: Family,
   runner: Runner,
-): Promise<number> {
-  if (notes.size === 0) return 0;
-  const noted = [...notes];
-  // Notes that arrive while conntrack runs are for the next call.
-  notes.clear();
-  const byFrontend = new Map(
-    noted.map(([frontend, key]) => [frontend, endpointsOf(key === undefined ? undefined : known.servicePort(key))]),
+): Promise<readonly StaleFlows[]> {
+  const endpointsAt = (frontend: UdpFrontend) => {
+    const key = notes.get(frontend)?.key;
+    return endpointsOf(key === undefined ? undefined : known.servicePort(key));
+  };
+  const noted = Array.from(notes, ([frontend, { lost }]) => ({ frontend, lost, endpoints: endpointsAt(frontend) }));
+  const gone = noted.flatMap(({ frontend, lost, endpoints }) =>
+    Array.from(lost?.difference(endpoints) ?? [], (answeredBy) => ({ frontend, destination: frontend, answeredBy }))
   );
-  const stale: UdpFlow[] = [];
-  try {
-    await listUdpFlows(family, runner, (flow) => {
-      const port = Number(flow.destinationPort), destination = udpFrontend(flow.destination, port);
-      const endpoints = byFrontend.get(destination) ?? byFrontend.get(udpFrontend(undefined, port));
-      if (!endpoints || endpoints.has(flow.answeredBy)) return;
-      if (endpoints.has(udpFrontend(undefined, splitHostPort(flow.answeredBy).port))) return;
-      if (endpoints.size > 0 || flow.answeredBy !== destination) stale.push(flow);
-    });
-    await deleteUdpFlows(family, runner, stale);
-  } catch (error) {
-    for (const [frontend, key] of noted) if (!notes.has(frontend)) notes.set(frontend, key);
-    throw error;
-  }
-  return stale.length;
+  const isComplete = noted.every(({ lost }) => lost !== undefined);
+  if (isComplete && gone.length <= 1) return gone;
+  const sole = (values: readonly string[]) => new Set(values).size === 1 ? values[0] : undefined;
+  const only = {
+    destination: sole(noted.map(({ frontend }) => frontend)),
+    answeredBy: isComplete ? sole(gone.map(({ answeredBy }) => answeredBy)) : undefined,
+    isTranslated: noted.every(({ lost, endpoints }) => lost !== undefined || endpoints.size === 0),
+  };
+  const listed = new Map<string, StaleFlows>();
+  await listUdpFlows(family, runner, only, (flow) => {
+    const onAnyAddress = udpFrontend(undefined, splitHostPort(flow.destination).port);
+    const frontend = notes.has(flow.destination) ? flow.destination : onAnyAddress;
+    if (notes.has(frontend)) listed.set(`${flow.destination} ${flow.answeredBy}`, { frontend, ...flow });
+  });
+  // Judged by the endpoints of now: some may have come back since the listing began.
+  return [...listed.values()].filter(({ frontend, destination, answeredBy }) => {
+    const endpoints = endpointsAt(frontend);
+    if (endpoints.has(answeredBy) || endpoints.has(udpFrontend(undefined, splitHostPort(answeredBy).port))) {
+      return false;
+    }
+    return endpoints.size > 0 || answeredBy !== destination;
+  });
 }
 
 /** The endpoints that may answer a service port's flows, as `address:port`; a port of the relay as `*:port`. */
@@ -191,10 +258,22 @@ function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
   return frontendsOf(servicePort).map(({ address, port }) => udpFrontend(address || undefined, port));
 }
 
-/** Whether a service port is new, gained its first endpoint, lost an endpoint, or gained a frontend. */
-function mayCauseStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
-  const before = endpointsOf(previous), after = endpointsOf(next);
-  if (!previous || before.size === 0 && after.size > 0 || !before.isSubsetOf(after)) return true;
+/**
+ * The endpoints that a service port has lost. Undefined if flows to others may be stale, too: at the start, and of a service port
+ * that gained its first endpoint or a frontend.
+ */
+function lostBy(
+  previous: ServicePort | undefined,
+  next: ServicePort,
+  isStart: boolean,
+): ReadonlySet<string> | undefined | "nothing" {
+  const before = endpointsOf(previous), after = endpointsOf(next), lost = before.difference(after);
+  if (previous === undefined) return isStart || after.size > 0 ? undefined : "nothing";
+  if (before.size === 0 && after.size > 0 || gainsFrontend(previous, next)) return undefined;
+  return lost.size > 0 ? lost : "nothing";
+}
+
+function gainsFrontend(previous: ServicePort, next: ServicePort): boolean {
   return !new Set(udpFrontendsOf(next)).isSubsetOf(new Set(udpFrontendsOf(previous))) ||
     mayGainNodePort(previous, next);
 }
@@ -213,15 +292,25 @@ interface UnansweredCleaner {
   /** Notes a delta that is about to be applied to the known service ports. */
   noteDelta(known: Pick<KnownServicePorts, "servicePort">, delta: FamilyDelta): void;
   /**
-   * Removes the entries of the noted endpoints; to be called when the rules are in effect. Starts no tool if none was noted.
-   * A failure is logged and not retried: the attempts end by themselves.
+   * Starts to remove the entries of the noted endpoints, when the rules are in effect, and does not wait for it. Starts no tool if
+   * none was noted. A failure is logged and not retried: the attempts end by themselves.
+   * @returns the time after which to call again, in milliseconds; undefined if nothing is left to start
    */
-  clean(): Promise<void>;
+  clean(): number | undefined;
 }
 
 /** Creates a cleaner without notes. */
-export function createUnansweredCleaner({ family, runner, logger }: Omit<CleanerOptions, "clock">): UnansweredCleaner {
-  const noted = new Set<string>();
+export function createUnansweredCleaner({ family, runner, logger, clock }: CleanerOptions): UnansweredCleaner {
+  const noted = new Set<string>(), passes = createPasses(clock);
+  const clean = async () => {
+    const endpoints = [...noted];
+    noted.clear();
+    try {
+      await deleteUnansweredAttempts(family, runner, endpoints);
+    } catch (error) {
+      logger.warn("cannot move unanswered connection attempts to other endpoints", { error: errorText(error) });
+    }
+  };
   return {
     noteDelta(known, { set }) {
       for (const { name, protocol, unreachableEndpoints } of set) {
@@ -230,15 +319,6 @@ export function createUnansweredCleaner({ family, runner, logger }: Omit<Cleaner
         for (const endpoint of unreachableEndpoints) if (!before.has(endpoint)) noted.add(endpoint);
       }
     },
-    async clean() {
-      if (noted.size === 0) return;
-      const endpoints = [...noted];
-      noted.clear();
-      try {
-        await deleteUnansweredAttempts(family, runner, endpoints);
-      } catch (error) {
-        logger.warn("cannot move unanswered connection attempts to other endpoints", { error: errorText(error) });
-      }
-    },
+    clean: () => noted.size === 0 ? undefined : passes.start(clean),
   };
 }

@@ -1,27 +1,60 @@
 import type { Family } from "../../core/model/mod.ts";
 import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
-import { failureOf, type Runner, runOrThrow, type ToolFailure } from "../tools/mod.ts";
+import { failureOf, type Runner, runOrThrow, type ToolCall, type ToolFailure } from "../tools/mod.ts";
 
-/** Where one UDP flow leads, as the kernel tracks it. */
-export interface UdpFlow {
+/** All flows to a destination that one endpoint answers, whatever their clients. */
+export interface UdpFlows {
+  /** `address:port`; `*:port` for any address. */
   readonly destination: string;
-  readonly destinationPort: string;
-  /** The `address:port` that answers: the destination itself if the kernel does not translate the flow. */
+  /** The `address:port` that answers: the destination itself if the kernel does not translate the flows; `*:port` as above. */
   readonly answeredBy: string;
 }
 
 const FAMILY_ARGUMENT: Readonly<Record<Family, string>> = { IPv4: "ipv4", IPv6: "ipv6" };
 
-/** Lists the UDP flows of a family. Throws if conntrack fails. */
-export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow: UdpFlow) => void): Promise<void> {
+/**
+ * Lists the UDP flows of a family. Entries that conntrack leaves out cost half as much as those that it prints. Throws if
+ * conntrack fails.
+ * @param only the flows to list: those to one destination, with one answering endpoint, with a translated destination
+ */
+export async function listUdpFlows(
+  family: Family,
+  runner: Runner,
+  only: Partial<UdpFlows> & { readonly isTranslated: boolean },
+  onFlow: (flow: UdpFlows) => void,
+): Promise<void> {
+  const options = [
+    "-L -p udp -f",
+    FAMILY_ARGUMENT[family],
+    ...filtersOf(only),
+    ...(only.isTranslated ? ["--dst-nat"] : []),
+  ];
   await runOrThrow(runner, {
     tool: "conntrack",
-    args: ["-L", "-p", "udp", "-f", FAMILY_ARGUMENT[family]],
+    args: options.join(" ").split(" "),
     onLine(line) {
       const flow = parseEntry(line);
       if (flow) onFlow(flow);
     },
   });
+}
+
+/** The options that select flows. */
+function filtersOf({ destination, answeredBy }: Partial<UdpFlows>): readonly string[] {
+  return [
+    ...(destination === undefined ? [] : [optionsFor(destination, "-d", "--dport")]),
+    ...(answeredBy === undefined ? [] : [answersFrom(answeredBy)]),
+  ];
+}
+
+/** The options that select the entries whose answers come from an `address:port`, or `*:port`. */
+function answersFrom(endpoint: string): string {
+  return optionsFor(endpoint, "-r", "--reply-port-src");
+}
+
+function optionsFor(endpoint: string, addressOption: string, portOption: string): string {
+  const { address, port } = splitHostPort(endpoint);
+  return `${address === "*" ? "" : `${addressOption} ${address} `}${portOption} ${port}`;
 }
 
 /**
@@ -46,22 +79,28 @@ export async function listOpenTcp(
 /** A line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */
 const ENTRY = / src=\S+ dst=(\S+) sport=\d+ dport=(\d+)\b.*? src=(\S+) dst=\S+ sport=(\d+)/;
 
-function parseEntry(line: string): UdpFlow | undefined {
+function parseEntry(line: string): UdpFlows | undefined {
   const entry = ENTRY.exec(line);
   if (!entry) return undefined;
-  const [, destination = "", destinationPort = "", answerSource = "", answerPort] = entry;
-  return { destination, destinationPort, answeredBy: joinHostPort(answerSource, Number(answerPort)) };
+  const [, address = "", port, answerSource = "", answerPort] = entry;
+  return {
+    destination: joinHostPort(address, Number(port)),
+    answeredBy: joinHostPort(answerSource, Number(answerPort)),
+  };
 }
 
 /**
- * Deletes the UDP flows between the destinations and the answering endpoints of these flows, whatever their clients: conntrack
- * reads the whole table for each pair. Throws if conntrack fails.
+ * Deletes UDP flows: conntrack reads the whole table for each item. Throws if conntrack fails, and the signal's reason once that
+ * is aborted, which kills conntrack.
+ * @returns the number of deleted entries
  */
-export async function deleteUdpFlows(family: Family, runner: Runner, flows: readonly UdpFlow[]): Promise<void> {
-  const pairs = flows.map(({ destination, destinationPort, answeredBy }) =>
-    `-p udp -d ${destination} --dport ${destinationPort} ${answersFrom(answeredBy)}`
-  );
-  await deleteEntries(family, runner, [...new Set(pairs)]);
+export async function deleteUdpFlows(
+  family: Family,
+  runner: Runner,
+  flows: readonly UdpFlows[],
+  signal: AbortSignal,
+): Promise<number> {
+  return await deleteEntries(family, runner, flows.map((each) => ["-p udp", ...filtersOf(each)].join(" ")), signal);
 }
 
 /** For more endpoints, all unanswered attempts are deleted at once: each filter makes conntrack read the whole table. */
@@ -87,31 +126,33 @@ export async function deleteConnections(family: Family, runner: Runner, endpoint
   await deleteEntries(family, runner, endpoints.map((endpoint) => `-p tcp ${answersFrom(endpoint)}`));
 }
 
-/** The options that select the entries whose answers come from an `address:port`. */
-function answersFrom(endpoint: string): string {
-  const { address, port } = splitHostPort(endpoint);
-  return `-r ${address} --reply-port-src ${port}`;
-}
-
-/** Deletes the entries of a family that each filter selects. Throws if conntrack fails. */
-async function deleteEntries(family: Family, runner: Runner, filters: readonly string[]): Promise<void> {
-  if (filters.length === 0) return;
+/**
+ * Deletes the entries of a family that each filter selects. Throws if conntrack fails or the signal is aborted.
+ * @returns the number of deleted entries
+ */
+async function deleteEntries(
+  family: Family,
+  runner: Runner,
+  filters: readonly string[],
+  signal?: AbortSignal,
+): Promise<number> {
+  if (filters.length === 0) return 0;
+  let deleted = 0;
+  const run = (args: readonly string[], stdin?: readonly string[]) =>
+    runDeletion(runner, { tool: "conntrack", args, stdin, signal, onLine: () => void deleted++ });
   const deletions = filters.map((filter) => `-D -f ${FAMILY_ARGUMENT[family]} ${filter}`);
-  const failure = await runDeletion(runner, ["--load-file", "-"], deletions.map((deletion) => `${deletion}\n`));
+  const failure = await run(["--load-file", "-"], deletions.map((deletion) => `${deletion}\n`));
   if (failure) throw new Error(failure.text);
+  return deleted;
 }
 
 /** The most entries that may end while conntrack deletes them, in one deletion. */
 const MOST_ENDED = 100;
 
 /** Runs conntrack until no entry ends while it is being deleted, which makes conntrack leave out the rest. */
-async function runDeletion(
-  runner: Runner,
-  args: readonly string[],
-  stdin?: readonly string[],
-): Promise<ToolFailure | undefined> {
+async function runDeletion(runner: Runner, call: ToolCall): Promise<ToolFailure | undefined> {
   for (let ended = 0;; ended++) {
-    const failure = failureOf("conntrack", await runner.run({ tool: "conntrack", args, stdin, onLine: () => {} }));
+    const failure = failureOf("conntrack", await runner.run(call));
     if (failure?.kind === "done already") return undefined;
     if (failure?.kind !== "absent" || ended === MOST_ENDED) return failure;
   }

@@ -12,6 +12,7 @@ import {
   createReaderOnDemand,
   type HostQuestion,
   NOTHING_DONE,
+  soonest,
   type SyncResult,
 } from "../contract/mod.ts";
 import { createConntrackCleaner, readSysctl } from "../host/mod.ts";
@@ -84,16 +85,16 @@ export function createIptablesBackend(
   }
 
   /** The steps after the rules are written. Their failures do not fail the sync. */
-  async function finish({ reconciler, ruleset }: ReturnType<typeof ready>): Promise<SyncResult<IptablesFigure>> {
+  function finish({ reconciler, ruleset }: ReturnType<typeof ready>): SyncResult<IptablesFigure> {
     if (routesLoopback) {
       routesLoopback = false;
       // Not awaited: a hanging sysctl must not delay a sync.
       routeLoopback(options).then((isOurs) => isRoutingOurs ||= isOurs);
     }
-    const { problems, figures } = await conntrack.afterSync(reconciler, ruleset);
+    const { problems, figures, againAfterMs } = conntrack.afterSync(reconciler, ruleset);
     return {
       problems,
-      againAfterMs: tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined,
+      againAfterMs: soonest(againAfterMs, tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined),
       figures: { ...reconciler.takeFigures(), ...figures },
     };
   }
@@ -132,12 +133,12 @@ export function createIptablesBackend(
         return NOTHING_DONE;
       }
       await reconciler.run();
-      return await finish(ready());
+      return finish(ready());
     },
     async resync(cause) {
       const { reconciler } = ready();
       await reconciler.compareAndRun(cause);
-      const result = await finish(ready());
+      const result = finish(ready());
       // Another program that deleted rules may have deleted the note for a cleanup, too.
       if (isRoutingOurs && (result.figures.drift_repaired ?? 0) > 0) await noteRouting(options);
       return result;

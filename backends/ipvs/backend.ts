@@ -8,6 +8,7 @@ import {
   type Difference,
   type HostQuestion,
   NOTHING_DONE,
+  soonest,
   type SyncResult,
   UnsupportedHostError,
 } from "../contract/mod.ts";
@@ -62,13 +63,13 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
     return reconciler;
   }
 
-  /** Cleans up connections after a sync; a failure is a problem of the result. */
-  async function finish(reconciler: IpvsReconciler): Promise<SyncResult<IpvsFigure>> {
-    const { problems, figures } = await conntrack.afterSync(reconciler, desired);
+  /** Starts to remove stale flows and gathers the result of a sync. */
+  function finish(reconciler: IpvsReconciler): SyncResult<IpvsFigure> {
+    const { problems, figures, againAfterMs } = conntrack.afterSync(reconciler, desired);
     return {
       problems,
       figures: { ...reconciler.takeFigures(), ...figures },
-      againAfterMs: reconciler.againAfterMs(),
+      againAfterMs: soonest(againAfterMs, reconciler.againAfterMs()),
     };
   }
 
@@ -90,12 +91,12 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       await traffic.follow(desired.settings());
       if (delta.part === "head") return NOTHING_DONE;
       await reconciler.run();
-      return await finish(reconciler);
+      return finish(reconciler);
     },
     async resync(cause) {
       const reconciler = ready();
       await reconciler.compareAndRun(cause);
-      return await finish(reconciler);
+      return finish(reconciler);
     },
     async cleanup() {
       await removeIpvsTraces(options);

@@ -5,6 +5,7 @@ import {
   createReaderOnDemand,
   type HostQuestion,
   NOTHING_DONE,
+  soonest,
   type SyncResult,
   UnsupportedHostError,
 } from "../contract/mod.ts";
@@ -55,10 +56,10 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   /** Whether the table of an earlier process may still count connections, though no service port asks for it. */
   let mayCountInVain = true;
 
-  /** Removes stale flows and gathers the result of a sync. */
-  async function finish(): Promise<SyncResult<NftablesFigure>> {
-    await unanswered.clean();
-    const cleaned = await conntrack.afterSync(reconciler, desired);
+  /** Starts to remove stale flows and gathers the result of a sync. */
+  function finish(): SyncResult<NftablesFigure> {
+    const unansweredAgainMs = unanswered.clean();
+    const cleaned = conntrack.afterSync(reconciler, desired);
     const figures = reconciler.takeFigures();
     return {
       problems: cleaned.problems,
@@ -71,6 +72,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
         drift_repaired: figures.drifted,
         ...cleaned.figures,
       },
+      againAfterMs: soonest(cleaned.againAfterMs, unansweredAgainMs),
     };
   }
 
@@ -92,13 +94,13 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
         return NOTHING_DONE;
       }
       await reconciler.run();
-      return await finish();
+      return finish();
     },
     async resync(cause) {
       await reconciler.compareAndRun(cause);
       if (mayCountInVain && connections === undefined) await tools.removeTable(CONNECTIONS_TABLE);
       mayCountInVain = false;
-      return await finish();
+      return finish();
     },
     hasEntryRules: reconciler.hasAllChains,
     async cleanup() {

@@ -43,7 +43,8 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
   };
   return {
     async run(call) {
-      signal?.throwIfAborted();
+      const ending = signal && call.signal ? AbortSignal.any([signal, call.signal]) : signal ?? call.signal;
+      ending?.throwIfAborted();
       const child = start(call, { stdin: call.stdin === undefined ? "null" : "piped", stdout: "piped" });
       const stdout = child.stdout.getReader({ mode: "byob" });
       const stderr = child.stderr.getReader({ mode: "byob" });
@@ -59,8 +60,8 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
       };
       const timeoutMs = call.timeoutMs ?? DEFAULT_TIMEOUT_MS;
       const cancelTimeout = clock.schedule(timeoutMs, () => stop(new ToolTimeoutError(call.tool, timeoutMs)));
-      const onAbort = () => stop(signal?.reason);
-      signal?.addEventListener("abort", onAbort, { once: true });
+      const onAbort = () => stop(ending?.reason);
+      ending?.addEventListener("abort", onAbort, { once: true });
       const orStop = <T>(work: Promise<T>): Promise<T | undefined> =>
         work.catch((error) => {
           stop(error);
@@ -77,7 +78,7 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
         return { exitCode: status.code, stdout: out ?? "", stderr: err ?? "" };
       } finally {
         cancelTimeout();
-        signal?.removeEventListener("abort", onAbort);
+        ending?.removeEventListener("abort", onAbort);
       }
     },
     converse(call) {

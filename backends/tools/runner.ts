@@ -15,6 +15,8 @@ export interface ToolCall {
   readonly onLine?: (line: string) => void;
   /** The tool is killed after this time; 60,000 by default. */
   readonly timeoutMs?: number;
+  /** Aborting it kills the tool; the run then rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
   /**
    * The places in the kernel that a sync changes with this run: a dry run collects such runs instead of starting the
    * tool. Undefined for a run that only reads, or that cleans up.

@@ -35,7 +35,6 @@ interface Sent extends Planned {
  *     plan       from the first to the last round of planning
  *     channel    from the first planned change until all were sent to the family's worker
  *     apply      in the worker: the kernel's tools
- *       conntrack    the removal of stale connections
  */
 export function createSyncTraces(
   tracer: Tracer,
@@ -79,7 +78,7 @@ function together(before: Planned, after: Planned): Planned {
 }
 
 function writeSpans(tracer: Tracer, report: SyncReport, sent: Sent | undefined, attributes: Attributes): void {
-  const { endedAtMs, durationMs, problems, figures: { conntrack_ms } } = report;
+  const { endedAtMs, durationMs, problems } = report;
   const startedMs = endedAtMs - durationMs;
   const write = (name: string, [startMs, endMs]: readonly [number, number], parent: Context, given?: Attributes) => {
     const span = tracer.startSpan(name, { startTime: millisToHrTime(startMs), attributes: given }, parent);
@@ -92,8 +91,6 @@ function writeSpans(tracer: Tracer, report: SyncReport, sent: Sent | undefined, 
     write("channel", [firstMs, sentMs], sync.within).end();
   }
   const apply = write("apply", [startedMs, endedAtMs], sync.within);
-  // Stale connections are removed at the end of a sync, when the new rules are in effect.
-  if (conntrack_ms !== undefined) write("conntrack", [endedAtMs - conntrack_ms, endedAtMs], apply.within).end();
   if (!report.ok) { for (const { span } of [sync, apply]) markFailed(span, problems[0]?.message); }
   apply.end();
   sync.end();

@@ -10,7 +10,7 @@ import type {
   ServicePortKey,
 } from "../../../core/model/mod.ts";
 import type { Runner } from "../../../backends/tools/mod.ts";
-import type { FakeClock } from "../../fakes/clock.ts";
+import { type FakeClock, promisesSettled } from "../../fakes/clock.ts";
 import type { ConntrackEntry } from "../../fakes/iptables/conntrack_tool.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
 import {
@@ -254,7 +254,9 @@ export function commonSettings(mode: ProxyMode, changes: Partial<FamilySettings>
 export async function serve(mode: ProxyMode, kernel: KernelUnderTest): Promise<Served> {
   const backend = await kernel.start();
   let revision = 0;
-  const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });
+  // What a sync starts and does not await has ended, too.
+  const send = (delta: Omit<FamilyDelta, "revision">) =>
+    backend.sync({ ...delta, revision: ++revision }).finally(promisesSettled);
   return {
     kernel,
     snapshot: (set, settings = commonSettings(mode)) => send({ base: undefined, settings, set, deleted: [] }),

@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
 import { canonicalPrefix, hostPrefix, joinHostPort } from "../../../../platform/address.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
-import { type BackendCase, BACKENDS, commonSettings, type KernelUnderTest, serve } from "../every_backend.ts";
+import {
+  type BackendCase,
+  BACKENDS,
+  commonSettings,
+  type KernelUnderTest,
+  serve,
+  type Served,
+} from "../every_backend.ts";
 
 /** Addresses of a family: endpoints `pod(1)` and so on, and frontends. */
 interface Addresses {
@@ -47,7 +54,8 @@ interface Lab extends Addresses {
   flow(name: number, to: string, port: number, answeredBy?: string): void;
   /** The names of the remaining flows. */
   left(): number[];
-  start(): ReturnType<typeof serve>;
+  /** Starts a backend; its syncs end when the flows are removed, and return the result of the last one. */
+  start(): Promise<Pick<Served, "snapshot" | "change" | "resync">>;
   settings(): ReturnType<typeof commonSettings>;
 }
 
@@ -76,7 +84,23 @@ function createLab({ mode, createKernel }: BackendCase, family: Family): Lab {
       });
     },
     left: () => kernel.conntrack.map(({ sourcePort }) => sourcePort),
-    start: () => serve(mode, kernel),
+    async start() {
+      const served = await serve(mode, kernel);
+      const finished = async (sync: ReturnType<typeof served.snapshot>) => {
+        let result = await sync;
+        const { clock } = kernel;
+        while (result.againAfterMs !== undefined) {
+          await clock.advanceSettled(result.againAfterMs);
+          result = await served.change([]);
+        }
+        return result;
+      };
+      return {
+        snapshot: (...args) => finished(served.snapshot(...args)),
+        change: (...args) => finished(served.change(...args)),
+        resync: () => finished(served.resync()),
+      };
+    },
     settings: () =>
       commonSettings(mode, {
         nodeIP: addresses.node,

@@ -2,7 +2,7 @@ import type { Backend, BackendOptions } from "../../../../backends/contract/back
 import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
-import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { createFakeRunner, type FakeRunner, type Flavour, type Surroundings } from "../../../fakes/runner.ts";
 import { fakeSettings } from "../../../fakes/service_port.ts";
 
@@ -63,7 +63,9 @@ export async function backendUnderTest(
   await backend.setup();
   runner.forgetCalls();
   let revision = 0;
-  const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });
+  // What a sync starts and does not await has ended, too.
+  const send = (delta: Omit<FamilyDelta, "revision">) =>
+    backend.sync({ ...delta, revision: ++revision }).finally(promisesSettled);
   return {
     ...host,
     backend,

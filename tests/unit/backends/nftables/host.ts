@@ -2,7 +2,7 @@ import { createNftablesBackend } from "../../../../backends/nftables/backend.ts"
 import type { Backend } from "../../../../backends/contract/backend.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
-import type { FakeClock } from "../../../fakes/clock.ts";
+import { type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { createFakeNftHost, type FakeNftHost } from "../../../fakes/nft_runner.ts";
 import type { NftTable } from "../../../fakes/nft_tables.ts";
 import { fakeSettings } from "../../../fakes/service_port.ts";
@@ -39,7 +39,9 @@ export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family
   const logger = createLogger({ level: "warn", format: "text", clock, write: (line) => void warnings.push(line) });
   const backend = createNftablesBackend({ family, runner: host.runner, clock, logger });
   let revision = 0;
-  const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });
+  // What a sync starts and does not await has ended, too.
+  const send = (delta: Omit<FamilyDelta, "revision">) =>
+    backend.sync({ ...delta, revision: ++revision }).finally(promisesSettled);
   return {
     host,
     backend,

@@ -139,7 +139,7 @@ Deno.test("the mode of iptables takes over all rules, and back", async () => {
 
 Deno.test("new ports of a restarted relay end the UDP flows to the old ones, and no others", async () => {
   const dns = (cluster: number) => fakeServicePort("default/dns", { protocol: "udp", port: 53, relay: { cluster } });
-  const { runner, change } = await start([dns(41_002)]);
+  const { runner, change, clock } = await start([dns(41_002)]);
   const flow = (sourcePort: number, port: number) => ({
     source: "10.244.1.9",
     sourcePort,
@@ -148,6 +148,7 @@ Deno.test("new ports of a restarted relay end the UDP flows to the old ones, and
     answeredBy: { address: "192.168.1.1", port },
   });
   runner.conntrack.push(flow(1, 41_002), flow(2, 41_003));
+  clock.advance(1_000);
   await change([dns(41_003)]);
   assert.deepEqual(runner.conntrack.map(({ sourcePort }) => sourcePort), [2]);
 });

@@ -60,7 +60,6 @@ Deno.test("the trace of a sync goes from the first planned change to its effect"
   assert.deepEqual(texts, [
     "plan sync 0-15",
     "channel sync 0-100",
-    "conntrack apply 147-150",
     "apply sync 110-150",
     "sync - 0-150",
   ]);
