@@ -11,7 +11,7 @@ import {
 } from "../../core/model/mod.ts";
 import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
-import { deleteUdpFlows, deleteUnansweredAttempts, listUdpFlows, type UdpFlows } from "./conntrack_tool.ts";
+import { deleteFlows, deleteUnansweredAttempts, type Flows, listUdpFlows } from "./conntrack_tool.ts";
 import { createPasses, PASS_INTERVAL_MS } from "./passes.ts";
 
 /**
@@ -113,7 +113,7 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
     try {
       const stale = await findStaleFlows(noted, known, family, runner);
       deletion = { stale, stop };
-      deleted = await deleteUdpFlows(family, runner, stale, stop.signal);
+      deleted = await deleteFlows("udp", family, runner, stale, stop.signal);
       problem = undefined;
     } catch (error) {
       for (const [frontend, { key, lost }] of noted) {
@@ -201,7 +201,7 @@ function deletedFrontends(earlier: ReadonlySet<UdpFrontend>, known: KnownService
 }
 
 /** Stale flows, and the noted frontend to which they lead: that of a node port stands for many destinations. */
-interface StaleFlows extends UdpFlows {
+interface StaleFlows extends Flows {
   readonly frontend: UdpFrontend;
 }
 

@@ -2,8 +2,8 @@ import type { Family } from "../../core/model/mod.ts";
 import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import { failureOf, type Runner, runOrThrow, type ToolCall, type ToolFailure } from "../tools/mod.ts";
 
-/** All flows to a destination that one endpoint answers, whatever their clients. */
-export interface UdpFlows {
+/** All flows or connections to a destination that one endpoint answers, whatever their clients. */
+export interface Flows {
   /** `address:port`; `*:port` for any address. */
   readonly destination: string;
   /** The `address:port` that answers: the destination itself if the kernel does not translate the flows; `*:port` as above. */
@@ -20,8 +20,8 @@ const FAMILY_ARGUMENT: Readonly<Record<Family, string>> = { IPv4: "ipv4", IPv6: 
 export async function listUdpFlows(
   family: Family,
   runner: Runner,
-  only: Partial<UdpFlows> & { readonly isTranslated: boolean },
-  onFlow: (flow: UdpFlows) => void,
+  only: Partial<Flows> & { readonly isTranslated: boolean },
+  onFlow: (flow: Flows) => void,
 ): Promise<void> {
   const options = [
     "-L -p udp -f",
@@ -40,7 +40,7 @@ export async function listUdpFlows(
 }
 
 /** The options that select flows. */
-function filtersOf({ destination, answeredBy }: Partial<UdpFlows>): readonly string[] {
+function filtersOf({ destination, answeredBy }: Partial<Flows>): readonly string[] {
   return [
     ...(destination === undefined ? [] : [optionsFor(destination, "-d", "--dport")]),
     ...(answeredBy === undefined ? [] : [answersFrom(answeredBy)]),
@@ -79,7 +79,7 @@ export async function listOpenTcp(
 /** A line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */
 const ENTRY = / src=\S+ dst=(\S+) sport=\d+ dport=(\d+)\b.*? src=(\S+) dst=\S+ sport=(\d+)/;
 
-function parseEntry(line: string): UdpFlows | undefined {
+function parseEntry(line: string): Flows | undefined {
   const entry = ENTRY.exec(line);
   if (!entry) return undefined;
   const [, address = "", port, answerSource = "", answerPort] = entry;
@@ -90,17 +90,19 @@ function parseEntry(line: string): UdpFlows | undefined {
 }
 
 /**
- * Deletes UDP flows: conntrack reads the whole table for each item. Throws if conntrack fails, and the signal's reason once that
- * is aborted, which kills conntrack.
+ * Deletes flows or connections: conntrack reads the whole table for each item. Throws if conntrack fails, and the signal's reason
+ * once that is aborted, which kills conntrack.
  * @returns the number of deleted entries
  */
-export async function deleteUdpFlows(
+export async function deleteFlows(
+  protocol: "tcp" | "udp",
   family: Family,
   runner: Runner,
-  flows: readonly UdpFlows[],
-  signal: AbortSignal,
+  flows: readonly Partial<Flows>[],
+  signal?: AbortSignal,
 ): Promise<number> {
-  return await deleteEntries(family, runner, flows.map((each) => ["-p udp", ...filtersOf(each)].join(" ")), signal);
+  const filters = flows.map((each) => [`-p ${protocol}`, ...filtersOf(each)].join(" "));
+  return await deleteEntries(family, runner, filters, signal);
 }
 
 /** For more endpoints, all unanswered attempts are deleted at once: each filter makes conntrack read the whole table. */
@@ -123,7 +125,7 @@ export async function deleteUnansweredAttempts(
 
 /** Deletes the TCP connections whose answers come from these endpoints (`address:port`). Throws if conntrack fails. */
 export async function deleteConnections(family: Family, runner: Runner, endpoints: readonly string[]): Promise<void> {
-  await deleteEntries(family, runner, endpoints.map((endpoint) => `-p tcp ${answersFrom(endpoint)}`));
+  await deleteFlows("tcp", family, runner, endpoints.map((answeredBy) => ({ answeredBy })));
 }
 
 /**
@@ -141,7 +143,12 @@ async function deleteEntries(
   const run = (args: readonly string[], stdin?: readonly string[]) =>
     runDeletion(runner, { tool: "conntrack", args, stdin, signal, onLine: () => void deleted++ });
   const deletions = filters.map((filter) => `-D -f ${FAMILY_ARGUMENT[family]} ${filter}`);
-  const failure = await run(["--load-file", "-"], deletions.map((deletion) => `${deletion}\n`));
+  let failure = await run(["--load-file", "-"], deletions.map((deletion) => `${deletion}\n`));
+  // conntrack before 1.4.7 reads no file of commands.
+  if (failure?.kind === "unsupported") {
+    failure = undefined;
+    for (const deletion of deletions) failure ??= await run(deletion.split(" "));
+  }
   if (failure) throw new Error(failure.text);
   return deleted;
 }

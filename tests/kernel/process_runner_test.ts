@@ -97,6 +97,22 @@ Deno.test("an abort kills running tools and rejects later runs", async () => {
   await assert.rejects(stoppable.run({ tool: "true", args: [] }), (error) => error === reason);
 });
 
+Deno.test("an abort of one call kills its tool and no other", async () => {
+  const abort = new AbortController(), reason = new Error("not wanted any more");
+  const stoppable = createProcessRunner({
+    clock: systemClock,
+    path: searchPath(),
+    signal: new AbortController().signal,
+  });
+  const other = stoppable.run({ tool: "cat", args: [], stdin: ["input"] });
+  const script = "echo ready; exec sleep 60";
+  await assert.rejects(
+    stoppable.run({ tool: "sh", args: ["-c", script], signal: abort.signal, onLine: () => abort.abort(reason) }),
+    (error) => error === reason,
+  );
+  assert.equal((await other).stdout, "input");
+});
+
 Deno.test("an error in onLine kills the tool and is rethrown", async () => {
   const failure = new Error("no such chain");
   await assert.rejects(

@@ -294,6 +294,17 @@ Deno.test("a flow that ends while it is being deleted is no failure, and the flo
   assert.deepEqual({ problem, deleted }, { problem: undefined, deleted: 1 });
 });
 
+Deno.test("a conntrack without files of commands (1.4.6) deletes flows in one run each", async () => {
+  const lab = await labWith(withPods([POD, POD_2, POD_3]));
+  for (const pod of [POD, POD_2]) lab.flow(pod);
+  lab.hold().resolve(undefined);
+  lab.hold().resolve({ ...failed("unknown option `--load-file'"), exitCode: 2 });
+  lab.change([withPods([POD_3])]);
+  await lab.sync();
+  assert.deepEqual(lab.takeCalls().slice(2), [deletionOf(POD), deletionOf(POD_2)]);
+  assert.deepEqual([lab.left(), (await lab.syncLater()).deleted], [[], 2]);
+});
+
 Deno.test("a conntrack that fails in every run is a problem", async () => {
   const lab = await labWith(withPods([POD, POD_2]));
   for (let runs = 0; runs <= 100; runs++) lab.hold().resolve(GONE);
