@@ -36,10 +36,10 @@ interface ConntrackCleaner {
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
   /**
    * Starts to remove the entries that the noted changes have made stale, when the rules of a sync are in effect, and does not wait
-   * for it. Starts no tool if nothing was noted. If conntrack fails, keeps the notes and logs the failure, which is a problem of
-   * all syncs until a removal succeeds; the sync after the first one with it retries. It never fails a sync.
-   * @returns the problems of the sync and the removal, the counts of removals since the last call, and the delay after which
-   *   another sync starts or reports a removal
+   * for it. Starts no tool if nothing was noted. If conntrack fails, keeps the notes and logs the failure. The next sync reports it
+   * as a problem, the one after that retries, and the problem stays until a removal succeeds. It never fails a sync.
+   * @returns the problems of the sync and the removal, the counts of removals that ended since the last call, and the delay after
+   *   which another sync should start a removal or report it
    */
   afterSync(rules: SyncedRules, known: KnownServicePorts): {
     readonly problems: readonly SyncProblem[];
@@ -79,11 +79,11 @@ interface CleanerOptions {
   readonly clock: Clock;
 }
 
-/** A frontend with stale flows. */
+/** The reason why flows to a frontend may be stale. */
 interface Note {
-  /** The service port that serves it, or did last. The endpoints that may answer are those that it has when a removal begins. */
+  /** The service port that serves it, or did last; its endpoints may answer. */
   readonly key: ServicePortKey | undefined;
-  /** The endpoints that it lost; undefined if others may answer, or none, so that the kernel does not translate the flows. */
+  /** The endpoints that it lost; undefined if flows to anything else may be stale, too. */
   readonly lost: ReadonlySet<string> | undefined;
 }
 
@@ -237,7 +237,7 @@ async function findStaleFlows(
     const frontend = notes.has(flow.destination) ? flow.destination : onAnyAddress;
     if (notes.has(frontend)) listed.set(`${flow.destination} ${flow.answeredBy}`, { frontend, ...flow });
   });
-  // Judged by the endpoints of now: some may have come back since the listing began.
+  // Some endpoints may have come back since the listing began.
   return [...listed.values()].filter(({ frontend, destination, answeredBy }) => {
     const endpoints = endpointsAt(frontend);
     if (endpoints.has(answeredBy) || endpoints.has(udpFrontend(undefined, splitHostPort(answeredBy).port))) {

@@ -37,9 +37,9 @@ export interface SyncReport {
 export interface CommonFigures {
   /** Chains or elements that another program had changed and the sync repaired. */
   readonly drift_repaired: number;
-  /** Removed conntrack entries of stale UDP flows, whose endpoint or service was deleted. */
+  /** Removed conntrack entries of stale UDP flows; absent if no removal has ended since the last sync. */
   readonly conntrack_deleted: number;
-  /** The duration of the conntrack cleanup in milliseconds. */
+  /** The duration of these removals in milliseconds. */
   readonly conntrack_ms: number;
   /** Failed attempts to remove leftovers of other modes and of kube-proxy. */
   readonly cleanup_failures: number;
