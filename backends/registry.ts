@@ -4,7 +4,7 @@ import { IPTABLES_MODE } from "./iptables/mod.ts";
 import { IPVS_MODE } from "./ipvs/mod.ts";
 import { loadResets, NFTABLES_MODE } from "./nftables/mod.ts";
 import type { ModeCode } from "./takeover.ts";
-import { type Runner, watchKilledTools } from "./tools/mod.ts";
+import { flawsOf, type Runner, SHARED_TOOLS, tooOld, versionIn, watchKilledTools } from "./tools/mod.ts";
 import { USERSPACE_MODE } from "./userspace/mod.ts";
 
 /** An entry of the registry: a mode's description, and its code, which is loaded when it is first needed. */
@@ -46,8 +46,31 @@ export async function loadBackend(
   const chosen = findMode(name, modes);
   const others = modes.filter((mode) => mode !== chosen);
   const watched = { ...options, runner: reportingKilledTools(options) };
-  const backend = withTakeover(await chosen.load(), others.map(({ load }) => load), watched);
-  return withResets(backend, watched, chosen.description.settings.resetsConnections === true);
+  const taken = withTakeover(await chosen.load(), others.map(({ load }) => load), watched);
+  const backend = withResets(taken, watched, chosen.description.settings.resetsConnections === true);
+  return {
+    ...backend,
+    async configure() {
+      await Promise.all([backend.configure?.(), logOldTools(chosen.description, watched)]);
+    },
+  };
+}
+
+/** Logs which tools of a mode are too old, or have flaws in their versions. */
+async function logOldTools(
+  { tools }: ModeDescription,
+  { runner, logger }: Pick<BackendOptions, "runner" | "logger">,
+): Promise<void> {
+  const versioned = [...tools, ...SHARED_TOOLS].filter(({ since, flaws }) =>
+    since !== undefined || flaws !== undefined
+  );
+  await Promise.all(versioned.map(async (known) => {
+    const { tool, version: args } = known;
+    const printed = await runner.run({ tool, args }).then(({ stdout }) => stdout, () => "");
+    const old = tooOld(known, printed), flaws = flawsOf(known, printed);
+    if (old !== undefined) logger.warn("a tool is too old", { tool, reason: old });
+    else if (flaws !== "") logger.info("known flaws of a tool", { tool, version: versionIn(printed), flaws });
+  }));
 }
 
 /** Deletes the rules of every mode that other proxies do not take over, and returns their names. Throws as `removeOwn` does. */
@@ -75,5 +98,5 @@ export function backendTools(modes: readonly Mode[] = MODES): readonly string[] 
   const ofModes = modes.flatMap(({ description: { tools } }) =>
     tools.flatMap(({ tool, companions = [] }) => [tool, ...companions])
   );
-  return [...new Set([...ofModes, ...IPTABLES_VARIANT_TOOLS, "conntrack", "sysctl", "modprobe"])];
+  return [...new Set([...ofModes, ...SHARED_TOOLS.map(({ tool }) => tool), ...IPTABLES_VARIANT_TOOLS, "modprobe"])];
 }

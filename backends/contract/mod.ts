@@ -19,13 +19,10 @@ export {
   CONNECTIONS_RESET,
   type FigureDeclarations,
   type FigureMetric,
-  IPTABLES_TOOLS,
   IPTABLES_VARIANT_TOOLS,
   type ModeDescription,
   type ModeRelay,
   type ModeSection,
-  type ModeTool,
   type ModeTraffic,
   type RuleTraffic,
-  type ToolReading,
 } from "./mode.ts";

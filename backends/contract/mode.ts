@@ -1,6 +1,6 @@
 import type { BalanceAlgorithm, ProxyMode, TrafficCoverage } from "../../core/model/mod.ts";
 import type { Kind } from "../../core/objects/mod.ts";
-import type { ToolCall } from "../tools/mod.ts";
+import type { KnownTool, ToolCall } from "../tools/mod.ts";
 
 /**
  * A mode as plain data: everything that the rest of the product needs to know about it, except its rules. It is loaded in every
@@ -10,7 +10,7 @@ export interface ModeDescription {
   readonly name: ProxyMode;
   /** The kinds of objects that a proxy in this mode reads from the cluster. */
   readonly kinds: readonly Kind[];
-  readonly tools: readonly ModeTool[];
+  readonly tools: readonly KnownTool[];
   /** The kernel modules that its rules need, except modules that the rules load themselves. */
   readonly modules: readonly string[];
   readonly figures: FigureDeclarations;
@@ -40,41 +40,6 @@ interface ModeBalance {
  * - `none`: nothing.
  */
 export type ModeRelay = "services" | "localhost-node-ports" | "none";
-
-/** A tool that a mode runs. */
-export interface ModeTool {
-  readonly tool: string;
-  /** Other tools of the same package that the mode runs: `iptables-restore`. */
-  readonly companions?: readonly string[];
-  /** The arguments that print its version. */
-  readonly version: readonly string[];
-  /** The Debian package that contains it; other systems mostly use the same name. */
-  readonly package: string;
-  /** The effect of its absence; undefined if the mode needs it. */
-  readonly without?: string;
-  /** How a dry run recognizes that it only reads; absent if it never does. A companion `*-save` always only reads. */
-  readonly reading?: ToolReading;
-}
-
-/** The runs of a tool that only read. */
-export interface ToolReading {
-  /** The arguments of each such run contain one of these words. */
-  readonly words: readonly string[];
-  /** Its error in a kernel without the mode's rules; absent if it succeeds and prints nothing. */
-  readonly errorIfEmpty?: string;
-}
-
-/** The tools of iptables, for both families. */
-export const IPTABLES_TOOLS: readonly ModeTool[] = [
-  { tool: "iptables", companions: ["iptables-restore", "iptables-save"], version: ["--version"], package: "iptables" },
-  {
-    tool: "ip6tables",
-    companions: ["ip6tables-restore", "ip6tables-save"],
-    version: ["--version"],
-    package: "iptables",
-    without: "IPv6 is not served",
-  },
-];
 
 /**
  * The tools of both variants of iptables by their own names, which most distributions install: cleanup removes what the

@@ -7,9 +7,9 @@
  */
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
 import { type Clock, silentLogger } from "../../platform/mod.ts";
-import type { Backend, ModeTool, ToolReading } from "../contract/mod.ts";
+import type { Backend } from "../contract/mod.ts";
 import { findMode, type Mode, MODES } from "../mod.ts";
-import type { ChainChange, PlaceChange, Runner, ToolCall, ToolResult } from "../tools/mod.ts";
+import type { ChainChange, KnownTool, PlaceChange, Runner, ToolCall, ToolReading, ToolResult } from "../tools/mod.ts";
 import { diffArrays } from "diff";
 
 /** The state that a dry run brings a family to. */
@@ -87,7 +87,7 @@ interface DryRunTools {
 
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 
-function onlyReads({ tool, args, changes }: ToolCall, tools: readonly ModeTool[]): boolean {
+function onlyReads({ tool, args, changes }: ToolCall, tools: readonly KnownTool[]): boolean {
   if (changes) return false;
   if (tool.endsWith("-save")) return true;
   if (args.includes("--version")) return true;
@@ -95,13 +95,13 @@ function onlyReads({ tool, args, changes }: ToolCall, tools: readonly ModeTool[]
   return readingOf(tool, tools)?.words.some((word) => args.includes(word)) ?? false;
 }
 
-function answerOfEmptyKernel({ tool, args }: ToolCall, tools: readonly ModeTool[]): ToolResult {
+function answerOfEmptyKernel({ tool, args }: ToolCall, tools: readonly KnownTool[]): ToolResult {
   if (args.includes("--version")) return { ...DONE, stdout: `${tool} (nf_tables)\n` };
   const error = readingOf(tool, tools)?.errorIfEmpty;
   return error === undefined ? DONE : { ...DONE, exitCode: 1, stderr: `${error}\n` };
 }
 
-function readingOf(name: string, tools: readonly ModeTool[]): ToolReading | undefined {
+function readingOf(name: string, tools: readonly KnownTool[]): ToolReading | undefined {
   return tools.find(({ tool }) => tool === name)?.reading;
 }
 

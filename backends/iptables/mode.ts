@@ -1,5 +1,6 @@
 import type { TrafficCoverage } from "../../core/model/mod.ts";
-import { CONNECTIONS_RESET, type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
+import { CONNECTIONS_RESET, type FigureDeclarations, type ModeDescription } from "../contract/mod.ts";
+import { IPTABLES_TOOLS } from "../tools/mod.ts";
 
 const PROGRAMMED = { name: "kubeproxy_sync_proxy_rules_iptables_total", help: "Rules that are programmed" } as const;
 const LAST = { name: "kubeproxy_sync_proxy_rules_iptables_last", help: "Rules that the last sync wrote" } as const;

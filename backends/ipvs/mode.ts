@@ -1,5 +1,6 @@
 import { DUMMY_INTERFACE, IPVS_SCHEDULERS, TRAFFIC_KINDS, type TrafficCoverage } from "../../core/model/mod.ts";
-import { type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
+import { type FigureDeclarations, type ModeDescription } from "../contract/mod.ts";
+import { IPTABLES_TOOLS, TOOLS } from "../tools/mod.ts";
 
 const FIGURES = {
   virtual_servers: {},
@@ -31,18 +32,7 @@ const COVERAGE: TrafficCoverage = {
 export const DESCRIPTION: ModeDescription = {
   name: "ipvs",
   kinds: ["Service", "EndpointSlice", "Node"],
-  tools: [
-    {
-      tool: "ipvsadm",
-      version: ["--version"],
-      package: "ipvsadm",
-      reading: { words: ["-L", "-Ln", "-S", "--list", "--save"] },
-    },
-    { tool: "ipset", version: ["--version"], package: "ipset", reading: { words: ["list", "save", "-L", "-S"] } },
-    { tool: "ip", version: ["-V"], package: "iproute2", reading: { words: ["show"] } },
-    ...IPTABLES_TOOLS,
-    { tool: "modprobe", version: ["--version"], package: "kmod", without: "the kernel must have its modules loaded" },
-  ],
+  tools: [TOOLS.ipvsadm, TOOLS.ipset, TOOLS.ip, ...IPTABLES_TOOLS, TOOLS.modprobe],
   modules: ["nf_conntrack", "nf_nat", "ip_vs", "ip_set", "xt_set", "dummy", "xt_MASQUERADE", "xt_mark"],
   figures: FIGURES,
   metrics: { splitsDurations: false, countsPackets: false, countsTraffic: COVERAGE },

@@ -10,7 +10,16 @@ import {
   UnsupportedHostError,
 } from "../contract/mod.ts";
 import { createConntrackCleaner, createUnansweredCleaner } from "../host/mod.ts";
-import { failureOf, isLackOfFeature, repeatingRunner, type Runner, ToolMissingError } from "../tools/mod.ts";
+import {
+  failureOf,
+  isLackOfFeature,
+  repeatingRunner,
+  type Runner,
+  ToolMissingError,
+  TOOLS,
+  ToolTooOldError,
+  tooOld,
+} from "../tools/mod.ts";
 import { ATTEMPTS, attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import type { NftablesFigure } from "./mode.ts";
@@ -217,15 +226,15 @@ async function examineHost(family: Family, runner: Runner): Promise<string> {
     if (failure.kind === "forbidden") {
       throw new Error(`${failure.text}; nftables mode needs the capability CAP_NET_ADMIN`);
     }
+    const old = tooOld(TOOLS.nft, stdout);
+    if (old !== undefined) throw new ToolTooOldError(old);
     if (!isLackOfFeature(failure)) throw new Error(`cannot test nft for ${family}: ${failure.text}`);
     throw new UnsupportedHostError(
-      `nftables mode for ${family} needs nft 1.0.1 and Linux 5.13 or newer, and this host (${stdout.trim()}) lacks ` +
-        `a feature of theirs: ${failure.text}; ${instead}`,
+      `nftables mode for ${family} needs Linux 5.13 or newer with nf_tables, and this host (${stdout.trim()}) lacks ` +
+        `a feature of it: ${failure.text}; ${instead}`,
     );
   } catch (error) {
-    if (!(error instanceof ToolMissingError)) throw error;
-    throw new UnsupportedHostError(`${error.message}; nftables mode needs nft 1.0.1 or newer; ${instead}`, {
-      cause: error,
-    });
+    if (!(error instanceof ToolMissingError || error instanceof ToolTooOldError)) throw error;
+    throw new UnsupportedHostError(`${error.message}; ${instead}`, { cause: error });
   }
 }

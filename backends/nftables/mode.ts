@@ -1,5 +1,6 @@
 import { WHOLE_TRAFFIC } from "../../core/model/mod.ts";
 import { CONNECTIONS_RESET, type FigureDeclarations, type ModeDescription } from "../contract/mod.ts";
+import { TOOLS } from "../tools/mod.ts";
 
 const FIGURES = {
   elements_written: { written: "elements written" },
@@ -32,12 +33,7 @@ export const DESCRIPTION: ModeDescription = {
   // Packets to an unused address of a ServiceCIDR are dropped. kube-proxy's other modes watch ServiceCIDRs, too, but
   // ignore them.
   kinds: ["Service", "EndpointSlice", "Node", "ServiceCIDR"],
-  tools: [{
-    tool: "nft",
-    version: ["--version"],
-    package: "nftables",
-    reading: { words: ["list"], errorIfEmpty: "Error: No such file or directory" },
-  }],
+  tools: [TOOLS.nft],
   modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
   figures: FIGURES,
   metrics: { splitsDurations: true, countsPackets: false, countsListeners: true, countsTraffic: WHOLE_TRAFFIC },

@@ -6,10 +6,20 @@
 import type { Family, IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
 import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
 import { errorText, FAMILIES } from "../../platform/mod.ts";
-import type { DepartureSettings, ModeDescription, ModeTool } from "../contract/mod.ts";
+import type { DepartureSettings, ModeDescription } from "../contract/mod.ts";
 import { findOpenFiles, judgeOpenFiles } from "../host/mod.ts";
 import { findTraces, type Mode, type Traces } from "../mod.ts";
-import { ifInstalled, type KilledTool, type Runner, ToolMissingError, watchKilledTools } from "../tools/mod.ts";
+import {
+  flawsOf,
+  ifInstalled,
+  type KilledTool,
+  type Runner,
+  SHARED_TOOLS,
+  ToolMissingError,
+  ToolTooOldError,
+  tooOld,
+  watchKilledTools,
+} from "../tools/mod.ts";
 import { checkListeners, judgeTraces } from "./conflicts.ts";
 
 /** Inputs of `examineNode`. */
@@ -78,36 +88,24 @@ export function checkRights(uid: number | null): readonly Finding[] {
   return [problemFinding("privileges", "not-root", message)];
 }
 
-/** The tools that every mode runs. */
-const SHARED_TOOLS: readonly ModeTool[] = [
-  {
-    tool: "conntrack",
-    version: ["--version"],
-    package: "conntrack",
-    without: "UDP flows to removed endpoints continue",
-  },
-  {
-    tool: "sysctl",
-    version: ["--version"],
-    package: "procps",
-    without: "kernel settings stay unchanged, including net.ipv4.ip_forward and the conntrack limits",
-  },
-];
-
-/** Checks which tools of a mode are installed, and reads their versions. */
+/** Checks which tools of a mode are installed in a version that works. */
 export async function checkTools(mode: ModeDescription, runner: Runner): Promise<readonly Finding[]> {
   return await Promise.all(
-    [...mode.tools, ...SHARED_TOOLS].map(async ({ tool, version, package: name, without }): Promise<Finding> => {
+    [...mode.tools, ...SHARED_TOOLS].map(async (known): Promise<Finding> => {
+      const { tool, version, package: name, without } = known;
       const printed = await ifInstalled(runner.run({ tool, args: version }));
-      if (printed !== undefined) {
-        const message = firstLine(printed.stdout) || firstLine(printed.stderr) || "of an unknown version";
-        return { name: tool, verdict: "green", message };
+      const text = printed && (firstLine(printed.stdout) || firstLine(printed.stderr) || "of an unknown version");
+      const old = text && tooOld(known, text);
+      if (text !== undefined && old === undefined) {
+        return { name: tool, verdict: "green", message: [text, flawsOf(known, text)].filter(Boolean).join("; ") };
       }
       return problemFinding(
         tool,
         without === undefined ? "tool-missing" : "optional-tool-missing",
-        `is not installed, or not on the PATH: ${without ?? `${mode.name} mode needs it`}`,
-        `run apt-get install ${name}, or install the equivalent package of your system`,
+        old ?? `is not installed, or not on the PATH: ${without ?? `${mode.name} mode needs it`}`,
+        old === undefined
+          ? `run apt-get install ${name}, or install the equivalent package of your system`
+          : `install a newer package ${name}, for example that of a newer release of your system`,
       );
     }),
   );
@@ -122,7 +120,7 @@ interface Trial {
   readonly family: Family;
   /** The failure; undefined if the trial succeeded. */
   readonly failure?: string;
-  /** The missing part: a tool (which has its own finding), a right, or a feature of this host. */
+  /** The missing part: a tool, which is missing or too old and has its own finding, a right, or a feature of this host. */
   readonly lacks?: "tool" | "right" | "ability";
   /** The tool that a signal ended, which decides nothing about this host. */
   readonly killed?: KilledTool;
@@ -154,14 +152,13 @@ export async function checkKernel(
 }
 
 function whatIsMissing(error: unknown): Trial["lacks"] {
-  if (error instanceof Error && (error instanceof ToolMissingError || error.cause instanceof ToolMissingError)) {
-    return "tool";
-  }
+  const isOfTool = (cause: unknown) => cause instanceof ToolMissingError || cause instanceof ToolTooOldError;
+  if (isOfTool(error) || error instanceof Error && isOfTool(error.cause)) return "tool";
   return /not permitted|Permission denied|must be root|CAP_NET_ADMIN/i.test(errorText(error)) ? "right" : "ability";
 }
 
 /**
- * Evaluates the trials: one family that cannot be served is a warning, two are an error. Missing tools are reported elsewhere.
+ * Evaluates the trials: one family that cannot be served is a warning, two are an error. Tools are reported elsewhere.
  */
 function judgeTrials(mode: string, trials: readonly Trial[]): readonly Finding[] {
   const tried = trials.filter(({ lacks }) => lacks !== "tool");

@@ -27,5 +27,16 @@ export {
   runOrThrow,
   type ToolFailure,
 } from "./failure.ts";
+export {
+  flawsOf,
+  IPTABLES_TOOLS,
+  type KnownTool,
+  SHARED_TOOLS,
+  type ToolReading,
+  TOOLS,
+  ToolTooOldError,
+  tooOld,
+  versionIn,
+} from "./known_tools.ts";
 export { type KilledTool, repeatingRunner, watchKilledTools } from "./wrapped_runners.ts";
 export { createProcessRunner } from "./process_runner.ts";

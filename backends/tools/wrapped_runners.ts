@@ -1,4 +1,5 @@
 import { failureOf, isLackOfFeature } from "./failure.ts";
+import { flawsOf, knownTool } from "./known_tools.ts";
 import type { Runner, ToolCall } from "./runner.ts";
 
 const TRIES = 3;
@@ -23,7 +24,7 @@ export function repeatingRunner(runner: Runner): Runner {
 /** A tool whose last run was ended by a signal. */
 export interface KilledTool {
   readonly tool: string;
-  /** Its version and the signal: `nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV`. */
+  /** Its version, the signal, and known flaws with that signal: `nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV`. */
   readonly detail: string;
 }
 
@@ -51,7 +52,10 @@ export function watchKilledTools(runner: Runner, onChange: (killed: readonly Kil
       const failure = failureOf(tool, result);
       if (failure?.kind === "killed") {
         const version = await versionOf(tool);
-        killed.set(tool, { tool, detail: version === "" ? failure.text : `${version}: ${failure.text}` });
+        const known = knownTool(tool);
+        const flaws = known &&
+          flawsOf(known, version, ({ signal }) => signal !== undefined && failure.text.includes(signal));
+        killed.set(tool, { tool, detail: `${version && `${version}: `}${failure.text}${flaws && `; ${flaws}`}` });
         onChange([...killed.values()]);
       } else if (!args.includes("--version") && killed.delete(tool)) {
         onChange([...killed.values()]);

@@ -69,8 +69,7 @@ const PROBLEMS = {
     severity: "error",
     about: "tool",
     title: "a signal ends a tool before it has done its work",
-    fix:
-      "SIGSEGV of nft before 1.1: another program's table has a set that a newer nft made; install nft 1.1 or newer, or set --proxy-mode iptables. SIGKILL: the node lacks memory. Otherwise install another version of the tool",
+    fix: "do what the detail says. SIGKILL: the node lacks memory. Otherwise install another version of the tool",
     event: "ToolKilled",
   },
   "changes-overdue": {
@@ -308,15 +307,15 @@ const PROBLEMS = {
   "tool-missing": {
     severity: "error",
     about: "tool",
-    title: "a tool that the mode needs is not installed",
-    fix: "install the package that provides it",
+    title: "a tool that the mode needs is not installed, or too old",
+    fix: "install the package that provides it, or a newer version (docs/versions.md)",
     checkOnly: true,
   },
   "optional-tool-missing": {
     severity: "warning",
     about: "tool",
-    title: "an optional tool is not installed, so one function is unavailable",
-    fix: "install the package that provides it",
+    title: "an optional tool is not installed or too old, so one function is unavailable",
+    fix: "install the package that provides it, or a newer version (docs/versions.md)",
     checkOnly: true,
   },
   "not-root": {

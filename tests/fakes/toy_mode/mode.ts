@@ -19,6 +19,7 @@ const DESCRIPTION: ModeDescription = {
     companions: ["toyctl-save"],
     version: ["--version"],
     package: "toy-tools",
+    tested: [],
     reading: { words: ["list"] },
   }],
   modules: ["toy_nat"],

@@ -33,7 +33,9 @@ Deno.test("a tool that crashes is a problem until it runs again", async () => {
   assert.deepEqual(reported, [[{
     code: "tool-killed",
     subject: "nft",
-    detail: "nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV",
+    detail:
+      "nftables v1.0.6 (Lester Gooch #5): nft was ended by SIGSEGV; before 1.1, it ends with SIGSEGV if another " +
+      "program's table has a set that a newer nft has made; then install nft 1.1 or newer, or set --proxy-mode iptables",
   }]]);
   crashes = false;
   await backend.resync();
