@@ -1,8 +1,8 @@
 import type { Asker } from "../../answers/control/mod.ts";
-import { type Finding, findingsText, worstOf } from "../../core/problems/mod.ts";
+import { type Finding, findingsText, problemFinding, worstOf } from "../../core/problems/mod.ts";
 import { boolean, type Configuration, featurePermissions, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import { machineCores } from "../../platform/mod.ts";
+import { abortedBy, errorText, machineCores, plural, silentLogger } from "../../platform/mod.ts";
 import { type Command, type Invocation, printAs, TEXT_OR_JSON, toolRunner } from "./command.ts";
 import { LISTEN_FLAGS } from "./serve.ts";
 
@@ -62,12 +62,44 @@ export async function findingsOf(
     running: await runningMode(configuration.controlSocket, { clock, signal }),
     settings: { ...balanceOptions(configuration).byDefault, nodePortAddresses: configuration.nodePortAddresses },
   });
-  if (source.kind !== "kube") {
-    return [...node, { name: "API server", verdict: "green", message: "not used by this source" }];
-  }
+  if (source.kind !== "kube") return [...node, await examineSource(configuration, { clock, signal })];
   const { examineApi } = await import("../../sources/preflight/mod.ts");
   const kinds = watchedKinds(configuration), permissions = featurePermissions(configuration);
   return [...node, ...await examineApi({ ...configuration, kinds, permissions, clock, logger, signal, runProgram })];
+}
+
+/** How long a source may take to send its whole state. */
+const SOURCE_MS = 10_000;
+
+/** Whether a source other than the API server can be read. */
+export async function examineSource(
+  configuration: Configuration,
+  { clock, signal }: Pick<Invocation, "clock" | "signal">,
+): Promise<Finding> {
+  const { answerOffline } = await import("../../answers/mod.ts");
+  const { sourceText } = await import("../../config/mod.ts");
+  const { source } = configuration, name = "source", text = sourceText(source);
+  const late = new AbortController();
+  const cancel = clock.schedule(
+    SOURCE_MS,
+    () => late.abort(new Error(`no complete state within ${SOURCE_MS / 1000} s`)),
+  );
+  try {
+    const within = abortedBy(signal, late.signal).signal;
+    const rules = () => Promise.resolve(undefined);
+    const answers = await answerOffline({ configuration, clock, logger: silentLogger, signal: within, rules });
+    const ports = new Set((await answers.services("")).map(({ name }) => name));
+    return { name, verdict: "green", message: `${text} has ${plural(ports.size, "service port")}` };
+  } catch (error) {
+    signal.throwIfAborted();
+    return problemFinding(
+      name,
+      source.kind === "grpc" ? "source-unreachable" : "file-unreadable",
+      `${text}: ${errorText(error)}`,
+    );
+  } finally {
+    cancel();
+  }
 }
 
 function portsOf({ healthzBindAddress, metricsBindAddress }: Configuration): readonly number[] {
