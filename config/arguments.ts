@@ -137,7 +137,8 @@ export function flagTexts(given: GivenFlags, configuration: Configuration): Read
   const valueOf = ({ name, field, setting }: Flag): unknown =>
     setting === undefined || given.has("config")
       ? given.get(name) ?? field.initial
-      : fieldAt(FIELDS, setting(configuration.mode)).get(settings);
+      : configuration.forms[setting(configuration.mode)] ??
+        fieldAt(FIELDS, setting(configuration.mode)).get(settings);
   const texts = FLAGS.map((flag) => [flag.name, textOf(flag, valueOf(flag))] as const);
   const others = ["help", "version"].map((name) => [name, "false"] as const);
   return Object.fromEntries([...texts, ...others].toSorted(([a], [b]) => a < b ? -1 : 1));

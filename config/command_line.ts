@@ -115,7 +115,7 @@ export function parseCommandLine(
   const ofRun = new Map([...given].filter(([name]) => !spec.flags.some((flag) => flag.name === name)));
   const read = readSettings(ofRun, context.readFile, parseYaml);
   if (read === undefined) return { kind: "needs-yaml" };
-  const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = read;
+  const { settings, originOf, forms, errors: settingErrors, warnings: settingWarnings } = read;
   const { decisions, problems, warnings: validationWarnings } = validate(
     settings,
     context.modes,
@@ -139,7 +139,12 @@ export function parseCommandLine(
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
   if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
 
-  const configuration = deepFreeze({ ...configurationOf(settings, decisions, ofRun), nodeName, source });
+  const configuration = deepFreeze({
+    ...configurationOf(settings, decisions, ofRun),
+    forms: { ...forms, clusterCIDR: settings.clusterCIDR },
+    nodeName,
+    source,
+  });
   const path = given.get("write-config-to") as string | undefined;
   if (path) {
     return { kind: "write-config", path, configuration, warnings: [...warnings, ...unwritable(configuration)] };
@@ -154,7 +159,7 @@ function configurationOf(
   settings: Settings,
   decisions: Decisions,
   given: GivenFlags,
-): Omit<Configuration, "nodeName" | "source"> {
+): Omit<Configuration, "forms" | "nodeName" | "source"> {
   const { excludeCIDRs, ...decided } = decisions;
   const { syncPeriodMs, minSyncPeriodMs } = settings[decisions.modeDescription.settings.section];
   const masquerade = settings[decisions.modeDescription.settings.masqueradeSection];

@@ -3,8 +3,9 @@ import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { Family, ProxyMode } from "../core/model/mod.ts";
 import type { TlsPaths, WireAddress } from "../kpng/address/mod.ts";
 import { type DeepReadonly, type Field, type Fields, formatDuration, valueName } from "../platform/schema/mod.ts";
+import type { GivenForms } from "./file.ts";
 import { API_VERSION, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
-import { FAMILIES, loadYaml } from "../platform/mod.ts";
+import { loadYaml } from "../platform/mod.ts";
 
 /** The detection of traffic from this node's own pods (kube-proxy's detectLocalMode). */
 export type LocalMode = "ClusterCIDR" | "NodeCIDR" | "BridgeInterface" | "InterfaceNamePrefix";
@@ -57,6 +58,8 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   /** `address:port` of `/metrics`, `/proxyMode` and `/configz`; undefined if disabled. */
   readonly metricsBindAddress: string | undefined;
 
+  /** Values in the form in which they were given, for documents. */
+  readonly forms: GivenForms;
   /** The interval of checks of the kernel for drift: the mode's syncPeriod. */
   readonly syncPeriodMs: number;
   /** The minimum time between two syncs: the mode's minSyncPeriod; 0 adapts it to the duration of syncs. */
@@ -114,7 +117,7 @@ export function deepFreeze<T>(value: T): T {
  * writes, and Sluice's own. Values that the file format cannot express (a disabled address) are empty.
  */
 export function documentOf(configuration: Configuration): Readonly<Record<string, unknown>> {
-  return { kind: KIND, apiVersion: API_VERSION, ...section(FIELDS, settingsOf(configuration)) };
+  return { kind: KIND, apiVersion: API_VERSION, ...section(FIELDS, settingsOf(configuration), configuration.forms) };
 }
 
 /**
@@ -135,7 +138,6 @@ export function documentInEffect(configuration: Configuration): Readonly<Record<
 export function settingsOf(configuration: Configuration): object {
   return {
     ...configuration,
-    clusterCIDR: FAMILIES.flatMap((family) => configuration.clusterCIDR[family] ?? []).join(","),
     healthzBindAddress: configuration.healthzBindAddress ?? "",
     metricsBindAddress: configuration.metricsBindAddress ?? "",
   };
@@ -156,10 +158,11 @@ export function unwritable(configuration: Configuration): readonly string[] {
   return warnings;
 }
 
-function section(fields: Fields, values: object): Record<string, unknown> {
+function section(fields: Fields, values: object, forms: GivenForms = {}, path = ""): Record<string, unknown> {
   const entries = Object.entries<Field>(fields).map(([name, field]) => {
-    const value = (values as Record<string, unknown>)[valueName(name, field)];
-    return [name, written(field, value)];
+    const value = (values as Record<string, unknown>)[valueName(name, field)], own = path + name;
+    if (field.kind === "section") return [name, section(field.fields, value as object, forms, `${own}.`)];
+    return [name, Object.hasOwn(forms, own) ? forms[own] : written(field, value)];
   });
   return Object.fromEntries(entries);
 }
@@ -167,8 +170,6 @@ function section(fields: Fields, values: object): Record<string, unknown> {
 /** A value as kube-proxy writes it: nothing if undefined. */
 function written(field: Field, value: unknown): unknown {
   switch (field.kind) {
-    case "section":
-      return section(field.fields, value as object);
     case "sections":
       return (value as object[]).length === 0
         ? undefined

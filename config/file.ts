@@ -84,14 +84,22 @@ export interface FileReading {
   readonly settings: Settings;
   /** The start of a message about each field that the file sets, by dotted path: `FILE:LINE: path`. */
   readonly origins: ReadonlyMap<string, string>;
+  readonly forms: GivenForms;
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
 }
+
+/**
+ * The values that kube-proxy shows as they were given, by dotted path, where decisions or settings have them in one form: lists
+ * of prefixes, empty lists, and durations in nanoseconds.
+ */
+export type GivenForms = Readonly<Record<string, unknown>>;
 
 interface Reading {
   /** The start of a message about a line: `FILE:LINE`. */
   readonly at: (line: number) => string;
   readonly origins: Map<string, string>;
+  readonly forms: Record<string, unknown>;
   readonly errors: string[];
   /** Problems that kube-proxy's lenient decoding accepts: warnings, or errors with `--strict-config`. */
   readonly lenient: string[];
@@ -114,14 +122,20 @@ export function readConfigurationFile(
   const { root, secondDocument } = parsed;
   const at = (line: number) => `${name}:${line}`;
   const settings = defaultSettings();
-  const origins = new Map<string, string>();
+  const origins = new Map<string, string>(), forms: Record<string, unknown> = {};
   const errors = parsed.errors.map(({ line, message }) => `${at(line)}: ${message}`);
   if (root === undefined) {
-    return { settings, origins, errors: errors.length > 0 ? errors : [`${name}: the file is empty`], warnings: [] };
+    return {
+      settings,
+      origins,
+      forms,
+      errors: errors.length > 0 ? errors : [`${name}: the file is empty`],
+      warnings: [],
+    };
   }
-  const reading: Reading = { at, origins, errors, lenient: [] };
+  const reading: Reading = { at, origins, forms, errors, lenient: [] };
   if (root.kind !== "section") {
-    return { settings, origins, errors: [`${name}: must be a ${KIND}, not ${describe(root)}`], warnings: [] };
+    return { settings, origins, forms, errors: [`${name}: must be a ${KIND}, not ${describe(root)}`], warnings: [] };
   }
   readTypeMeta(reading, name, root.entries);
   readSection(reading, root.entries, FIELDS, "", settings);
@@ -131,6 +145,7 @@ export function readConfigurationFile(
   return {
     settings,
     origins,
+    forms,
     errors: strict ? [...errors, ...reading.lenient] : errors,
     warnings: strict ? [] : reading.lenient,
   };
@@ -174,7 +189,16 @@ function readSection(
     const target = values as Record<string, unknown>;
     const value = readField(reading, entry.value, field, keyPath, target[key]);
     if (value !== undefined) target[valueName(key, field)] = value;
+    if (value !== undefined && keepsForm(field, entry.value)) {
+      reading.forms[keyPath] = field.kind === "texts" ? value : scalarOf(entry.value);
+    }
   }
+}
+
+/** Whether kube-proxy shows a value as it was given: a list, or a duration in nanoseconds other than 0. */
+function keepsForm(field: Field, node: FileNode): boolean {
+  if (field.kind === "texts") return true;
+  return field.kind === "duration" && node.kind === "scalar" && typeof node.value === "number" && node.value !== 0;
 }
 
 /** The value of a field; undefined keeps the default, after an error if the value is invalid. */

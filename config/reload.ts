@@ -82,7 +82,8 @@ export function followConfiguration(
           continue;
         }
         onProblems(CONFIGURATION_SCOPE, line.kind === "start" ? ignoredIn(path, line.warnings) : []);
-        if (line.kind === "start" && sameData(line.configuration, current)) {
+        // Another spelling has no effect.
+        if (line.kind === "start" && sameData({ ...line.configuration, forms: current.forms }, current)) {
           logger.info("configuration file changed without effect", { file: path });
         } else if (line.kind === "start") {
           return line.configuration;

@@ -1,7 +1,7 @@
 import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
 import type { GivenFlags } from "./arguments.ts";
 import { fieldAt } from "../platform/schema/mod.ts";
-import { type ParseFile, readConfigurationFile } from "./file.ts";
+import { type GivenForms, type ParseFile, readConfigurationFile } from "./file.ts";
 import { FLAGS } from "./flag_table.ts";
 import type { Flag } from "./command_spec.ts";
 import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
@@ -11,6 +11,7 @@ export interface GivenSettings {
   readonly settings: Settings;
   /** The start of a message about the setting at a dotted path: `FILE:LINE: path`, or the flag. */
   readonly originOf: (path: string) => string;
+  readonly forms: GivenForms;
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -33,7 +34,7 @@ export function readSettings(
   if (base === undefined) return undefined;
   const { settings, errors } = base;
   const warnings = [...base.warnings, ...ineffectiveIn(settings, base.origins)];
-  const origins = new Map(base.origins);
+  const origins = new Map(base.origins), forms: Record<string, unknown> = { ...base.forms };
 
   const flags = FLAGS.filter((flag) => given.has(flag.name));
   const ineffective = flags.filter((flag) => !flag.effective);
@@ -46,14 +47,15 @@ export function readSettings(
     const path = flag.setting?.(mode);
     if (path === undefined || file !== undefined && !flag.besideConfig) continue;
     fieldAt(FIELDS, path).set(settings, given.get(flag.name));
+    if (flag.field.kind === "texts") forms[path] = given.get(flag.name);
     origins.set(path, `--${flag.name}`);
   }
   if (file === undefined) warnings.push(...applyDeprecatedPorts(given, settings));
-  return { settings, originOf: (path) => originOf(path, origins, file), errors, warnings };
+  return { settings, originOf: (path) => originOf(path, origins, file), forms, errors, warnings };
 }
 
 function withoutFile() {
-  return { settings: defaultSettings(), origins: new Map<string, string>(), errors: [], warnings: [] };
+  return { settings: defaultSettings(), origins: new Map<string, string>(), forms: {}, errors: [], warnings: [] };
 }
 
 function readNamedFile(

@@ -139,6 +139,7 @@ windowsRunAsService: true
     detectLocalMode: "BridgeInterface",
     detectLocal: { bridgeInterface: "br0", interfaceNamePrefix: "veth" },
     clusterCIDR: { IPv4: "10.0.0.0/8", IPv6: "fd00::/8" },
+    forms: configuration.forms,
     nodePortAddresses: ["192.168.0.0/16"],
     oomScoreAdj: 0,
     conntrack: {
