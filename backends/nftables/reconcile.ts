@@ -12,11 +12,11 @@ import {
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
-import { allSets } from "./frame.ts";
+import { allSets, LAST_BASE_CHAIN } from "./frame.ts";
 import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Comparison, type RealizedState } from "./realized.ts";
 import type { Dialect } from "./table.ts";
-import { chainsInTable } from "./tools.ts";
+import { type ChainHandles, chainsInTable } from "./tools.ts";
 import { chainLines } from "./transaction.ts";
 
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
@@ -31,7 +31,7 @@ export interface TableReconciler
   touch(keys: ReadonlySet<ServicePortKey>): void;
   /** Whether the table is missing or has no chain. Throws if the kernel cannot be read. */
   isBlank(): Promise<boolean>;
-  /** Whether the kernel has all chains that it is known to have. Throws if it cannot be read. */
+  /** Whether the kernel has all chains that it is known to have, and none of them was replaced. Throws if it cannot be read. */
   hasAllChains(): Promise<boolean>;
   /** The figures since the last call; `drifted` counts changes by other programs. */
   takeFigures(): ReconcileFigures & { readonly drifted: number };
@@ -55,6 +55,8 @@ export function createTableReconciler(
   const spellings = createSpellings(dialect);
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;
+  /** The chains at the last check since the table was listed, and whether that found replaced ones. */
+  let handles: ChainHandles = new Map(), isReplaced = false;
   const context: TransactionContext = {
     ...options,
     earlierClients: createEarlierClients(tools, dialect),
@@ -64,19 +66,29 @@ export function createTableReconciler(
     invalidate: () => reconciler.invalidate(),
   };
 
-  /** Whether the kernel has all chains that it is known to have. */
+  /**
+   * Whether the kernel has all chains that it is known to have, and still the same ones: another program may have replaced the
+   * table by an earlier copy, as when it restores a saved ruleset.
+   */
   async function hasChains({ chains }: RealizedState): Promise<boolean> {
     const there = await chainsInTable(tools, dialect);
+    isReplaced = there.entries().some(([name, handle]) => (handles.get(name) ?? handle) !== handle);
+    if (isReplaced) return false;
+    handles = there;
     return [...chains.keys()].every((name) => there.has(name));
   }
 
   const target: Target<RealizedState, ServicePortKey> = {
     async list(before) {
       const settings = settingsOf(desired);
+      handles = new Map();
       const listing = await readTable(tools);
       if (isFirst && listing) earlierFrontends.value = udpFrontendsOf(listing, dialect);
       isFirst = false;
       spellings.translate(listing, before);
+      // The chain is created again: restored once more, the same copy would have the same handles.
+      if (isReplaced) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
+      isReplaced = false;
       const comparison = compare(listing, desired, settings, dialect);
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();

@@ -27,7 +27,7 @@ export interface NftTools {
    * Throws if it fails.
    */
   listSets(table: string, onElement: (set: string, element: string) => void): Promise<boolean>;
-  /** Lists the chains of all tables of the family without their rules, which is cheap. */
+  /** Lists the chains of all tables of the family with their handles and without their rules, which is cheap. */
   listChains(onLine: (line: string) => void): Promise<void>;
   /** Whether the host has a flow table, whose connections skip most hooks. */
   hasFlowTable(): Promise<boolean>;
@@ -109,7 +109,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       const form = createListingForm(onLine);
       const call = {
         tool: "nft",
-        args: ["list", "chains", ip],
+        args: ["-a", "list", "chains", ip],
         onLine: form.onLine,
         timeoutMs: LIST_CHAINS_TIMEOUT_MS,
       };
@@ -159,15 +159,22 @@ export function isThere(failure: ToolFailure | undefined): boolean {
   return failure === undefined;
 }
 
-/** The names of the chains in the table. */
-export async function chainsInTable(tools: NftTools, { ip }: Dialect): Promise<ReadonlySet<string>> {
-  const names = new Set<string>();
-  let inTable = false;
+/** The chains of a table by name, each with its handle if it has a hook. A chain that is created again has another handle. */
+export type ChainHandles = ReadonlyMap<string, string | undefined>;
+
+/** The chains in the table. */
+export async function chainsInTable(tools: NftTools, { ip }: Dialect): Promise<ChainHandles> {
+  const chains = new Map<string, string | undefined>();
+  let inTable = false, name = "", handle = "";
   await tools.listChains((line) => {
+    const chain = /^\tchain (\S+) \{ # handle (\d+)$/.exec(line);
     if (line.startsWith("table ")) inTable = line === `table ${ip} ${TABLE} {`;
-    else if (inTable && line.startsWith("\tchain ")) names.add(line.slice("\tchain ".length, -" {".length));
+    else if (inTable && chain) {
+      [, name = "", handle = ""] = chain;
+      chains.set(name, undefined);
+    } else if (inTable && line.includes(" hook ")) chains.set(name, handle);
   });
-  return names;
+  return chains;
 }
 
 const SET = /^\tset (\S+) \{$/;

@@ -100,7 +100,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       const text = lines.join("\n");
       return deliverOutput(answer(isNumeric ? text.replace(/ \. (tcp|udp|sctp) \. /g, numeric) : text), call);
     }
-    const family = /^list (chains|tables) (\S+)$/.exec(args);
+    const family = /^(?:-a )?list (chains|tables) (\S+)$/.exec(args);
     if (!family) throw new Error(`the fake nft does not support ${args}`);
     const lines: string[] = [];
     for (const [name, table] of host.tables) {

@@ -27,6 +27,16 @@ export interface NftTable {
 /** All tables, by family and name: `ip sluice`. */
 export type NftTables = Map<string, NftTable>;
 
+/** The handles of chains, apart from what tables are compared by. The kernel counts them in each table. */
+const handles = new WeakMap<NftChain, number>();
+let lastHandle = 0;
+
+/** Gives a chain a handle, by default a new one. */
+function created(chain: NftChain, handle = ++lastHandle): NftChain {
+  handles.set(chain, handle);
+  return chain;
+}
+
 /** The error message of nft for a refused statement. */
 export class NftError extends Error {
   override readonly name = "NftError";
@@ -45,7 +55,7 @@ export function copyTables(tables: NftTables): NftTables {
       elements: new Map(content.elements),
       clients: new Map(content.clients),
     }])),
-    chains: new Map([...chains].map(([chain, content]) => [chain, { ...content }])),
+    chains: new Map([...chains].map(([chain, content]) => [chain, created({ ...content }, handles.get(content))])),
   }]));
 }
 
@@ -90,7 +100,7 @@ export function applyStatement(tables: NftTables, statement: string, nowMs: numb
       required(table.sets.delete(name) || undefined);
       return;
     case "add chain":
-      if (!table.chains.has(name)) table.chains.set(name, { hook: /^\{ (.*) \}$/.exec(rest)?.[1], rules: [] });
+      if (!table.chains.has(name)) table.chains.set(name, created({ hook: /^\{ (.*) \}$/.exec(rest)?.[1], rules: [] }));
       return;
     case "flush chain":
       required(table.chains.get(name)).rules = [];
@@ -220,15 +230,20 @@ function duration(seconds: number): string {
   }).join("");
 }
 
-/** The chains of a table as `nft list chains` prints them. */
+/** The chains of a table as `nft -a list chains` prints them. */
 export function* printChains(name: string, { chains }: NftTable): Generator<string> {
   yield `table ${name} {`;
-  for (const [chain, { hook }] of chains) yield* printChain(chain, hook, []);
+  for (const [name, chain] of chains) yield* printChain(name, chain.hook, [], ` # handle ${handles.get(chain) ?? 0}`);
   yield "}";
 }
 
-function* printChain(chain: string, hook: string | undefined, rules: readonly string[]): Generator<string> {
-  yield `\tchain ${chain} {`;
+function* printChain(
+  chain: string,
+  hook: string | undefined,
+  rules: readonly string[],
+  handle = "",
+): Generator<string> {
+  yield `\tchain ${chain} {${handle}`;
   if (hook !== undefined) yield `\t\t${hook}`;
   for (const rule of rules) yield `\t\t${rule}`;
   yield "\t}";

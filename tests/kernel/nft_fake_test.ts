@@ -9,7 +9,7 @@ import { type Answer, inMemory, onKernel, type Step } from "./tool_steps.ts";
 
 const LISTINGS = [
   "list set ip sluice count-attempts",
-  ...["list table ip sluice", "list table ip6 sluice", "list chains ip", "list tables ip"],
+  ...["list table ip sluice", "list table ip6 sluice", "-a list chains ip", "list tables ip"],
 ].map((
   words,
 ): Step => ({
@@ -22,13 +22,14 @@ function stepsOf({ transactions }: NftCase): Step[] {
 }
 
 /**
- * Removes what the fake does not reproduce: the position of an error, whether nft or the kernel found it, further errors, and
- * the version of nft. Sorts the elements of sets, whose order depends on the kernel's hash.
+ * Removes what the fake does not reproduce: the position of an error, whether nft or the kernel found it, further errors, the
+ * numbers of handles, and the version of nft. Sorts the elements of sets, whose order depends on the kernel's hash.
  */
 function comparable(answers: readonly Answer[]): Answer[] {
   return answers.map((answer) => ({
     ...answer,
     stdout: answer.stdout.replace(/(\belements = \{) ([^}]*) \}/g, (_, head, list) => `${head} ${inOrder(list)} }`)
+      .replace(/ # handle \d+$/gm, " # handle")
       .replace(/^\t\t(.*)$/gm, (_, line) => `\t\t${asRendered(line)}`),
     stderr: /Error: (?:Could not process rule: )?([^;,\n]*)/.exec(answer.stderr)?.[1] ?? "",
   }));

@@ -44,3 +44,24 @@ Deno.test("a flush of the ruleset of nft is noticed, and a foreign table is not 
   assert.equal(await backend.hasEntryRules!(), true);
   assert.equal(host.listings, listings, "it does not list elements");
 });
+
+Deno.test("an earlier copy of the table is noticed and repaired, each time that another program restores it", async () => {
+  const host = createFakeNftHost();
+  const { backend, snapshot } = nftablesUnderTest(host);
+  await backend.setup();
+  await snapshot([WEB]);
+  assert.equal(await backend.hasEntryRules!(), true);
+  const { sets, chains } = host.tables.get("ip sluice")!;
+  const copy = {
+    sets: new Map([...sets].map(([name, set]) => [name, { ...set, elements: new Map() }])),
+    // Without handles, which the fake prints as 0.
+    chains: new Map([...chains].map(([name, chain]) => [name, { ...chain }])),
+  };
+  for (const time of [1, 2, 3]) {
+    host.tables.set("ip sluice", copy);
+    assert.equal(await backend.hasEntryRules!(), false, `restored ${time} times`);
+    await backend.resync("fault");
+    assert.equal(host.tables.get("ip sluice")!.sets.get("cluster-ips")!.elements.size, 1);
+    assert.equal(await backend.hasEntryRules!(), true);
+  }
+});
