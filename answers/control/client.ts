@@ -26,16 +26,19 @@ export interface Asker {
   readonly signal?: AbortSignal;
   /** 5 s by default. */
   readonly timeoutMs?: number;
+  /** The network namespace whose proxy is asked, see `networkNamespace`; by default, any proxy is. */
+  readonly networkNamespace?: string;
 }
 
 /**
  * Connects to the proxy that answers on `path`. The methods of the result reject if the question is malformed, if the
  * proxy fails to answer it, or if the asker's signal is aborted.
- * @throws {NoProxyError} if no proxy answers there
+ * @throws {NoProxyError} if no proxy answers there, or one that serves another network namespace than the asker's
  * @throws {SilentProxyError} if the proxy does not answer in time; so do the methods of the result
  */
 export async function connectToProxy(path: string, asker: Asker): Promise<ControlAnswers> {
   await withinTime(path, asker, () => requireListener(path));
+  await requireNamespace(path, asker);
   const get = <T>(route: string, query: Record<string, string> = {}) => getFrom<T>(path, asker, route, query);
   return {
     explain: async (question) => await get("explain", await queryOf(question)),
@@ -127,6 +130,20 @@ async function requireListener(path: string): Promise<void> {
     }
     throw new Error(`cannot use the control socket ${path}: ${errorText(error)}`, { cause: error });
   }
+}
+
+/** Throws if the proxy says that it serves another network namespace than the asker's. */
+async function requireNamespace(path: string, asker: Asker): Promise<void> {
+  if (asker.networkNamespace === undefined) return;
+  const other = await identifyProcess(path, asker).catch((error) => {
+    if (error instanceof SilentProxyError) throw error;
+    return undefined;
+  });
+  if (other?.networkNamespace === undefined || other.networkNamespace === asker.networkNamespace) return;
+  throw new NoProxyError(
+    `the proxy on the control socket ${path} (pid ${other.pid}) serves another network namespace than this one ` +
+      `(--control-socket ${path} asks it all the same)`,
+  );
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Asker } from "../../answers/control/mod.ts";
 import { type Finding, findingsText, problemFinding, worstOf } from "../../core/problems/mod.ts";
 import { boolean, type Configuration, featurePermissions, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import { abortedBy, errorText, machineCores, plural, silentLogger } from "../../platform/mod.ts";
+import { abortedBy, errorText, machineCores, networkNamespace, plural, silentLogger } from "../../platform/mod.ts";
 import { type Command, type Invocation, printAs, TEXT_OR_JSON, toolRunner } from "./command.ts";
 import { LISTEN_FLAGS } from "./serve.ts";
 
@@ -59,7 +59,7 @@ export async function findingsOf(
     kernel: Deno.osRelease(),
     ports: portsOf(configuration),
     conntrackMax: wanted.find(({ name }) => name === "net.netfilter.nf_conntrack_max")?.value,
-    running: await runningMode(configuration.controlSocket, { clock, signal }),
+    running: await runningMode(configuration.controlSocket, { clock, signal, networkNamespace: networkNamespace() }),
     settings: { ...balanceOptions(configuration).byDefault, nodePortAddresses: configuration.nodePortAddresses },
   });
   if (source.kind !== "kube") return [...node, await examineSource(configuration, { clock, signal })];
@@ -114,7 +114,7 @@ async function runningMode(controlSocket: string | undefined, asker: Asker): Pro
   try {
     return (await (await connectToProxy(controlSocket, asker)).status()).mode;
   } catch {
-    // No proxy runs, or it belongs to another user.
+    // No proxy runs here, or it belongs to another user.
     return undefined;
   }
 }

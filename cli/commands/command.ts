@@ -23,6 +23,7 @@ import {
   levelOfVerbosity,
   type LimitedLogger,
   limitRepeats,
+  networkNamespace,
   type RunProgram,
   searchPath,
   systemClock,
@@ -88,9 +89,14 @@ export async function toolRunner({ clock, signal }: Pick<Invocation, "clock"> & 
   return createProcessRunner({ clock, signal, path: searchPath() });
 }
 
-/** Who asks the running proxy, for `connectToProxy`. */
+/** Who asks the running proxy, for `connectToProxy`: that of this network namespace, unless a flag names its socket. */
 export function askerOf({ clock, signal, flags }: Invocation): Asker {
-  return { clock, signal, timeoutMs: flags.get(TIMEOUT_FLAG.name) as number | undefined };
+  return {
+    clock,
+    signal,
+    timeoutMs: flags.get(TIMEOUT_FLAG.name) as number | undefined,
+    networkNamespace: flags.has("control-socket") ? undefined : networkNamespace(),
+  };
 }
 
 /** The control socket of the running proxy, which this command needs. */

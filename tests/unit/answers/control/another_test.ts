@@ -1,7 +1,7 @@
 /** Detection of another Sluice on a node by its control socket, and the resulting error. */
 import assert from "node:assert/strict";
 import { AnotherSluiceError, listenOnControlSocket, refuseAnother } from "../../../../answers/control/socket.ts";
-import { identifyProcess } from "../../../../answers/control/client.ts";
+import { connectToProxy, identifyProcess, NoProxyError } from "../../../../answers/control/client.ts";
 import { type ControlAnswers, createControlHandler } from "../../../../answers/control/server.ts";
 import { close } from "../../../../platform/http/connection_limits.ts";
 import { answerConnection, type HttpHandler, textAnswer } from "../../../../platform/http/http.ts";
@@ -74,6 +74,20 @@ for (
   Deno.test(`a sluice that ${what} is not refused because of its control socket alone`, () =>
     withSocket(says(other), (path) => refuseAnother(path, createFakeClock(), { ...taken, self })));
 }
+
+Deno.test("a command does not take the proxy of another network namespace for its own, and names it", async () => {
+  const clock = createFakeClock(), asker = { clock, networkNamespace: SELF.networkNamespace };
+  await withSocket(says({ pid: 7, networkNamespace: "4026532000" }), async (path) => {
+    await assert.rejects(
+      connectToProxy(path, asker),
+      (error: Error) =>
+        error instanceof NoProxyError && error.message.includes(`${path} (pid 7) serves another network namespace`),
+    );
+    await connectToProxy(path, { clock });
+  });
+  await withSocket(says(SELF), async (path) => void await connectToProxy(path, asker));
+  await withSocket(() => textAnswer(404, ""), async (path) => void await connectToProxy(path, asker));
+});
 
 Deno.test("an older sluice that does not support the question is a conflict if one of our ports is taken", () =>
   withSocket(() => textAnswer(404, ""), async (path) => {
