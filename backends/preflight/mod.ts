@@ -21,6 +21,8 @@ import {
   watchKilledTools,
 } from "../tools/mod.ts";
 import { checkListeners, judgeTraces } from "./conflicts.ts";
+import { findFirewalls } from "./firewalls.ts";
+export { findFirewalls };
 
 /** Inputs of `examineNode`. */
 interface PreflightOptions {
@@ -58,6 +60,7 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
       : await checkKernel(mode, ipvs, runner),
     ...await checkListeners(runner, ports, running !== undefined),
     ...judgeTraces(traces, name, running),
+    ...await findFirewalls(description, runner).catch(() => []),
     ...await checkDifferences(traces, options),
     judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
     await checkConntrack(runner, conntrackMax),

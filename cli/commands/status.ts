@@ -11,7 +11,9 @@ import {
   socketFor,
   TEXT_OR_JSON,
   TIMEOUT_FLAG,
+  toolRunner,
 } from "./command.ts";
+import { type Finding, findingsText } from "../../core/problems/mod.ts";
 import type { TopContent, TopView } from "../text/mod.ts";
 import { boolean, duration, option } from "../../config/mod.ts";
 import {
@@ -54,10 +56,25 @@ export const statusCommand: Command = {
     // For readers that may be of another version.
     const summary = { inOrder, state, link, sinceMs };
     const { statusLines } = await import("../text/mod.ts");
-    printAs(invocation, { summary, ...report }, () => linesText(statusLines(report.status, report.broken)));
+    const firewalls = await firewallsBefore(report.status, invocation);
+    printAs(
+      invocation,
+      { summary, ...report, firewalls },
+      () =>
+        linesText(statusLines(report.status, report.broken)) + (firewalls.length > 0 ? findingsText(firewalls) : ""),
+    );
     return inOrder ? 0 : 1;
   },
 };
+
+/** The chains of other programs that drop connections to services; empty if they cannot be read here. */
+async function firewallsBefore({ mode }: ProxyStatus, invocation: Invocation): Promise<readonly Finding[]> {
+  // A named socket may be of a proxy in another network namespace.
+  if (askerOf(invocation).networkNamespace === undefined) return [];
+  const { findFirewalls } = await import("../../backends/preflight/mod.ts");
+  const { describeMode } = await import("../../backends/mod.ts");
+  return await findFirewalls(describeMode(mode), await toolRunner(invocation)).catch(() => []);
+}
 
 /** The reason why no proxy answers, from the service manager and the end of the service's log; empty if there is no service. */
 async function whyNotRunning(invocation: Invocation): Promise<string> {

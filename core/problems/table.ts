@@ -374,6 +374,13 @@ const PROBLEMS = {
     fix: "run sluice --cleanup, which removes those of other modes",
     checkOnly: true,
   },
+  "connections-dropped-by-others": {
+    severity: "warning",
+    about: "host",
+    title: "a chain of another program drops new connections to services",
+    fix: "accept connections with a translated destination before (nft: ct status dnat accept)",
+    checkOnly: true,
+  },
   "mode-differs": {
     severity: "warning",
     about: "host",

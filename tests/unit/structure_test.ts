@@ -35,7 +35,7 @@ const FEATURE_MAY_IMPORT = [
 /** The part of a feature that runs in a worker: `worker.ts`, or a folder `worker`. */
 const WORKER_PART = /^features\/\w+\/worker(\.ts$|\/)/;
 /** What that part may import in addition, because it runs tools. */
-const WORKER_PART_MAY_IMPORT = ["backends/host", "backends/tools"];
+const WORKER_PART_MAY_IMPORT = ["backends/foreign", "backends/host", "backends/tools"];
 /**
  * Modules beside a mod.ts that a file or a room may import. A worker needs the calls of features, and the rest of a feature
  * would be in the memory of both.
@@ -71,6 +71,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "backends/tools": ["platform"],
   "backends/contract": ["platform", "core/problems", "core/model", "core/objects", "backends/tools"],
   "backends/host": ["platform", "core/problems", "core/model", "backends/tools"],
+  "backends/foreign": ["platform", "backends/tools"],
   "backends/reconcile": ["platform", "core/model", "backends/tools"],
   "backends/traffic": ["platform", "core/model"],
   "backends/xtables": [
@@ -93,7 +94,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "backends/dry_run": ["platform", "core/model", "backends", "backends/contract", "backends/tools"],
   "backends/preflight": [
     ...["platform", "core/problems", "core/model"],
-    ...["backends", "backends/contract", "backends/host", "backends/tools"],
+    ...["backends", "backends/contract", "backends/foreign", "backends/host", "backends/tools"],
   ],
   "kpng/address": ["platform"],
   "kpng/codec": ["platform"],

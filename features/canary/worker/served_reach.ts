@@ -2,7 +2,8 @@
 import { addressBytes, canonicalPrefix, type Family, familyOf, hostPrefix } from "../../../platform/mod.ts";
 import type { RuleInTheWay, ServedAddresses } from "../calls.ts";
 import type { Runner } from "../../../backends/tools/mod.ts";
-import { type DroppingRule, foreignChains, type Hook, ruleText } from "./chains.ts";
+import { type DroppingRule, foreignChains, type Hook } from "../../../backends/foreign/mod.ts";
+import { ruleText } from "./chains.ts";
 
 /** The hooks that packets of services pass. Rules of the hook input protect the node itself. */
 const HOOKS: readonly (Hook | undefined)[] = ["prerouting", "forward", "output", "postrouting"];
