@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import { loadBackend } from "../../../../backends/registry.ts";
 import { flawsOf, TOOLS, tooOld, versionIn } from "../../../../backends/tools/known_tools.ts";
+import type { Runner } from "../../../../backends/tools/runner.ts";
+import { createLogger } from "../../../../platform/log.ts";
+import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
 import { withTools } from "../../../../build/versions.ts";
 
 Deno.test("docs/versions.md has the tools and versions of the table", () => {
@@ -35,4 +39,22 @@ Deno.test("flaws are known of the versions before their fix", () => {
   assert.match(flawsOf(TOOLS.conntrack, "conntrack v1.4.6 (conntrack-tools)"), /^before 1\.4\.7, it deletes/);
   assert.equal(flawsOf(TOOLS.conntrack, "conntrack v1.4.7 (conntrack-tools)"), "");
   assert.equal(flawsOf(TOOLS.nft, "nftables v1.0.6", ({ signal }) => signal === "SIGKILL"), "");
+});
+
+Deno.test("the log of a start names tools that are too old, and known flaws", async () => {
+  const host = createFakeNftHost(), clock = host.clock;
+  const log: string[] = [];
+  const logger = createLogger({ level: "info", format: "text", clock, write: (line) => void log.push(line) });
+  const runner: Runner = {
+    ...host.runner,
+    run: (call) =>
+      call.tool === "conntrack" && call.args[0] === "--version"
+        ? Promise.resolve({ exitCode: 0, stdout: "conntrack v1.4.5 (conntrack-tools)\n", stderr: "" })
+        : host.runner.run(call),
+  };
+  const backend = await loadBackend("nftables", { family: "IPv4", runner, clock, logger });
+  await backend.configure!();
+  const text = log.join("");
+  assert.match(text, /WARN .*a tool is too old .*conntrack 1\.4\.5 is too old, 1\.4\.6 or newer is needed/);
+  assert.match(text, /INFO .*known flaws of a tool .*tool=nft version=1\.0\.6 .*before 1\.1, it ends with SIGSEGV/);
 });
