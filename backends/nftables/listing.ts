@@ -64,12 +64,14 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
 const PRIORITIES: Readonly<Record<string, number>> = { dstnat: -100, srcnat: 100 };
 
 /**
- * A line of a chain as Sluice renders it, by the line as nft prints it. Versions differ: 1.0.6 prints a mask of the first bit
- * alone as a prefix; 1.1.3 prints an operator of flags, and the names of priorities for the hooks `input` and `output` too.
+ * A line of a chain or set as Sluice renders it, by the line as nft prints it. Versions differ: 1.0.6 prints a mask of the first
+ * bit alone as a prefix; 1.1.3 prints an operator of flags, and the names of priorities for the hooks `input` and `output`
+ * too; 1.1.7 appends the number of elements to the size of a set.
  */
 export function asRendered(line: string): string {
   return line
     .replace("tcp flags & (syn | ack) == syn | ack ", "tcp flags syn,ack / syn,ack ")
+    .replace(/^(size \d+)\t# count \d+$/, "$1")
     .replace("meta mark 0x00000000/1 ", "meta mark & 0x80000000 == 0x00000000 ")
     .replace(
       /^(type \w+ hook (?:in|out)put priority )(dstnat|srcnat)(?: ([+-]) (\d+))?;/,

@@ -1,4 +1,4 @@
-/** The lines of chains, as different versions of nft print them. */
+/** The lines of chains and sets, as different versions of nft print them. */
 import assert from "node:assert/strict";
 import { asRendered } from "../../../../backends/nftables/listing.ts";
 
@@ -15,6 +15,7 @@ const LINES: readonly (readonly [string, ...string[]])[] = [
   ["type nat hook postrouting priority srcnat - 1; policy accept;"],
   [`tcp flags syn,ack / syn,ack ${ATTEMPTS}`, `tcp flags & (syn | ack) == syn | ack ${ATTEMPTS}`],
   ["meta mark & 0x80000000 == 0x00000000 return", "meta mark 0x00000000/1 return"],
+  ["size 65535", "size 65535\t# count 12"],
 ];
 
 Deno.test("a line reads the same from every version of nft", () => {
