@@ -7,6 +7,7 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
+  sharesSlots,
 } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { affinityChainNames, affinityChains, clientSets } from "./affinity.ts";
@@ -18,6 +19,7 @@ import {
   type PickChain,
   pickChainName,
   type PickKind,
+  pickRules,
   type SlotList,
   slotList,
   type SourceList,
@@ -96,7 +98,8 @@ export const NOTHING: Contribution = { own: [], shared: [], sourceLists: [] };
  * Each frontend has its own list of endpoints, although those of one service port are often the same: one lookup with fields
  * of the packet's header finds the endpoint. A list that several frontends share would need a chain per service port, and the
  * kernel walks all chains when one of them changes. So a change of an endpoint costs one element per frontend of the service
- * port (one, except for node ports and load balancers), and no rule.
+ * port (one, except for node ports and load balancers), and no rule. Only where a service port has many external frontends, these
+ * share the list of the first one, and have a chain of their own.
  */
 export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
   const { protocol, clusterEndpoints, localEndpoints } = port;
@@ -104,6 +107,9 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   /** Chains of its own that refer to others. */
   const chains: Item[] = [];
   const sharedChains = new Set<string>();
+  const hasSharedSlots = sharesSlots(port);
+  /** The chains of the frontends that share their slots, and the maps that have these. */
+  const outside = new Set<string>(), filled = new Set<SetName>();
   const sourceLists = new Set<SourceList>();
   const withAffinity = port.affinitySeconds > 0;
   const ownChains = withAffinity ? affinityChainNames(port) : undefined;
@@ -118,8 +124,9 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     kind: PickKind,
     list: ListName,
   ) => {
-    const name = ownChain ?? pickChainName(pickChain(kind, frontend, list));
-    if (ownChain === undefined) sharedChains.add(name);
+    const chain = pickChain(kind, frontend, list);
+    const name = ownChain ?? (isShared(frontend) ? addOutside(chain, frontend) : pickChainName(chain));
+    if (ownChain === undefined && !isShared(frontend)) sharedChains.add(name);
     const { destinations } = frontend;
     // Packets reach a shortcut through the chain in the map of services.
     const first = destinations && set === "services" ? limited("nodeport-at", destinations, `goto ${name}`) : name;
@@ -145,7 +152,24 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     const owner = draw === "turn" ? counterOwner(port) : undefined;
     return { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
   };
+  /** Whether the slots of a frontend are those of the first external one. */
+  const isShared = ({ kind }: Frontend) => hasSharedSlots && (kind === "externalIP" || kind === "loadBalancerIP");
+  /** Adds the chain of the frontends that share their slots, unless it is there, and returns its name. */
+  const addOutside = (chain: PickChain, { address }: Frontend): string => {
+    const name = `outside-${chain.kind}-${counterOwner(port)}`;
+    if (!outside.has(name)) {
+      outside.add(name);
+      chains.push({
+        list: "chain",
+        key: name,
+        text: chainText(undefined, pickRules(chain, settings, dialect, address)),
+      });
+    }
+    return name;
+  };
   const fill = (set: SetName, frontend: Frontend, list: ListName) => {
+    if (isShared(frontend) && filled.has(set)) return;
+    if (isShared(frontend)) filled.add(set);
     const address = addressOf(frontend);
     lists[list].slots.forEach((text, i) => {
       own.push({ list: set, key: `${address} . ${frontend.port} . ${i}`, text });

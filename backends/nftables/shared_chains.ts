@@ -11,6 +11,7 @@ import { shortHash } from "../reconcile/mod.ts";
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
 import {
+  constantText,
   type Dialect,
   endpointElement,
   fromThisNode,
@@ -138,10 +139,19 @@ export function parsePickChain(name: string): PickChain | undefined {
   };
 }
 
-/** The rules of a shared chain. */
-function pickRules(chain: PickChain, settings: FamilySettings, dialect: Dialect): string[] {
+/**
+ * The rules of a chain that picks an endpoint.
+ * @param at the frontend whose slots it draws from; those of the packet's by default
+ */
+export function pickRules(
+  chain: PickChain,
+  settings: FamilySettings,
+  dialect: Dialect,
+  at?: string,
+): string[] {
   const { kind, protocol, slots, draw, nodePort } = chain;
-  const address = nodePort ? `${dialect.ip} daddr & ${dialect.anyAddress}` : `${dialect.ip} daddr`;
+  const address = `${dialect.ip} daddr` +
+    (nodePort ? ` & ${dialect.anyAddress}` : at === undefined ? "" : constantText(at, dialect));
   const map = `@${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints`;
   const pick = `dnat ${dialect.ip} to ${address} . ${protocol} dport . ${
     drawText(draw, slots, dialect.ip, protocol)

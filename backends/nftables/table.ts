@@ -142,6 +142,11 @@ export function frontendKey({ ip, anyAddress }: Dialect, nodePort: boolean): str
 
 const hex = (value: number) => `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
 
+/** Turns an expression with an address into a constant, which nft accepts in a key only in this form. */
+export function constantText(address: string, { anyAddress }: Pick<Dialect, "anyAddress">): string {
+  return ` & ${anyAddress} | ${address}`;
+}
+
 /** Sets the mark for masquerading. */
 export function setMark({ masqueradeMark }: FamilySettings): string {
   return `meta mark set meta mark | ${hex(masqueradeMark)}`;

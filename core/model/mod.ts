@@ -65,6 +65,7 @@ export {
   type ServicePortKey,
   servicePortKey,
   type ServicePortName,
+  sharesSlots,
   type Verdict,
 } from "./service_port.ts";
 export {

@@ -92,8 +92,20 @@ export interface ServicePort {
 }
 
 /**
- * The size of a service port in the kernel: an element for each slot of each frontend, and for each source range and prefix of
- * a node port. Exact to within a small factor in nftables mode; other modes need less.
+ * The maximum number of external and load balancer IPs of a service port that have slots of their own in nftables mode. More
+ * share one list, or their number would multiply the endpoints'. With eight, an endpoint takes about as much as kube-proxy's
+ * chain of an endpoint.
+ */
+const MOST_OWN_SLOTS = 8;
+
+/** Whether the external and load balancer IPs of a service port share one list of slots. */
+export function sharesSlots({ externalIPs, loadBalancerIPs }: ServicePort): boolean {
+  return externalIPs.length + loadBalancerIPs.length > MOST_OWN_SLOTS;
+}
+
+/**
+ * The size of a service port in the kernel: an element for each frontend, each slot of each list, each source range and each
+ * prefix of a node port. Exact to within a small factor in nftables mode; other modes need less.
  */
 export function kernelSize(port: ServicePort): number {
   const { loadBalancerIPs, balance, loadBalancerSources, nodePortPrefixes } = port;
@@ -101,8 +113,8 @@ export function kernelSize(port: ServicePort): number {
     balanceSlots(balance, balancedList(port, "cluster")),
     balanceSlots(balance, balancedList(port, "local")),
   );
-  const frontends = 1 + port.externalIPs.length + loadBalancerIPs.length + (port.nodePort === 0 ? 0 : 1);
-  return frontends * (1 + slots) + (nodePortPrefixes?.length ?? 0) +
+  const outside = port.externalIPs.length + loadBalancerIPs.length, others = 1 + (port.nodePort === 0 ? 0 : 1);
+  return others + outside + slots * (others + (sharesSlots(port) ? 1 : outside)) + (nodePortPrefixes?.length ?? 0) +
     (loadBalancerIPs.length > 0 ? loadBalancerSources?.ranges.length ?? 0 : 0);
 }
 

@@ -65,6 +65,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     return drawByHash(bytes, Number(hash[2]), Number(hash[3]));
   };
   const field = (what: string, rule: string): string => {
+    const constant = /^ip6? daddr & \S+ \| (\S+)$/.exec(what);
+    if (constant) return constant[1]!;
     switch (what.replace(/^ip6? /, "").trim()) {
       case "saddr":
         return packet.from;

@@ -18,6 +18,8 @@ export function everyKindOfPort(family: Family): ServicePort[] {
   const endpoint = (host: number) =>
     address(1, host).includes(":") ? `[${address(1, host)}]:80` : `${address(1, host)}:80`;
   const three = [1, 2, 3].map(endpoint);
+  /** More external addresses than have slots of their own. */
+  const many = (first: number) => Array.from({ length: 12 }, (_, i) => address(8, first + i + 1));
   const all: Partial<ServicePort>[] = [
     {},
     { protocol: "udp" },
@@ -65,6 +67,9 @@ export function everyKindOfPort(family: Family): ServicePort[] {
       }))
     ),
     { balance: { algorithm: "consistent-hash", hash: "client" }, affinitySeconds: 60, protocol: "udp" },
+    { external: "cluster", externalIPs: many(0) },
+    { external: "local", localEndpoints: three.slice(1), loadBalancerIPs: many(20), protocol: "udp" },
+    { external: "cluster", externalIPs: many(40), balance: { algorithm: "consistent-hash", hash: "flow" } },
   ];
   return all.map((changes, i) =>
     fakeServicePort(`default/s${i}:p`, {
