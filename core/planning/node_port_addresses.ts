@@ -12,12 +12,15 @@ export interface NodePortAddresses {
 const UNLIMITED: NodePortAddresses = { prefixes: { IPv4: undefined, IPv6: undefined }, problems: [] };
 const NOWHERE = { IPv4: [], IPv6: [] };
 
+/** The maximum number of prefixes, since each is a rule for each node port, at which kube-proxy has none. */
+const MOST_PREFIXES = 32;
+
 /** The number of invalid entries that a problem names. */
 const MOST_NAMED = 3;
 
 /**
- * Reads at which addresses of a node a service wants its node ports. It fails closed: an invalid entry is left out, and without
- * a valid one the node ports are at no address. A list without an entry of a family has no address of this family.
+ * Reads at which addresses of a node a service wants its node ports. It fails closed: entries that are invalid or too many are
+ * left out, and without a valid one the node ports are at no address. A list without an entry of a family has no address of this family.
  */
 export function nodePortAddressesOf(
   { nodePortAddresses: text }: Pick<Service, "nodePortAddresses">,
@@ -30,11 +33,12 @@ export function nodePortAddressesOf(
   }
   const entries = text.split(/[,\n]/).map((entry) => entry.trim()).filter((entry) => entry !== "");
   if (entries.length === 0) return { prefixes: NOWHERE, problems: [`${annotation} lists no address; ${consequence}`] };
-  const prefixes = new Set<string>(), invalid: string[] = [];
+  const prefixes = new Set<string>(), invalid: string[] = [], surplus = new Set<string>();
   for (const entry of entries) {
     const prefix = readEntry(entry);
     if (prefix === undefined) invalid.push(entry);
-    else prefixes.add(prefix);
+    else if (prefixes.size < MOST_PREFIXES) prefixes.add(prefix);
+    else if (!prefixes.has(prefix)) surplus.add(prefix);
   }
   const ofFamily = (family: Family) => {
     const own = [...prefixes].filter((prefix) => familyOf(prefix) === family).sort();
@@ -42,9 +46,14 @@ export function nodePortAddressesOf(
   };
   return {
     prefixes: { IPv4: ofFamily("IPv4"), IPv6: ofFamily("IPv6") },
-    problems: invalid.length === 0
-      ? []
-      : [`${annotation}: ${named(invalid)}; ${prefixes.size === 0 ? consequence : "ignored"}`],
+    problems: [
+      ...(invalid.length === 0
+        ? []
+        : [`${annotation}: ${named(invalid)}; ${prefixes.size === 0 ? consequence : "ignored"}`]),
+      ...(surplus.size === 0
+        ? []
+        : [`${annotation} has more than ${MOST_PREFIXES} prefixes; ignored after these: ${surplus.size}`]),
+    ],
   };
 }
 

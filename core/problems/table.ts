@@ -155,9 +155,10 @@ const PROBLEMS = {
   "node-port-addresses-invalid": {
     severity: "warning",
     about: "Service",
-    title: "the annotation for the addresses of node ports has invalid entries; node ports are at none of these",
+    title:
+      "the annotation for the addresses of node ports has invalid or too many entries; node ports are at none of these",
     fix:
-      "list IP addresses and CIDRs, separated by commas, in the annotation that the detail names (docs/node-ports.md)",
+      "list at most 32 IP addresses and CIDRs, separated by commas, in the annotation that the detail names (docs/node-ports.md)",
     event: "NodePortAddressesInvalid",
   },
   "health-check-port-closed": {

@@ -46,6 +46,13 @@ Deno.test("an invalid entry is left out, and a list without a valid one closes t
   assert.deepEqual(read("10.0.0.1,".repeat(500)), [[], [], `it is longer than 4096 characters; ${closed}`]);
 });
 
+Deno.test("prefixes after the 32nd are left out", () => {
+  const many = Array.from({ length: 40 }, (_, i) => `10.0.${i}.0/24`);
+  const kept = many.slice(0, 32).sort();
+  assert.deepEqual(read([...many.slice(0, 32), many[0]].join()), [kept, []]);
+  assert.deepEqual(read(many.join()), [kept, [], "it has more than 32 prefixes; ignored after these: 8"]);
+});
+
 Deno.test("only service ports with a node port carry prefixes, each those of its family", () => {
   const tracking = fakeTracking();
   const planners = FAMILIES.map((family) =>
