@@ -7,13 +7,21 @@
  * Needs root and ./compile.sh. Ends with `N passed, N failed`, or with `left out: …` on a machine without the two processors of
  * the records: the number of threads follows theirs.
  */
-import { TABLE } from "../../backends/nftables/table.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
-import { UNIT_ENVIRONMENT } from "../compiled/lab.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { runIsolated } from "../isolated.ts";
-import { serviceText, sliceText } from "./api_text.ts";
 import { clusterIP, ENDPOINTS } from "./cluster.ts";
+import {
+  addNamespace,
+  builtExecutables,
+  deleteNamespace,
+  manifestsOf,
+  type Proxy,
+  type ServiceManifest,
+  type SliceManifest,
+  startProxy,
+  writeManifests,
+} from "./executables.ts";
 
 const IDLE_MS = 12_000;
 const STARTS = 3;
@@ -42,59 +50,43 @@ interface Memory {
   readonly anonymous: number;
 }
 
-/** A proxy in a network namespace of its own. */
-interface Proxy {
-  /** Resolves when the kernel has the rules of the cluster's last service. */
-  synced(): Promise<void>;
-  memory(): Memory;
-  stop(): Promise<void>;
+/** Measures a proxy in a network namespace of its own, once it has been in sync for a while. */
+async function measure(
+  executable: string,
+  folder: string,
+  services: number,
+  families: number,
+  idleMs = IDLE_MS,
+): Promise<Memory> {
+  const namespace = `of-${crypto.randomUUID().slice(0, 8)}`;
+  await addNamespace(namespace);
+  const source = `${folder}/${services}-${families}`;
+  const proxy = startProxy({ executable, namespace, mode: "nftables", source, cache: `${folder}/deno` });
+  const address = families === 1 ? clusterIP(services - 1) : clusterIPv6(services - 1);
+  const serves = () => proxy.serves({ address, protocol: "tcp", port: 80 });
+  await waitFor(`${executable} to serve ${services} services`, SYNC_MS, serves, POLL_MS);
+  await sleep(systemClock, idleMs);
+  const memory = memoryOf(proxy);
+  await proxy.kill();
+  await deleteNamespace(namespace);
+  return memory;
 }
 
-function startProxy(executable: string, folder: string, services: number, families: number): Proxy {
-  const child = new Deno.Command("unshare", {
-    args: [
-      ...["--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", executable],
-      ...["--proxy-mode", "nftables", "--source", `file:${folder}/${services}-${families}`],
-      ...["--hostname-override", "node", "--control-socket", "", "--oom-score-adj", "0"],
-    ],
-    // The stand-in's Deno caches an analysis of the bundle, which another version of Deno would delete.
-    env: { ...UNIT_ENVIRONMENT, DENO_DIR: `${folder}/deno` },
-    stdin: "null",
-    stdout: "null",
-    stderr: "null",
-  }).spawn();
-  const [family, last] = families === 1 ? ["ip", clusterIP(services - 1)] : ["ip6", clusterIPv6(services - 1)];
-  return {
-    async synced() {
-      const element = ["nft", "get", "element", family, TABLE, "services", `{ ${last} . tcp . 80 }`];
-      const args = ["--net", `--target=${child.pid}`, ...element];
-      await waitFor(`${executable} to serve ${services} services`, SYNC_MS, async () => {
-        const { success } = await new Deno.Command("nsenter", { args, stdin: "null", stderr: "null" }).output();
-        return success;
-      }, POLL_MS);
-    },
-    memory() {
-      const text = Deno.readTextFileSync(`/proc/${child.pid}/smaps_rollup`);
-      const megabytes = (name: string) => Number(new RegExp(`^${name}: +(\\d+) kB`, "m").exec(text)![1]) / 1024;
-      return { resident: megabytes("Rss"), anonymous: megabytes("Anonymous") };
-    },
-    async stop() {
-      child.kill("SIGKILL");
-      await child.status;
-    },
-  };
+function memoryOf({ pid }: Proxy): Memory {
+  const text = Deno.readTextFileSync(`/proc/${pid}/smaps_rollup`);
+  const megabytes = (name: string) => Number(new RegExp(`^${name}: +(\\d+) kB`, "m").exec(text)![1]) / 1024;
+  return { resident: megabytes("Rss"), anonymous: megabytes("Anonymous") };
 }
 
 function clusterIPv6(index: number): string {
   return `fd00:96::1:${index.toString(16)}`;
 }
 
-/** A list of the cluster's objects, as JSON. */
-function manifests(services: number, families: number): string {
-  const items: unknown[] = [];
+/** The objects of a cluster. */
+function manifests(services: number, families: number): readonly (ServiceManifest | SliceManifest)[] {
+  const items: (ServiceManifest | SliceManifest)[] = [];
   for (let index = 0; index < services; index++) {
-    const service = { apiVersion: "v1", ...JSON.parse(serviceText(index)) };
-    const slice = { apiVersion: "discovery.k8s.io/v1", ...JSON.parse(sliceText(index)) };
+    const { service, slice } = manifestsOf(index);
     items.push(service, slice);
     if (families === 1) continue;
     service.spec.clusterIPs.push(clusterIPv6(index));
@@ -108,7 +100,7 @@ function manifests(services: number, families: number): string {
     }
     items.push(ofIPv6);
   }
-  return JSON.stringify({ apiVersion: "v1", kind: "List", items });
+  return items;
 }
 
 /** The version of Deno on which an executable runs. */
@@ -117,43 +109,18 @@ async function denoOf(executable: string, env: Record<string, string>): Promise<
   return JSON.parse(new TextDecoder().decode(stdout)).deno;
 }
 
-/** Measures a proxy that has been in sync for a while. */
-async function measure(proxy: Proxy): Promise<Memory> {
-  await proxy.synced();
-  await sleep(systemClock, IDLE_MS);
-  const memory = proxy.memory();
-  await proxy.stop();
-  return memory;
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }
 
 async function inside(): Promise<number> {
-  const dist = new URL("../../dist/", import.meta.url).pathname;
-  const executables = ["sluice", "sluice-stand-in"].map((name) => dist + name).filter(exists);
-  if (executables.length === 0) throw new Error("dist/sluice is missing: run ./compile.sh");
+  const executables = builtExecutables();
   const folder = await Deno.makeTempDir({ dir: "/run" });
   for (const [services, families] of CLUSTERS) {
-    Deno.mkdirSync(`${folder}/${services}-${families}`);
-    Deno.writeTextFileSync(`${folder}/${services}-${families}/all.json`, manifests(services, families));
+    writeManifests(`${folder}/${services}-${families}`, manifests(services, families));
   }
   // The first start analyses the stand-in's bundle.
-  for (const executable of executables) {
-    const proxy = startProxy(executable, folder, 30, 1);
-    await proxy.synced();
-    await proxy.stop();
-  }
+  for (const executable of executables) await measure(executable, folder, 30, 1, 0);
 
   const rows: { readonly deno: string; readonly index: number; readonly measured: Promise<Memory>[] }[] = [];
   for (const executable of executables) {
@@ -161,7 +128,7 @@ async function inside(): Promise<number> {
     for (const index of CLUSTERS.keys()) rows.push({ deno, index, measured: [] });
     for (let start = 0; start < STARTS; start++) {
       for (const [index, [services, families]] of CLUSTERS.entries()) {
-        rows.at(index - CLUSTERS.length)!.measured.push(measure(startProxy(executable, folder, services, families)));
+        rows.at(index - CLUSTERS.length)!.measured.push(measure(executable, folder, services, families));
         await sleep(systemClock, APART_MS);
       }
     }
