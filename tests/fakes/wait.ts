@@ -39,3 +39,12 @@ export function passing(clock: FakeClock, holds: () => boolean, turnMs = 25): Pr
     return holds();
   });
 }
+
+/** Settles like `work`, while the time of a clock passes. */
+export async function passingDuring<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const settled = work.finally(() => isSettled = true);
+  settled.catch(() => {});
+  await passing(clock, () => isSettled);
+  return await settled;
+}

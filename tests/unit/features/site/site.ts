@@ -17,7 +17,7 @@ import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_serve
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
-import { passing } from "../../../fakes/wait.ts";
+import { passing, passingDuring } from "../../../fakes/wait.ts";
 import { reservePort } from "../../../fakes/sockets.ts";
 
 /** A node of the site. */
@@ -84,7 +84,6 @@ const TURN_MS = 50;
 /** Runs `test` with a site, whose nodes and server end with it. */
 export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Promise<void> {
   const clock = createFakeClock(Date.now());
-  const untilDone = (done: () => boolean) => passing(clock, done, TURN_MS);
   const server = startFakeApiServer();
   server.leases.install("north", ["a", "b", "c"]);
   const authority = await createCertificateAuthority("site");
@@ -108,13 +107,10 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Pr
         running.add(node.kill);
         return node;
       },
-      until: untilDone,
+      until: (done) => passing(clock, done, TURN_MS),
     });
   } finally {
-    let isOver = false;
-    const over = Promise.all([...running].map((kill) => kill())).finally(() => isOver = true);
-    await untilDone(() => isOver);
-    await over;
+    await Promise.all([...running].map((kill) => kill()));
     await server.close();
   }
 }
@@ -203,7 +199,7 @@ async function startNode(
     problems: () => [...problems.values()].flat(),
     async kill() {
       ended.abort(new Error("killed"));
-      await run.catch(() => {});
+      await passingDuring(clock, run.catch(() => {}));
       api.close();
     },
   };

@@ -16,7 +16,7 @@ import {
   settings,
   TYPE,
 } from "../../../fakes/raw_http2.ts";
-import { passing, until } from "../../../fakes/wait.ts";
+import { passing, passingDuring, until } from "../../../fakes/wait.ts";
 import { manyServices, withServer } from "./served.ts";
 
 const ASK = framesOf([WATCH_REQUEST.encode({})]);
@@ -125,9 +125,7 @@ Deno.test("a shutdown does not wait for clients that do not read", async () => {
   await withServer(manyServices(1000), async ({ port, serving }) => {
     const raw = await callWithoutWindow(port);
     await until(() => serving.watchers() === 1);
-    let isClosed = false;
-    void serving.close().then(() => isClosed = true);
-    await passing(clock, () => isClosed);
+    await passingDuring(clock, serving.close());
     raw.close();
   }, { clock });
 });

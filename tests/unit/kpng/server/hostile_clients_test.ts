@@ -6,7 +6,7 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient, openGrpcCall } from "../../../fakes/kpng.ts";
 import { seededBelow } from "../../../fakes/random.ts";
-import { passing, until } from "../../../fakes/wait.ts";
+import { passing, passingDuring, until } from "../../../fakes/wait.ts";
 import { manyServices, type Served, withServer } from "./served.ts";
 
 const ASK = WATCH_REQUEST.encode({});
@@ -86,10 +86,8 @@ Deno.test("a stalled reader is disconnected after a while, and blocks no other",
       return session;
     });
     await until(() => served.serving.watchers() === stalled.length);
-    let hasEnded = false;
-    const other = isServed(served).finally(() => hasEnded = true);
-    await passing(clock, () => hasEnded && served.serving.watchers() === 0);
-    assert.ok(await other);
+    assert.ok(await passingDuring(clock, isServed(served)));
+    await passing(clock, () => served.serving.watchers() === 0);
     for (const session of stalled) session.destroy();
   }, { clock, limits: { stallMs: 1000 } });
 });

@@ -5,7 +5,7 @@ import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import type { ClosureReason } from "../../../../kpng/server/metrics.ts";
 import { runs } from "../../../property/runs.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
-import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import {
@@ -25,7 +25,7 @@ import {
 } from "../../../fakes/raw_http2.ts";
 import { seededBelow } from "../../../fakes/random.ts";
 import { randomFrames } from "../../../fakes/random_frames.ts";
-import { passing, until } from "../../../fakes/wait.ts";
+import { passing, passingDuring, until } from "../../../fakes/wait.ts";
 import { type Served, withServer } from "./served.ts";
 
 const ENHANCE_YOUR_CALM = 11;
@@ -44,14 +44,6 @@ async function isServed({ port, store }: Served): Promise<boolean> {
   const hasChange = await change;
   client.close();
   return hasAll && hasChange;
-}
-
-/** Advances a clock while the program works: however slow the machine is, a client has the time to answer. */
-async function ticking<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
-  let hasEnded = false;
-  const ended = work.finally(() => hasEnded = true);
-  await passing(clock, () => hasEnded);
-  return await ended;
 }
 
 function many(count: number, make: (stream: number) => Uint8Array): Uint8Array {
@@ -277,12 +269,12 @@ Deno.test("a connection that violates HTTP/2 and does not read is closed", async
       CALL,
     );
     await until(() => served.serving.watchers() === 1);
-    assert.ok(await ticking(clock, isServed(served)));
+    assert.ok(await passingDuring(clock, isServed(served)));
     assert.equal(served.serving.count("rounds global"), 2, "not everything was written to the hostile one");
     await hostile.send(frame(TYPE.reset, 0, 1, zeros(3)));
     await passing(clock, () => served.serving.watchers() === 0 && served.serving.connections() === 0);
     hostile.close();
-    assert.ok(await ticking(clock, isServed(served)));
+    assert.ok(await passingDuring(clock, isServed(served)));
   }, { clock, limits: { probeAfterMs: 4000, answerMs: 300 } });
 });
 

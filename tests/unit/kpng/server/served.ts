@@ -14,7 +14,7 @@ import { servingWorkers } from "../../../../workers/serving.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
-import { passing } from "../../../fakes/wait.ts";
+import { passingDuring } from "../../../fakes/wait.ts";
 
 /**
  * Tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. Those of the most connections
@@ -90,10 +90,7 @@ export async function withServer(
     };
     await test({ store, serving: counted, port: serving.address.port });
   } finally {
-    let isClosed = false;
-    const closing = serving.close().finally(() => isClosed = true);
-    if (options.clock !== undefined) await passing(options.clock, () => isClosed);
-    await closing;
+    await (options.clock === undefined ? serving.close() : passingDuring(options.clock, serving.close()));
   }
 }
 

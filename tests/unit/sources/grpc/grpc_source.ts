@@ -2,15 +2,21 @@ import { createGrpcSource, type GrpcSourceOptions } from "../../../../sources/gr
 import { systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import type { Source } from "../../../../core/objects/mod.ts";
+import type { FakeClock } from "../../../fakes/clock.ts";
+import { passingDuring } from "../../../fakes/wait.ts";
 import { createRecordingSink, type RecordingSink } from "../../../fakes/kpng.ts";
 
-/** Runs a source for a server at that port during `test`; `logged` has its log lines. */
+/**
+ * Runs a source for a server at that port during `test`; `logged` has its log lines. The time of the clock `passes` while the
+ * test awaits a line, and at the end.
+ */
 export async function withSource(
   port: number,
   test: (sink: RecordingSink, logged: readonly string[], source: Source) => Promise<void>,
   options: Partial<GrpcSourceOptions> = {},
-  sink: RecordingSink = createRecordingSink(),
+  passes?: FakeClock,
 ): Promise<void> {
+  const sink = createRecordingSink(passes);
   const stop = new AbortController();
   const logged: string[] = [];
   const source = createGrpcSource({
@@ -19,7 +25,7 @@ export async function withSource(
     scope: "global",
     nodeName: "node-1",
     inFull: false,
-    clock: systemClock,
+    clock: passes ?? systemClock,
     logger: createLogger({
       level: "info",
       format: "text",
@@ -37,6 +43,6 @@ export async function withSource(
     await test(sink, logged, source);
   } finally {
     stop.abort();
-    await ended;
+    await (passes === undefined ? ended : passingDuring(passes, ended));
   }
 }

@@ -8,7 +8,7 @@ import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
 import { passing, until } from "../../../fakes/wait.ts";
-import { createRecordingSink, recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
+import { recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
 import { startSilentLine } from "../../../fakes/silent_line.ts";
 import { withServer } from "../../kpng/server/served.ts";
 import { withSource } from "./grpc_source.ts";
@@ -97,8 +97,8 @@ for (const encrypted of [false, true]) {
           // The server is not notified that the client gave up; it must detect that itself.
           await passing(clock, () => line.counts().server > 0 && serving.watchers() === 1);
         },
-        { clock, tls, liveness },
-        createRecordingSink(clock),
+        { tls, liveness },
+        clock,
       );
       line.close();
     }, { clock, tls, limits: liveness });

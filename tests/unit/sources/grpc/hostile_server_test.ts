@@ -19,7 +19,6 @@ import {
 } from "../../../fakes/raw_http2.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
-import { createRecordingSink } from "../../../fakes/kpng.ts";
 import { runs } from "../../../property/runs.ts";
 import { seededBelow } from "../../../fakes/random.ts";
 import { randomFrames } from "../../../fakes/random_frames.ts";
@@ -149,7 +148,7 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
     await withServer([service("default/web")], async ({ port, store }) => {
       const server = startHostileServer(bytes, port);
       const clock = createFakeClock();
-      const options = { clock, liveness: { probeAfterMs: 500, answerMs: 2000 } };
+      const options = { liveness: { probeAfterMs: 500, answerMs: 2000 } };
       await withSource(
         server.port,
         async (sink, logged) => {
@@ -161,7 +160,7 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
           assert.ok(failures[0]!.includes(REASONS[name] ?? ""), failures[0]);
         },
         options,
-        createRecordingSink(clock),
+        clock,
       );
       await server.close();
     });

@@ -6,6 +6,7 @@ import { createStore } from "../../../../kpng/store/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
+import { passingDuring } from "../../../fakes/wait.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { createRecordingSink, recordedStateFiles, type RecordingSink } from "../../../fakes/kpng.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
@@ -33,7 +34,7 @@ async function withStateFile(
     await test(sink, write, path);
   } finally {
     stop.abort();
-    await ended;
+    await passingDuring(clock, ended);
     Deno.removeSync(folder, { recursive: true });
   }
 }
