@@ -7,6 +7,7 @@ import { createFrameReader, framesOf, STATUS } from "../../../../kpng/transport/
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { openGrpcCall } from "../../../fakes/kpng.ts";
+import { until } from "../../../fakes/wait.ts";
 import { callHeaders, connectRaw, FLAG, frame, TYPE } from "../../../fakes/raw_http2.ts";
 
 /** Starts a server whose store is not in sync yet. */
@@ -112,7 +113,7 @@ Deno.test("health calls over their limit are refused, until others end", async (
   await Promise.all(watches.map((watch) => watch.reported(1)));
   assert.deepEqual(await check(port), [STATUS.RESOURCE_EXHAUSTED]);
   watches[0]!.close();
-  while ((await check(port)).length === 1);
+  await until(async () => (await check(port)).length > 1);
   for (const watch of watches) watch.close();
   await serving.close();
 });
