@@ -3,6 +3,7 @@
  *
  *     deno_suite.ts NAME [OPTION OF deno test]…        tests/NAME
  */
+import { seedOfRun } from "./fakes/random.ts";
 import { runDenoTest } from "./run.ts";
 import { type Result, runSuite } from "./suite.ts";
 
@@ -16,11 +17,14 @@ export function testFiles(name: string): readonly string[] {
 
 /** Runs a suite with these options of `deno test`. Resolves with the exit status. */
 export function runDenoSuite(name: string, options: readonly string[]): Promise<number> {
+  // Both attempts make the same random choices.
+  const seed = String(seedOfRun());
+  Deno.env.set("TEST_SEED", seed);
   return runSuite({
     name,
     units: testFiles(name),
     attempt: (files) => runFiles(files, options),
-    repeat: (result) => `deno task test:${name} --filter "${result.name}"`,
+    repeat: (result) => `TEST_SEED=${seed} deno task test:${name} --filter "${result.name}"`,
   });
 }
 

@@ -2,7 +2,7 @@
 import { systemClock } from "../platform/clock.ts";
 import { errorText } from "../platform/log.ts";
 import { runIsolated } from "./isolated.ts";
-import { seedOfRun } from "./seed.ts";
+import { seedOfScenarios } from "./seed.ts";
 import { type Result, runSuite } from "./suite.ts";
 
 /** A scenario, as far as the command line selects it. */
@@ -73,7 +73,7 @@ async function runChosen<S extends Selectable>(
   chosen: readonly S[],
   options: ReadonlySet<string>,
 ): Promise<number> {
-  const seed = seedOfRun(options.has("--gate") ? GATE_SEED : undefined);
+  const seed = seedOfScenarios(options.has("--gate") ? GATE_SEED : undefined);
   console.log(`seed: ${seed}`);
   const units = chosen.filter((scenario) => {
     const why = leftOut?.(scenario, options);

@@ -27,9 +27,11 @@ export async function waitFor(
  * Settles as `work` does.
  * @throws naming `what` once `withinMs` times the timeout factor has passed
  */
-export async function inTime<T>(what: string, withinMs: number, work: Promise<T>): Promise<T> {
+export async function inTime<T>(what: string | (() => string), withinMs: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const error = new Error(`${what}: not within ${withinMs * TIMEOUT_FACTOR / 1000} s`);
-  const cancel = systemClock.schedule(withinMs * TIMEOUT_FACTOR, () => late.reject(error));
+  const limitMs = withinMs * TIMEOUT_FACTOR;
+  const cancel = systemClock.schedule(limitMs, () => {
+    late.reject(new Error(`${typeof what === "string" ? what : what()}: not within ${limitMs / 1000} s`));
+  });
   return await Promise.race([work, late.promise]).finally(cancel);
 }

@@ -83,14 +83,3 @@ export function startElectionNode(
 export async function settleElections(): Promise<void> {
   for (let turn = 0; turn < 30; turn++) await Promise.resolve();
 }
-
-/** A pseudo-random sequence (mulberry32), so that a failing case repeats. */
-export function randomSequence(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

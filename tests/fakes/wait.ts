@@ -1,20 +1,13 @@
 /** The patience of tests with what is real: sockets, files, workers. */
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { inTime as inTimeOf, waitFor } from "../chaos/wait.ts";
 import type { FakeClock } from "./clock.ts";
 
-/** Multiplies every timeout on slow machines: LAB_PATIENCE, as in the conformance suite. */
-const PATIENCE = Number(Deno.env.get("LAB_PATIENCE") ?? 1);
-
 /** Longer than anything takes that will still come: only failing tests wait so long. */
-const LONGEST_MS = 30_000 * PATIENCE;
+const LONGEST_MS = 30_000;
 
 /** Settles like `awaited`; rejects with an Error that names it if that takes too long. */
-export async function inTime<T>(what: string | (() => string), awaited: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const cancel = systemClock.schedule(LONGEST_MS, () => {
-    late.reject(new Error(`not within ${LONGEST_MS / 1000} s: ${typeof what === "string" ? what : what()}`));
-  });
-  return await Promise.race([awaited, late.promise]).finally(cancel);
+export function inTime<T>(what: string | (() => string), awaited: Promise<T>): Promise<T> {
+  return inTimeOf(what, LONGEST_MS, awaited);
 }
 
 /**
@@ -22,11 +15,7 @@ export async function inTime<T>(what: string | (() => string), awaited: Promise<
  * checked in each turn of the event loop.
  */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = systemClock.monotonic() + LONGEST_MS;
-  while (!await holds()) {
-    if (systemClock.monotonic() > endMs) throw new Error(`not within ${LONGEST_MS / 1000} s: ${holds}`);
-    await sleep(systemClock, 0);
-  }
+  await waitFor(String(holds), LONGEST_MS, holds, 0);
 }
 
 /**

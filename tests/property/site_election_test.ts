@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createFakeClock } from "../fakes/clock.ts";
-import { randomSequence, settleElections, startElectionNode } from "../fakes/election_node.ts";
+import { settleElections, startElectionNode } from "../fakes/election_node.ts";
 import { createLeaseLines } from "../fakes/lease_line.ts";
+import { seeded } from "../fakes/random.ts";
 import { runs } from "./runs.ts";
 
 const NODES = ["a", "b", "c", "d"];
@@ -34,7 +35,7 @@ Deno.test("never do two nodes believe to hold the Lease, and once all lines work
       async (happenings, seed, share) => {
         let broken = share;
         const clock = createFakeClock();
-        const random = randomSequence(seed);
+        const random = seeded(seed);
         const lines = createLeaseLines(clock, NODES);
         const nodes = NODES.map((name) => {
           const line = lines.open(random);

@@ -5,6 +5,7 @@ import {
   nextLoad,
   steppedFactors,
 } from "../../../../features/connection_weights/decision.ts";
+import { seeded } from "../../../fakes/random.ts";
 
 /** The run of a simulation. Times are in seconds. */
 export interface Simulation {
@@ -34,7 +35,7 @@ const ROUND_SECONDS = 2;
 
 /** Runs a simulation, the same one each time. */
 export function simulate({ policy, seconds, perSecond, times, startOf = () => 0 }: Simulation): Simulated {
-  const random = createRandom(), all = [...times.keys()];
+  const random = seeded(7), all = [...times.keys()];
   const open = all.map(() => 0), opened = all.map(() => 0), mostOpen = all.map(() => 0);
   const ends: (readonly [at: number, endpoint: number])[] = [];
   const arrivals: (readonly [at: number, endpoint: number])[] = [];
@@ -114,15 +115,4 @@ function takeFirst(heap: Heap): Heap[number] {
   }
   heap[i] = last;
   return first;
-}
-
-/** Numbers from 0 to 1, the same ones each time (mulberry32). */
-function createRandom(): () => number {
-  let state = 7;
-  return () => {
-    state = state + 0x6d2b79f5 | 0;
-    let t = Math.imul(state ^ state >>> 15, 1 | state);
-    t = t + Math.imul(t ^ t >>> 7, 61 | t) ^ t;
-    return ((t ^ t >>> 14) >>> 0) / 2 ** 32;
-  };
 }

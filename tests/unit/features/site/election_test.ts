@@ -1,14 +1,9 @@
 /** Who leads a site, and how often its nodes use the line for that. */
 import assert from "node:assert/strict";
 import { createFakeClock } from "../../../fakes/clock.ts";
-import {
-  type ElectionNode,
-  randomSequence,
-  settleElections,
-  startElectionNode,
-  TIMING,
-} from "../../../fakes/election_node.ts";
+import { type ElectionNode, settleElections, startElectionNode, TIMING } from "../../../fakes/election_node.ts";
 import { createLeaseLines } from "../../../fakes/lease_line.ts";
+import { seeded } from "../../../fakes/random.ts";
 import type { LeaseClient } from "../../../../features/site/lease.ts";
 
 const STEP_MS = 100;
@@ -16,7 +11,7 @@ const STEP_MS = 100;
 /** A site of nodes with lines of which none loses anything, and a count of each node's requests. */
 function setUp(count: number, { members }: { readonly members?: readonly string[] } = {}) {
   const clock = createFakeClock();
-  const random = randomSequence(7);
+  const random = seeded(7);
   const names = Array.from({ length: count }, (_, index) => `n${index}`);
   const lines = createLeaseLines(clock, members ?? [...names, "late"]);
   const requests: string[] = [];
