@@ -255,3 +255,18 @@ Deno.test("a relay that died and is no longer needed does not hide the health of
   family.health({ state: "ready" });
   assert.equal(told.at(-1), "ready");
 });
+
+Deno.test("a service port that is deleted has no place at the relay any longer", () => {
+  const { link, family, relay } = linked();
+  link.send(whole(1));
+  relay().answers([{ cluster: 41_000 }]);
+  link.send(delta(2, { set: [], deleted: ["default/web|tcp"] }));
+  relay().answers([]);
+  assert.deepEqual([link.relayPlaces!()!.ports, family.sent.length], [new Map(), 2]);
+});
+
+Deno.test("a relay that gives no figures has none, rather than figures without values", async () => {
+  const { link } = linked();
+  link.send(whole(1));
+  assert.equal(await link.relayFigures!(), undefined);
+});
