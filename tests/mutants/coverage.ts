@@ -39,16 +39,24 @@ export function testFiles(folder: string): readonly string[] {
   }).sort();
 }
 
-/** The lines that were run, from lcov's format. */
+/**
+ * The lines that may have been run, from lcov's format. It gives a line of which a part was not run the count 0, such as
+ * `if (a) return;`, so a line also counts if one of its branches was taken, or the line before it was run.
+ */
 function linesOf(lcov: string, root: string): ReadonlyMap<string, ReadonlySet<number>> {
   return new Map(
     lcov.split("end_of_record").flatMap((record) => {
       const path = /^SF:(.*)$/m.exec(record)?.[1];
       if (!path?.startsWith(root)) return [];
-      const run = record.matchAll(/^DA:(\d+),(\d+)/gm).filter(([, , count]) => count !== "0").map(([, line]) =>
-        Number(line)
-      );
-      return [[path.slice(root.length), new Set(run)]];
+      const run = new Set<number>();
+      for (const [, line] of record.matchAll(/^BRDA:(\d+),\d+,\d+,[1-9]/gm)) run.add(Number(line));
+      let isBeforeRun = false;
+      for (const [, line, count] of record.matchAll(/^DA:(\d+),(\d+)/gm)) {
+        const isRun = count !== "0";
+        if (isRun || isBeforeRun) run.add(Number(line));
+        isBeforeRun = isRun;
+      }
+      return [[path.slice(root.length), run]];
     }),
   );
 }
