@@ -207,8 +207,8 @@ export interface NodeFamily {
   weigh(loads: Weighing): void;
   /** Plans these services again, after a change of what is left out or of the loads. */
   planAgain(services: ReadonlySet<ServiceKey>): void;
-  /** Tells the worker that TCP endpoints are gone, with the changes of the same round. */
-  noteGone(endpoints: readonly string[]): void;
+  /** The addresses of this host that serve node ports, without limits that Services set. */
+  nodePortAddresses(): readonly string[];
   /** Requests a comparison with the kernel; a report of a full sync follows. */
   compare(): void;
   /** Calls the family's worker. */
@@ -254,8 +254,6 @@ export interface RunningFeature {
   updateMetrics?(): Promise<void>;
   /** Called after each round of planning, with the changes that were planned. */
   planned?(changes: TrackedChanges): void;
-  /** Receives the objects of an earlier run if they are not served: the source has answered in time. */
-  earlier?(objects: readonly ClusterObject[]): void;
   /** Called when a round of planning, which began at this time (ms since 1970), has changed service ports of a family. */
   changed?(family: Family, changes: PlanChanges, startedAtMs: number): void;
   /** Called after each sync, with the trigger times (ms since 1970) of the endpoint changes that it brought into effect. */

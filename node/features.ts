@@ -10,7 +10,6 @@ import type { Configuration } from "../config/mod.ts";
 import type { Registry } from "../platform/metrics/mod.ts";
 import type { CountsOfPorts, SyncReport } from "../core/model/mod.ts";
 import type { PlanChanges } from "../core/planning/mod.ts";
-import type { ClusterObject } from "../core/objects/mod.ts";
 import type { TrackedChanges } from "../core/tracking/mod.ts";
 import type { Family } from "../platform/mod.ts";
 
@@ -24,8 +23,6 @@ export interface RunningFeatures {
     open: readonly Iterable<readonly [string, Pick<RunningProcessFeature, "startRun">]>[],
   ): Promise<void>;
   planned(changes: TrackedChanges): void;
-  /** Receives the objects of an earlier run that are not served; undefined if no feature uses them. */
-  earlier(): ((objects: readonly ClusterObject[]) => void) | undefined;
   changed(family: Family, changes: PlanChanges, startedAtMs: number): void;
   reported(report: SyncReport, triggerTimesMs: readonly number[]): void;
   updateMetrics(): Promise<void>;
@@ -53,10 +50,6 @@ export function createFeatures(): RunningFeatures {
       }
     },
     planned: (changes) => running.forEach((feature) => feature.planned?.(changes)),
-    earlier() {
-      const receivers = [...running.values()].filter((feature) => feature.earlier !== undefined);
-      return receivers.length === 0 ? undefined : (objects) => receivers.forEach((one) => one.earlier?.(objects));
-    },
     changed: (...change) => running.forEach((feature) => feature.changed?.(...change)),
     async updateMetrics() {
       await Promise.all(running.values().map((feature) => feature.updateMetrics?.()));

@@ -1,4 +1,4 @@
-import { abortedBy, createTopic, errorText, FAMILIES, type Family, processCpuMs } from "../platform/mod.ts";
+import { abortedBy, createTopic, errorText, FAMILIES, processCpuMs } from "../platform/mod.ts";
 import {
   balanceOptions,
   type Configuration,
@@ -38,7 +38,13 @@ import { createConnectionLimits } from "../platform/http/mod.ts";
 import { createProblemBoard, type Problem, type ReportProblems } from "../core/problems/mod.ts";
 import { createAnnotationReports, createHealthCheckPlanner } from "../core/planning/mod.ts";
 import type { RunningProxy } from "./running_status.ts";
-import { type FamilyTopics, type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
+import {
+  ANY_ADDRESS,
+  type FamilyTopics,
+  type ServedFamily,
+  type ServedFamilyListener,
+  serveFamily,
+} from "./served_family.ts";
 import { type OpenSource, openSource } from "../sources/mod.ts";
 import type { ApiRequestOutcome } from "../core/objects/mod.ts";
 import { createTracking, type ServiceKey, type Tracking } from "../core/tracking/mod.ts";
@@ -93,7 +99,6 @@ async function serve(options: ProxyOptions): Promise<number> {
       ...options.kept,
       objects: tracking.objects,
       onServing: link.serveKept,
-      receiverIfNotServed: features.earlier,
     },
   });
 
@@ -272,10 +277,10 @@ function lazyAnswers(proxy: RunningProxy) {
   return { answers, statusPage };
 }
 
-const ANY: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0/0", IPv6: "::/0" };
-
 /** Returns the addresses of health check node ports, the same as for node ports; undefined means all. */
 function healthCheckAddresses(configuration: Configuration, tracking: Tracking): readonly string[] | undefined {
   const node = tracking.node.state();
-  return addressesWithin(FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY[family]));
+  return addressesWithin(
+    FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY_ADDRESS[family]),
+  );
 }

@@ -37,11 +37,14 @@ import {
   type Tracking,
 } from "../core/tracking/mod.ts";
 import type { NodeFamily } from "../features/mod.ts";
-import type { PlannedOptions } from "../observe/mod.ts";
+import { addressesWithin, type PlannedOptions } from "../observe/mod.ts";
 import type { Family, Topic } from "../platform/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 
 const NONE: ReadonlySet<string> = new Set();
+
+/** The prefix of all addresses of a family. */
+export const ANY_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0/0", IPv6: "::/0" };
 
 /** One IP family between tracking and the kernel: its planner, channel and worker. */
 export interface ServedFamily extends NodeFamily {
@@ -180,7 +183,7 @@ export function serveFamily(
       const planned = planner.planSome(services);
       if (planned.set.size > 0) announce(planned, startedAtMs);
     },
-    noteGone: channel.gone,
+    nodePortAddresses: () => addressesWithin(settings().nodePortPrefixes ?? [ANY_ADDRESS[family]]) ?? [],
     call: channel.link.call,
     serveInternal(service, onEffect) {
       internal.delete("rules");

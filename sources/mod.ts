@@ -80,7 +80,7 @@ export interface SourceOptions {
   /** Receives the state of the link to the server, if the source is one. */
   readonly onLink?: ReportLink;
   /** Keeps the state of a server, to serve it at the next start if the server does not answer; without effect on files. */
-  readonly kept?: KeptState & Pick<KeptSourceOptions, "objects" | "onServing" | "receiverIfNotServed">;
+  readonly kept?: KeptState & Pick<KeptSourceOptions, "objects" | "onServing">;
   /** Whether it is the source of a node's proxy, for which a feature may take the place of the API server. */
   readonly isOfNode?: boolean;
   /** The environment, for the in-cluster address; the process's by default. */

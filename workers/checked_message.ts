@@ -25,6 +25,7 @@ import {
   integer,
   isBoolean,
   isCount,
+  isHostPort,
   isPort,
   isPortNumber,
   isPrefix,
@@ -40,7 +41,6 @@ import type { ToWorker } from "./protocol.ts";
 
 /** The characters of an IP address. The tools refuse such a text if it is not an address. */
 const ADDRESS = /^[\da-f.:]{2,45}$/;
-const ENDPOINT = /^(?:[\d.]{7,15}|\[[\da-f.:]{2,45}\]):\d{1,5}$/;
 /** Names as the decoders accept them (core/objects/metadata.ts). */
 const SERVICE_PORT_NAME = /^[A-Za-z\d][\w.-]{0,62}\/[A-Za-z\d][\w.-]{0,62}(?::[A-Za-z\d][\w.-]{0,62})?$/;
 const SERVICE_PORT_KEY = /^[A-Za-z\d][\w.:/-]{0,200}\|(?:tcp|udp|sctp)$/;
@@ -55,7 +55,7 @@ const SEARCH_PATH = /^[^\0\n]{0,65536}$/;
 const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
 const VERDICTS: readonly Verdict[] = ["cluster", "local", "reject", "drop"];
 
-const isAddress = text(ADDRESS), isEndpoint = text(ENDPOINT);
+const isAddress = text(ADDRESS);
 const isProtocol = oneOf(...PROTOCOLS), isVerdict = oneOf(...VERDICTS);
 const isPortNumberOrNone = integer(0, 65_535);
 const isSeconds = integer(0, 2 ** 31 - 1);
@@ -82,11 +82,11 @@ const SERVICE_PORT: Fields<ServicePort> = {
   healthCheckNodePort: isPortNumberOrNone,
   internal: isVerdict,
   external: isVerdict,
-  clusterEndpoints: list(isEndpoint),
-  localEndpoints: list(isEndpoint),
-  endpointsOnThisNode: list(isEndpoint),
-  lingeringEndpoints: list(isEndpoint),
-  unreachableEndpoints: optional(list(isEndpoint)),
+  clusterEndpoints: list(isHostPort),
+  localEndpoints: list(isHostPort),
+  endpointsOnThisNode: list(isHostPort),
+  lingeringEndpoints: list(isHostPort),
+  unreachableEndpoints: optional(list(isHostPort)),
   affinitySeconds: isSeconds,
   balance: optional(isBalance),
   loadBalancerSources: optional(record<LoadBalancerSources>({ ranges: list(isPrefix), includeNode: isBoolean })),
@@ -116,8 +116,6 @@ const SETTINGS: Fields<Omit<FamilySettings, "mode">> = {
   localhostNodePorts: isBoolean,
   conntrackTcpLiberal: isBoolean,
   countsAttempts: optional(oneOf(true)),
-  resetsGone: optional(oneOf(true)),
-  goneTimeoutMs: optional(isCount),
   serviceRanges: list(isPrefix),
   // Deno's timers take 31 bits of milliseconds; longer periods are clipped when the timer is set.
   syncPeriodMs: (value) => typeof value === "number" && value > 0,
@@ -146,7 +144,6 @@ function messageChecks(modes: readonly ModeDescription[]): MessageChecks {
     settings: optional(record<FamilySettings>({ ...SETTINGS, mode: isMode })),
     set: list(record(SERVICE_PORT)),
     deleted: list(text(SERVICE_PORT_KEY)),
-    gone: optional(list(isEndpoint)),
     part: optional(oneOf("head", "rest")),
   });
   return {

@@ -25,7 +25,7 @@ export interface SyncLoop {
   compare(): void;
   /** Queues a cleanup, after which no state is held. */
   cleanup(): void;
-  /** Starts no further step; resolves when the running one has ended. The rules stay. */
+  /** Starts no further step; resolves when the running one and the backend have ended. The rules stay. */
   stop(): Promise<void>;
 }
 
@@ -135,7 +135,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     },
     async stop() {
       loop.isStopped = true;
-      await loop.running;
+      await Promise.all([loop.running, options.backend.stop?.()]);
       for (const timer of [loop.retry, loop.resync, loop.followUp, loop.entryCheck]) timer.clear();
     },
   };

@@ -5,6 +5,7 @@ import type {
   Family,
   FamilyDelta,
   FamilySettings,
+  GoneEndpoint,
   IpvsSettings,
   PacketCounts,
   RuleDescription,
@@ -75,6 +76,13 @@ export interface Backend<Figure extends string = string> {
   hasEntryRules?(): Promise<boolean>;
   /** Removes everything of Sluice and kube-proxy from this family, and nothing else. */
   cleanup(): Promise<void>;
+  /**
+   * Resets the connections of dead endpoints at their next packets, until a sync uses the endpoint again. May run during a sync.
+   * Does not throw. Absent in modes whose connections conntrack does not translate.
+   */
+  resetGone?(gone: readonly GoneEndpoint[]): Promise<void>;
+  /** Removes what must not outlive the proxy; its rules stay. May be called during a sync. Absent if there is nothing. */
+  stop?(): Promise<void>;
   /**
    * Describes the rules of a service port, from the desired state; undefined if the service port is not part of it.
    */

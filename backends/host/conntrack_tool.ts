@@ -123,11 +123,6 @@ export async function deleteUnansweredAttempts(
   await deleteEntries(family, runner, each.length > MOST_FILTERS ? [`${all} --dst-nat`] : each);
 }
 
-/** Deletes the TCP connections whose answers come from these endpoints (`address:port`). Throws if conntrack fails. */
-export async function deleteConnections(family: Family, runner: Runner, endpoints: readonly string[]): Promise<void> {
-  await deleteFlows("tcp", family, runner, endpoints.map((answeredBy) => ({ answeredBy })));
-}
-
 /**
  * Deletes the entries of a family that each filter selects. Throws if conntrack fails or the signal is aborted.
  * @returns the number of deleted entries

@@ -4,6 +4,6 @@
  * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom.
  */
 export { createConntrackCleaner, createUnansweredCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
-export { deleteConnections, listOpenTcp } from "./conntrack_tool.ts";
+export { deleteFlows, listOpenTcp } from "./conntrack_tool.ts";
 export { adjustOomScore, ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./process_limits.ts";
 export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

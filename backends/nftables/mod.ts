@@ -21,8 +21,7 @@
  *   apply.ts            the transactions of one write, cut into batches, and the search for refused changes
  *   reconcile.ts        the target of the shared reconciler
  *   session.ts          a long-running nft, for short transactions and frequent listings
- *   resets.ts           the table that resets connections to deleted endpoints, beside this and other modes
- *   offloaded_connections.ts   ends those to deleted endpoints: packets in flow tables skip the rules
+ *   resets.ts           the table that resets connections to dead endpoints, beside this and other modes
  *   tools.ts            calls of nft, in a session or a process each, and their failures
  *
  * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.
@@ -35,6 +34,6 @@ export const NFTABLES_MODE = {
   load: async () => (await import("./backend.ts")).NFTABLES_CODE,
 };
 
-/** Loads the wrapper that resets connections to deleted endpoints, for all modes whose connections conntrack translates. */
+/** Loads the wrapper that resets connections to dead endpoints, for all modes whose connections conntrack translates. */
 export const loadResets = async (): Promise<typeof import("./resets.ts").withResets> =>
   (await import("./resets.ts")).withResets;

@@ -1,203 +1,241 @@
 /**
- * Resets established connections to deleted endpoints at their next packet, in all modes in which conntrack translates their
+ * Resets connections of services to dead endpoints at the client's next packet, in all modes in which conntrack translates their
  * destinations.
  *
- * These endpoints are in the set of a table of its own, each for a limited time. The table exists only while the set has
- * elements, so packets are looked up only then. A restarted proxy takes it over.
+ * A table of its own has a set of pairs of frontend and endpoint, each for a limited time, and a rule for packets of established
+ * connections that neither begin nor end one. It compares the destination before and after the translation, so connections that
+ * something else has translated to the same endpoint are left alone. The table exists only while the set may have elements, and
+ * not longer than the proxy: one that is found at the start is removed.
  */
-import { endpointsIn, type FamilyDelta, type ServicePort } from "../../core/model/mod.ts";
+import { endpointsIn, type FamilyDelta } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
+import { deleteFlows } from "../host/mod.ts";
 import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
-import { createOffloadedCleaner } from "./offloaded_connections.ts";
+import { createNftSession } from "./session.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
-const SET = "endpoints";
-/** The most elements: comparisons list them, and nft takes 2 s for 100,000. */
-const MOST_ELEMENTS = 10_000;
+const SET = "connections", COUNTER = "rejected";
+/** The lifetime of an element, in seconds; also of those that a killed proxy has left. */
+const LIFETIME_S = 300;
+/** The most elements, and the most that the long-running nft gets, in one line. */
+const MOST_ELEMENTS = 10_000, MOST_IN_SESSION = 1_000;
 /** The hooks through which the packets of clients pass on their way to other hosts. */
 const HOOKS = ["forward", "output"] as const;
 
+interface State {
+  /** The endpoints in the set (`address:port`), and the frontends from which their connections come. */
+  readonly resets: Map<string, Reset>;
+  /** Unknown at the start and after a failure: it may have elements of endpoints that are used again. */
+  table: "unknown" | "absent" | "present";
+  /** The packets that the table had counted when it was last read, and those that no sync has reported. */
+  counted: number;
+  unreported: number;
+  hasFlowTable: boolean;
+  /** The endpoint of the conntrack entries that are being deleted, or were last. */
+  deleting: { readonly endpoint: string; readonly done: Promise<void> } | undefined;
+  nft: "used" | "missing" | "reported as missing";
+  isStopped: boolean;
+}
+
+interface Reset {
+  readonly frontends: readonly string[];
+  /** When its elements expire, by the monotonic clock. */
+  readonly untilMs: number;
+}
+
+type EndpointReset = readonly [endpoint: string, Reset];
+
 /**
- * Wraps a backend. Resets that fail delay no sync; they are a problem until an attempt succeeds.
- * @param isPossible whether the mode has such connections; otherwise, the table of another mode is removed
+ * Adds `resetGone` to a backend. A failure delays no sync. It ends all resets, which harms no connection, and is a problem until
+ * the next success.
+ * @param isPossible whether the mode has such connections; otherwise, only the table of another mode is removed
  */
 export function withResets(backend: Backend, options: BackendOptions, isPossible: boolean): Backend {
-  const { family, logger, onProblems } = options;
-  const resets = createResets(options, isPossible);
-  let isMissing = false, isFailing = false;
-
-  const report = (failure?: string) => {
-    // A report is a message to the main isolate, and this runs with every change.
-    if (failure === undefined && !isFailing) return;
-    isFailing = failure !== undefined;
-    const problem = (detail: string) => ({ code: "connections-not-reset", subject: family, detail }) as const;
-    onProblems?.("resets", failure === undefined ? [] : [problem(failure)]);
+  const { family, runner, clock, logger, onProblems } = options;
+  const { ip, addressType } = DIALECTS[family], table = `${ip} ${RESETS_TABLE}`;
+  const session = createNftSession(options);
+  const tools = createNftTools(family, runner), sessionTools = createNftTools(family, runner, session);
+  const state: State = {
+    ...{ resets: new Map(), table: "unknown", counted: 0, unreported: 0, hasFlowTable: false },
+    ...{ deleting: undefined, nft: "used", isStopped: false },
   };
-  const attempt = async (step: () => Promise<void>): Promise<void> => {
-    if (isMissing) return;
-    try {
-      await step();
-      report();
-    } catch (error) {
-      isMissing = error instanceof ToolMissingError;
-      if (!isMissing) report(errorText(error));
-      else if (resets.isOn()) logger.info("connections to deleted endpoints are not reset: nft is not installed");
+  const { resets } = state;
+  const create = [
+    `add table ${table}`,
+    `add counter ${table} ${COUNTER}`,
+    `add set ${table} ${SET} { type ${addressType} . inet_service . ${addressType} . inet_service; ` +
+    `timeout ${durationText(LIFETIME_S)}; }`,
+    ...HOOKS.flatMap((hook) => [
+      `add chain ${table} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
+      `add rule ${table} ${hook} meta l4proto tcp tcp flags & (fin | syn | rst) == 0 ct state established ` +
+      `ct direction original ct status dnat ct original ${ip} daddr . ct original proto-dst . ${ip} daddr . tcp dport ` +
+      `@${SET} counter name ${COUNTER} reject with tcp reset`,
+    ]),
+  ];
+
+  const failing = new Set<string>();
+  const report = (scope: string, failure?: string) => {
+    // A report is a message to the main isolate.
+    if (failure === undefined && !failing.delete(scope)) return;
+    if (failure !== undefined) failing.add(scope);
+    const problem = (detail: string) => ({ code: "connections-not-reset", subject: family, detail }) as const;
+    onProblems?.(scope, failure === undefined ? [] : [problem(failure)]);
+  };
+  let turn = Promise.resolve();
+  /** Runs a step after all earlier ones, and after the removal of an unknown table. Does not throw. */
+  const inTurn = (step?: () => Promise<void>): Promise<void> =>
+    turn = turn.then(async () => {
+      if (state.nft !== "used") return;
+      try {
+        if (state.table === "unknown") await remove();
+        await step?.();
+        report("resets");
+      } catch (error) {
+        resets.clear();
+        state.table = "unknown";
+        if (!(error instanceof ToolMissingError)) return report("resets", errorText(error));
+        state.table = "absent";
+        state.nft = "missing";
+      }
+    });
+  const remove = async () => {
+    // At the end of the proxy, there is little time to start a process.
+    const isRemoved = state.table === "present" && await session.transact([`delete table ${table}`]).catch(() => false);
+    if (!isRemoved) await tools.removeTable(RESETS_TABLE);
+    state.table = "absent";
+    state.counted = 0;
+  };
+  const removeIfPresent = async () => {
+    if (state.table === "present") await remove();
+  };
+  const write = async (some: readonly EndpointReset[], verbs: readonly string[]) => {
+    const elements = some.flatMap(([endpoint, { frontends }]) =>
+      frontends.map((frontend) => `${endpointElement(frontend)} . ${endpointElement(endpoint)}`)
+    );
+    const statements = verbs.map((verb) => `${verb} element ${table} ${SET} { ${elements.join(", ")} }`);
+    const { write } = elements.length > MOST_IN_SESSION ? tools : sessionTools;
+    await write(state.table === "present" ? statements : [...create, ...statements]);
+    state.table = "present";
+  };
+  const isCurrent = ([endpoint, reset]: EndpointReset) => resets.get(endpoint) === reset;
+  const forgetExpired = () => {
+    for (const [endpoint, { untilMs }] of resets) if (untilMs <= clock.monotonic()) resets.delete(endpoint);
+  };
+
+  /** Takes endpoints that are used again out of the set; undefined if none is. */
+  const takeOut = ({ set }: FamilyDelta): Promise<void> | undefined => {
+    const used: EndpointReset[] = [];
+    for (const port of resets.size > 0 ? set : []) {
+      if (port.protocol !== "tcp") continue;
+      for (const endpoint of endpointsIn(port)) {
+        const reset = resets.get(endpoint);
+        if (reset && resets.delete(endpoint)) used.push([endpoint, reset]);
+      }
+    }
+    if (used.length === 0) return state.table === "unknown" ? inTurn() : undefined;
+    inTurn(async () => {
+      if (used.some(([endpoint]) => endpoint === state.deleting?.endpoint)) await state.deleting?.done;
+      // Some may have expired, and only existing ones can be deleted.
+      if (state.table === "present") await write(used, ["add", "delete"]);
+    });
+    // If that fails, the table is removed.
+    return inTurn();
+  };
+  const add = async (added: readonly EndpointReset[]) => {
+    const current = added.filter(isCurrent), isFirst = state.table === "absent";
+    if (current.length === 0) return;
+    await write(current, ["add"]);
+    if (isFirst) state.hasFlowTable = await tools.hasFlowTable();
+  };
+  let deleted = Promise.resolve();
+  /** Packets of connections in a flow table skip the rule as long as there is a conntrack entry. */
+  const deleteOffloaded = async (added: readonly EndpointReset[]) => {
+    for (const one of added) {
+      if (!isCurrent(one)) continue;
+      const [endpoint, { frontends }] = one;
+      const connections = frontends.map((destination) => ({ destination, answeredBy: endpoint }));
+      const done = deleteFlows("tcp", family, runner, connections).then(
+        () => report("flow tables"),
+        (error) => report("flow tables", `those in a flow table: ${errorText(error)}`),
+      );
+      state.deleting = { endpoint, done };
+      await done;
     }
   };
-  const withFigure = (result: SyncResult): SyncResult => (
-    resets.isOn() ? { ...result, figures: { ...result.figures, connections_reset: resets.takeResets() } } : result
-  );
+  const compare = async () => {
+    if (state.table !== "present") return;
+    const packets = await tools.readCounter(RESETS_TABLE, COUNTER);
+    if (packets === undefined) {
+      // Another program has removed it.
+      resets.clear();
+      state.table = "absent";
+      return;
+    }
+    state.unreported += packets - state.counted;
+    state.counted = packets;
+    forgetExpired();
+    if (resets.size === 0) await remove();
+    else state.hasFlowTable = await tools.hasFlowTable();
+  };
+  const withFigure = (result: SyncResult): SyncResult => {
+    const { unreported } = state;
+    state.unreported = 0;
+    return unreported === 0 ? result : { ...result, figures: { ...result.figures, connections_reset: unreported } };
+  };
 
   return {
     ...backend,
     async setup() {
-      await backend.setup();
-      // So that the first change need not wait for it; it reads the set itself if this fails.
-      if (isPossible) await resets.read().catch(() => {});
+      await Promise.all([backend.setup(), inTurn()]);
     },
     async sync(delta) {
-      await attempt(() => resets.before(delta));
-      const result = await backend.sync(delta);
-      if (delta.part !== "head") await attempt(resets.after);
-      return withFigure(result);
+      const taken = takeOut(delta);
+      if (taken) await taken;
+      return await backend.sync(delta);
     },
     async resync(cause) {
       const result = await backend.resync(cause);
-      await attempt(resets.compare);
+      if (state.table !== "absent") await inTurn(compare);
       return withFigure(result);
+    },
+    async resetGone(gone) {
+      if (!isPossible || state.isStopped) return;
+      if (state.nft === "missing") {
+        logger.info("connections to deleted endpoints are not reset: nft is not installed");
+        state.nft = "reported as missing";
+      }
+      forgetExpired();
+      let room = resets.values().reduce((left, { frontends }) => left - frontends.length, MOST_ELEMENTS);
+      const untilMs = clock.monotonic() + LIFETIME_S * 1_000, added: EndpointReset[] = [];
+      for (const { endpoint, frontends } of gone) {
+        room -= frontends.length;
+        if (room < 0) continue;
+        const earlier = resets.get(endpoint)?.frontends ?? [];
+        const reset = { frontends: [...new Set([...earlier, ...frontends])], untilMs };
+        resets.set(endpoint, reset);
+        added.push([endpoint, reset]);
+      }
+      if (room < 0) {
+        logger.warn("too many deleted endpoints: connections to some are not reset", { family, most: MOST_ELEMENTS });
+      }
+      await inTurn(() => add(added));
+      if (state.hasFlowTable) deleted = deleted.then(() => deleteOffloaded(added));
+    },
+    async stop() {
+      state.isStopped = true;
+      resets.clear();
+      if (state.table !== "absent") await inTurn(removeIfPresent);
     },
     async cleanup() {
       try {
         await backend.cleanup();
       } finally {
-        await ifInstalled(resets.remove());
+        resets.clear();
+        await turn;
+        await ifInstalled(remove());
       }
     },
-  };
-}
-
-/** The endpoints whose connections are reset, of one family. Each function throws if nft fails; the next call repeats it. */
-function createResets({ family, runner, clock, logger, onProblems }: BackendOptions, isPossible: boolean) {
-  const { ip, addressType } = DIALECTS[family], table = `${ip} ${RESETS_TABLE}`;
-  const tools = createNftTools(family, runner);
-  const offloaded = createOffloadedCleaner(family, runner, onProblems);
-  const rule = `ct direction original ct status dnat ${ip} daddr . tcp dport @${SET} reject with tcp reset`;
-  /** The endpoints to add, by element, and the elements to take out because their endpoints are used again. */
-  const leaving = new Map<string, { readonly endpoint: string; readonly leftMs: number }>();
-  const returning = new Set<string>();
-  /** The elements of the set, and the packets that each has counted; undefined until the set was read. */
-  let known: Map<string, number> | undefined;
-  /** Whether the table may exist, and whether it may have elements whose endpoints are used again. */
-  let exists = true, isStale = false;
-  let timeoutMs: number | undefined;
-  let resets = 0;
-
-  const read = async () => {
-    const elements = await tools.listElements(SET, undefined, RESETS_TABLE);
-    exists = elements !== undefined;
-    const there = new Map<string, number>();
-    for (const element of elements ?? []) {
-      const [, key, counted] = /^(\S+ \. \d+)\b.*?counter packets (\d+)/.exec(element) ?? [];
-      if (key === undefined) continue;
-      const packets = Number(counted), earlier = known ? known.get(key) : packets;
-      resets += Math.max(0, packets - (earlier ?? 0));
-      // It was to be taken out, but nft reported a success without one; or another program added it.
-      if (earlier === undefined) returning.add(key);
-      else there.set(key, packets);
-    }
-    return known = there;
-  };
-  const create = [
-    `add table ${table}`,
-    `add set ${table} ${SET} { type ${addressType} . inet_service; flags timeout; counter; }`,
-    ...HOOKS.flatMap((hook) => [
-      `add chain ${table} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
-      `flush chain ${table} ${hook}`,
-      `add rule ${table} ${hook} ${rule}`,
-    ]),
-  ];
-  const remove = async () => {
-    await tools.removeTable(RESETS_TABLE);
-    known = new Map();
-    exists = isStale = false;
-    returning.clear();
-  };
-  const write = (changes: readonly string[]) => {
-    exists = true;
-    return tools.write([...create, ...changes]);
-  };
-  /** Takes out what is used again. If that cannot be known, the table goes: this ends resets, and harms no connection. */
-  const takeOut = async () => {
-    if (isStale || timeoutMs === undefined && exists) await remove();
-    if (returning.size === 0) return;
-    const elements = `element ${table} ${SET} { ${[...returning].join(", ")} }`;
-    // Some may have expired, and only existing ones can be deleted.
-    await write([`add ${elements}`, `delete ${elements}`]);
-    returning.clear();
-  };
-  const noteUse = async (set: readonly ServicePort[], there: Map<string, number>) => {
-    for (const port of set) {
-      if (port.protocol !== "tcp" || there.size + leaving.size === 0) continue;
-      for (const endpoint of endpointsIn(port)) {
-        const key = endpointElement(endpoint);
-        leaving.delete(key);
-        if (!there.delete(key)) continue;
-        returning.add(key);
-        await offloaded.keep(endpoint);
-      }
-    }
-  };
-
-  return {
-    /** Reads the set that an earlier process has left. */
-    read,
-    isOn: () => timeoutMs !== undefined,
-    takeResets() {
-      const taken = resets;
-      resets = 0;
-      return taken;
-    },
-    /** Notes a delta before it is written, and takes endpoints that are used again out of the set. */
-    async before({ settings, set, gone = [] }: FamilyDelta) {
-      if (settings) timeoutMs = isPossible && settings.resetsGone ? settings.goneTimeoutMs : undefined;
-      if (timeoutMs === undefined) return leaving.clear();
-      for (const endpoint of gone) leaving.set(endpointElement(endpoint), { endpoint, leftMs: clock.monotonic() });
-      try {
-        await noteUse(set, known ?? await read());
-      } catch (error) {
-        isStale = true;
-        throw error;
-      }
-      await takeOut();
-    },
-    /** Adds the endpoints that left, after a sync. */
-    async after() {
-      await takeOut();
-      if (timeoutMs === undefined || leaving.size === 0) return;
-      const latestMs = clock.monotonic() - timeoutMs, there = known ?? await read();
-      for (const [key, { leftMs }] of leaving) if (leftMs < latestMs) leaving.delete(key);
-      const added = [...leaving].slice(0, Math.max(0, MOST_ELEMENTS - there.size));
-      if (added.length < leaving.size) {
-        logger.warn("too many deleted endpoints: connections to some are not reset", { family, most: MOST_ELEMENTS });
-      }
-      // If nft fails, it may have added them.
-      for (const [key] of added) there.set(key, 0);
-      if (added.length > 0) {
-        const timeout = durationText(Math.ceil(timeoutMs / 1000));
-        const elements = added.map(([key]) => `${key} timeout ${timeout}`).join(", ");
-        await write([`add element ${table} ${SET} { ${elements} }`]);
-      }
-      leaving.clear();
-      if (added.length > 0 && await tools.hasFlowTable()) offloaded.clean(added.map(([, { endpoint }]) => endpoint));
-    },
-    /** Reads the set, takes out what does not belong there, and removes the table after the last element. */
-    async compare() {
-      if (exists) await read();
-      await takeOut();
-      if (exists && known?.size === 0) await remove();
-    },
-    remove,
   };
 }

@@ -6,7 +6,7 @@ export const TABLE = "sluice";
 
 /** The name of the table that counts open connections, while service ports ask for that (see open_connections.ts). */
 export const CONNECTIONS_TABLE = "sluice-connections";
-/** The table that resets connections to deleted endpoints, in other modes, too (see resets.ts). */
+/** The table that resets connections to dead endpoints, in other modes, too (see resets.ts). */
 export const RESETS_TABLE = "sluice-resets";
 
 /** The name of the tables of kube-proxy's nftables mode. */

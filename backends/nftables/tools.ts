@@ -29,6 +29,8 @@ export interface NftTools {
   listSets(table: string, onElement: (set: string, element: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family with their handles and without their rules, which is cheap. */
   listChains(onLine: (line: string) => void): Promise<void>;
+  /** Reads the packets of a counter; undefined if it does not exist. Throws if it fails. */
+  readCounter(table: string, counter: string): Promise<number | undefined>;
   /** Whether the host has a flow table, whose connections skip most hooks. */
   hasFlowTable(): Promise<boolean>;
   /**
@@ -115,6 +117,13 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       };
       await runOrThrow(runner, call, "nft list chains");
       form.check("nft list chains");
+    },
+    async readCounter(table, counter) {
+      const result = await runner.run({ tool: "nft", args: ["list", "counter", ip, table, counter] });
+      if (!isThere(failureOf("nft list counter", result))) return undefined;
+      const packets = /^\s*packets (\d+)/m.exec(result.stdout)?.[1];
+      if (packets === undefined) throw new Error("nft list counter succeeded, but its output is malformed");
+      return Number(packets);
     },
     async hasFlowTable() {
       const { stdout } = await runner.run({

@@ -54,8 +54,6 @@ export interface FamilyChannel {
   set(ports: ReadonlyMap<ServicePortKey, ServicePort>): void;
   /** Deletes service ports. */
   delete(keys: Iterable<ServicePortKey>): void;
-  /** Reports endpoints that have left every EndpointSlice; they are sent with pending changes, or in a delta of their own. */
-  gone(endpoints: readonly string[]): void;
   /** Sets the settings of the family; nothing is sent before the first call. */
   configure(settings: FamilySettings): void;
   /** Sends the service ports set so far as a first batch, ahead of the rest of the state that `start` completes. */
@@ -152,7 +150,6 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
         for (const key of keys) outgoing.put(key, undefined);
       });
     },
-    gone: (endpoints) => change(() => outgoing.addGone(endpoints)),
     configure: (settings) => change(() => outgoing.configure(settings)),
     startAhead: () => change(outgoing.markHead),
     start: () => change(outgoing.start),

@@ -1,6 +1,5 @@
 import { sameData } from "../../platform/mod.ts";
 import {
-  endpointsIn,
   type FamilyDelta,
   type FamilySettings,
   frontendsOf,
@@ -14,8 +13,6 @@ import {
 export interface OutgoingState {
   /** Sets a service port, or deletes it if `port` is undefined. */
   put(key: ServicePortKey, port: ServicePort | undefined): void;
-  /** Adds deleted endpoints to the next delta that is not a first batch. */
-  addGone(endpoints: readonly string[]): void;
   configure(settings: FamilySettings): void;
   /** Marks the service ports set so far as the first batch, which is sent before the rest. */
   markHead(): void;
@@ -53,8 +50,6 @@ export function createOutgoingState(): OutgoingState {
   const ports = new Map<ServicePortKey, ServicePort>();
   // The last sent version of each service port that has changed since; undefined if it was never sent.
   const differing = new Map<ServicePortKey, ServicePort | undefined>();
-  const gone = new Set<string>();
-  const withGone = (delta: FamilyDelta): FamilyDelta => gone.size === 0 ? delta : { ...delta, gone: [...gone] };
   let settings: FamilySettings | undefined;
   let sent: SentState | undefined;
   let revision = 0;
@@ -79,13 +74,10 @@ export function createOutgoingState(): OutgoingState {
       else set.push(port);
     }
     const changed = sameData(sent.settings, settings) ? undefined : settings;
-    const delta = { revision: revision + 1, base: sent.revision, settings: changed, set, deleted };
-    // Until the last portion, the kernel may still send connections to deleted endpoints.
-    return set.length + deleted.length < differing.size ? delta : withGone(delta);
+    return { revision: revision + 1, base: sent.revision, settings: changed, set, deleted };
   };
 
-  const isSent = () =>
-    sent !== undefined && differing.size === 0 && gone.size === 0 && sameData(sent.settings, settings);
+  const isSent = () => sent !== undefined && differing.size === 0 && sameData(sent.settings, settings);
 
   return {
     put(key, port) {
@@ -93,13 +85,9 @@ export function createOutgoingState(): OutgoingState {
       if (sameData(before, port)) return;
       if (port === undefined) ports.delete(key);
       else ports.set(key, port);
-      if (gone.size > 0 && port) { for (const endpoint of endpointsIn(port)) gone.delete(endpoint); }
       if (sent === undefined) return;
       if (!differing.has(key)) differing.set(key, before);
       else if (sameData(differing.get(key), port)) differing.delete(key);
-    },
-    addGone(endpoints) {
-      for (const endpoint of endpoints) gone.add(endpoint);
     },
     configure(changed) {
       settings = changed;
@@ -114,7 +102,7 @@ export function createOutgoingState(): OutgoingState {
       if (settings === undefined) return undefined;
       if (sent === undefined) {
         return headDelta(settings) ??
-          (started ? withGone(snapshot(revision + 1, settings, [...ports.values()])) : undefined);
+          (started ? snapshot(revision + 1, settings, [...ports.values()]) : undefined);
       }
       if (!started) return undefined;
       if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
@@ -126,7 +114,6 @@ export function createOutgoingState(): OutgoingState {
       sent = { revision, settings: delta.settings ?? settings!, isHead };
       for (const port of delta.set) differing.delete(servicePortKey(port.name, port.protocol));
       for (const key of delta.deleted) differing.delete(key);
-      if (delta.gone) gone.clear();
       if (isHead) { for (const key of ports.keys()) if (!head.has(key)) differing.set(key, undefined); }
     },
     forgetSent() {

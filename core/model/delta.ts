@@ -11,8 +11,6 @@ export interface FamilyDelta {
   readonly settings: FamilySettings | undefined;
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
-  /** TCP endpoints (`address:port`) that have left every EndpointSlice; absent if there are none, or no feature needs them. */
-  readonly gone?: readonly string[];
   /**
    * The part of a full snapshot that is sent in two batches. The `head` has the service ports that must take effect first and
    * leaves all others in the kernel unchanged; the `rest` follows.

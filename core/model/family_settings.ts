@@ -25,10 +25,6 @@ export interface FamilySettings {
   readonly conntrackTcpLiberal: boolean;
   /** Whether the rules count connection attempts and their answers (nftables mode); absent if they do not. */
   readonly countsAttempts?: true;
-  /** Whether established connections to deleted endpoints are reset (nftables mode); absent if not. */
-  readonly resetsGone?: true;
-  /** For how long connections to a deleted endpoint are reset; absent if they are not. */
-  readonly goneTimeoutMs?: number;
   /**
    * The ranges of cluster IPs, as canonical prefixes of this family (nftables mode; empty in others). Traffic to an address
    * in them that no service has is dropped.

@@ -98,6 +98,7 @@ export {
   type ConnectionReading,
   describeRules,
   type EndpointConnections,
+  type GoneEndpoint,
   isNothing,
   type PacketCounts,
   readPacketCounts,

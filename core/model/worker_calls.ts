@@ -22,6 +22,12 @@ export type CallWorker = <Request, Answer>(
 /** Whether a call has no request. */
 export const isNothing: TypeCheck<undefined> = oneOf(undefined);
 
+/** A dead endpoint, and the frontends through which its connections are reset; each is `address:port`. */
+export interface GoneEndpoint {
+  readonly endpoint: string;
+  readonly frontends: readonly string[];
+}
+
 /** Describes the kernel objects of a service port. */
 export const describeRules: WorkerCall<ServicePortKey, RuleDescription> = {
   name: "describeRules",

@@ -90,7 +90,10 @@ export function planService(input: ServicePlanInput): ServicePort[] {
 }
 
 /** The name of a service port, as kube-proxy prints it. */
-export function servicePortName(service: Service, spec: ServicePortSpec): ServicePortName {
+export function servicePortName(
+  service: Pick<Service, "namespace" | "name">,
+  spec: Pick<ServicePortSpec, "name">,
+): ServicePortName {
   const key = serviceKey(service.namespace, service.name);
   return spec.name === "" ? key : joinFlat(":", key, spec.name);
 }

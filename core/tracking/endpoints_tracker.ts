@@ -11,12 +11,18 @@ export interface ServiceEndpoint {
   readonly endpoint: SliceEndpoint;
 }
 
+/** A step from one version of a slice to the next. */
+export interface SliceStep {
+  readonly before: EndpointSlice | undefined;
+  readonly after: EndpointSlice | undefined;
+}
+
 /** The changed endpoints of one family. */
 export interface EndpointChanges {
   /** The services whose slices changed. */
   readonly services: ReadonlySet<ServiceKey>;
-  /** The slices that changed or were deleted, as they were before. */
-  readonly previous: readonly EndpointSlice[];
+  /** Every version of a slice that was set, and every deletion, in order; also of those that were reverted. */
+  readonly steps: readonly SliceStep[];
   /**
    * The times at which the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
    * runs from then until the sync that applies them.
@@ -55,6 +61,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
   const slices = createChangingMap<EndpointSlice>(sameSlice);
   const byService = new Map<ServiceKey, EndpointSlice[]>();
   let triggerTimes = new Map<ServiceKey, number[]>();
+  let steps: SliceStep[] = [];
 
   const detach = (slice: EndpointSlice) => {
     const service = serviceOf(slice);
@@ -73,6 +80,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
     set(key, slice) {
       const before = slices.get(key);
       if (!slices.set(key, slice)) return;
+      steps.push({ before, after: slice });
       if (before !== undefined) detach(before);
       const service = serviceOf(slice), siblings = byService.get(service);
       if (siblings === undefined) byService.set(service, [slice]);
@@ -89,6 +97,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
       const slice = slices.get(key);
       if (slice === undefined) return;
       slices.delete(key);
+      steps.push({ before: slice, after: undefined });
       detach(slice);
       // A deleted slice carries the time of its last update, not of its deletion.
       triggerTimes.delete(serviceOf(slice));
@@ -96,14 +105,14 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
     pending: slices.pending,
     total: slices.total,
     take() {
-      const services = new Set<ServiceKey>(), previous: EndpointSlice[] = [];
+      const services = new Set<ServiceKey>();
       for (const [key, before] of slices.take()) {
-        if (before !== undefined) previous.push(before);
         for (const slice of [before, slices.get(key)]) if (slice !== undefined) services.add(serviceOf(slice));
       }
-      const triggerTimesMs = triggerTimes;
+      const taken = { services, steps, triggerTimesMs: triggerTimes };
+      steps = [];
       triggerTimes = new Map();
-      return { services, previous, triggerTimesMs };
+      return taken;
     },
   };
 }

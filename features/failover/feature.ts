@@ -21,10 +21,8 @@ const FIELDS = {
     recoveryProbes: integer(2),
     /** When an endpoint that was left out is tried again, regardless of its probes; twice as long each time. */
     trialInterval: duration(60_000),
-    /** Needs the API server as the source: another one may leave out endpoints that still serve. */
+    /** Needs the API server as the source: another one may not tell terminating endpoints from others. */
     resetGoneConnections: boolean(true),
-    /** For how long connections to a deleted endpoint are reset. */
-    goneTimeout: duration(600_000),
   }),
 };
 
@@ -45,7 +43,7 @@ export const failover = feature({
       name: "reset-gone-connections",
       path: "failover.resetGoneConnections",
       description:
-        "Reset established TCP connections to endpoints that are in no EndpointSlice any more (nftables and iptables mode).",
+        "Reset TCP connections of services to endpoints that were terminating and are gone (nftables and iptables mode).",
     },
   ],
   problems: {
@@ -64,10 +62,7 @@ export const failover = feature({
     },
   },
   check: ({ failover }, mode, report) => checkFailover(failover, mode, report),
-  familySettings: ({ failover: { endpointFailureDetection, resetGoneConnections, goneTimeoutMs } }) => ({
-    ...(endpointFailureDetection && { countsAttempts: true }),
-    ...(resetGoneConnections && { resetsGone: true, goneTimeoutMs }),
-  }),
+  familySettings: ({ failover }) => failover.endpointFailureDetection ? { countsAttempts: true } : {},
   isOn: ({ failover }, { settings: { resetsConnections = false } }) =>
     failover.endpointFailureDetection || failover.resetGoneConnections && resetsConnections,
   load: () => import("./start.ts"),
@@ -78,9 +73,6 @@ function checkFailover(options: FailoverOptions, mode: ModeDescription, report: 
   if (options.endpointFailureDetection && !mode.settings.supportsFailover) {
     const message = `is set, but mode ${mode.name} does not support it: use mode nftables`;
     report.refuse("failover.endpointFailureDetection", message);
-  }
-  if (options.goneTimeoutMs < 1_000) {
-    report.invalid("failover.goneTimeout", formatDuration(options.goneTimeoutMs), "must be 1s or more");
   }
   report.range("failover.attempts", options.attempts, 1, 1_000);
   report.range("failover.probes", options.probes, 1, 10);

@@ -1,6 +1,5 @@
-import type { ServiceKey } from "../../core/tracking/mod.ts";
 import type { Node, RunningFeature } from "../contract.ts";
-import { reportGone } from "./gone.ts";
+import { watchGone } from "./gone.ts";
 import type { FailoverOptions } from "./feature.ts";
 
 /** Starts the parts that are on. */
@@ -12,22 +11,13 @@ export async function start(
     ? (await import("./detection.ts")).startDetection(node, options)
     : undefined;
   const resets = options.resetGoneConnections && node.mode.settings.resetsConnections && node.api !== undefined;
-  const { services, endpoints } = node.tracking;
-  const reporters = resets
-    ? node.families.map((served) => {
-      const { values, slicesOf } = endpoints[served.family];
-      const isServed = (service: ServiceKey) => services.get(service) !== undefined && slicesOf(service).length > 0;
-      return reportGone(node, served, values, isServed);
-    })
-    : [];
+  const { endpoints } = node.tracking;
+  const watches = resets ? node.families.map((served) => watchGone(node, served, endpoints[served.family])) : [];
   return {
     ...detection,
     planned(changes) {
       detection?.planned(changes);
-      for (const reporter of reporters) reporter.planned(changes);
+      for (const watch of watches) watch(changes);
     },
-    ...(resets && {
-      earlier: (objects) => reporters.forEach((reporter) => reporter.earlier(objects)),
-    }),
   };
 }

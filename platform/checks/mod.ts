@@ -69,3 +69,5 @@ export const isCount = integer(0, Number.MAX_SAFE_INTEGER);
 export const isPortNumber = integer(1, 65_535);
 /** Whether a value has the characters of a prefix; the tools refuse such a text if it is none. */
 export const isPrefix = text(/^[\da-f.:]{2,45}\/\d{1,3}$/);
+/** Whether a value has the characters of `address:port`; the tools refuse such a text if it is none. */
+export const isHostPort = text(/^(?:[\d.]{7,15}|\[[\da-f.:]{2,45}\]):\d{1,5}$/);

@@ -42,11 +42,6 @@ export interface KeptSourceOptions {
    * revised, if the pods are known; undefined once the state is replaced.
    */
   readonly onServing: (atMs: number | undefined, revised?: RevisedCounts) => void;
-  /**
-   * Returns the receiver of the cached state if the source synced before it was served; undefined for none, as by default:
-   * the file is not read then.
-   */
-  readonly receiverIfNotServed?: () => ((kept: readonly ClusterObject[]) => void) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -61,11 +56,9 @@ export function createKeptSource(options: KeptSourceOptions): Source {
     servers: source.servers,
     async run(sink, signal) {
       let servingMs: number | undefined;
-      const synced = Promise.withResolvers<void>();
       const keeper = createKeeper(options, sink.problems);
       const onSynced = () => {
         keeper.start();
-        synced.resolve();
         follower?.stop();
         options.pods?.end();
         if (servingMs === undefined) return;
@@ -87,21 +80,16 @@ export function createKeptSource(options: KeptSourceOptions): Source {
       /** Serves the cached state if the source does not sync in time. Never rejects. */
       const serveKept = async () => {
         try {
-          // The file is written a second after the source has synced at the earliest, so it is read before.
-          await waitForSource(options, synced.promise, until);
-          const onNotServed = options.receiverIfNotServed?.();
-          if (standIn.isOver() && onNotServed === undefined) return;
+          await waitForSource(options, until);
+          if (standIn.isOver()) return;
           const { state, ignored } = await file.read(options.origin);
           for (const reason of ignored) logger.warn("ignored a kept state", { file: file.path, reason });
           if (state === undefined) {
-            if (standIn.isOver()) return;
             logger.info("the source has not answered, and there is no kept state to serve", { file: file.path });
             return;
           }
-          const heard = standIn.isOver() ? undefined : follower?.heard();
-          const [kept] = await Promise.all([unpackObjects(state.payload, clock), heard]);
-          if (until.aborted) return;
-          if (standIn.isOver()) return onNotServed?.(kept);
+          const [kept] = await Promise.all([unpackObjects(state.payload, clock), follower?.heard()]);
+          if (until.aborted || standIn.isOver()) return;
           const revised = follower?.start(kept);
           servingMs = state.atMs;
           standIn.serve(revised?.objects ?? kept);
@@ -128,14 +116,10 @@ export function createKeptSource(options: KeptSourceOptions): Source {
 /** The default of `delayMs` for a kernel that has rules. */
 const DELAY_MS = 1_000;
 
-/** Resolves when it is time to serve the cached state, or the source has synced. Rejects if the signal is aborted. */
-async function waitForSource(
-  { delayMs, isKernelEmpty, failed, clock }: KeptSourceOptions,
-  synced: Promise<void>,
-  signal: AbortSignal,
-) {
+/** Resolves when it is time to serve the cached state. Rejects if the signal is aborted. */
+async function waitForSource({ delayMs, isKernelEmpty, failed, clock }: KeptSourceOptions, signal: AbortSignal) {
   if (delayMs === 0) return;
-  const ends = [synced, sleep(clock, delayMs ?? DELAY_MS, signal)];
+  const ends = [sleep(clock, delayMs ?? DELAY_MS, signal)];
   if (failed !== undefined) ends.push(failed);
   if (delayMs === undefined && isKernelEmpty !== undefined) {
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -144,6 +144,7 @@ async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number, random: ()
   const replace = (target: Target, next: string) => {
     const old = target.pod;
     target.pod = { address: next };
+    show(target, [old, { ready: false, terminating: true }], [target.pod]);
     show(target, [target.pod]);
     old.goneMs = now();
     return old.address;
@@ -194,6 +195,16 @@ async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number, random: ()
       void later(target, 200, () => {
         show(target, [target.pod]);
         if (now() - movedMs > 400) old.isUncertain = true;
+      });
+    } else if (drawn < 0.9) {
+      count(target, "left by its selector for a while");
+      const old = target.pod, standIn = spare.shift()!;
+      target.pod = { address: standIn };
+      show(target, [target.pod]);
+      void later(target, 3000, () => {
+        spare.push(standIn);
+        target.pod = old;
+        show(target, [old]);
       });
     } else if (drawn < 0.95) {
       count(target, "service created again");

@@ -15,6 +15,8 @@ export interface NftSituation {
   readonly nowMs: () => number;
   /** Called when a rule adds an element to a set, or updates it; the timeout is the set's own by default. */
   readonly remember: (set: NftSet, key: string, timeout?: string) => void;
+  /** Called when a rule counts a packet. */
+  readonly counted: (counters: NftTable["counters"], name: string) => void;
 }
 
 /** The verdict of a chain; undefined if the packet reaches its end without one. */
@@ -30,6 +32,7 @@ export interface NftPacket {
   readonly isSynAck: boolean;
   /** Whether the destination was translated with the first packet of the connection. */
   readonly isTranslated: boolean;
+  readonly flags: readonly string[];
   /** Empty if this node sends the packet, until it receives it. */
   inInterface: string;
   /** Whether its connection is tracked already. */
@@ -169,6 +172,9 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         must(set.clients.has(element) || set.clients.size < sizeOf(set));
         situation.remember(set, element, match[3]);
       } else if (take(/^tcp flags syn,ack \/ syn,ack\b/)) must(packet.protocol === "tcp" && packet.isSynAck);
+      else if ((match = take(/^tcp flags & \(([a-z |]+)\) == 0\b/))) {
+        must(!match[1]!.split(" | ").some((flag) => packet.flags.includes(flag)));
+      } else if ((match = take(/^counter name (\S+)/))) situation.counted(table.counters, match[1]!);
       else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
       else if ((match = take(/^numgen random mod (\d+) (\d+)(?= )/))) {
         must(
@@ -188,8 +194,9 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         return { verdict: run(verdict!.slice("goto ".length)) };
       } else if ((match = take(/^(ct original ip6? daddr) != @(\S+)/))) {
         must(lookUp(match[2]!, match[1]!, rule) === undefined);
-      } else if ((match = take(/^(ip6? [^@]+?) @(\S+)/))) must(lookUp(match[2]!, match[1]!, rule) !== undefined);
-      else if ((match = take(/^goto (\S+)/))) return { verdict: run(match[1]!) };
+      } else if ((match = take(/^((?:ct original )?ip6? [^@]+?) @(\S+)/))) {
+        must(lookUp(match[2]!, match[1]!, rule) !== undefined);
+      } else if ((match = take(/^goto (\S+)/))) return { verdict: run(match[1]!) };
       else if ((match = take(/^jump (\S+)/))) {
         const verdict = run(match[1]!);
         if (verdict !== undefined) return { verdict };

@@ -22,6 +22,7 @@ import {
   printChains,
   printSet,
   printTable,
+  timeoutOf,
 } from "./nft_tables.ts";
 import { type Random, seeded } from "./random.ts";
 import { deliverOutput } from "./runner.ts";
@@ -100,6 +101,12 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       const text = lines.join("\n");
       return deliverOutput(answer(isNumeric ? text.replace(/ \. (tcp|udp|sctp) \. /g, numeric) : text), call);
     }
+    const [, withCounter, counter] = /^list counter (\S+ \S+) (\S+)$/.exec(args) ?? [];
+    if (counter !== undefined) {
+      const packets = host.tables.get(withCounter!)?.counters.get(counter);
+      if (packets === undefined) return answer("", 1, "Error: No such file or directory\n");
+      return answer(`table ${withCounter} {\n\tcounter ${counter} {\n\t\tpackets ${packets} bytes 0\n\t}\n}\n`);
+    }
     const family = /^(?:-a )?list (chains|tables) (\S+)$/.exec(args);
     if (!family) throw new Error(`the fake nft does not support ${args}`);
     const lines: string[] = [];
@@ -168,11 +175,12 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
   const counters = new Map<string, number>();
   const sendWith = (
     packet: PacketRequest,
-    { chance, count, remember }: Pick<NftSituation, "chance" | "count" | "remember">,
+    { chance, count, remember, counted }: Pick<NftSituation, "chance" | "count" | "remember" | "counted">,
   ) => {
     const ip = familyOf(canonical(packet.to)) === "IPv4" ? "ip" : "ip6";
-    const send = (table = host.tables.get(`${ip} sluice`) ?? { sets: new Map(), chains: new Map() }) =>
-      sendThrough(table, packet, { surroundings, chance, count, nowMs, remember });
+    const send = (
+      table = host.tables.get(`${ip} sluice`) ?? { sets: new Map(), chains: new Map(), counters: new Map() },
+    ) => sendThrough(table, packet, { surroundings, chance, count, nowMs, remember, counted });
     const sent = send(), resets = host.tables.get(`${ip} sluice-resets`);
     return sent.verdict === "passed" && resets ? send(resets) : sent;
   };
@@ -182,14 +190,17 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     return next;
   };
   const keep = (set: NftSet, client: string, timeout?: string) => {
-    const lasting = timeout ?? /^timeout (\w+)$/m.exec(set.lines.join("\n"))?.[1];
+    const lasting = timeout ?? timeoutOf(set);
     if (set.lines.includes("counter")) set.counters.set(client, (set.counters.get(client) ?? 0) + 1);
     set.clients.set(client, lasting === undefined ? Infinity : nowMs() + durationMs(lasting));
   };
 
   const host: FakeNftHost = {
     send: (packet) =>
-      sendWith(packet, { chance: (probability) => random() < probability, count: nextCount, remember: keep }),
+      sendWith(packet, {
+        ...{ chance: (probability) => random() < probability, count: nextCount, remember: keep },
+        counted: (counters, name) => counters.set(name, counters.get(name)! + 1),
+      }),
     // A counter may have any value before the packet.
     outcomes: (packet) =>
       everyOutcome((chance) => {
@@ -198,7 +209,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
           while (!chance(1 / (modulus - drawn))) drawn++;
           return drawn;
         };
-        return sendWith(packet, { chance, count, remember: () => {} });
+        return sendWith(packet, { chance, count, remember: () => {}, counted: () => {} });
       }),
     runner: {
       run(call) {

@@ -18,10 +18,12 @@ export interface NftChain {
   rules: readonly string[];
 }
 
-/** A table: sets and chains by name. */
+/** A table: sets, chains and counters by name. */
 export interface NftTable {
   readonly sets: Map<string, NftSet>;
   readonly chains: Map<string, NftChain>;
+  /** The packets of each. */
+  readonly counters: Map<string, number>;
 }
 
 /** All tables, by family and name: `ip sluice`. */
@@ -49,13 +51,14 @@ const BUSY = "Could not process rule: Device or resource busy";
 
 /** A deep copy, for a transaction that may fail. */
 export function copyTables(tables: NftTables): NftTables {
-  return new Map([...tables].map(([name, { sets, chains }]) => [name, {
+  return new Map([...tables].map(([name, { sets, chains, counters }]) => [name, {
     sets: new Map([...sets].map(([set, content]) => [set, {
       ...content,
       elements: new Map(content.elements),
       clients: new Map(content.clients),
     }])),
     chains: new Map([...chains].map(([chain, content]) => [chain, created({ ...content }, handles.get(content))])),
+    counters: new Map(counters),
   }]));
 }
 
@@ -77,15 +80,22 @@ function limitSize(set: NftSet): void {
   if (sizeOf(set) === Infinity) set.lines = set.lines.toSpliced(1, 0, "size 65535");
 }
 
+/** The timeout of the elements of a set that have none of their own. */
+export function timeoutOf({ lines }: NftSet): string | undefined {
+  return /^timeout (\w+)$/m.exec(lines.join("\n"))?.[1];
+}
+
 /** Applies one statement at a time of the host's clock. Throws with nft's error message. */
 export function applyStatement(tables: NftTables, statement: string, nowMs: number): void {
-  const match = /^(add|delete|flush) (table|set|map|chain|rule|element) (\S+ \S+)(?: (\S+)(?: (.*))?)?$/.exec(
+  const match = /^(add|delete|flush) (table|set|map|chain|rule|element|counter) (\S+ \S+)(?: (\S+)(?: (.*))?)?$/.exec(
     statement,
   );
   if (!match) throw new NftError(`syntax error, in "${statement}"`);
   const [, verb, kind, tableName, name = "", rest = ""] = match;
   if (kind === "table") {
-    if (verb === "add" && !tables.has(tableName!)) tables.set(tableName!, { sets: new Map(), chains: new Map() });
+    if (verb === "add" && !tables.has(tableName!)) {
+      tables.set(tableName!, { sets: new Map(), chains: new Map(), counters: new Map() });
+    }
     if (verb === "delete" && !tables.delete(tableName!)) throw new NftError(MISSING);
     return;
   }
@@ -94,6 +104,9 @@ export function applyStatement(tables: NftTables, statement: string, nowMs: numb
     case "add set":
     case "add map":
       if (!table.sets.has(name)) table.sets.set(name, declaredSet(kind as "set" | "map", rest));
+      return;
+    case "add counter":
+      if (!table.counters.has(name)) table.counters.set(name, 0);
       return;
     case "delete set":
       if (isReferenced(table, `@${name}`)) throw new NftError(BUSY);
@@ -120,8 +133,9 @@ export function applyStatement(tables: NftTables, statement: string, nowMs: numb
     }
     case "add element":
       for (const { key, value } of elementsOf(rest)) {
-        const set = required(table.sets.get(name)), [, client, timeout] = /^(.+) timeout (\w+)$/.exec(key) ?? [];
-        if (client === undefined && set.clients.has(key)) continue;
+        const set = required(table.sets.get(name));
+        const [, client = timeoutOf(set) && key, timeout = timeoutOf(set)] = /^(.+) timeout (\w+)$/.exec(key) ?? [];
+        if (set.clients.has(client ?? key)) continue;
         if (client === undefined) addElement(table, set, key, value);
         else if (set.clients.size >= sizeOf(set)) throw new NftError(FULL);
         else set.clients.set(client, nowMs + durationMs(timeout!));

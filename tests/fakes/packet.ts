@@ -32,8 +32,10 @@ export interface PacketRequest {
   readonly state?: ConnectionState;
   /** Whether it is an endpoint's answer to the first packet of a connection (nftables only). */
   readonly isSynAck?: true;
-  /** Whether it belongs to a connection whose destination the rules have translated, `to` (nftables only). */
-  readonly isTranslated?: true;
+  /** The destination of its connection before a rule has translated it to `to` and `port` (nftables only). */
+  readonly translatedFrom?: { readonly to: string; readonly port: number };
+  /** The TCP flags besides ACK, none by default (nftables only). */
+  readonly flags?: readonly ("fin" | "syn" | "rst")[];
   /** The packet mark at the start; 0 by default. */
   readonly mark?: number;
 }

@@ -1,5 +1,5 @@
 import type { Configuration } from "../../config/mod.ts";
-import { createLedger } from "../../core/channel/mod.ts";
+import { createLedger, type Ledger } from "../../core/channel/mod.ts";
 import type { ClusterObject } from "../../core/objects/mod.ts";
 import { KINDS } from "../../core/objects/cluster_object.ts";
 import { createHealthCheckPlanner } from "../../core/planning/mod.ts";
@@ -18,6 +18,7 @@ export interface ServedIPv4 {
   readonly tracking: Tracking;
   readonly link: FakeFamilyLink;
   readonly family: ServedFamily;
+  readonly ledger: Ledger;
   /** The endpoint counts of health checks whose rules are in effect, oldest first. */
   readonly reported: readonly (readonly [string, number])[];
   /** Plans these objects, and waits until the worker has received the result. */
@@ -30,6 +31,7 @@ export function serveIPv4(
   onPlanned: (changes: TrackedChanges) => void = () => {},
 ): ServedIPv4 {
   const clock = createFakeClock(undefined, promisesSettled), link = createFakeFamilyLink();
+  const ledger = createLedger(clock);
   const configuration = accepted(["--hostname-override", "here", "--source", "file:none", ...flags]).configuration;
   const tracking = createTracking({
     kinds: KINDS,
@@ -59,7 +61,7 @@ export function serveIPv4(
       onProblems: () => {},
       onBalanceLimit: () => {},
     },
-    createLedger(clock),
+    ledger,
     () => true,
   );
   family.configure();
@@ -72,6 +74,7 @@ export function serveIPv4(
     link,
     reported,
     family,
+    ledger,
     async apply(...objects: ClusterObject[]) {
       for (const object of objects) tracking.set(object);
       const changes = tracking.take();

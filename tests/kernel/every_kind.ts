@@ -109,8 +109,6 @@ export function everyKindOfSettings(family: Family): FamilySettings[] {
       localTraffic: { by: "none" },
       nodePortPrefixes: undefined,
       countTraffic: true,
-      resetsGone: true,
-      goneTimeoutMs: 5_400_000,
     }),
   ];
 }

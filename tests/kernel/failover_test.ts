@@ -1,7 +1,9 @@
 /** Connection attempts with real packets: what the kernel counts, and where an unanswered one goes. */
 import assert from "node:assert/strict";
+import { connect } from "node:net";
 import type { Backend } from "../../backends/contract/backend.ts";
 import { loadBackend } from "../../backends/registry.ts";
+import type { Runner } from "../../backends/tools/mod.ts";
 import type { ProxyMode, ServicePort } from "../../core/model/mod.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -9,9 +11,9 @@ import { silentLogger } from "../../platform/log.ts";
 import { probeTcp } from "../../platform/tcp_probe.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
-import { createBlackhole, removeBlackhole, runner } from "./blackhole.ts";
+import { createBlackhole, removeBlackhole, run, runner } from "./blackhole.ts";
 
-type Sync = (port: ServicePort, gone?: readonly string[]) => Promise<void>;
+type Sync = (port: ServicePort) => Promise<void>;
 
 async function started(backend: Backend, mode: ProxyMode = "nftables"): Promise<Sync> {
   await backend.setup();
@@ -19,13 +21,11 @@ async function started(backend: Backend, mode: ProxyMode = "nftables"): Promise<
     mode,
     localhostNodePorts: false,
     countsAttempts: true,
-    resetsGone: true,
-    goneTimeoutMs: 60_000,
   });
   let revision = 0;
-  return async (port, gone = []) => {
+  return async (port) => {
     const base = revision === 0 ? undefined : revision;
-    const delta = { revision: ++revision, base, settings: base ? undefined : settings, set: [port], deleted: [], gone };
+    const delta = { revision: ++revision, base, settings: base ? undefined : settings, set: [port], deleted: [] };
     assert.deepEqual((await backend.sync(delta)).problems, []);
   };
 }
@@ -58,43 +58,72 @@ for (const family of ["IPv4", "IPv6"] as const) {
   });
 
   for (const mode of ["nftables", "iptables"] as const) {
-    Deno.test(`${family}, ${mode}: a connection to an endpoint that is gone is reset at its next packet`, async () => {
-      const { node, service } = await createBlackhole(family);
+    Deno.test(`${family}, ${mode}: of a connection to a dead endpoint, packets that begin or end it pass, and others are reset`, async () => {
+      const { node, service, conntrackFamily } = await createBlackhole(family);
       const backend = await loadBackend(mode, { family, runner, clock: systemClock, logger: silentLogger });
       const sync = await started(backend, mode);
       const listener = Deno.listen({ hostname: node, port: 0 });
-      const accepted: Deno.Conn[] = [];
-      const accepting = (async () => {
-        for await (const connection of listener) accepted.push(connection);
-      })();
-      const endpoint = joinHostPort(node, listener.addr.port);
-      const web = (...clusterEndpoints: readonly string[]) =>
-        fakeServicePort("shop/web", {
-          clusterIP: service(1),
-          clusterEndpoints,
-          ...(clusterEndpoints.length > 0 ? {} : { internal: "reject", external: "reject" }),
-        });
-      const connect = () => Deno.connect({ hostname: service(1), port: 80 });
+      const endpoint = joinHostPort(node, listener.addr.port), frontend = joinHostPort(service(1), 80);
+      const web = fakeServicePort("shop/web", { clusterIP: service(1), clusterEndpoints: [endpoint] });
       const byte = new Uint8Array([1]);
+      const open = async (hostname = service(1), port = 80) => {
+        const [client, server] = await Promise.all([Deno.connect({ hostname, port }), listener.accept()]);
+        return { client, server };
+      };
       try {
-        await sync(web(endpoint));
-        const before = await connect(), direct = await Deno.connect({ hostname: node, port: listener.addr.port });
-        await before.write(byte);
-        await sync(web(), [endpoint]);
-        await before.write(byte);
-        await assert.rejects(before.read(byte), Deno.errors.ConnectionReset);
-        // A connection to the endpoint itself is none of a service.
-        await direct.write(byte);
+        await sync(web);
+        const reset = await open(), direct = await open(node, listener.addr.port);
+        const finished = await open(), aborting = connect(80, service(1)), aborted = await listener.accept();
+        await backend.resetGone!([{ endpoint, frontends: [frontend] }]);
+        await reset.client.write(byte);
+        await assert.rejects(reset.client.read(byte), Deno.errors.ConnectionReset);
         assert.equal((await backend.resync()).figures["connections_reset"], 1);
-        // Used again: new connections work at once.
-        await sync(web(endpoint));
-        const after = await connect();
-        await after.write(byte);
-        await sync(web(endpoint));
-        for (const connection of [before, direct, after, ...accepted]) connection.close();
+        await direct.client.write(byte);
+        assert.equal(await direct.server.read(byte), 1);
+        await finished.client.closeWrite();
+        assert.equal(await finished.server.read(byte), null, "the FIN has arrived");
+        aborting.resetAndDestroy();
+        await assert.rejects(aborted.read(byte), Deno.errors.ConnectionReset);
+        // The SYN of a new connection passes; what follows does not, until the endpoint is used again.
+        const refused = Deno.connect({ hostname: service(1), port: 80 }).then((client) => client.read(byte));
+        await assert.rejects(refused, Deno.errors.ConnectionReset);
+        await sync(fakeServicePort("shop/other", { clusterIP: service(2), clusterEndpoints: [endpoint] }));
+        const again = await open();
+        await again.client.write(byte);
+        assert.equal(await again.server.read(byte), 1);
+        await backend.resetGone!([{ endpoint, frontends: [frontend] }]);
+        await backend.stop!();
+        await again.client.write(byte);
+        assert.equal(await again.server.read(byte), 1, "without the proxy");
+
+        // Beside a flow table, the entries of exactly these connections are deleted.
+        const withFlowTable: Runner = {
+          run: (call) =>
+            call.args.join(" ") === "list flowtables"
+              ? Promise.resolve({ exitCode: 0, stdout: "\tflowtable fast {\n", stderr: "" })
+              : runner.run(call),
+        };
+        const options = { family, runner: withFlowTable, clock: systemClock, logger: silentLogger };
+        const offloading = await loadBackend(mode, options);
+        await offloading.setup();
+        const entries = async () =>
+          (await run("conntrack", "-L", "-p", "tcp", "-f", conntrackFamily)).split("\n").filter((line) =>
+            line.includes("ESTABLISHED") && line.includes(`dport=${listener.addr.port} `) || line.includes("dport=80 ")
+          );
+        const isOf = ({ client }: typeof again) => (line: string) =>
+          line.includes(`sport=${(client.localAddr as Deno.NetAddr).port} `);
+        assert.ok((await entries()).some(isOf(again)));
+        await offloading.resetGone!([{ endpoint, frontends: [frontend] }]);
+        while ((await entries()).some(isOf(again)));
+        assert.ok((await entries()).some(isOf(direct)));
+        await offloading.stop!();
+        for (const { client, server } of [reset, direct, finished, again]) {
+          client.close();
+          server.close();
+        }
+        aborted.close();
       } finally {
         listener.close();
-        await accepting;
         await backend.cleanup();
         await removeBlackhole();
       }

@@ -56,6 +56,7 @@ Deno.test("an earlier copy of the table is noticed and repaired, each time that 
     sets: new Map([...sets].map(([name, set]) => [name, { ...set, elements: new Map() }])),
     // Without handles, which the fake prints as 0.
     chains: new Map([...chains].map(([name, chain]) => [name, { ...chain }])),
+    counters: new Map<string, number>(),
   };
   for (const time of [1, 2, 3]) {
     host.tables.set("ip sluice", copy);

@@ -14,20 +14,16 @@ const settingsOf = (configuration: Configuration) =>
 Deno.test("a worker gets the settings, and the kernel the sysctls, of the features that are on in the mode", () => {
   const settingsWith = (mode: string, ...flags: readonly string[]) => {
     const { configuration } = accepted(["--proxy-mode", mode, ...flags]);
-    const { countTraffic, countsAttempts, resetsGone, goneTimeoutMs } = settingsOf(configuration);
+    const { countTraffic, countsAttempts } = settingsOf(configuration);
     const sysctls = featureSettings(configuration).map(({ name, value }) => `${name}=${value}`);
-    return { countTraffic, countsAttempts, resetsGone, goneTimeoutMs, sysctls };
+    return { countTraffic, countsAttempts, sysctls };
   };
-  const byDefault = {
-    ...{ countTraffic: undefined, countsAttempts: undefined, resetsGone: true, goneTimeoutMs: 600_000 },
-    sysctls: [],
-  };
+  const byDefault = { countTraffic: undefined, countsAttempts: undefined, sysctls: [] };
   const counting = { ...byDefault, countTraffic: true, sysctls: ["net.netfilter.nf_conntrack_acct=1"] };
   for (
     const [mode, flag, expected] of [
       ["nftables", "--v=1", byDefault],
       ["nftables", "--endpoint-failure-detection", { ...byDefault, countsAttempts: true }],
-      ["nftables", "--reset-gone-connections=false", { ...byDefault, resetsGone: undefined, goneTimeoutMs: undefined }],
       ["nftables", "--traffic-metrics", counting],
       ["iptables", "--traffic-metrics", counting],
     ] as const

@@ -447,7 +447,6 @@ Deno.test("failures of endpoints are detected in nftables mode only, with the th
       "livenessPort: 70000",
       "probeTimeout: 10ms",
       "recoveryProbes: 17",
-      "goneTimeout: 10ms",
     ]
   ) {
     assert.match(refused(["--config=f.yaml"], file(wrong)).join("\n"), /failover\.\w+.* must be/);

@@ -32,11 +32,14 @@ Deno.test("workers and the executable may run the tools of calls", () => {
 });
 
 const SERVED = { prefixes: ["fd00::/64"], ports: [80], nodePorts: [] };
+const GONE = { endpoint: "[fd00::1]:80", frontends: ["[fd00::2]:80", "10.96.0.1:80"] };
 const NOTIFICATION = { socket: "/run/systemd/notify", status: "all in sync …", ready: true };
 
 Deno.test("a worker accepts valid requests of features", () => {
-  const readings = { readAttempts: undefined, readConnections: undefined };
-  const requests = { examine: "everything", rulesInTheWay: SERVED, ...readings, notify: NOTIFICATION };
+  const requests = {
+    ...{ examine: "everything", rulesInTheWay: SERVED, readAttempts: undefined, resetGone: [GONE] },
+    ...{ readConnections: undefined, notify: NOTIFICATION },
+  };
   assert.deepEqual(Object.keys(requests), FEATURE_CALLS.map(({ name }) => name));
   for (const [name, request] of Object.entries(requests)) checkedMessage(structuredClone(call(name, request)));
 });
@@ -45,6 +48,8 @@ const REFUSED: Readonly<Record<string, unknown>> = {
   "any examination": call("examine", "-f /etc/passwd"),
   "any prefix": call("rulesInTheWay", { ...SERVED, prefixes: ["; flush ruleset"] }),
   "a request for attempts with fields": call("readAttempts", {}),
+  "any endpoint": call("resetGone", [{ ...GONE, endpoint: "10.1.0.1 }; flush ruleset" }]),
+  "any frontend": call("resetGone", [{ ...GONE, frontends: ["10.1.0.1"] }]),
   "a notification with more fields": call("notify", { ...NOTIFICATION, status: "in sync\nMAINPID=1" }),
   "an option as the socket": call("notify", { ...NOTIFICATION, socket: "--no-block" }),
 };

@@ -186,7 +186,7 @@ Deno.test("kube-proxy's cleanup: a table that is not there is no error, one that
     const { host, backend } = backendUnderTest(undefined, family);
     const table = family === "IPv4" ? "ip kube-proxy" : "ip6 kube-proxy";
     await backend.cleanup();
-    host.tables.set(table, { sets: new Map(), chains: new Map() });
+    host.tables.set(table, { sets: new Map(), chains: new Map(), counters: new Map() });
     host.refuses = (statement) => statement === `delete table ${table}` ? "Operation not permitted" : undefined;
     await assert.rejects(backend.cleanup(), /Operation not permitted/);
     host.refuses = () => undefined;

@@ -127,6 +127,7 @@ Deno.test("if the kernel refuses one service port of a replacement, all others a
       counters: new Map(),
     }]]),
     chains: new Map(),
+    counters: new Map(),
   });
   host.refuses = (statement) =>
     statement.includes("10.96.0.5 ") ? "Could not process rule: Invalid argument" : undefined;
@@ -376,7 +377,7 @@ Deno.test("new settings reach all chains that depend on them", async () => {
 Deno.test("cleanup removes only the tables of Sluice and kube-proxy", async () => {
   const { snapshot, host, backend } = backendUnderTest();
   for (const name of ["ip kube-proxy", "ip mine", "ip6 sluice"]) {
-    host.tables.set(name, { sets: new Map(), chains: new Map() });
+    host.tables.set(name, { sets: new Map(), chains: new Map(), counters: new Map() });
   }
   await snapshot(services(2));
   await backend.cleanup();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { Backend } from "../../../../backends/contract/backend.ts";
 import { withResets } from "../../../../backends/nftables/resets.ts";
-import { ToolMissingError } from "../../../../backends/tools/mod.ts";
+import { type ToolCall, ToolMissingError } from "../../../../backends/tools/mod.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
-import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
+import type { ServicePort } from "../../../../core/model/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { settled } from "../../../fakes/clock.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
@@ -11,13 +11,14 @@ import type { PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { nftSettings } from "./host.ts";
 
-const RESETTING = nftSettings({ resetsGone: true, goneTimeoutMs: 3_600_000 });
 const web = (...endpoints: readonly string[]) =>
   fakeServicePort("default/web", {
     clusterEndpoints: endpoints,
     internal: endpoints.length > 0 ? "cluster" : "reject",
   });
 const ONE = "10.1.0.1:8080", TWO = "10.1.0.2:8080";
+const CLUSTER = "10.96.0.10:80", NODE = "192.168.1.1:30080";
+const IN_SET = "10.96.0.10 . 80 . 10.1.0.1 . 8080";
 
 function underTest(host = createFakeNftHost(), isPossible = true) {
   const problems: string[] = [];
@@ -29,228 +30,266 @@ function underTest(host = createFakeNftHost(), isPossible = true) {
       problems.splice(0, Infinity, ...list.map(({ code, detail }) => `${code}: ${detail}`));
     },
   };
-  const backend: Backend = withResets(createNftablesBackend(options), options, isPossible);
+  const backend = withResets(createNftablesBackend(options), options, isPossible) as Required<Backend>;
   let revision = 0;
-  const sync = (set: readonly ServicePort[], gone?: readonly string[], settings?: FamilySettings) =>
-    backend.sync({
-      revision: ++revision,
-      base: settings ? undefined : revision - 1,
-      settings,
-      set,
-      deleted: [],
-      ...gone && { gone },
-    });
+  const sync = (...set: readonly ServicePort[]) => {
+    const settings = revision === 0 ? nftSettings() : undefined, base = revision || undefined;
+    return backend.sync({ revision: ++revision, base, settings, set, deleted: [] });
+  };
+  const gone = (endpoint: string, ...frontends: readonly string[]) =>
+    backend.resetGone([{ endpoint, frontends: frontends.length > 0 ? frontends : [CLUSTER] }]);
   const table = () => host.tables.get("ip sluice-resets");
-  const elements = () => [...table()?.sets.get("endpoints")?.clients.keys() ?? []];
-  return { host, backend, problems, reports: () => reports, sync, table, elements };
+  const elements = () => [...table()?.sets.get("connections")?.clients.keys() ?? []];
+  return { host, backend, problems, reports: () => reports, sync, gone, table, elements };
 }
 
-Deno.test("endpoints that are gone are in the set until they are used again, and looked up only while there are any", async () => {
-  const { backend, sync, elements, table } = underTest();
-  await sync([web(ONE, TWO)], undefined, RESETTING);
-  assert.equal(table(), undefined);
-  await sync([web(TWO)], [ONE]);
-  assert.deepEqual([elements(), [...table()!.chains.keys()]], [["10.1.0.1 . 8080"], ["forward", "output"]]);
-  await sync([], [TWO]);
+/** A proxy that serves ONE and TWO, and resets the connections to ONE. */
+async function resetting(host = createFakeNftHost()) {
+  const tested = underTest(host);
+  await tested.backend.setup();
+  await tested.sync(web(ONE, TWO));
+  await tested.gone(ONE);
+  assert.deepEqual(tested.elements(), [IN_SET]);
+  return tested;
+}
+
+/** Has every call that matches fail. */
+function refuse({ runner }: ReturnType<typeof createFakeNftHost>, matches: (call: ToolCall) => boolean) {
+  const { run } = runner;
+  runner.run = (call) => matches(call) ? Promise.reject(new Error("interrupted")) : run(call);
+  return () => void (runner.run = run);
+}
+
+Deno.test("of the packets to a dead endpoint, those through its frontends are rejected that neither begin nor end a connection", async () => {
+  const { host, backend, sync, gone } = underTest();
+  await sync(web(ONE));
+  const from = (to: string, port: number) => ({ translatedFrom: { to, port } });
+  const packet = { from: "pod-on-node", to: "10.1.0.1", port: 8080, state: "ESTABLISHED" } satisfies PacketRequest;
+  const throughService = { ...packet, ...from("10.96.0.10", 80) };
+  const verdict = (changes: Partial<PacketRequest> = {}) => host.send({ ...throughService, ...changes }).verdict;
+  assert.equal(verdict(), "passed");
+  await gone(ONE, CLUSTER, NODE);
+  const table: readonly (readonly [string, Partial<PacketRequest>, "rejected" | "passed"])[] = [
+    ["through the cluster IP", {}, "rejected"],
+    ["of the node itself", { from: "node" }, "rejected"],
+    ["through the node port", from("192.168.1.1", 30080), "rejected"],
+    ["through a host port", from("192.168.1.1", 8443), "passed"],
+    ["through another program's port at another address", from("203.0.113.9", 30080), "passed"],
+    ["through another service", from("10.96.0.11", 80), "passed"],
+    ["through another port of the service", from("10.96.0.10", 81), "passed"],
+    ["to another port of the pod", { port: 8081 }, "passed"],
+    ["to another pod", { to: "10.1.0.9" }, "passed"],
+    ["the first packet of a connection", { state: "NEW", flags: ["syn"] }, "passed"],
+    ["a SYN with the ports of an open connection", { flags: ["syn"] }, "passed"],
+    ["the client's FIN", { flags: ["fin"] }, "passed"],
+    ["the client's reset", { flags: ["rst"] }, "passed"],
+    ["UDP", { protocol: "udp" }, "passed"],
+  ];
+  for (const [name, changes, expected] of table) assert.equal(verdict(changes), expected, name);
+  assert.equal(host.send(packet).verdict, "passed", "to the pod's own address");
+  assert.equal((await backend.resync()).figures["connections_reset"], 3);
+  assert.equal((await backend.resync()).figures["connections_reset"], undefined);
+});
+
+Deno.test("an endpoint leaves the set before the sync that uses it again, and the table exists only while it has elements", async () => {
+  const { host, backend, sync, gone, table, elements } = await resetting();
+  await gone(TWO);
   assert.equal(elements().length, 2);
   // Comparisons keep both.
-  assert.equal((await backend.resync()).figures.drift_repaired, 0);
+  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
   assert.equal(elements().length, 2);
-  await sync([web(ONE, TWO)]);
+  await sync(web("10.1.0.3:8080"));
+  const before = host.transactions.length;
+  await sync(web(ONE));
+  assert.match(host.transactions[before]!.join(), /delete element ip sluice-resets/);
+  assert.deepEqual(elements(), ["10.96.0.10 . 80 . 10.1.0.2 . 8080"]);
+  await sync(web(ONE, TWO));
+  await backend.resync();
+  assert.equal(table(), undefined);
+});
+
+Deno.test("an endpoint that dies while nft is busy, and is used again at once, is not reset", async () => {
+  const { backend, sync, gone, elements } = underTest();
+  await backend.setup();
+  await sync(web(TWO));
+  const added = gone(ONE);
+  await Promise.all([added, sync(web(ONE, TWO))]);
   assert.deepEqual(elements(), []);
+});
+
+Deno.test("an endpoint that has died through two services leaves the set with both", async () => {
+  const { sync, gone, elements } = await resetting();
+  await gone(ONE, "10.96.0.11:80");
+  assert.equal(elements().length, 2);
+  await sync(web(ONE));
+  assert.deepEqual(elements(), []);
+});
+
+Deno.test("elements live for five minutes, and the table until the next comparison", async () => {
+  const { host, backend, table } = await resetting();
+  const until = table()!.sets.get("connections")!.clients.get(IN_SET)!;
+  assert.equal(until - host.clock.monotonic(), 300_000);
+  host.clock.advance(300_000);
   await backend.resync();
   assert.equal(table(), undefined);
 });
 
-Deno.test("the set of an earlier process is read before the first change", async () => {
-  const host = createFakeNftHost(), first = underTest(host);
-  await first.sync([web(ONE)], undefined, RESETTING);
-  await first.sync([web()], [ONE]);
-  const second = underTest(host), { run } = host.runner;
-  await second.backend.setup();
-  const listed: string[] = [];
-  host.runner.run = (call) => {
-    listed.push(...call.args.join(" ").startsWith("list set ") ? [call.tool] : []);
-    return run(call);
-  };
-  await second.sync([web(ONE)], undefined, RESETTING);
-  assert.deepEqual([second.elements(), listed], [[], []]);
-});
-
-Deno.test("the table is removed when the last element has expired", async () => {
-  const { backend, sync, table } = underTest();
-  await sync([web(ONE)], undefined, RESETTING);
-  await sync([web(TWO)], [ONE]);
-  table()!.sets.get("endpoints")!.clients.clear();
-  await backend.resync();
-  assert.equal(table(), undefined);
-  await sync([web(TWO)], [ONE]);
-  assert.equal(table()!.chains.size, 2);
-});
-
-Deno.test("a new proxy takes the set over, without the endpoints that are used again", async () => {
-  const host = createFakeNftHost(), first = underTest(host);
-  await first.sync([web(ONE, TWO)], undefined, RESETTING);
-  await first.sync([], [ONE, TWO]);
-  const second = underTest(host);
-  await second.sync([web(TWO)], undefined, RESETTING);
-  assert.deepEqual(second.elements(), ["10.1.0.1 . 8080"]);
-  await second.backend.cleanup();
-  assert.equal(second.table(), undefined);
-});
-
-for (
-  const [why, isPossible, settings] of [["without the setting", true, nftSettings()], [
-    "in another mode",
-    false,
-    RESETTING,
-  ]] as const
-) {
-  Deno.test(`${why}, the table of an earlier proxy is removed, and nothing is reset`, async () => {
-    const host = createFakeNftHost(), first = underTest(host);
-    await first.sync([web(ONE)], undefined, RESETTING);
-    await first.sync([web(TWO)], [ONE]);
-    const second = underTest(host, isPossible);
-    await second.sync([web(TWO)], [ONE], settings);
-    const { figures } = await second.backend.resync();
-    assert.deepEqual([second.table(), figures["connections_reset"]], [undefined, undefined]);
+for (const isPossible of [true, false]) {
+  Deno.test(`a table that an earlier proxy has left is removed at the start, ${isPossible ? "before it resets others" : "also in other modes"}`, async () => {
+    const { host } = await resetting();
+    const { backend, sync, gone, table } = underTest(host, isPossible);
+    await backend.setup();
+    assert.equal(table(), undefined);
+    await sync(web(TWO));
+    await gone(ONE);
+    assert.equal(table() !== undefined, isPossible);
   });
 }
 
-Deno.test("a failure is a problem that delays no sync, until an attempt succeeds", async () => {
-  const { host, sync, elements, problems, reports } = underTest();
-  await sync([web(ONE)], undefined, RESETTING);
-  await sync([web(TWO)], [ONE]);
-  assert.equal(reports(), 0, "a change without a failure sends no report");
-  host.refuses = (statement) => statement.includes("element ip sluice-resets") ? "Device busy" : undefined;
-  assert.deepEqual((await sync([web(ONE, TWO)])).problems, []);
+Deno.test("a table that cannot be removed at the start is removed before the first sync", async () => {
+  const { host } = await resetting(),
+    restore = refuse(host, ({ stdin = [] }) => [...stdin].join("").includes("resets"));
+  const { backend, sync, problems, table } = underTest(host);
+  await backend.setup();
+  assert.match(problems.join(), /connections-not-reset: interrupted/);
+  restore();
+  await sync(web(ONE));
+  assert.deepEqual([table(), problems], [undefined, []]);
+});
+
+Deno.test("the end of the proxy removes the table, and nothing is added any more", async () => {
+  const { backend, gone, table } = await resetting();
+  const late = gone(TWO);
+  await backend.stop();
+  await late;
+  await gone(TWO);
+  assert.equal(table(), undefined);
+});
+
+Deno.test("a cleanup removes the table, and fails if that fails", async () => {
+  const first = await resetting(), second = await resetting();
+  await first.backend.cleanup();
+  assert.equal(first.table(), undefined);
+  second.host.refuses = (statement) => statement === "delete table ip sluice-resets" ? "Device busy" : undefined;
+  await assert.rejects(second.backend.cleanup(), /Device busy/);
+});
+
+Deno.test("a failure is a problem that delays no sync, and ends all resets", async () => {
+  const { host, sync, gone, table, problems, reports } = await resetting();
+  assert.equal(reports(), 0, "a success sends no report");
+  host.refuses = (statement) => statement.includes("sluice-resets") ? "Device busy" : undefined;
+  assert.deepEqual((await sync(web(ONE, TWO))).problems, []);
   assert.match(problems.join(), /connections-not-reset: .*Device busy/);
   host.refuses = () => undefined;
-  await sync([]);
+  await sync();
+  assert.deepEqual([table(), problems], [undefined, []]);
+  await gone(TWO);
+  assert.notEqual(table(), undefined);
+});
+
+Deno.test("if nft fails after it has added an endpoint, the table is removed before a sync uses the endpoint", async () => {
+  const { host, sync, gone, table } = underTest();
+  await sync(web(TWO));
+  const { run, converse } = host.runner;
+  host.runner.converse = undefined as never;
+  host.runner.run = async (call) => ({ ...await run(call), exitCode: 137 });
+  await gone(ONE);
+  Object.assign(host.runner, { run, converse });
+  await sync(web(ONE, TWO));
+  assert.equal(table(), undefined);
+});
+
+Deno.test("after another program has removed the table, it is created again", async () => {
+  const { host, backend, sync, gone, elements, problems } = await resetting();
+  host.tables.delete("ip sluice-resets");
+  await backend.resync();
+  await gone(TWO);
+  assert.deepEqual(elements(), ["10.96.0.10 . 80 . 10.1.0.2 . 8080"]);
+  host.tables.delete("ip sluice-resets");
+  await sync(web(ONE, TWO));
   assert.deepEqual([elements(), problems], [[], []]);
 });
 
-Deno.test("beside a flow table, whose packets skip the rules, the conntrack entries of deleted endpoints are deleted, too", async () => {
-  const { host, sync } = underTest();
-  const entry = {
-    protocol: "tcp",
-    source: "10.9.0.1",
-    sourcePort: 1,
-    destination: "10.96.0.1",
-    destinationPort: 80,
-  } as const;
-  const to = (address: string, port: number) => host.conntrack.push({ ...entry, answeredBy: { address, port } });
-  to("10.1.0.1", 8080);
-  to("10.1.0.1", 8081);
-  to("10.1.0.2", 8080);
-  await sync([web(ONE, TWO)], undefined, RESETTING);
-  await sync([web(TWO)], [ONE]);
-  assert.equal(host.conntrack.length, 3);
-  host.hasFlowTable = true;
-  await sync([web(TWO)], [ONE]);
-  await settled();
-  assert.deepEqual(host.conntrack.map(({ answeredBy }) => answeredBy), [
-    { address: "10.1.0.1", port: 8081 },
-    { address: "10.1.0.2", port: 8080 },
-  ]);
+Deno.test("a change costs nothing while nothing is reset", async () => {
+  const { host, backend, sync } = underTest();
+  await backend.setup();
+  await sync(web(ONE));
+  const calls: string[] = [], { run } = host.runner;
+  host.runner.run = (call) => {
+    calls.push([call.tool, ...call.args, ...call.stdin ?? []].join(" "));
+    return run(call);
+  };
+  await sync(web(TWO));
+  await backend.resync();
+  assert.deepEqual(calls.filter((call) => call.includes("resets") || call.includes("flowtables")), []);
 });
 
-Deno.test("a failure to delete conntrack entries is a problem, and is not repeated with each sync", async () => {
-  const { host, sync, problems, elements } = underTest();
+Deno.test("beside a flow table, whose packets skip the rule, the conntrack entries of exactly these connections are deleted", async () => {
+  for (const hasFlowTable of [false, true]) {
+    const host = createFakeNftHost();
+    const add = (destination: string, address: string, port = 8080) =>
+      host.conntrack.push({
+        ...{ protocol: "tcp", source: "10.9.0.1", sourcePort: 1, destination, destinationPort: 80 },
+        answeredBy: { address, port },
+      });
+    add("10.96.0.10", "10.1.0.1");
+    add("10.96.0.10", "10.1.0.1", 8081);
+    add("10.96.0.11", "10.1.0.1");
+    add("10.96.0.10", "10.1.0.2");
+    host.hasFlowTable = hasFlowTable;
+    await resetting(host);
+    await settled();
+    assert.equal(host.conntrack.length, hasFlowTable ? 3 : 4);
+    assert.equal(host.conntrack.some((one) => one.destination === "10.96.0.10" && one.answeredBy?.port === 8081), true);
+  }
+});
+
+Deno.test("entries of an endpoint that is used again are not deleted, and its sync waits for a deletion that has begun", async () => {
+  const host = createFakeNftHost();
   host.hasFlowTable = true;
-  let calls = 0;
+  const { run } = host.runner, deletions: string[] = [], begun: (() => void)[] = [];
+  host.runner.run = async (call) => {
+    if (call.tool !== "conntrack") return await run(call);
+    deletions.push(/-r (\S+)/.exec([...call.stdin!].join(""))![1]!);
+    await new Promise<void>((resolve) => begun.push(resolve));
+    return await run(call);
+  };
+  const { sync, gone } = await resetting(host);
+  await gone(TWO);
+  const order: string[] = [];
+  const synced = sync(web(ONE, TWO)).then(() => order.push("synced"));
+  await settled();
+  order.push("deleted");
+  begun.shift()!();
+  await synced;
+  await settled();
+  assert.deepEqual([order, deletions], [["deleted", "synced"], ["10.1.0.1"]]);
+});
+
+Deno.test("a failure to delete conntrack entries is a problem, and is not repeated", async () => {
+  const host = createFakeNftHost();
+  host.hasFlowTable = true;
   const { run } = host.runner;
+  let calls = 0;
   host.runner.run = (call) => {
     if (call.tool !== "conntrack") return run(call);
     calls++;
     return Promise.reject(new ToolMissingError("conntrack"));
   };
-  await sync([web(ONE, TWO)], undefined, RESETTING);
-  await sync([web(TWO)], [ONE]);
+  const { sync, problems, elements } = await resetting(host);
   await settled();
   assert.match(problems.join(), /connections-not-reset: those in a flow table: conntrack is not installed/);
-  await sync([web(TWO)]);
-  assert.deepEqual([calls, elements()], [1, ["10.1.0.1 . 8080"]]);
-});
-
-Deno.test("an unknown set is removed before its endpoints may be used again", async () => {
-  const host = createFakeNftHost(), first = underTest(host);
-  await first.sync([web(ONE, TWO)], undefined, RESETTING);
-  await first.sync([web(TWO)], [ONE]);
-  const { run } = host.runner;
-  const refuse = () => {
-    host.runner.run = (call) =>
-      call.args.join(" ").startsWith("list set") ? Promise.reject(new Error("interrupted")) : run(call);
-  };
-  // A failed listing of a comparison, and the first one of another process.
-  refuse();
-  await first.backend.resync();
-  host.runner.run = run;
-  await first.sync([web(ONE, TWO)]);
-  assert.deepEqual(first.elements(), []);
-  await first.sync([web(TWO)], [ONE]);
-  refuse();
-  const second = underTest(host);
-  await second.sync([web(ONE, TWO)], undefined, RESETTING);
-  assert.equal(second.table(), undefined);
-});
-
-Deno.test("an endpoint that nft only claims to take out leaves the set at the next comparison", async () => {
-  const { host, backend, sync, elements } = underTest();
-  const { run } = host.runner;
-  await sync([web(ONE, TWO)], undefined, RESETTING);
-  await sync([web()], [ONE, TWO]);
-  host.runner.run = (call) =>
-    [...call.stdin ?? []].some((statement) => statement.startsWith("delete element"))
-      ? Promise.resolve({ exitCode: 0, stdout: "", stderr: "" })
-      : run(call);
-  await sync([web(ONE)]);
-  assert.equal(elements().length, 2);
-  host.runner.run = run;
-  await backend.resync();
-  assert.deepEqual(elements(), ["10.1.0.2 . 8080"]);
-});
-
-Deno.test("an endpoint that a failed nft has added leaves the set when it is used again", async () => {
-  const { host, sync, elements } = underTest();
-  const { run } = host.runner;
-  await sync([web(ONE, TWO)], undefined, RESETTING);
-  host.runner.run = async (call) => {
-    const result = await run(call);
-    const isAdding = [...call.stdin ?? []].some((statement) => statement.startsWith("add element ip sluice-resets"));
-    return isAdding ? { ...result, exitCode: 137 } : result;
-  };
-  await sync([web(TWO)], [ONE]);
-  assert.deepEqual(elements(), ["10.1.0.1 . 8080"]);
-  host.runner.run = run;
-  await sync([web(ONE, TWO)]);
-  assert.deepEqual(elements(), []);
-});
-
-Deno.test("an endpoint that could not be added is forgotten after its time", async () => {
-  const { host, sync, elements } = underTest();
-  await sync([web(ONE, TWO)], undefined, RESETTING);
-  host.refuses = (statement) => statement.includes("add element ip sluice-resets") ? "Device busy" : undefined;
-  await sync([web(TWO)], [ONE]);
-  host.refuses = () => undefined;
-  host.clock.advance(RESETTING.goneTimeoutMs! + 1);
-  await sync([web()], [TWO]);
-  assert.deepEqual(elements(), ["10.1.0.2 . 8080"]);
+  await sync(web(TWO));
+  assert.deepEqual([calls, elements()], [1, [IN_SET]]);
 });
 
 Deno.test("the set has a limit", async () => {
-  const { sync, elements } = underTest();
-  await sync([web(ONE)], undefined, RESETTING);
-  await sync([web(ONE)], Array.from({ length: 10_001 }, (_, i) => `10.2.0.1:${i + 1}`));
+  const { backend, sync, elements } = underTest();
+  await sync(web(TWO));
+  await backend.resetGone(
+    Array.from({ length: 10_001 }, (_, i) => ({ endpoint: `10.2.0.1:${i + 1}`, frontends: [CLUSTER] })),
+  );
   assert.equal(elements().length, 10_000);
-});
-
-Deno.test("a cleanup whose removal of the table fails, fails", async () => {
-  const { host, backend, sync } = underTest();
-  await sync([web(ONE)], undefined, RESETTING);
-  await sync([web()], [ONE]);
-  host.refuses = (statement) => statement === "delete table ip sluice-resets" ? "Device busy" : undefined;
-  await assert.rejects(backend.cleanup(), /Device busy/);
 });
 
 Deno.test("a host without nft resets nothing, which is no problem", async () => {
@@ -264,23 +303,10 @@ Deno.test("a host without nft resets nothing, which is no problem", async () => 
   };
   const backend = { sync: () => Promise.resolve({ problems: [], figures: {} }) } as unknown as Backend;
   const options = { family: "IPv4", runner, clock: host.clock, logger: silentLogger } as const;
-  const { sync } = withResets(backend, { ...options, onProblems: (_, list) => problems.push(...list) }, true);
-  await sync({ revision: 1, base: undefined, settings: RESETTING, set: [], deleted: [], gone: [ONE] });
-  await sync({ revision: 2, base: 1, settings: undefined, set: [], deleted: [], gone: [TWO] });
+  const tested = withResets(backend, { ...options, onProblems: (_, list) => problems.push(...list) }, true);
+  for (const revision of [1, 2]) {
+    await tested.sync({ revision, base: undefined, settings: nftSettings(), set: [web(ONE)], deleted: [] });
+    await tested.resetGone!([{ endpoint: TWO, frontends: [CLUSTER] }]);
+  }
   assert.deepEqual([calls, problems], [1, []]);
-});
-
-Deno.test("packets of connections to endpoints that are gone are rejected, and no others", async () => {
-  const { host, sync } = underTest();
-  await sync([web(ONE)], undefined, RESETTING);
-  const packet = { from: "pod-on-node", to: "10.1.0.1", port: 8080, state: "ESTABLISHED" } satisfies PacketRequest;
-  const send = (changes: Partial<PacketRequest> = {}) =>
-    host.send({ ...packet, isTranslated: true, ...changes }).verdict;
-  assert.equal(send(), "passed");
-  await sync([], [ONE]);
-  assert.equal(send(), "rejected");
-  assert.equal(send({ from: "node" }), "rejected");
-  assert.equal(send({ port: 8081 }), "passed");
-  assert.equal(send({ to: "10.1.0.9" }), "passed");
-  assert.equal(host.send(packet).verdict, "passed", "a connection to the pod itself");
 });

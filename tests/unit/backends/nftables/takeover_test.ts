@@ -90,7 +90,7 @@ Deno.test("cleanup continues after failures and ignores tools that are not insta
 });
 
 Deno.test("nftables mode removes the table of kube-proxy's", async () => {
-  host.tables.set("ip kube-proxy", { sets: new Map(), chains: new Map() });
+  host.tables.set("ip kube-proxy", { sets: new Map(), chains: new Map(), counters: new Map() });
   await (await loadBackend("nftables", options)).sync(WHOLE);
   assert.deepEqual([...host.tables.keys()], ["ip sluice"]);
 });

@@ -15,7 +15,7 @@ function sent(...ports: readonly ServicePort[]): OutgoingState {
   state.configure(fakeSettings());
   put(state, ...ports);
   state.start();
-  send(state);
+  names(state);
   return state;
 }
 
@@ -24,13 +24,11 @@ function put(state: OutgoingState, ...ports: readonly ServicePort[]): void {
 }
 
 /** Sends the next delta, and returns what it sets and deletes. */
-function send(state: OutgoingState): { readonly names: readonly string[]; readonly gone: boolean } {
+function names(state: OutgoingState): readonly string[] {
   const delta = state.next()!;
   state.markSent(delta);
-  return { names: [...delta.set.map(({ name }) => name), ...delta.deleted], gone: delta.gone !== undefined };
+  return [...delta.set.map(({ name }) => name), ...delta.deleted];
 }
-
-const names = (state: OutgoingState) => send(state).names;
 
 Deno.test("small changes go before large ones, which follow in portions", () => {
   const state = sent();
@@ -48,7 +46,7 @@ Deno.test("a large change is not held up by small ones that keep coming", () => 
   for (let i = 0; !state.isSent(); i++) {
     assert.ok(i < 4);
     put(state, fakeServicePort("small", { port: 1 + i }));
-    assert.equal(send(state).names[0], "small");
+    assert.equal(names(state)[0], "small");
   }
 });
 
@@ -78,10 +76,3 @@ for (const after of [large("holder", { clusterIP: "10.96.0.1" }), undefined]) {
     assert.ok(state.isSent());
   });
 }
-
-Deno.test("endpoints are reported as gone once no portion is left that may still use them", () => {
-  const state = sent();
-  put(state, large("a"), large("b"), large("c"));
-  state.addGone(["10.1.0.1:80"]);
-  assert.deepEqual([send(state), send(state)], [{ names: ["a", "b"], gone: false }, { names: ["c"], gone: true }]);
-});

@@ -14,7 +14,7 @@ async function placedOn(node: Partial<NodeState>): Promise<readonly Family[]> {
   const end = new AbortController();
   const families = FAMILIES.map((family) => ({
     ...{ family, hasServices: () => true, serveInternal() {}, compare() {} },
-    ...{ ports: () => [], portsOf: () => [], leaveOut() {}, weigh() {}, planAgain() {}, noteGone() {} },
+    ...{ ports: () => [], portsOf: () => [], leaveOut() {}, weigh() {}, planAgain() {}, nodePortAddresses: () => [] },
     call: () => Promise.resolve(undefined),
   }));
   const tracking = { node: { state: () => ({ ...NODE, ...node }) } } as never;

@@ -7,7 +7,7 @@ import type { Node, NodeApi, NodeFamily, RunningFeature } from "../../../../feat
 import { startDetection, usesOf } from "../../../../features/failover/detection.ts";
 import { start } from "../../../../features/failover/start.ts";
 import { createRegistry } from "../../../../platform/metrics/mod.ts";
-import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { endpoint, endpointSlice, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 import { serveIPv4 } from "../../../fakes/served_family.ts";
 
@@ -80,44 +80,52 @@ Deno.test("an endpoint that does not answer is left out, with a problem and an E
   assert.equal(events.length, 1);
 });
 
-Deno.test("endpoints of an earlier run are gone if no slice has them, whether they are known before the first plan or after it", async () => {
-  const earlier = [
-    slice("10.1.0.1", "10.1.0.9"),
-    endpointSlice("default/web-b", [endpoint("fd00::9")], { family: "IPv6" }),
-  ];
-  for (const isFirst of [true, false]) {
-    let planned: RunningFeature["planned"] = undefined;
-    const flags = ["--proxy-mode", "nftables"];
-    const { clock, link, apply, family, tracking, configuration } = serveIPv4(flags, (changes) => planned?.(changes));
-    const running = await start(featureNode({ clock, tracking, families: [family], api: API }), configuration);
-    planned = running.planned;
-    link.report();
-    if (isFirst) running.earlier?.(earlier);
-    await apply(web, slice("10.1.0.1"));
-    link.report();
-    if (!isFirst) running.earlier?.(earlier);
-    await clock.advanceSettled(500);
-    assert.deepEqual(link.sent.at(-1)!.gone, ["10.1.0.9:8080"]);
-    link.report();
-    await apply(slice("10.1.0.1", "10.1.0.2"));
-    assert.ok(!("gone" in link.sent.at(-1)!));
-  }
+Deno.test("a dead endpoint is reported with every frontend of its service", async () => {
+  let planned: RunningFeature["planned"] = undefined;
+  const flags = ["--proxy-mode", "nftables", "--nodeport-addresses", "192.0.2.0/24"];
+  const { clock, link, apply, family, tracking, configuration, ledger } = serveIPv4(
+    flags,
+    (changes) => planned?.(changes),
+  );
+  const requests: unknown[] = [];
+  const call: NodeFamily["call"] = (_, request) => {
+    requests.push(request);
+    return Promise.resolve(undefined);
+  };
+  const families = [{ ...family, call, nodePortAddresses: () => ["192.0.2.10", "198.51.100.1"] }];
+  const node = featureNode({ clock, tracking, families, ledgers: { IPv4: ledger, IPv6: ledger }, api: API });
+  planned = (await start(node, configuration)).planned;
+  const balanced = service("default/web", {
+    ...{ type: "LoadBalancer", externalIPs: ["203.0.113.1"], loadBalancerIPs: ["203.0.113.2"] },
+    ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }],
+    nodePortAddresses: "192.0.2.0/28",
+  });
+  await apply(balanced, endpointSlice("default/web-a", [endpoint("10.1.0.1"), terminatingEndpoint("10.1.0.2")]));
+  link.report();
+  await apply(slice("10.1.0.1"));
+  link.report();
+  await clock.advanceSettled(1_000);
+  const frontends = ["10.0.0.1:80", "203.0.113.1:80", "203.0.113.2:80", "192.0.2.10:30080"];
+  assert.deepEqual(requests, [[{ endpoint: "10.1.0.2:8080", frontends }]]);
 });
 
-Deno.test("only what is on runs: without resets, no earlier state is asked for; without detection, nothing is counted", async () => {
-  const node = featureNode({ tracking: serveIPv4().tracking, api: API });
-  const runningWith = (...flags: string[]) =>
-    start(node, serveIPv4(["--proxy-mode", "nftables", ...flags]).configuration);
-  const detecting = await runningWith("--endpoint-failure-detection", "--reset-gone-connections=false");
-  assert.deepEqual([detecting.earlier, typeof detecting.addMetrics], [undefined, "function"]);
-  const resetting = await runningWith();
-  assert.deepEqual([typeof resetting.earlier, resetting.addMetrics], ["function", undefined]);
-});
-
-Deno.test("nothing is reset without the API server, nor in a mode whose connections conntrack does not translate", async () => {
-  const node = featureNode({ tracking: serveIPv4().tracking, api: API });
-  const { configuration } = serveIPv4(["--proxy-mode", "nftables", "--reset-gone-connections"]);
-  assert.notEqual((await start(node, configuration)).earlier, undefined);
-  assert.equal((await start({ ...node, api: undefined }, configuration)).earlier, undefined);
-  assert.equal((await start({ ...node, mode: describeMode("ipvs") }, configuration)).earlier, undefined);
+Deno.test("only what is on runs; resets need the API server and a mode whose connections conntrack translates", async () => {
+  const node = featureNode({ tracking: serveIPv4().tracking, families: [serveIPv4().family], api: API });
+  const startWith = async (changes: Partial<Node>, ...flags: string[]) => {
+    const { configuration } = serveIPv4(["--proxy-mode", "nftables", ...flags]);
+    let watched = false;
+    const endpoints = new Proxy(node.tracking.endpoints, {
+      get: (...args) => ((watched = true), Reflect.get(...args)),
+    });
+    const running = await start({ ...node, tracking: { ...node.tracking, endpoints }, ...changes }, configuration);
+    return { detects: running.addMetrics !== undefined, resets: watched };
+  };
+  const only = (resets: boolean) => ({ detects: false, resets });
+  assert.deepEqual(await startWith({}), only(true));
+  assert.deepEqual(await startWith({ api: undefined }), only(false));
+  assert.deepEqual(await startWith({ mode: describeMode("ipvs") }), only(false));
+  assert.deepEqual(await startWith({}, "--endpoint-failure-detection", "--reset-gone-connections=false"), {
+    detects: true,
+    resets: false,
+  });
 });

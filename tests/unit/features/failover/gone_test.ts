@@ -1,152 +1,277 @@
 import assert from "node:assert/strict";
-import type { ClusterObject, EndpointSlice } from "../../../../core/objects/mod.ts";
+import type { EndpointSlice, SliceEndpoint } from "../../../../core/objects/mod.ts";
 import { createEndpointsTracker } from "../../../../core/tracking/endpoints_tracker.ts";
-import { reportGone } from "../../../../features/failover/gone.ts";
-import { endpoint, endpointSlice } from "../../../fakes/cluster_objects.ts";
+import { servicePortKey } from "../../../../core/model/mod.ts";
+import { watchGone } from "../../../../features/failover/gone.ts";
+import type { NodeFamily } from "../../../../features/contract.ts";
+import { endpoint, endpointSlice, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
 
-/** A slice of the service before the dash in its name. */
-const slice = (name: string, port: number, ...addresses: readonly string[]) =>
-  endpointSlice(`default/${name}`, addresses.map((address) => endpoint(address)), {
+const A = "10.1.0.1", B = "10.1.0.2", C = "10.1.0.3";
+const ready = (address: string) => endpoint(address);
+const unready = (address: string) => endpoint(address, { ready: false, serving: false });
+const terminating = (address: string) => terminatingEndpoint(address);
+const readyAndTerminating = (address: string) => endpoint(address, { terminating: true });
+
+/** A slice of the service before the dash in its name, in namespace `default` unless it names another. */
+const slice = (name: string, endpoints: readonly SliceEndpoint[], port = 8080) =>
+  endpointSlice(name.includes("/") ? name : `default/${name}`, endpoints, {
     ports: [{ name: "http", protocol: "tcp", port }, { name: "dns", protocol: "udp", port: 53 }],
   });
 
-function tracking() {
+const SERVICES: Readonly<Record<string, string>> = {
+  "default/web": "10.96.0.1",
+  "default/other": "10.96.0.2",
+  "tenant/web": "10.96.0.3",
+};
+
+function watching() {
   const clock = createFakeClock(), tracker = createEndpointsTracker(0), end = new AbortController();
-  const deletedServices = new Set<string>();
-  let stalledMs = 0;
-  const reported: string[] = [];
-  const reporter = reportGone(
-    { clock: { ...clock, monotonic: () => clock.monotonic() + stalledMs }, signal: end.signal },
-    { family: "IPv4", noteGone: (gone) => reported.push(...gone) },
-    tracker.values,
-    (service) => !deletedServices.has(service) && tracker.slicesOf(service).length > 0,
+  const unplanned = new Set<string>();
+  let stalledMs = 0, isInEffect = true, looks = 0;
+  const found: string[] = [];
+  const family: Pick<NodeFamily, "family" | "portsOf" | "nodePortAddresses" | "call"> = {
+    family: "IPv4",
+    portsOf(service) {
+      const clusterIP = SERVICES[service], name = `${service}:http`;
+      if (clusterIP === undefined || unplanned.has(service)) return [];
+      const planned = fakeServicePort(name, { clusterIP });
+      const key = servicePortKey(name, "tcp");
+      return [{ key, service, wanted: planned, planned, reported: [], createdSeconds: undefined, plannedIn: 1 }];
+    },
+    nodePortAddresses: () => [],
+    call(_, request) {
+      for (const { endpoint, frontends } of request as never as readonly { endpoint: string; frontends: string[] }[]) {
+        found.push(...frontends.map((frontend) => `${frontend} to ${endpoint}`));
+      }
+      return Promise.resolve(undefined);
+    },
+  };
+  const effect = () => ({ state: isInEffect ? "in effect" : "waiting" });
+  const planned = watchGone(
+    {
+      ...{ clock: { ...clock, monotonic: () => clock.monotonic() + stalledMs }, signal: end.signal },
+      ledgers: { IPv4: { effect } } as never,
+    },
+    family,
+    {
+      slicesOf: tracker.slicesOf,
+      values() {
+        looks++;
+        return tracker.values();
+      },
+    },
   );
+  const set = (...slices: readonly (EndpointSlice | string)[]) => {
+    for (const one of slices) {
+      if (typeof one === "string") tracker.delete(one);
+      else tracker.set(`${one.namespace}/${one.name}`, one);
+    }
+  };
+  const plan = () => planned({ endpoints: { IPv4: tracker.take() } as never });
   return {
-    clock,
-    end,
-    deletedServices,
+    ...{ clock, end, unplanned, found, set, plan },
+    change(...slices: readonly (EndpointSlice | string)[]) {
+      set(...slices);
+      plan();
+    },
+    looks: () => looks,
     /** Lets time pass in which no timer fires. */
     stall: (ms: number) => stalledMs += ms,
-    earlier: (...slices: readonly ClusterObject[]) => reporter.earlier(slices),
-    /** Sets and deletes slices, and plans the change. */
-    change(set: readonly EndpointSlice[], deleted: readonly string[] = []) {
-      for (const one of set) tracker.set(`default/${one.name}`, one);
-      for (const name of deleted) tracker.delete(`default/${name}`);
-      reporter.planned({ endpoints: { IPv4: tracker.take() } } as never);
-    },
-    /** The endpoints reported up to 600 ms later. */
-    gone(): readonly string[] {
+    setInEffect: (value: boolean) => isInEffect = value,
+    /** The connections reset within a second from now. */
+    reset(): readonly string[] {
       clock.advance(500);
-      clock.advance(100);
-      return reported.splice(0).sort();
+      clock.advance(500);
+      return found.splice(0).sort();
     },
   };
 }
 
-Deno.test("an endpoint is gone when its address has left the last slice", () => {
-  const { change, gone } = tracking();
-  change([
-    slice("web-a", 80, "10.1.0.1", "10.1.0.2"),
-    slice("other-a", 80, "10.1.0.1"),
-    slice("third-a", 81, "10.1.0.1"),
-  ]);
-  assert.deepEqual(gone(), []);
-  change([slice("web-a", 80, "10.1.0.2"), slice("other-a", 80)]);
-  assert.deepEqual(gone(), [], "a slice has it with another port");
-  change([slice("third-a", 81)]);
-  assert.deepEqual(gone(), ["10.1.0.1:81"]);
-  change([slice("web-a", 80)]);
-  assert.deepEqual(gone(), ["10.1.0.2:80"]);
-  change([slice("web-a", 80, "10.1.0.3")]);
-  assert.deepEqual(gone(), []);
+const WEB_A = "10.96.0.1:80 to 10.1.0.1:8080", OTHER_A = "10.96.0.2:80 to 10.1.0.1:8080";
+
+/** Versions of slices, one after the other, and the connections that are reset once nothing changes any more. */
+const EVIDENCE: readonly (readonly [string, readonly (readonly (EndpointSlice | string)[])[], readonly string[]])[] = [
+  ["a terminating endpoint leaves", [[slice("web-a", [terminating(A), ready(B)])], [slice("web-a", [ready(B)])]], [
+    WEB_A,
+  ]],
+  ["a terminating endpoint whose service publishes unready addresses leaves", [
+    [slice("web-a", [readyAndTerminating(A)])],
+    [slice("web-a", [])],
+  ], [WEB_A]],
+  ["a terminating endpoint leaves with its slice", [[slice("web-a", [terminating(A)])], ["default/web-a"]], [WEB_A]],
+  ["a terminating endpoint no longer serves", [
+    [slice("web-a", [terminating(A)])],
+    [slice("web-a", [endpoint(A, { ready: false, serving: false, terminating: true })])],
+  ], []],
+  ["a ready endpoint leaves", [[slice("web-a", [ready(A), ready(B)])], [slice("web-a", [ready(B)])]], []],
+  ["an endpoint that is not ready leaves", [[slice("web-a", [unready(A)])], [slice("web-a", [])]], []],
+  ["ready endpoints leave with their slice", [[slice("web-a", [ready(A)])], ["default/web-a"]], []],
+  ["another selector", [[slice("web-a", [ready(A), ready(B)])], [slice("web-a", [ready(C)])]], []],
+  ["another port", [[slice("web-a", [terminating(A)])], [slice("web-a", [terminating(A)], 8081)]], []],
+  ["it stays in a headless service", [
+    [slice("web-a", [terminating(A)]), slice("headless-a", [terminating(A)], 9090)],
+    [slice("web-a", [])],
+  ], []],
+  ["it stays in a slice of another namespace", [
+    [slice("web-a", [terminating(A)]), slice("tenant/web-a", [ready(A)])],
+    [slice("web-a", [])],
+  ], []],
+  ["it leaves two services at once", [
+    [slice("web-a", [terminating(A)]), slice("other-a", [terminating(A)])],
+    [slice("web-a", []), slice("other-a", [])],
+  ], [WEB_A, OTHER_A]],
+  ["it leaves two services one after the other", [
+    [slice("web-a", [terminating(A)]), slice("other-a", [terminating(A)])],
+    [slice("web-a", [])],
+    [slice("other-a", [])],
+  ], [WEB_A, OTHER_A]],
+  ["it leaves another service as a ready one", [
+    [slice("web-a", [terminating(A)]), slice("other-a", [ready(A)])],
+    [slice("web-a", [])],
+    [slice("other-a", [])],
+  ], [WEB_A]],
+  ["a tenant adds and deletes another's endpoint", [
+    [slice("tenant/web-a", [terminating(A)]), slice("web-a", [ready(A)])],
+    [slice("tenant/web-a", [])],
+    [slice("web-a", [])],
+  ], ["10.96.0.3:80 to 10.1.0.1:8080"]],
+  ["a new pod of the service had its address in between", [
+    [slice("web-a", [terminating(A)]), slice("other-a", [terminating(A)])],
+    [slice("web-a", [])],
+    [slice("web-b", [ready(A)])],
+    [slice("other-a", [])],
+    [slice("web-b", [])],
+  ], [OTHER_A]],
+  ["a new pod of the service has its address before it leaves", [
+    [slice("web-a", [terminating(A)]), slice("web-b", [ready(A)])],
+    [slice("web-a", [])],
+    [slice("web-b", [])],
+  ], []],
+  ["a new pod takes its address in the same change", [
+    [slice("web-a", [terminating(A)])],
+    [slice("web-a", []), slice("other-a", [ready(A)])],
+  ], []],
+];
+
+for (const [name, versions, expected] of EVIDENCE) {
+  Deno.test(`${name}: ${expected.length === 0 ? "nothing is reset" : "its connections are reset"}`, () => {
+    for (const pauseMs of [100, 30_000]) {
+      const { clock, change, reset } = watching();
+      for (const version of versions) {
+        change(...version);
+        clock.advance(pauseMs);
+      }
+      const found = [...reset(), ...reset()];
+      assert.deepEqual(found.sort(), expected, `${pauseMs} ms between changes`);
+    }
+  });
+}
+
+Deno.test("versions of a slice that arrive together are seen one by one", () => {
+  const { set, plan, reset } = watching();
+  set(slice("web-a", [ready(A)]));
+  plan();
+  set(slice("web-a", [terminating(A)]));
+  set(slice("web-a", []));
+  plan();
+  assert.deepEqual(reset(), [WEB_A]);
 });
 
-Deno.test("an endpoint whose service has another port is not gone", () => {
-  const { change, gone } = tracking();
-  change([slice("web-a", 80, "10.1.0.1")]);
-  change([slice("web-a", 81, "10.1.0.1")]);
-  assert.deepEqual(gone(), []);
-});
-
-Deno.test("an endpoint that a controller moves to another slice is not gone in between", () => {
-  const { clock, change, gone } = tracking();
-  change([slice("web-a", 80, "10.1.0.1", "10.1.0.2")]);
-  change([slice("web-a", 80, "10.1.0.1")]);
-  clock.advance(400);
-  change([slice("web-b", 80, "10.1.0.2")]);
-  assert.deepEqual(gone(), []);
+Deno.test("an endpoint that a controller moves to another slice is not dead in between, however often", () => {
+  const { clock, change, reset } = watching();
+  change(slice("web-a", [terminating(A), terminating(B)]), slice("web-b", []));
+  for (const [from, to] of [["web-a", "web-b"], ["web-b", "web-a"]] as const) {
+    change(slice(from, [terminating(B)]));
+    clock.advance(400);
+    change(slice(to, [terminating(A)]));
+    assert.deepEqual(reset(), []);
+    change(slice(from, []), slice(to, [terminating(A), terminating(B)]));
+    assert.deepEqual(reset(), []);
+  }
 });
 
 Deno.test("each endpoint has half a second to appear in another slice, whatever left before it", () => {
-  const { clock, change, gone } = tracking();
-  change([slice("web-a", 80, "10.1.0.1"), slice("web-b", 80, "10.1.0.2")]);
-  change([slice("web-a", 80)]);
-  clock.advance(490);
-  change([slice("web-b", 80)]);
-  clock.advance(490);
-  change([slice("web-c", 80, "10.1.0.2")]);
-  assert.deepEqual(gone(), ["10.1.0.1:80"]);
+  const { clock, change, found } = watching();
+  change(slice("web-a", [terminating(A)]), slice("web-b", [terminating(B)]));
+  change(slice("web-a", []));
+  clock.advance(400);
+  change(slice("web-b", []));
+  clock.advance(100);
+  assert.deepEqual(found, [WEB_A]);
+  change(slice("web-b", [terminating(B)]));
+  clock.advance(10_000);
+  assert.deepEqual(found, [WEB_A]);
+});
+
+Deno.test("all slices are looked at once a second, after an endpoint has left while it was terminating", () => {
+  const { clock, change, looks, found } = watching();
+  change(slice("web-a", [ready(A), ready(B)]));
+  change(slice("web-a", [ready(B)]));
+  clock.advance(60_000);
+  assert.equal(looks(), 0);
+  change(slice("web-a", Array.from({ length: 50 }, (_, i) => terminating(`10.2.0.${i}`))));
+  for (let left = 49; left >= 0; left--) {
+    change(slice("web-a", Array.from({ length: left }, (_, i) => terminating(`10.2.0.${i}`))));
+    clock.advance(100);
+  }
+  clock.advance(10_000);
+  assert.equal(found.length, 50);
+  assert.ok(looks() <= 6, `${looks()} looks`);
 });
 
 Deno.test("after a pause of the process, the events that waited come first", () => {
-  const { clock, stall, change, gone } = tracking();
-  change([slice("web-a", 80, "10.1.0.1", "10.1.0.2")]);
-  change([slice("web-a", 80)]);
+  const { clock, stall, change, found } = watching();
+  change(slice("web-a", [terminating(A), terminating(B)]));
+  change(slice("web-a", []));
   stall(5_000);
   clock.advance(500);
-  change([slice("web-b", 80, "10.1.0.1")]);
-  assert.deepEqual(gone(), ["10.1.0.2:80"]);
+  change(slice("web-b", [terminating(A)]));
+  clock.advance(1_000);
+  assert.deepEqual(found, ["10.96.0.1:80 to 10.1.0.2:8080"]);
 });
 
-Deno.test("a terminating endpoint is not gone", () => {
-  const { change, gone } = tracking();
-  change([endpointSlice("default/web-a", [endpoint("10.1.0.1")])]);
-  change([endpointSlice("default/web-a", [endpoint("10.1.0.1", { ready: false, serving: true, terminating: true })])]);
-  assert.deepEqual(gone(), []);
-  change([endpointSlice("default/web-a", [endpoint("10.1.0.1", { ready: false, serving: false, terminating: true })])]);
-  assert.deepEqual(gone(), []);
+Deno.test("nothing is reset before the kernel sends the endpoint no new connections", () => {
+  const { clock, change, found, setInEffect } = watching();
+  change(slice("web-a", [terminating(A)]));
+  setInEffect(false);
+  change(slice("web-a", []));
+  clock.advance(5_000);
+  assert.deepEqual(found, []);
+  setInEffect(true);
+  clock.advance(1_000);
+  assert.deepEqual(found, [WEB_A]);
 });
 
-Deno.test("a ready endpoint that leaves with its service is not gone, a terminating one is", () => {
-  const { deletedServices, change, gone } = tracking();
-  const ready = endpoint("10.1.0.1"), terminating = endpoint("10.1.0.2", { ready: false, terminating: true });
-  change([endpointSlice("default/web-a", [ready, terminating])]);
-  deletedServices.add("default/web");
-  change([], ["web-a"]);
-  assert.deepEqual(gone(), ["10.1.0.2:8080"]);
+Deno.test("a service that is deleted, or has become headless, is none of the frontends", () => {
+  const { change, reset, unplanned } = watching();
+  change(slice("web-a", [terminating(A)]), slice("other-a", [terminating(A)]));
+  unplanned.add("default/web");
+  change("default/web-a", slice("other-a", []));
+  assert.deepEqual(reset(), [OTHER_A]);
 });
 
-Deno.test("a ready endpoint is not gone while a service that was created again has no slices yet", () => {
-  const { change, gone } = tracking();
-  change([slice("web-a", 80, "10.1.0.1")]);
-  change([], ["web-a"]);
-  assert.deepEqual(gone(), []);
-});
-
-Deno.test("a ready endpoint of a deleted service is gone when it leaves the slice of another service", () => {
-  const { deletedServices, change, gone } = tracking();
-  change([slice("web-a", 80, "10.1.0.1"), slice("other-a", 80, "10.1.0.1")]);
-  deletedServices.add("default/web");
-  change([], ["web-a"]);
-  assert.deepEqual(gone(), []);
-  change([slice("other-a", 80)]);
-  assert.deepEqual(gone(), ["10.1.0.1:80"]);
-});
-
-Deno.test("an endpoint of an earlier run is gone unless a slice has it, once the slices are known", () => {
-  const { clock, change, earlier, gone } = tracking();
-  earlier(slice("web-a", 80, "10.1.0.1", "10.1.0.3"), slice("other-a", 81, "10.1.0.4"));
-  clock.advance(60_000);
-  assert.deepEqual(gone(), []);
-  change([slice("web-a", 80, "10.1.0.1", "10.1.0.2"), slice("other-a", 81)]);
-  assert.deepEqual(gone(), ["10.1.0.3:80", "10.1.0.4:81"]);
+Deno.test("what is remembered is limited in time and number", () => {
+  const { clock, change, reset } = watching();
+  change(slice("web-a", [terminating(A)]), slice("other-a", [ready(A)]));
+  change(slice("web-a", []));
+  clock.advance(601_000);
+  change(slice("other-a", []));
+  assert.deepEqual(reset(), []);
+  const many = Array.from(
+    { length: 10_001 },
+    (_, i) => terminating(`10.${2 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`),
+  );
+  change(slice("web-a", many));
+  change(slice("web-a", []));
+  assert.equal(reset().length, 10_000);
 });
 
 Deno.test("nothing is reported after the end", () => {
-  const { end, change, gone } = tracking();
-  change([slice("web-a", 80, "10.1.0.1")]);
-  change([slice("web-a", 80)]);
+  const { end, change, reset } = watching();
+  change(slice("web-a", [terminating(A)]));
+  change(slice("web-a", []));
   end.abort();
-  assert.deepEqual(gone(), []);
+  assert.deepEqual(reset(), []);
 });

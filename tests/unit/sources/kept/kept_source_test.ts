@@ -387,26 +387,3 @@ Deno.test("whenever the source speaks, the kept state and the difference are the
     runs(30),
   );
 });
-
-Deno.test("the kept state is passed on, before it is overwritten, if the source syncs before it is served", async () => {
-  const received: string[][] = [];
-  const receiverIfNotServed = () => (kept: readonly ClusterObject[]) => void received.push(textOf(kept));
-  const file = await keep([WEB, WEB_1]);
-  const run = start(file, { receiverIfNotServed });
-  const sink = await run.source;
-  sink.set(WEB);
-  for (const kind of KINDS) sink.synced(kind);
-  await run.pass(20_000);
-  assert.deepEqual(received, [textOf([WEB, WEB_1])]);
-  assert.deepEqual(await stored(file), textOf([WEB]));
-  await run.stop();
-
-  // Once it is served, what is missing later is deleted.
-  const served = start(await keep([WEB, WEB_1]), { receiverIfNotServed });
-  await served.pass(2_000);
-  const later = await served.source;
-  for (const kind of KINDS) later.synced(kind);
-  await served.pass(2_000);
-  assert.equal(received.length, 1);
-  await served.stop();
-});
