@@ -23,7 +23,7 @@ export interface ModeCode {
   /** The chains and jumps that the mode has in the tables of iptables; none by default. */
   readonly layout?: Layout;
   /**
-   * Removes every trace of Sluice's and kube-proxy's mode of this name, except the martian rule and what belongs to the layout
+   * Removes every trace of Sluice's and kube-proxy's mode of this name, except the martian rules and what belongs to the layout
    * of another mode that is in effect. Throws if something could not be removed.
    */
   readonly removeTraces: (options: BackendOptions, stays?: Layout) => Promise<void>;

@@ -54,7 +54,7 @@ interface RulesVariant {
 const IPTABLES_VARIANT: RulesVariant = {
   layouts: IPTABLES_LAYOUTS,
   routesLoopback: true,
-  countingTables: TABLES,
+  countingTables: ["filter", "nat"],
 };
 
 /** The iptables backend of one family. */
@@ -124,7 +124,7 @@ export function createIptablesBackend(
       reconciler.touch(ruleset.apply(delta));
       if (tcpLiberal.value() !== writtenLiberal) {
         writtenLiberal = tcpLiberal.value();
-        reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
+        reconciler.touch({ filter: new Set([BASE.forward]) });
       }
       await traffic.follow(ruleset.settings());
       if (delta.settings) routesLoopback = variant.routesLoopback && delta.settings.localhostNodePorts;
@@ -146,8 +146,9 @@ export function createIptablesBackend(
     async hasEntryRules() {
       // A flush of a table removes all jumps in it.
       for (const table of TABLES) {
-        const { from, rule } = variant.layouts[family].jumps.find((jump) => jump.table === table)!;
-        const lines = await rulesOf(tools, table, from);
+        const jump = variant.layouts[family].jumps.find((jump) => jump.table === table);
+        if (jump === undefined) continue;
+        const { from, rule } = jump, lines = await rulesOf(tools, table, from);
         if (!lines.some((line) => line.replace(/ -c \d+ \d+/, "") === `-A ${from} ${rule}`)) return false;
       }
       return true;

@@ -206,7 +206,7 @@ function move(
 
 function takeTouched(index: ServiceIndex): Record<Table, Set<string>> {
   const { trees, hairpin } = index;
-  const touched = { filter: new Set<string>(), nat: index.touchedChains };
+  const touched = { mangle: new Set<string>(), filter: new Set<string>(), nat: index.touchedChains };
   index.touchedChains = new Set();
   for (const name of TREE_NAMES) for (const chain of trees[name].takeTouched()) touched[TREES[name].table].add(chain);
   if (hairpin.takeChanged()) touched.nat.add(BASE.postrouting);

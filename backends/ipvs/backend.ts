@@ -26,7 +26,7 @@ import { IPVS_DRAIN } from "./drain.ts";
 import { removeIpvsTraces } from "./leftovers.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { createIpvsReconciler, type IpvsReconciler } from "./reconcile.ts";
-import { createRules, IPVS_LAYOUT } from "./rules.ts";
+import { createRules, IPVS_LAYOUTS } from "./rules.ts";
 import { createSets } from "./sets.ts";
 import {
   createVirtualServers,
@@ -78,7 +78,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       const { flavour, randomFully } = await examineHost(options);
       const ruleset = createRules(desired, { family, randomFully });
       const tools = createIptablesTools(family, runner);
-      const chains = createChainReconciler({ layout: IPVS_LAYOUT, ruleset, tools, flavour, logger });
+      const chains = createChainReconciler({ layout: IPVS_LAYOUTS[family], ruleset, tools, flavour, logger });
       const { excludePrefixes } = ipvs;
       reconciler = createIpvsReconciler({ family, runner, clock, desired, servers, excludePrefixes, refusals, chains });
       logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
@@ -117,7 +117,7 @@ export const IPVS_CODE = {
   async examine(host: HostQuestion): Promise<void> {
     await examineHost(host);
   },
-  layout: IPVS_LAYOUT,
+  layout: IPVS_LAYOUTS.IPv4,
   removeTraces: removeIpvsTraces,
   differences: async (question: DepartureQuestion): Promise<readonly Difference[]> =>
     await (await import("./departure.ts")).differencesFrom(question),

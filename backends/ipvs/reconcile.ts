@@ -7,7 +7,7 @@ import type { Desired } from "./desired.ts";
 import { type AddressChange, createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
 import { createHeldAddresses, type HeldAddresses } from "./held_addresses.ts";
 import type { IpvsFigure } from "./mode.ts";
-import { IPVS_LAYOUT, loadBalancerFrontends } from "./rules.ts";
+import { IPVS_LAYOUTS, loadBalancerFrontends } from "./rules.ts";
 import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
 import { createSets, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
 
@@ -45,8 +45,8 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
     const now = JSON.stringify([desired.settings(), loadBalancerFrontends(desired.closedToNode())]);
     if (now === rulesFollow) return;
     rulesFollow = now;
-    const { filter, nat } = IPVS_LAYOUT.baseChains;
-    chains.touch({ filter: new Set(filter), nat: new Set(nat) });
+    const { mangle, filter, nat } = IPVS_LAYOUTS[family].baseChains;
+    chains.touch({ mangle: new Set(mangle), filter: new Set(filter), nat: new Set(nat) });
   }
 
   /**

@@ -10,9 +10,11 @@ import {
   localMatch,
   LOOPBACK,
   markRules,
+  martianRules,
   masquerade,
   masqueradeRules,
   type WantedChains,
+  withMartians,
 } from "../xtables/mod.ts";
 import type { Desired } from "./desired.ts";
 import { NODE_PORT_SETS, type SetKind, setName, SETS } from "./sets.ts";
@@ -26,8 +28,8 @@ const CHAIN = {
   outFilter: "KUBE-IPVS-OUT-FILTER",
 } as const;
 
-/** The chains and jumps of IPVS mode. They are kube-proxy's, and do not depend on the services. */
-export const IPVS_LAYOUT: Layout = {
+/** The chains and jumps that both families have. They are kube-proxy's, and do not depend on the services. */
+const COMMON_LAYOUT: Layout = {
   jumps: [
     jump("filter", "FORWARD", "", "kubernetes forwarding rules", BASE.forward),
     jump("filter", "INPUT", "", "kubernetes health check rules", CHAIN.nodePort),
@@ -40,6 +42,7 @@ export const IPVS_LAYOUT: Layout = {
     jump("nat", "POSTROUTING", "", "kubernetes postrouting rules", BASE.postrouting),
   ],
   baseChains: {
+    mangle: [],
     filter: [
       BASE.forward,
       CHAIN.nodePort,
@@ -53,13 +56,19 @@ export const IPVS_LAYOUT: Layout = {
   isServiceChain: () => false,
 };
 
+/** The layout of IPVS mode, by family. */
+export const IPVS_LAYOUTS: Readonly<Record<Family, Layout>> = {
+  IPv4: withMartians(COMMON_LAYOUT),
+  IPv6: COMMON_LAYOUT,
+};
+
 /**
  * The part of the layout that stays while connections drain: service addresses still lead to this node then, and programs that
  * listen on it must not be reached through them.
  */
 export const DRAIN_LAYOUT: Layout = {
-  jumps: IPVS_LAYOUT.jumps.filter(({ rule }) => rule.endsWith(` ${CHAIN.filter}`)),
-  baseChains: { filter: [CHAIN.filter], nat: [] },
+  jumps: COMMON_LAYOUT.jumps.filter(({ rule }) => rule.endsWith(` ${CHAIN.filter}`)),
+  baseChains: { mangle: [], filter: [CHAIN.filter], nat: [] },
   isServiceChain: () => false,
 };
 
@@ -73,8 +82,10 @@ interface RulesOptions {
 /** The rules of IPVS mode, which masquerade and drop; the sets hold the addresses and ports. */
 export function createRules(desired: Pick<Desired, "settings" | "closedToNode">, options: RulesOptions): WantedChains {
   return createFixedChains(
-    IPVS_LAYOUT.baseChains,
+    IPVS_LAYOUTS[options.family].baseChains,
     (table, chain) => {
+      const martians = martianRules(table, chain);
+      if (martians) return martians;
       const settings = desired.settings();
       if (!settings) return undefined;
       if (table === "nat") return natRules(chain, settings, options);

@@ -42,6 +42,10 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): readonly
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
   const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
   const count = trafficChains(settings, dialect);
+  // No other host and no pod gets at what is for this node alone (CVE-2020-8558): as it arrives, before translation, and where
+  // it enters the node, since a source route ends there, whose packets conntrack may call INVALID (their checksum is for its end).
+  // See backends/xtables/martians.ts.
+  const martian = (verdict: string) => ip === "ip" ? [`ip daddr ${dialect.loopback} iifname != "lo" ${verdict}`] : [];
   // kube-proxy's cluster-ips-check: packets to a service already have another destination here, after DNAT.
   const checkClusterIPs = [
     `ct state new ${ip} daddr @cluster-ips reject`,
@@ -56,16 +60,26 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): readonly
     ]),
     inner("nodeports-check", refusals(settings, dialect, true)),
     inner("services-check", refusals(settings, dialect, false)),
+    ...ip === "ip"
+      ? [
+        inner("martians", [
+          "ct state invalid,untracked drop",
+          `ct state new ct reply ip saddr != ${dialect.loopback} drop`,
+        ]),
+      ]
+      : [],
     inner("firewall-check", [`${key} vmap @restricted`]),
     ...count.inner,
     ...count.hooked,
     hooked("filter-prerouting", "type filter hook prerouting priority dstnat - 10; policy accept;", [
+      ...martian("drop"),
       "ct state new jump firewall-check",
     ]),
     hooked("filter-output-first", "type filter hook output priority -110; policy accept;", [
       "ct state new jump firewall-check",
     ]),
     hooked("filter-input", "type filter hook input priority filter; policy accept;", [
+      ...martian("jump martians"),
       ...countPackets(settings, "input"),
       "ct state new jump services-check",
       ...nodePortEntries(settings, dialect).map((match) => `ct state new ${match}goto nodeports-check`),

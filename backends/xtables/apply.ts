@@ -160,7 +160,7 @@ function noteRestored(
       ? EMPTY_CHAIN
       : undefined;
     realized.chains[update.table].set(update.chain, held);
-    if (update.action === "write") {
+    if (update.action === "write" && update.table !== "mangle") {
       figures[`iptables_rules_last_${update.table}` as const] += update.rendered.rules.length;
     }
     if (update.action === "delete") figures.chains_deleted++;

@@ -1,7 +1,7 @@
 import type { Family, FamilySettings } from "../../core/model/mod.ts";
 import { hostPrefix, prefixContains } from "../../platform/mod.ts";
 import { BASE, isServiceChain, type Jump, jump, type Layout, type Table } from "./chains.ts";
-import { MARTIAN_RULES, withMartians } from "./martians.ts";
+import { martianRules, withMartians } from "./martians.ts";
 import { comment, LOOPBACK, marked } from "./matches.ts";
 
 /** The match, after DNAT, of hairpin traffic: from an endpoint to itself through its service. */
@@ -44,6 +44,7 @@ const JUMPS: readonly Jump[] = [
 
 /** The chains that exist in each table even without services. */
 const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
+  mangle: [],
   filter: [
     BASE.services,
     BASE.externalServices,
@@ -55,9 +56,7 @@ const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
   nat: [BASE.services, BASE.nodePorts, BASE.localhostNodePorts, BASE.postrouting, BASE.markMasquerade],
 };
 
-/**
- * The layout of iptables mode, by family. Martians concern IPv4 only: no kernel setting routes ::1.
- */
+/** The layout of iptables mode, by family. */
 export const IPTABLES_LAYOUTS: Readonly<Record<Family, Layout>> = {
   IPv4: withMartians({ jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain }),
   IPv6: { jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain },
@@ -70,8 +69,8 @@ export const USERSPACE_LAYOUTS: Readonly<Record<Family, Layout>> = {
 };
 
 function withRelayed(layout: Layout): Layout {
-  const { filter, nat } = layout.baseChains;
-  return { ...layout, baseChains: { filter: [...filter, BASE.relayed], nat } };
+  const { baseChains } = layout;
+  return { ...layout, baseChains: { ...baseChains, filter: [...baseChains.filter, BASE.relayed] } };
 }
 
 /**
@@ -85,9 +84,10 @@ export function baseRules(
   options: BaseOptions,
   hairpinAddresses: readonly string[],
 ): readonly string[] {
+  const martians = martianRules(table, chain);
+  if (martians) return martians;
   if (table === "filter") {
     if (chain === BASE.forward) return forwardRules(settings, options);
-    if (chain === BASE.martians) return MARTIAN_RULES;
     if (chain === BASE.relayed) return RELAYED_RULES;
     if (chain === BASE.externalServices) return [`-m addrtype --dst-type LOCAL -j ${BASE.externalNodePorts}`];
     return [];
@@ -173,12 +173,13 @@ function nodePortEntries(settings: FamilySettings, family: Family): string[] {
 /** The prefixes of loopback addresses that serve node ports. */
 function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySettings, family: Family): string[] {
   if (!localhostNodePorts) return [];
+  if (!nodePortPrefixes || nodePortPrefixes.some((prefix) => prefix.endsWith("/0"))) return [LOOPBACK[family]];
   const localhost = family === "IPv4" ? "127.0.0.1" : "::1";
-  if (!nodePortPrefixes) return [LOOPBACK[family]];
-  if (nodePortPrefixes.some((prefix) => !isLoopback(prefix) && prefixContains(prefix, localhost))) {
-    return [LOOPBACK[family]];
-  }
-  return nodePortPrefixes.filter(isLoopback);
+  // Every address of 127.0.0.0/8 is local, but a prefix selects addresses of interfaces (kube-proxy's GetNodeIPs).
+  const served = nodePortPrefixes.flatMap((prefix) =>
+    prefixContains(prefix, localhost) ? hostPrefix(localhost) : isLoopback(prefix) ? prefix : []
+  );
+  return [...new Set(served)];
 }
 
 const AT_LOCALHOST = "kubernetes service nodeports at localhost";

@@ -2,15 +2,15 @@ import type { ServicePort, ServicePortKey } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { comment } from "./matches.ts";
 
-/** The tables with rules of services. */
-export type Table = "filter" | "nat";
+/** The tables with rules of Sluice: `mangle` drops martians, before `nat` could translate them. */
+export type Table = "mangle" | "filter" | "nat";
 
-/** Both tables, in the order in which they are restored: packets are rejected before they are forwarded. */
-export const TABLES: readonly Table[] = ["filter", "nat"];
+/** The tables in the order in which they are restored: packets are dropped and rejected before they are forwarded. */
+export const TABLES: readonly Table[] = ["mangle", "filter", "nat"];
 
-/** Whether a table of iptables has rules of services. */
+/** Whether a table of iptables may have rules of Sluice. */
 export function isTable(name: string): name is Table {
-  return name === "filter" || name === "nat";
+  return (TABLES as readonly string[]).includes(name);
 }
 
 /** The chains of one service port. The names are kube-proxy's, so that either program can take over from the other. */
@@ -72,8 +72,8 @@ export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, e
 /**
  * The chains that packets enter. The names are kube-proxy's, with four exceptions: `externalNodePorts` has the node ports
  * of KUBE-EXTERNAL-SERVICES, `localhostNodePorts` counts packets to KUBE-NODEPORTS at a loopback address (kube-proxy
- * deletes chains with these prefixes when it takes over), `relayed` protects the ports of the relay, and `martians` has the rule of KUBE-FIREWALL, a chain that belongs
- * to the kubelet.
+ * deletes chains with these prefixes when it takes over), `relayed` protects the ports of the relay, and `martians` protects
+ * loopback addresses, as KUBE-FIREWALL does, a chain that belongs to the kubelet.
  */
 export const BASE = {
   services: "KUBE-SERVICES",
@@ -94,6 +94,7 @@ export const BASE = {
  * deleted. The prefixes are kube-proxy's, so that it deletes Sluice's dispatch chains too.
  */
 export function isServiceChain(table: Table, name: string): boolean {
+  if (table === "mangle") return false;
   return table === "nat" ? /^KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/.test(name) : /^KUBE-(SVC|EXT|FW)-/.test(name);
 }
 
@@ -116,14 +117,18 @@ export interface Layout {
 }
 
 /** The layout of a mode that does not use iptables. */
-export const NO_LAYOUT: Layout = { jumps: [], baseChains: { filter: [], nat: [] }, isServiceChain: () => false };
+export const NO_LAYOUT: Layout = {
+  jumps: [],
+  baseChains: { mangle: [], filter: [], nat: [] },
+  isServiceChain: () => false,
+};
 
 /** The layout of two modes together. */
 export function bothLayouts(one: Layout, other: Layout): Layout {
   const chainsOf = (table: Table) => [...one.baseChains[table], ...other.baseChains[table]];
   return {
     jumps: [...one.jumps, ...other.jumps],
-    baseChains: { filter: chainsOf("filter"), nat: chainsOf("nat") },
+    baseChains: { mangle: chainsOf("mangle"), filter: chainsOf("filter"), nat: chainsOf("nat") },
     isServiceChain: (table, chain) => one.isServiceChain(table, chain) || other.isServiceChain(table, chain),
   };
 }
@@ -150,8 +155,8 @@ export function fixedChain(rules: readonly string[]): RenderedChain {
   return { rules, jumps: 0, ownerOf: () => undefined };
 }
 
-/** Chains by table. */
-export type ChainsByTable = Readonly<Record<Table, ReadonlySet<string>>>;
+/** Chains by table; none in a table that is absent. */
+export type ChainsByTable = Readonly<Partial<Record<Table, ReadonlySet<string>>>>;
 
 /** The desired chains. Pure: no effects. */
 export interface WantedChains {
@@ -179,7 +184,7 @@ export function createFixedChains(
   rank: (chain: string) => number = () => 0,
 ): WantedChains {
   return {
-    exclude: () => ({ filter: new Set(), nat: new Set() }),
+    exclude: () => ({}),
     render(table, chain) {
       const rules = chains[table].includes(chain) ? rulesOf(table, chain) : undefined;
       return rules && fixedChain(rules);

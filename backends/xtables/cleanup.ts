@@ -23,7 +23,7 @@ interface SavedTable {
 }
 
 /**
- * Removes the chains of Sluice and of kube-proxy's modes iptables and ipvs, and the jumps to them, except for the martian rule
+ * Removes the chains of Sluice and of kube-proxy's modes iptables and ipvs, and the jumps to them, except for the martian rules
  * and the layout that stays. Throws if something could not be removed.
  */
 export async function removeIptablesTraces(options: BackendOptions, stays: Layout = NO_LAYOUT): Promise<void> {
@@ -31,7 +31,7 @@ export async function removeIptablesTraces(options: BackendOptions, stays: Layou
 }
 
 /**
- * Removes the martian rule from both variants of iptables if the kernel, after a reset of a setting that is Sluice's, no longer
+ * Removes the martian rules from both variants of iptables if the kernel, after a reset of a setting that is Sluice's, no longer
  * routes loopback addresses; keeps it and warns otherwise. Call it when all other traces are removed. Throws if something could
  * not be removed.
  */

@@ -1,25 +1,40 @@
 import { errorText } from "../../platform/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
 import { readSysctl, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
-import { BASE, createFixedChains, jump, type Layout, NO_LAYOUT } from "./chains.ts";
+import { BASE, createFixedChains, type Jump, jump, type Layout, NO_LAYOUT, type Table } from "./chains.ts";
 import { comment, LOOPBACK } from "./matches.ts";
 import { createChainReconciler } from "./reconcile.ts";
 import { createIptablesTools } from "./tools.ts";
 
+const WHY = "block incoming localnet connections";
+
 /**
- * The rule that drops martians: packets from other addresses to loopback addresses. Node ports on 127.0.0.1 need a kernel
- * that routes loopback addresses (route_localnet), and such a kernel also delivers packets of other hosts and pods to
- * programs that listen on 127.0.0.1 for this node alone (CVE-2020-8558, kubernetes issue 90259). So the rule is written
- * before that setting. The kubelet and kube-proxy have the same rule in KUBE-FIREWALL; Sluice has a chain of its own.
+ * The rules that drop martians: packets from elsewhere to loopback addresses. Node ports on 127.0.0.1 need a kernel that routes
+ * loopback addresses (route_localnet), and such a kernel also delivers packets of other hosts and pods to programs that listen
+ * on 127.0.0.1 for this node alone (CVE-2020-8558, kubernetes issue 90259). So the rules are written before that setting.
  *
- * The rule exists in iptables mode whatever the settings, and stays when another mode takes over, since the kernel setting
- * outlives both. A cleanup resets the setting if Sluice has set it, and removes the rule if the kernel no longer routes loopback
- * addresses.
+ * - `mangle` drops packets as they arrive, before they are translated: otherwise node ports on 127.0.0.1 are served to whoever
+ *   sends to this node's MAC address. Replies to this node's own connections have another destination then, and so have packets
+ *   that another program directs to a loopback address. The table raw would be earlier, but some kernels with iptables-legacy
+ *   lack it.
+ * - `filter` has the rule of the kubelet and of kube-proxy (KUBE-FIREWALL), for packets that do not have their destination before:
+ *   those with a source route, and those that another program lets pass in `mangle`.
+ *
+ * IPv6 needs no rules: the kernel itself drops packets from elsewhere to ::1 (ip6_rcv_core), whatever its settings.
+ *
+ * The rules exist in every mode with iptables whatever the settings, and stay when another mode takes over, since the kernel
+ * setting outlives both. A cleanup resets the setting if Sluice has set it, and removes the rules if the kernel no longer routes
+ * loopback addresses.
  */
-export const MARTIAN_RULES: readonly string[] = [
-  `! -s ${LOOPBACK.IPv4} -d ${LOOPBACK.IPv4} ${comment("block incoming localnet connections")}` +
-  "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP",
-];
+const MARTIAN_RULES = {
+  mangle: [`! -i lo ${comment(WHY)}-j DROP`],
+  filter: [`! -i lo ${comment(WHY)}-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`],
+} as const;
+
+/** The rules of a chain of martians; undefined for another chain. */
+export function martianRules(table: Table, chain: string): readonly string[] | undefined {
+  return chain === BASE.martians && table !== "nat" ? MARTIAN_RULES[table] : undefined;
+}
 
 /** Makes the kernel route loopback addresses; must not be set before martians are dropped. */
 const ROUTE_LOOPBACK: Sysctl = { name: "net.ipv4.conf.all.route_localnet", value: 1 };
@@ -27,16 +42,23 @@ const ROUTE_LOOPBACK: Sysctl = { name: "net.ipv4.conf.all.route_localnet", value
 /** An empty chain of the table filter: it exists while that setting is Sluice's, and neither outlives a reboot. */
 export const ROUTED_BY_US = "KUBE-MARTIANS-SET";
 
-const JUMP = jump("filter", "INPUT", `-d ${LOOPBACK.IPv4} `, "block incoming localnet connections", BASE.martians);
+const JUMPS: readonly Jump[] = [
+  jump("filter", "INPUT", `-d ${LOOPBACK.IPv4} `, WHY, BASE.martians),
+  jump("mangle", "PREROUTING", `-d ${LOOPBACK.IPv4} `, WHY, BASE.martians),
+];
 
-/** A layout with the chain of martians, ahead of all other chains for packets to this node. */
+/** A layout with the chains of martians, which packets enter first. */
 export function withMartians({ jumps, baseChains, isServiceChain }: Layout): Layout {
   const { filter, nat } = baseChains;
-  return { jumps: [...jumps, JUMP], baseChains: { filter: [...filter, BASE.martians], nat }, isServiceChain };
+  return {
+    jumps: [...jumps, ...JUMPS],
+    baseChains: { mangle: [BASE.martians], filter: [...filter, BASE.martians], nat },
+    isServiceChain,
+  };
 }
 
 /**
- * Writes kernel settings as `writeSysctls` does, but before any sync wrote rules (--init-only): the martian rule is written
+ * Writes kernel settings as `writeSysctls` does, but before any sync wrote rules (--init-only): the martian rules are written
  * before loopback addresses are routed. If that fails, it is reported, and loopback addresses are not routed.
  */
 export async function writeHostSettings(options: BackendOptions, settings: readonly Sysctl[]): Promise<void> {
@@ -73,25 +95,25 @@ export async function noteRouting({ runner }: BackendOptions): Promise<string | 
 
 /**
  * Turns off routing of loopback addresses if Sluice turned it on. Returns whether the kernel still routes them, with a warning:
- * the martian rule must stay then.
+ * the martian rules must stay then.
  */
 export async function stillRoutesLoopback(options: BackendOptions, isOurs: boolean): Promise<boolean> {
   const { name } = ROUTE_LOOPBACK;
   if (isOurs) await writeSysctls(options, [{ name, value: 0 }]);
   if (await readSysctl(options, name) === "0") return false;
   const cause = isOurs ? "the setting cannot be reset" : "another program has set it";
-  options.logger.warn("the kernel still routes loopback addresses, so the rule that drops packets to them stays", {
+  options.logger.warn("the kernel still routes loopback addresses, so the rules that drop packets to them stay", {
     ...{ setting: name, cause, chain: BASE.martians },
     fix: `if no program needs it, run sysctl -w ${name}=0, and the cleanup again`,
   });
   return true;
 }
 
-/** Writes the martian rule, if it is missing, and nothing else. Throws if that fails. */
+/** Writes the martian rules, if they are missing, and nothing else. Throws if that fails. */
 async function dropMartians({ runner, logger }: BackendOptions): Promise<void> {
   const tools = createIptablesTools("IPv4", runner), flavour = await tools.flavour();
-  const layout = withMartians(NO_LAYOUT), ruleset = createFixedChains(layout.baseChains, () => MARTIAN_RULES);
+  const layout = withMartians(NO_LAYOUT), ruleset = createFixedChains(layout.baseChains, martianRules);
   const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, logger });
-  reconciler.touch({ filter: new Set([BASE.martians]), nat: new Set() });
+  reconciler.touch({ mangle: new Set([BASE.martians]), filter: new Set([BASE.martians]) });
   await reconciler.run();
 }

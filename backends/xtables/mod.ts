@@ -44,7 +44,7 @@ export {
 } from "./chains.ts";
 export { removeIptablesTraces, removeMartians, removeTracesOfOtherVariant } from "./cleanup.ts";
 export { examineHost, type Host } from "./host.ts";
-export { noteRouting, routeLoopback, writeHostSettings } from "./martians.ts";
+export { martianRules, noteRouting, routeLoopback, withMartians, writeHostSettings } from "./martians.ts";
 export { comment, destinationPort, localMatch, LOOPBACK, oneOf, shareOf } from "./matches.ts";
 export { type ChainReconciler, createChainReconciler } from "./reconcile.ts";
 export { createIptablesTools, type Flavour, type IptablesTools, packetsOf } from "./tools.ts";

@@ -55,7 +55,7 @@ export async function readKernel(
   { jumps: wantedJumps, baseChains, isServiceChain }: Layout,
   onRule?: (rule: string) => void,
 ): Promise<RealizedState> {
-  const chains = { filter: createHeldChains(), nat: createHeldChains() };
+  const chains = { mangle: createHeldChains(), filter: createHeldChains(), nat: createHeldChains() };
   const jumps = new Map<Jump, number>();
   let open: ReturnType<typeof openChain> | undefined;
   const openChain = (table: string, name: string) => {

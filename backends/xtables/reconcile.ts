@@ -32,9 +32,9 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
   const { layout, ruleset, tools, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(noFigures);
-  const dirty: Record<Table, Set<string>> = { filter: new Set(), nat: new Set() };
+  const dirty: Record<Table, Set<string>> = { mangle: new Set(), filter: new Set(), nat: new Set() };
   const touch = (chains: ChainsByTable) => {
-    for (const table of TABLES) for (const chain of chains[table]) dirty[table].add(chain);
+    for (const table of TABLES) for (const chain of chains[table] ?? []) dirty[table].add(chain);
   };
   const spellings = createSpellings();
   const context: RestoreContext = { ...options, spellings, refusals, figures, dirty, touch };

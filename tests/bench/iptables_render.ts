@@ -45,7 +45,7 @@ export const iptablesRenderStage: Stage<Ruleset> = {
 function renderAll(ruleset: Ruleset, chains: ChainsByTable): number {
   let rules = 0;
   for (const table of TABLES) {
-    for (const chain of chains[table]) rules += ruleset.render(table, chain)?.rules.length ?? 0;
+    for (const chain of chains[table] ?? []) rules += ruleset.render(table, chain)?.rules.length ?? 0;
   }
   return rules;
 }

@@ -147,7 +147,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     };
     while (rest !== "") {
       let match: RegExpExecArray | undefined;
-      if ((match = take(/^ct state (\w+)\b/))) must(packet.state === match[1]);
+      if ((match = take(/^ct state ([\w,]+)/))) must(match[1]!.split(",").includes(packet.state));
       else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined || packet.isTranslated);
       else if (take(/^ct status confirmed\b/)) must(packet.isRepeated);
       else if ((match = take(/^fib (saddr|daddr) type local\b/))) {
@@ -192,6 +192,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         const verdict = lookUp(match[2]!, match[1]!, rule);
         must(verdict !== undefined);
         return { verdict: run(verdict!.slice("goto ".length)) };
+      } else if ((match = take(/^ct reply ip6? saddr != (\S+)/))) {
+        must(!isAddress(match[1]!, packet.to));
       } else if ((match = take(/^(ct original ip6? daddr) != @(\S+)/))) {
         must(lookUp(match[2]!, match[1]!, rule) === undefined);
       } else if ((match = take(/^((?:ct original )?ip6? [^@]+?) @(\S+)/))) {

@@ -63,7 +63,7 @@ for (const hairpin of ["compare", "per-endpoint"] as const) {
         const followed: Record<string, readonly string[]> = {};
         const follow = (touched: ReturnType<Ruleset["apply"]>) => {
           for (const table of TABLES) {
-            for (const chain of touched[table]) {
+            for (const chain of touched[table] ?? []) {
               const rendered = ruleset.render(table, chain);
               if (rendered) followed[`${table} ${chain}`] = rendered.rules;
               else delete followed[`${table} ${chain}`];

@@ -15,7 +15,7 @@ for (const flavour of ["nf_tables", "legacy"] as const) {
       await snapshot([WEB]);
       assert.equal(await backend.hasEntryRules!(), true);
       const tool = family === "IPv4" ? "iptables" : "ip6tables";
-      for (const table of ["filter", "nat"]) {
+      for (const table of family === "IPv4" ? ["mangle", "filter", "nat"] : ["filter", "nat"]) {
         assert.equal((await host.runner.run({ tool, args: ["-t", table, "-F"] })).exitCode, 0);
         assert.equal(await backend.hasEntryRules!(), false);
         await backend.resync();

@@ -55,6 +55,27 @@ everyBackend(
   },
 );
 
+everyBackend(
+  "what arrives from elsewhere for a loopback address is dropped, whatever is served there",
+  async (start) => {
+    const outsiders = ["pod-on-node", "outside", { address: "127.0.0.1", interface: "eth0" }] as const;
+    for (const nodePortPrefixes of [undefined, ["127.0.0.0/8"], ["192.168.1.1/32"]]) {
+      const port = one({ nodePort: 30080, loadBalancerIPs: ["127.0.0.9"] });
+      const { ask } = await start([port], { nodePortPrefixes, localhostNodePorts: true });
+      for (const from of outsiders) {
+        for (const [to, port] of [["127.0.0.1", 30080], ["127.7.7.7", 30080], ["127.0.0.9", 80]] as const) {
+          for (const state of ["NEW", "ESTABLISHED", "UNTRACKED"] as const) {
+            assert.deepEqual(ask({ from, to, port, state }), { dropped: 1 }, `${JSON.stringify(from)} ${to} ${state}`);
+          }
+        }
+        assert.deepEqual(ask({ from, to: "127.0.0.1", port: 53, protocol: "udp" }), { dropped: 1 });
+      }
+      assert.deepEqual(ask({ from: "node", to: "127.0.0.1", port: 53, protocol: "udp" }), { passed: 1 });
+      assert.match(Object.keys(ask({ from: "node", to: "127.0.0.9" })).join(), /^10\.244\.1\.1:8080/);
+    }
+  },
+);
+
 everyBackend("the detection of local traffic decides what is masqueraded", async (start) => {
   const asking = async (settings: Partial<FamilySettings>) => (await start([one()], settings)).ask;
   const behind = (name: string) => ({ from: { address: "10.9.9.9", interface: name } });

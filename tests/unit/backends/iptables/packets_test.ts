@@ -36,6 +36,25 @@ Deno.test("127.0.0.1 serves node ports only if the settings say so, and then the
   assert.equal(await on(["192.168.1.1/32"], false), false);
 });
 
+Deno.test("a loopback prefix has node ports at 127.0.0.1, and elsewhere only if it does not contain that", async () => {
+  const port = fakeServicePort("default/web:http", { nodePort: 30080 });
+  for (
+    const [prefix, first, second] of [
+      ["127.0.0.0/8", true, false],
+      ["127.0.0.1/32", true, false],
+      ["127.0.0.2/32", false, true],
+      ["0.0.0.0/0", true, true],
+    ] as const
+  ) {
+    const host = createHost();
+    const settings = podSettings({ nodePortPrefixes: [prefix, "127.0.0.1/32"].slice(0, first ? 2 : 1) });
+    await (await backendUnderTest(host)).snapshot([port], settings);
+    const isServed = (to: string) =>
+      outcomeShares(host.runner, { from: "node", to, port: 30080 })["passed"] === undefined;
+    assert.deepEqual([isServed("127.0.0.1"), isServed("127.0.0.2")], [first, second], prefix);
+  }
+});
+
 Deno.test("only traffic to node ports at localhost passes the rules that count it", async () => {
   const host = createHost();
   const { snapshot } = await backendUnderTest(host);

@@ -114,12 +114,12 @@ Deno.test("counters are kept by comparisons, taken over, and removed when counti
   }
 });
 
-Deno.test("established packets are compared with two rules of each filter chain", async () => {
+Deno.test("established packets are compared with two rules of each filter chain, and one that protects loopback addresses", async () => {
   const { snapshot, table } = backendUnderTest();
   await snapshot([WEB], { ...COUNTING, serviceRanges: ["10.96.0.0/16", "10.97.0.0/16", "10.98.0.0/16"] });
-  for (const name of ["filter-input", "filter-forward", "filter-output"]) {
-    assert.equal(table().chains.get(name)!.rules.length, 2);
-  }
+  const rules = ["filter-input", "filter-forward", "filter-output"].map((name) => table().chains.get(name)!.rules);
+  assert.deepEqual(rules.map(({ length }) => length), [3, 2, 2]);
+  assert.match(rules[0]![0]!, /127\.0\.0\.0\/8 iifname != "lo" jump martians$/);
 });
 
 Deno.test("the unanswered attempts of an endpoint that is left out are forgotten once its rules are gone", async () => {

@@ -106,7 +106,7 @@ Deno.test("leftovers stay while only the head of the state is known", async () =
 Deno.test("a mode drains before the traces of others are removed, whose removal keeps its chains until it has", async () => {
   const done: string[] = [];
   const delays: (number | Error | undefined)[] = [2_000, new Error("busy"), 1_000, undefined];
-  const layout = { ...NO_LAYOUT, baseChains: { filter: ["DRAIN"], nat: [] } };
+  const layout = { ...NO_LAYOUT, baseChains: { mangle: [], filter: ["DRAIN"], nat: [] } };
   const clock = createFakeClock();
   const mode = (name: string): ModeCode => ({
     create: () => ({

@@ -28,16 +28,17 @@ function writes({ runner }: Host): string[] {
   );
 }
 
-Deno.test("martians are dropped; packets of the node itself and replies to it pass", async () => {
+Deno.test("martians are dropped; packets of the node itself, and what others direct to a loopback address, pass", async () => {
   for (const localhostNodePorts of [true, false]) {
     const host = createHost();
-    await tamper(host, "*filter", "-A INPUT -j ACCEPT", "COMMIT");
+    await tamper(host, "*filter", "-A INPUT -j ACCEPT", "COMMIT", "*mangle", "-A PREROUTING -j ACCEPT", "COMMIT");
     await (await backendUnderTest(host)).snapshot([PORT], podSettings({ localhostNodePorts }));
-    for (const from of ["pod-on-node", "outside", { address: "192.168.1.1" }] as const) {
+    for (const from of ["pod-on-node", "outside", { address: "127.0.0.1", interface: "eth0" }] as const) {
       assert.deepEqual(ask(host, { from }), { dropped: 1 });
       assert.deepEqual(ask(host, { from, to: "127.7.7.7", protocol: "tcp" }), { dropped: 1 });
-      assert.deepEqual(ask(host, { from, state: "INVALID" }), { dropped: 1 });
-      assert.deepEqual(ask(host, { from, state: "ESTABLISHED" }), { passed: 1 });
+      for (const state of ["INVALID", "ESTABLISHED", "UNTRACKED"] as const) {
+        assert.deepEqual(ask(host, { from, state }), { dropped: 1 });
+      }
     }
     assert.deepEqual(ask(host, { from: "node" }), { passed: 1 });
     assert.deepEqual(ask(host, { to: "192.168.1.1" }), { passed: 1 });
@@ -63,12 +64,20 @@ Deno.test("loopback addresses are routed once martians are dropped, even if that
   assert.deepEqual(ask(host, { from: "node", port: 30080, protocol: "tcp" }), { "10.1.0.1:8080 masqueraded": 1 });
 });
 
+Deno.test("martians that another program lets pass in mangle are dropped where they enter the node", async () => {
+  const host = createHost();
+  await (await backendUnderTest(host)).snapshot([PORT], podSettings({ localhostNodePorts: false }));
+  await tamper(host, "*mangle", "-I PREROUTING -j ACCEPT", "COMMIT");
+  assert.deepEqual(ask(host), { dropped: 1 });
+  assert.deepEqual(ask(host, { state: "ESTABLISHED" }), { passed: 1 });
+});
+
 Deno.test("a deleted martian rule is restored", async () => {
   const host = createHost();
   const { snapshot, backend } = await backendUnderTest(host);
   await snapshot([PORT]);
-  for (const line of ["-F KUBE-MARTIANS", "-F INPUT"]) {
-    await tamper(host, "*filter", line, "COMMIT");
+  for (const line of ["-F KUBE-MARTIANS", "-F PREROUTING"]) {
+    await tamper(host, "*mangle", line, "COMMIT", "*filter", line.replace("PREROUTING", "INPUT"), "COMMIT");
     assert.deepEqual(ask(host), { passed: 1 });
     await backend.resync();
     assert.deepEqual(ask(host), { dropped: 1 });
@@ -82,7 +91,7 @@ Deno.test("the note that the setting is ours is restored with deleted rules, as 
   await settled();
   const hasNote = () => host.runner.dump().includes("KUBE-MARTIANS-SET");
   assert.ok(hasNote());
-  await tamper(host, "*filter", "-F KUBE-MARTIANS", "-X KUBE-MARTIANS-SET", "COMMIT");
+  await tamper(host, "*filter", "-X KUBE-MARTIANS-SET", "COMMIT", "*mangle", "-F KUBE-MARTIANS", "COMMIT");
   assert.ok(!hasNote());
   await backend.resync();
   assert.ok(hasNote());
@@ -133,7 +142,7 @@ async function afterCleanup(before: 0 | 1, spoil: (host: Host) => void = () => {
   assert.equal(warnings.length, 0);
   spoil(host);
   await backend.cleanup();
-  const chains = (["filter", "nat"] as const).flatMap((table) => host.runner.chains("IPv4", table));
+  const chains = (["mangle", "filter", "nat"] as const).flatMap((table) => host.runner.chains("IPv4", table));
   return {
     martians: ask(host),
     setting: host.runner.sysctls.get(ROUTE_LOCALNET),
@@ -148,14 +157,18 @@ Deno.test("a takeover by another mode keeps the martian rule; a cleanup resets r
 
 Deno.test("a cleanup keeps the martian rule, and says so, if another program has set route_localnet", async () => {
   const { warnings: [warning, ...others], ...left } = await afterCleanup(1);
-  assert.deepEqual(left, { martians: { dropped: 1 }, setting: "1", chains: ["KUBE-MARTIANS"] });
-  assert.match(warning!, new RegExp(`the rule that drops .* stays .*another program.*sysctl -w ${ROUTE_LOCALNET}=0`));
+  assert.deepEqual(left, { martians: { dropped: 1 }, setting: "1", chains: ["KUBE-MARTIANS", "KUBE-MARTIANS"] });
+  assert.match(warning!, new RegExp(`the rules that drop .* stay .*another program.*sysctl -w ${ROUTE_LOCALNET}=0`));
   assert.deepEqual(others, []);
 });
 
 Deno.test("a cleanup keeps the martian rule, and says so, if route_localnet cannot be reset", async () => {
   const { warnings, ...left } = await afterCleanup(0, ({ runner }) => runner.refusingSysctls.add(ROUTE_LOCALNET));
-  assert.deepEqual(left, { martians: { dropped: 1 }, setting: "1", chains: ["KUBE-MARTIANS", "KUBE-MARTIANS-SET"] });
+  assert.deepEqual(left, {
+    martians: { dropped: 1 },
+    setting: "1",
+    chains: ["KUBE-MARTIANS", "KUBE-MARTIANS", "KUBE-MARTIANS-SET"],
+  });
   assert.equal(warnings.filter((line) => line.includes("cannot be reset")).length, 1);
 });
 
@@ -183,6 +196,8 @@ Deno.test("with --init-only, loopback addresses are routed only after martians a
   const before = host.runner.dump();
   const { snapshot } = await backendUnderTest(host);
   await snapshot([PORT]);
-  assert.equal(host.runner.rules("IPv4", "filter", "KUBE-MARTIANS")!.length, 1);
+  for (const table of ["mangle", "filter"]) {
+    assert.equal(host.runner.rules("IPv4", table, "KUBE-MARTIANS")!.length, 1);
+  }
   assert.ok(before.split("\n").every((line) => host.runner.dump().includes(line)));
 });
