@@ -51,6 +51,21 @@ Deno.test("after a server restarts with changes, only the differences are report
   });
 });
 
+for (const scope of ["global", "local"] as const) {
+  Deno.test(`a server passes the limits of node ports on, and closes none (${scope})`, async () => {
+    const fields = { ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }] } as const;
+    const web = service("default/web", { ...fields, nodePortAddresses: "192.168.1.0/24" });
+    const slices = ["web", "open"].map((name) => endpointSlice(`default/${name}-1`, [endpoint("10.1.0.1")]));
+    await withServer([web, service("default/open", fields), ...slices], ({ port }) =>
+      withSource(port, async (sink) => {
+        await sink.until("synced Service");
+        const services = sink.take().filter((line) => line.startsWith("set Service")).sort();
+        assert.deepEqual(services.map((line) => line.match(/"nodePort":30080/)?.length), [1, 1]);
+        assert.deepEqual(services.map((line) => line.includes('"nodePortAddresses":"192.168.1.0/24"')), [false, true]);
+      }, { scope }));
+  });
+}
+
 const authority = await createCertificateAuthority("authority");
 const other = await createCertificateAuthority("another authority");
 
