@@ -43,9 +43,11 @@ const OVERDUE_MS: Readonly<Record<Scope | "check", number>> = {
   state: 30_000,
 };
 
-/** The interval of checks that the entry rules are in the kernel, and the maximum share of time that they take. */
-const ENTRY_CHECK_MS = 4_000;
-const ENTRY_CHECK_SHARE = 0.02;
+/**
+ * The interval of checks that the entry rules are in the kernel: they take a small share of the time, so a check that starts
+ * tools is less frequent than one that asks a running nft. One that takes long may take a larger share.
+ */
+const ENTRY_CHECK = { shortestMs: 4_000, longestMs: 15_000, share: 0.002, largestShare: 0.02 };
 
 /** The state that is applied in the kernel, or is about to be. */
 interface Held {
@@ -305,7 +307,10 @@ async function checkEntryRules(loop: Loop): Promise<void> {
 }
 
 function scheduleEntryCheck(loop: Loop, tookMs: number): void {
-  if (loop.backend.hasEntryRules) loop.entryCheck.schedule(Math.max(ENTRY_CHECK_MS, tookMs / ENTRY_CHECK_SHARE));
+  if (!loop.backend.hasEntryRules) return;
+  const { shortestMs, longestMs, share, largestShare } = ENTRY_CHECK;
+  const delayMs = Math.min(Math.max(shortestMs, tookMs / share), longestMs);
+  loop.entryCheck.schedule(Math.max(delayMs, tookMs / largestShare));
 }
 
 /** Schedules what follows a sync: a retry, the next comparison, a sync that the backend requested. */

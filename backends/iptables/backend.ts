@@ -16,6 +16,7 @@ import {
   type SyncResult,
 } from "../contract/mod.ts";
 import { createConntrackCleaner, readSysctl } from "../host/mod.ts";
+import { createNftSession } from "../tools/mod.ts";
 import {
   type AroundRestore,
   BASE,
@@ -26,6 +27,7 @@ import {
   type Flavour,
   IPTABLES_LAYOUTS,
   type IptablesTools,
+  type Jump,
   type Layout,
   noteRouting,
   packetsOf,
@@ -65,6 +67,7 @@ export function createIptablesBackend(
   const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(options);
+  const looks = createNftSession({ runner, clock });
   const tcpLiberal = createTcpLiberal(options);
   // The value that the rules are for: the setting may become known after they are written.
   let writtenLiberal = false;
@@ -82,6 +85,14 @@ export function createIptablesBackend(
   function ready() {
     if (!parts) throw new Error("cannot sync iptables rules before the setup has succeeded");
     return parts;
+  }
+
+  /** Whether the long-running nft lists a jump. It knows only rules of nf_tables, and an absent chain there proves nothing. */
+  async function isJumpSeen(table: Table, { from, rule }: Jump): Promise<boolean> {
+    if (parts?.flavour !== "nf_tables") return false;
+    const ip = family === "IPv4" ? "ip" : "ip6", target = rule.slice(rule.lastIndexOf(" ") + 1);
+    const isJump = (line: string) => line.endsWith(` jump ${target}`);
+    return await looks.shows(`list chain ${ip} ${table} ${from}`, (lines) => lines.some(isJump));
   }
 
   /** The steps after the rules are written. Their failures do not fail the sync. */
@@ -148,7 +159,9 @@ export function createIptablesBackend(
       for (const table of TABLES) {
         const jump = variant.layouts[family].jumps.find((jump) => jump.table === table);
         if (jump === undefined) continue;
-        const { from, rule } = jump, lines = await rulesOf(tools, table, from);
+        const { from, rule } = jump;
+        if (await isJumpSeen(table, jump)) continue;
+        const lines = await rulesOf(tools, table, from);
         if (!lines.some((line) => line.replace(/ -c \d+ \d+/, "") === `-A ${from} ${rule}`)) return false;
       }
       return true;

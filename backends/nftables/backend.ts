@@ -11,6 +11,7 @@ import {
 } from "../contract/mod.ts";
 import { createConntrackCleaner, createUnansweredCleaner } from "../host/mod.ts";
 import {
+  createNftSession,
   failureOf,
   isLackOfFeature,
   repeatingRunner,
@@ -26,7 +27,6 @@ import type { NftablesFigure } from "./mode.ts";
 import { removeOwnTables } from "./own_tables.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
-import { createNftSession } from "./session.ts";
 import { sharedChainText } from "./shared_chains.ts";
 import {
   CONNECTIONS_TABLE,
@@ -46,10 +46,11 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   // Apart from the one for transactions, which would wait for long listings.
   const readings = createNftSession({ runner, clock });
+  const looks = createNftSession({ runner, clock, args: ["-a"] });
   const conntrack = createConntrackCleaner(options);
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
-  const reconciler = createTableReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
+  const reconciler = createTableReconciler({ desired, tools, dialect: DIALECTS[family], looks, clock, logger });
 
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");

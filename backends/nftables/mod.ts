@@ -20,7 +20,6 @@
  *   earlier_clients.ts  the clients of earlier proxies, which keep their endpoints
  *   apply.ts            the transactions of one write, cut into batches, and the search for refused changes
  *   reconcile.ts        the target of the shared reconciler
- *   session.ts          a long-running nft, for short transactions and frequent listings
  *   resets.ts           the table that resets connections to dead endpoints, beside this and other modes
  *   tools.ts            calls of nft, in a session or a process each, and their failures
  *

@@ -12,9 +12,8 @@
 import { type ConnectionReading, type EndpointConnections, type Family, isCounted } from "../../core/model/mod.ts";
 import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import { listOpenTcp } from "../host/mod.ts";
-import { ifInstalled, type Runner } from "../tools/mod.ts";
+import { ifInstalled, type NftSession, type Runner } from "../tools/mod.ts";
 import type { Desired } from "./desired.ts";
-import type { NftSession } from "./session.ts";
 import { CONNECTIONS_TABLE, type Dialect, endpointElement } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 

@@ -9,6 +9,7 @@ import {
   SPELLING_REPAIRS,
   type Target,
 } from "../reconcile/mod.ts";
+import type { NftSession } from "../tools/mod.ts";
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
@@ -16,7 +17,7 @@ import { allSets, LAST_BASE_CHAIN } from "./frame.ts";
 import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Comparison, type RealizedState } from "./realized.ts";
 import type { Dialect } from "./table.ts";
-import { type ChainHandles, chainsInTable } from "./tools.ts";
+import { type ChainHandles, chainsInTable, chainsShown } from "./tools.ts";
 import { chainLines } from "./transaction.ts";
 
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
@@ -44,8 +45,10 @@ const SEARCH_LIMIT = 200;
 
 /** A reconciler that has not read the kernel yet. */
 export function createTableReconciler(
-  { clock, ...options }: Pick<TransactionContext, "desired" | "tools" | "dialect" | "logger"> & {
+  { clock, looks, ...options }: Pick<TransactionContext, "desired" | "tools" | "dialect" | "logger"> & {
     readonly clock: Clock;
+    /** Lists with handles (`nft -a`), for the checks between comparisons. */
+    readonly looks: NftSession;
   },
 ): TableReconciler {
   const { desired, tools, dialect, logger } = options;
@@ -71,12 +74,17 @@ export function createTableReconciler(
    * table by an earlier copy, as when it restores a saved ruleset.
    */
   async function hasChains({ chains }: RealizedState): Promise<boolean> {
-    const there = await chainsInTable(tools, dialect);
-    isReplaced = there.entries().some(([name, handle]) => (handles.get(name) ?? handle) !== handle);
+    const names = [...chains.keys()];
+    // The long-running nft can only confirm that all is well: its listing may be cut off.
+    const shown = names.length > 0 ? await chainsShown(looks, dialect, names) : undefined;
+    const there = shown && isSame(shown) ? shown : await chainsInTable(tools, dialect);
+    isReplaced = !isSame(there);
     if (isReplaced) return false;
     handles = there;
-    return [...chains.keys()].every((name) => there.has(name));
+    return names.every((name) => there.has(name));
   }
+  const isSame = (there: ChainHandles) =>
+    there.entries().every(([name, handle]) => (handles.get(name) ?? handle) === handle);
 
   const target: Target<RealizedState, ServicePortKey> = {
     async list(before) {

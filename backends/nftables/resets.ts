@@ -11,8 +11,7 @@ import { endpointsIn, type FamilyDelta } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
 import { deleteFlows } from "../host/mod.ts";
-import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
-import { createNftSession } from "./session.ts";
+import { createNftSession, ifInstalled, ToolMissingError } from "../tools/mod.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 

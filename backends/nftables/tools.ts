@@ -1,6 +1,13 @@
 import type { Family } from "../../core/model/mod.ts";
-import { failureOf, printedInput, type Runner, runOrThrow, type ToolCall, type ToolFailure } from "../tools/mod.ts";
-import type { NftSession } from "./session.ts";
+import {
+  failureOf,
+  type NftSession,
+  printedInput,
+  type Runner,
+  runOrThrow,
+  type ToolCall,
+  type ToolFailure,
+} from "../tools/mod.ts";
 import { type Dialect, DIALECTS, TABLE } from "./table.ts";
 import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
 
@@ -172,18 +179,45 @@ export function isThere(failure: ToolFailure | undefined): boolean {
 export type ChainHandles = ReadonlyMap<string, string | undefined>;
 
 /** The chains in the table. */
-export async function chainsInTable(tools: NftTools, { ip }: Dialect): Promise<ChainHandles> {
+export async function chainsInTable(tools: NftTools, dialect: Dialect): Promise<ChainHandles> {
+  const { chains, onLine } = createChainReader(dialect);
+  await tools.listChains(onLine);
+  return chains;
+}
+
+/**
+ * The chains in the table as a long-running nft with `-a` lists them, for a tenth of the CPU of a process; undefined unless it lists
+ * all of these names.
+ */
+export async function chainsShown(
+  session: NftSession,
+  dialect: Dialect,
+  names: Iterable<string>,
+): Promise<ChainHandles | undefined> {
+  const wanted = new Set(names);
+  let found: ChainHandles | undefined;
+  await session.shows(`list chains ${dialect.ip}`, (lines) => {
+    const { chains, onLine } = createChainReader(dialect);
+    lines.forEach(onLine);
+    if (wanted.isSubsetOf(new Set(chains.keys()))) found = chains;
+    return found !== undefined;
+  });
+  return found;
+}
+
+/** Reads the lines of a listing of all chains, with handles. */
+function createChainReader({ ip }: Dialect) {
   const chains = new Map<string, string | undefined>();
   let inTable = false, name = "", handle = "";
-  await tools.listChains((line) => {
+  const onLine = (line: string) => {
     const chain = /^\tchain (\S+) \{ # handle (\d+)$/.exec(line);
     if (line.startsWith("table ")) inTable = line === `table ${ip} ${TABLE} {`;
     else if (inTable && chain) {
       [, name = "", handle = ""] = chain;
       chains.set(name, undefined);
     } else if (inTable && line.includes(" hook ")) chains.set(name, handle);
-  });
-  return chains;
+  };
+  return { chains, onLine };
 }
 
 const SET = /^\tset (\S+) \{$/;

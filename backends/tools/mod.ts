@@ -39,4 +39,5 @@ export {
   versionIn,
 } from "./known_tools.ts";
 export { type KilledTool, repeatingRunner, watchKilledTools } from "./wrapped_runners.ts";
+export { createNftSession, type NftSession } from "./nft_session.ts";
 export { createProcessRunner } from "./process_runner.ts";

@@ -32,6 +32,7 @@ export {
   type ChainsByTable,
   createFixedChains,
   fixedChain,
+  type Jump,
   jump,
   type Layout,
   namesBeside,

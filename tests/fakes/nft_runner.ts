@@ -222,7 +222,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
         return Promise.reject(new ToolMissingError(call.tool));
       },
       converse: ({ tool, args, onLine }) => {
-        if (tool !== "nft" || args.join() !== "-i") throw new ToolMissingError(tool);
+        if (tool !== "nft" || args.at(-1) !== "-i") throw new ToolMissingError(tool);
         return converse(onLine);
       },
     },

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createNftSession } from "../../backends/nftables/session.ts";
+import { createNftSession } from "../../backends/tools/nft_session.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
 import { requireIsolation } from "../../demo/isolate.ts";

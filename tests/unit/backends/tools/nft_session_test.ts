@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createNftSession } from "../../../../backends/nftables/session.ts";
+import { createNftSession } from "../../../../backends/tools/nft_session.ts";
 import { type Conversation, type Runner, ToolEndedError } from "../../../../backends/tools/runner.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../platform/mod.ts";
-import type { Conversation, Runner } from "../tools/mod.ts";
+import type { Conversation, Runner } from "./runner.ts";
 
 /**
  * A long-running nft for short calls. A process per call would cost ten times the processor time of the call, and, after a
@@ -16,6 +16,11 @@ export interface NftSession {
    * error or there is no session. Rejects if nft died, or did not print a whole listing.
    */
   list(command: string): Promise<readonly string[] | undefined>;
+  /**
+   * Whether a listing shows something: asked at each end of an object, with the lines so far. False also if nft prints an error or
+   * died, there is no session, or the listing is late: only true proves anything. Never rejects.
+   */
+  shows(command: string, isShown: (lines: readonly string[]) => boolean): Promise<boolean>;
 }
 
 /** A process is replaced after this many lines: nft keeps a history of all lines in memory. */
@@ -27,6 +32,8 @@ const OPENING_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 /** The maximum time from the end of the answer to the last line of a listing, which nft has printed before. */
 const LAST_LINE_MS = 5_000;
+/** The same for a listing that may print nothing. */
+const LAST_LOOK_MS = 50;
 /** The maximum number of calls to wait before a new session. */
 const LONGEST_REST = 1_000;
 
@@ -34,10 +41,21 @@ const LONGEST_REST = 1_000;
 interface Printing {
   readonly lines: string[];
   readonly isWhole: PromiseWithResolvers<void>;
+  /** Whether these lines are all that is needed, at the end of an object. */
+  isEnough(lines: readonly string[]): boolean;
+  /** How long to wait for them after the end of the answer, in milliseconds. */
+  readonly waitMs: number;
 }
 
 /** A session that starts its nft with the first call. */
-export function createNftSession({ runner, clock }: { readonly runner: Runner; readonly clock: Clock }): NftSession {
+export function createNftSession(
+  { runner, clock, args = [] }: {
+    readonly runner: Runner;
+    readonly clock: Clock;
+    /** Further arguments of nft. */
+    readonly args?: readonly string[];
+  },
+): NftSession {
   let conversation: Conversation | undefined;
   let printing: Printing | undefined;
   let lines = 0;
@@ -59,8 +77,9 @@ export function createNftSession({ runner, clock }: { readonly runner: Runner; r
     nextRest = Math.min(2 * nextRest, LONGEST_REST);
   };
   const onLine = (line: string) => {
-    printing?.lines.push(line);
-    if (line === "}") printing?.isWhole.resolve();
+    if (!printing) return;
+    printing.lines.push(line);
+    if (line === "}" && printing.isEnough(printing.lines)) printing.isWhole.resolve();
   };
 
   /** Resolves with nft's errors. An invalid line, which nft repeats in its error, marks the end of the answer. */
@@ -78,7 +97,7 @@ export function createNftSession({ runner, clock }: { readonly runner: Runner; r
     if (conversation?.isOpen()) return true;
     try {
       lines = 0;
-      conversation = runner.converse!({ tool: "nft", args: ["-i"], onLine });
+      conversation = runner.converse!({ tool: "nft", args: [...args, "-i"], onLine });
       return !hasError(await ask("", OPENING_TIMEOUT_MS));
     } catch {
       // Without a session, each call has its own process.
@@ -87,9 +106,9 @@ export function createNftSession({ runner, clock }: { readonly runner: Runner; r
   };
 
   /** Waits for the last line of a listing: the standard output may be read after the standard error. */
-  const wholeListing = async ({ isWhole }: Printing): Promise<void> => {
-    const late = () => isWhole.reject(new Error("nft did not print the end of a listing"));
-    await isWhole.promise.finally(clock.schedule(LAST_LINE_MS, late));
+  const wholeListing = async ({ isWhole, waitMs }: Printing): Promise<void> => {
+    const late = () => isWhole.reject(new LateListingError("nft did not print the end of a listing"));
+    await isWhole.promise.finally(clock.schedule(waitMs, late));
   };
 
   /** Has nft carry out a line; returns whether it printed no error. */
@@ -111,7 +130,8 @@ export function createNftSession({ runner, clock }: { readonly runner: Runner; r
       nextRest = 1;
       return isDone;
     } catch (error) {
-      avoid();
+      const isExpected = error instanceof LateListingError && listing?.waitMs === LAST_LOOK_MS;
+      if (!isExpected) avoid();
       throw error;
     } finally {
       printing = undefined;
@@ -127,10 +147,22 @@ export function createNftSession({ runner, clock }: { readonly runner: Runner; r
   return {
     transact: (statements) => runInTurn(statements.join("; ")),
     async list(command) {
-      const listing: Printing = { lines: [], isWhole: Promise.withResolvers() };
+      const isWhole = Promise.withResolvers<void>();
+      const listing: Printing = { lines: [], isWhole, isEnough: () => true, waitMs: LAST_LINE_MS };
       return await runInTurn(command, listing) ? listing.lines : undefined;
     },
+    async shows(command, isShown) {
+      const isWhole = Promise.withResolvers<void>();
+      return await runInTurn(command, { lines: [], isWhole, isEnough: isShown, waitMs: LAST_LOOK_MS }).catch(() =>
+        false
+      );
+    },
   };
+}
+
+/** Thrown if the end of a listing is not read in time. */
+class LateListingError extends Error {
+  override readonly name = "LateListingError";
 }
 
 function hasError(output: string): boolean {
