@@ -55,8 +55,11 @@ export async function withWholeProxy(
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = reservePort();
+  // An empty address would be the default one, which other tests and programs may have taken.
+  const hasHealthz = args.some((arg) => arg.startsWith("--healthz-bind-address"));
   const { configuration, flags } = await configure([
-    ...["--metrics-bind-address", `127.0.0.1:${port}`, "--healthz-bind-address", "", "--proxy-mode", "nftables"],
+    ...["--metrics-bind-address", `127.0.0.1:${port}`, "--proxy-mode", "nftables"],
+    ...(hasHealthz ? [] : ["--healthz-port", "0"]),
     ...args,
   ]);
   const workers = new Map<Family, FakeWorker>();
