@@ -63,6 +63,8 @@ const ONCE: readonly Mode[] = ["nftables"];
 const RULES_REPAIRED_WITHIN_S = 5;
 /** Most entries of the connection tracking table: a setting of the whole kernel, while each network namespace counts its own. */
 const MOST_FLOWS_PATH = "/proc/sys/net/netfilter/nf_conntrack_max";
+/** The share of the table's entries that fill it; the few others are the lab's. */
+const FULL_SHARE = 0.99;
 const SLOW_ANSWER_MS = 4_000;
 const HOUR_S = 3_600;
 /** Services that make the kept state larger than the blocks that its file has; their names are random because it is compressed. */
@@ -332,6 +334,8 @@ export const FAULTS: readonly Fault[] = [
     async break(patient) {
       const most = Number(await Deno.readTextFile(MOST_FLOWS_PATH));
       await inNode(patient, `${flows(most, "10.1")} || true`);
+      const held = Number(await inNode(patient, "cat /proc/sys/net/netfilter/nf_conntrack_count"));
+      if (held < FULL_SHARE * most) throw new Error(`only ${held} of ${most} flows are in the table`);
       // Not from this suite.
       await inNode(
         patient,
