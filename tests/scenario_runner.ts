@@ -93,7 +93,7 @@ async function runChosen<S extends Selectable>(
 export async function attempt(name: string, run: () => Promise<void>): Promise<Result> {
   const startedMs = systemClock.monotonic();
   const passed = await run().then(() => true, (error) => {
-    console.log(`  FAILED: ${errorText(error)}`);
+    console.log(`FAILED: ${name}: ${errorText(error)}`);
     return false;
   });
   return { name, unit: name, passed, tookMs: systemClock.monotonic() - startedMs };
