@@ -127,7 +127,7 @@ function randomFailures(mode: Mode, extent: Extent): Promise<Figures> {
       const name = "message" in fault ? `fails: ${fault.message || "(no message)"}` : fault.how;
       await tools.set(fault);
       let longestMs = 0;
-      const moves = extent.long ? 50 : 5;
+      const moves = extent.long ? 50 : 3;
       let done = 0;
       for (; done < moves || (done < MOST_MOVES && await tools.faultyRuns() === 0); done++) {
         change(lab, SERVICES, done);

@@ -9,7 +9,7 @@ import { type History, randomHistories } from "./history.ts";
 import { REGRESSIONS } from "./regressions.ts";
 import { createHistoryRunner, type HistoryRunner } from "./run_history.ts";
 
-const SHORT = 5, LONG = 500;
+const SHORT = 4, LONG = 500;
 /** A difference that disappears within this time does not count. */
 const SHRINK_WITHIN_MS = 6_000;
 const SHRINK_FOR_MS = { short: 120_000, long: 1_800_000 };
