@@ -178,3 +178,22 @@ Deno.test("a change can be shown and printed more than once", async () => {
     if (stdin) assert.deepEqual([...stdin], [...stdin]);
   }
 });
+
+for (const mode of ["iptables", "nftables", "ipvs"] as const) {
+  Deno.test(`${mode}: a dry run passes calls that read, of the kernel's settings too, and none that changes anything`, async () => {
+    const { run } = KERNELS[mode]!.create();
+    const calls: string[] = [];
+    await compare(mode, {
+      run(call) {
+        calls.push([call.tool, ...call.args].join(" "));
+        return run(call);
+      },
+    });
+    // Only iptables mode depends on a setting.
+    assert.equal(calls.some((call) => call.startsWith("sysctl ")), mode === "iptables");
+    assert.deepEqual(
+      calls.filter((call) => /^sysctl .*=| -w|restore$|\b(add|delete|flush|create|-f)\b/.test(call)),
+      [],
+    );
+  });
+}

@@ -192,3 +192,26 @@ for (
     assert.deepEqual(await read(), { [ONE]: [counted, 7] });
   });
 }
+
+Deno.test("a chain is added and emptied before its rules, and before rules that lead to it", async () => {
+  const { serve, read, statements } = counting();
+  serve(web(ONE));
+  await read();
+  const chains = new Map<string, "added" | "flushed">(), hooks: string[] = [];
+  for (const statement of statements) {
+    const [, verb, chain = "", rest = ""] = /^(add chain|flush chain|add rule) \S+ \S+ (\S+) ?(.*)$/.exec(statement) ??
+      [];
+    if (verb === "add chain") {
+      chains.set(chain, "added");
+      hooks.push(.../hook (\w+) /.exec(rest)?.slice(1) ?? []);
+    } else if (verb === "flush chain") {
+      assert.equal(chains.get(chain), "added", statement);
+      chains.set(chain, "flushed");
+    } else if (verb === "add rule") {
+      for (const one of [chain, .../\b(?:goto|jump) (\S+)/.exec(rest)?.slice(1) ?? []]) {
+        assert.equal(chains.get(one), "flushed", `${one} in ${statement}`);
+      }
+    }
+  }
+  assert.deepEqual(hooks.toSorted(), ["forward", "input", "output"]);
+});
