@@ -592,3 +592,25 @@ Deno.test("a check of the entry rules that hangs is a problem after 5 s", async 
   await settled();
   assert.deepEqual(takeOverdue(setup), [[]]);
 });
+
+Deno.test("a problem that returns after its end is logged again", async () => {
+  const lines: string[] = [];
+  const clock = createFakeClock();
+  const write = (line: string) => void lines.push(line.replace(/^\S+ /, "").trimEnd());
+  const { loop, backend, clock: running } = start(
+    () => {},
+    createLogger({ level: "info", format: "text", clock, write }),
+  );
+  loop.sync(snapshot(1));
+  await settled();
+  for (const base of [1, 2]) {
+    backend.failNext(new Error("locked"));
+    loop.sync(delta(base));
+    await running.advanceSettled(1_000);
+  }
+  const [failure, end] = [
+    "ERROR sync failed, retrying code=sync-failed error=locked inSeconds=0.1",
+    "INFO  earlier problems are resolved",
+  ];
+  assert.deepEqual(lines, [failure, end, failure, end]);
+});
