@@ -22,8 +22,8 @@ export interface Copy {
    * all have passed within `timeoutMs`.
    */
   test(files: readonly string[], timeoutMs: number, ...options: readonly string[]): Promise<boolean>;
-  /** Checks the types of a module, relative to the project's root. Resolves with whether they are right. */
-  check(module: string): Promise<boolean>;
+  /** Checks the types of a module or folder, relative to the project's root. Resolves with whether they are right. */
+  check(path: string): Promise<boolean>;
 }
 
 /** Far more than the types of any module need. */
@@ -54,7 +54,8 @@ export function copyProject(number: number, signal: AbortSignal): Copy {
       const args = ["test", "--quiet", "--no-check", "--fail-fast", ...PERMISSIONS, ...options, loader];
       return succeeds(args, timeoutMs);
     },
-    check: (module) => succeeds(["check", "--quiet", "main.ts", module], CHECK_MS),
+    // Features extend types of other rooms.
+    check: (path) => succeeds(["check", "--quiet", "main.ts", path], CHECK_MS),
   };
 }
 

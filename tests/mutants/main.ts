@@ -67,6 +67,9 @@ async function scoreOf(room: string): Promise<number> {
     console.log(`${killed + survivors.length} ${isKilled ? "killed  " : "survived"} ${placeOf(mutation)}`);
   };
 
+  if (!await copies[0]!.check(room)) {
+    throw new Error(`the types of ${room} are wrong without a mutation: run deno task check`);
+  }
   const own = await measureAll([`tests/unit/${room}`, "tests/property"].flatMap(testFiles));
   const undecided: Mutation[] = [];
   await inCopies(mutations, async (copy, mutation) => {

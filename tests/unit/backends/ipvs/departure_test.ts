@@ -110,3 +110,15 @@ Deno.test("a missing tool is named with its consequence, and a failure with its 
   failing.runner.inject(({ tool }) => tool === "ipvsadm", { how: "exits", exitCode: 1, stderr: "must be root" });
   assert.match((await findings(failing)).get("ipvs state")!.message, /^cannot be read: .*must be root/);
 });
+
+Deno.test("each timeout that differs from the kernel's own is reported, and none that does not", async () => {
+  const own = { tcp: 900, tcpFin: 120, udp: 300 };
+  const isReported = async (timeoutSeconds: typeof own) => {
+    const host = await served([{}], { strictARP: true, timeoutSeconds });
+    return (await findings(host)).has("ipvs timeouts");
+  };
+  assert.equal(await isReported(own), false);
+  for (const name of ["tcp", "tcpFin", "udp"] as const) {
+    assert.equal(await isReported({ ...own, [name]: 60 }), true, name);
+  }
+});

@@ -61,3 +61,10 @@ Deno.test("a value that is not an object is a problem", () => {
     assert.deepEqual(decodeObject("Node", raw).problems, [`Node is ${what}, not an object; ignored`]);
   }
 });
+
+Deno.test("a problem names the field with the wrong type", () => {
+  for (const [part, field] of [["status", "addresses"], ["spec", "podCIDRs"], ["spec", "taints"]] as const) {
+    const { problems } = decodeObject("Node", { metadata: { name: "node-1" }, [part]: { [field]: 7 } });
+    assert.ok(problems.some((problem) => problem.includes(`${part}.${field}`)), `${field}: ${problems.join()}`);
+  }
+});

@@ -328,3 +328,42 @@ Deno.test("a problem names the field with the wrong type", () => {
     assert.ok(problems.some((problem) => problem.includes(`spec.${field}`)), `${field}: ${problems.join()}`);
   }
 });
+
+/** A spec with a number, that number of the decoded service, and the least and the greatest one that is used. */
+const LIMITS: readonly (readonly [
+  name: string,
+  specOf: (value: number) => Json,
+  read: (service: Service) => number | undefined,
+  least: number,
+  most: number,
+])[] = [
+  ["port", (port) => ({ ports: [{ port }] }), ({ ports }) => ports[0]?.port, 1, 65_535],
+  [
+    "nodePort",
+    (nodePort) => ({ type: "NodePort", ports: [{ port: 80, nodePort }] }),
+    ({ ports }) => ports[0]?.nodePort,
+    ...[0, 65_535] as const,
+  ],
+  [
+    "healthCheckNodePort",
+    (healthCheckNodePort) => ({ type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort }),
+    ({ healthCheckNodePort }) => healthCheckNodePort,
+    ...[1, 65_535] as const,
+  ],
+  [
+    "timeoutSeconds",
+    (timeoutSeconds) => ({ sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP: { timeoutSeconds } } }),
+    ({ affinitySeconds }) => affinitySeconds,
+    ...[1, 86_400] as const,
+  ],
+];
+
+for (const [name, specOf, read, least, most] of LIMITS) {
+  Deno.test(`${name} is used from ${least} to ${most}, and a problem outside`, () => {
+    for (const [value, isUsed] of [[least - 1, false], [least, true], [most, true], [most + 1, false]] as const) {
+      const { service, problems } = decoded(manifest({ clusterIP: "10.0.0.1", ...specOf(value) }));
+      assert.deepEqual(problems.length === 0, isUsed, `${value}: ${problems}`);
+      if (isUsed) assert.equal(read(service), value);
+    }
+  });
+}
