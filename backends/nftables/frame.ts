@@ -33,8 +33,8 @@ export const LAST_BASE_CHAIN = "nat-output";
  *
  * The hooks are kube-proxy's. Frontends without endpoints are rejected after DNAT, so that the shortcuts of policy
  * Local come first; source ranges are checked before DNAT, while the packet still has its original destination. As in
- * kube-proxy's nftables mode, no chain accepts packets, since another table could still drop them, and none drops
- * packets that conntrack classifies as INVALID, since replies of their connection may take another route.
+ * kube-proxy's nftables mode, no chain accepts packets, since another table could still drop them, and none but that of
+ * martians drops packets that conntrack classifies as INVALID, since replies of their connection may take another route.
  */
 export function baseChains(settings: FamilySettings, dialect: Dialect): readonly BaseChain[] {
   const { ip } = dialect;
