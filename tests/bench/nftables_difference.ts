@@ -1,3 +1,4 @@
+import { createNftSession } from "../../backends/tools/mod.ts";
 import { createDesired, type Desired } from "../../backends/nftables/desired.ts";
 import { createTableReconciler, type TableReconciler } from "../../backends/nftables/reconcile.ts";
 import { DIALECTS } from "../../backends/nftables/table.ts";
@@ -23,7 +24,7 @@ export const nftablesDifferenceStage: Stage<Synced> = {
   prepare(size) {
     const ports = forEachService(size, (i) => clusterServicePort(i));
     const settings = fakeSettings({ mode: "nftables" });
-    const tools = createNftTools("IPv4", createCountingRunner());
+    const runner = createCountingRunner(), tools = createNftTools("IPv4", runner);
     return {
       async fill() {
         const desired = createDesired();
@@ -31,6 +32,7 @@ export const nftablesDifferenceStage: Stage<Synced> = {
           desired,
           tools,
           dialect: DIALECTS.IPv4,
+          looks: createNftSession({ runner, clock: systemClock }),
           clock: systemClock,
           logger: throwingLogger,
         });

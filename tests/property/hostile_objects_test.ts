@@ -47,7 +47,9 @@ const SETTINGS = {
 const TARGETS = /^(KUBE-[A-Za-z0-9-]{1,23}|ACCEPT|DROP|REJECT|RETURN|MARK|MASQUERADE|DNAT)$/;
 
 function assertRestoreLine(line: string): void {
-  if (/^(|COMMIT|\*(nat|filter|mangle)|:KUBE-[A-Za-z0-9-]{1,23} - \[0:0\]|-X KUBE-[A-Za-z0-9-]{1,23})$/.test(line)) return;
+  if (/^(|COMMIT|\*(nat|filter|mangle)|:KUBE-[A-Za-z0-9-]{1,23} - \[0:0\]|-X KUBE-[A-Za-z0-9-]{1,23})$/.test(line)) {
+    return;
+  }
   const rule = /^-([AID]) ([A-Z0-9a-z-]{1,28}) (.*)$/.exec(line);
   assert.ok(rule, `this is no line for iptables-restore: ${line}`);
   if (rule[1] === "A") assert.match(rule[2]!, /^KUBE-/, line);
