@@ -53,7 +53,11 @@ function counting() {
         return Promise.resolve(elements && [...elements].map(textOf));
       },
     },
-    readings: { transact: () => Promise.resolve(false), list: () => Promise.resolve(undefined) },
+    readings: {
+      transact: () => Promise.resolve(false),
+      list: () => Promise.resolve(undefined),
+      shows: () => Promise.resolve(false),
+    },
     runner: {
       run({ tool, args, onLine }) {
         assert.equal([tool, ...args].join(" "), "conntrack -L -p tcp --state ESTABLISHED -f ipv4");
