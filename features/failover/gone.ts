@@ -94,8 +94,9 @@ export function watchGone(
     const port = portNamed(name);
     return port === undefined || ledgers[family].effect(name, port.plannedIn, true).state === "in effect";
   };
-  const look = () => {
-    lookedMs = clock.monotonic();
+  const look = (dueMs: number) => {
+    // A timer may end a fraction of a millisecond early.
+    lookedMs = Math.max(dueMs, clock.monotonic());
     const absent = new Map<string, Suspect>();
     for (const [address, suspect] of suspects) {
       if (suspect.provenMs + LONGEST_MS < lookedMs) forget(address);
@@ -135,7 +136,7 @@ export function watchGone(
       cancel = clock.schedule(delayMs, () => {
         if (clock.monotonic() > dueMs + LATE_MS && delayMs !== LATE_MS) return wait(LATE_MS);
         isWaiting = false;
-        look();
+        look(dueMs);
         lookLater();
       });
     };

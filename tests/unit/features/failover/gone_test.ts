@@ -221,6 +221,15 @@ Deno.test("all slices are looked at once a second, after an endpoint has left wh
   assert.ok(looks() <= 6, `${looks()} looks`);
 });
 
+Deno.test("a timer that ends early costs no second look", () => {
+  const { clock, stall, change, found } = watching();
+  change(slice("web-a", [terminating(A)]));
+  change(slice("web-a", []));
+  stall(-0.5);
+  clock.advance(500);
+  assert.deepEqual(found, [WEB_A]);
+});
+
 Deno.test("after a pause of the process, the events that waited come first", () => {
   const { clock, stall, change, found } = watching();
   change(slice("web-a", [terminating(A), terminating(B)]));
