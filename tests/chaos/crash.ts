@@ -17,7 +17,7 @@ const LONGEST_LIFE_MS = 1500;
 export const crash: readonly Scenario[] = MODES.map((mode) => ({
   name: `crash: kill -9 at random moments at ${SERVICES} services, ${mode}`,
   inGate: mode === "iptables",
-  run: ({ long, random }: Extent) => withLab((lab) => crashes(lab, mode, long ? 200 : 16, random)),
+  run: ({ long, random }: Extent) => withLab((lab) => crashes(lab, mode, long ? 200 : 12, random)),
 }));
 
 async function crashes(lab: ChaosLab, mode: ProxyMode, count: number, random: () => number): Promise<Figures> {

@@ -137,9 +137,8 @@ function randomFailures(mode: Mode, extent: Extent): Promise<Figures> {
         Math.round(longestMs)
       }`;
       assert.ok(await tools.faultyRuns() > 0, `${name}: no run was hit`);
-      await tools.set({ how: "none" });
-      await marker.settle();
     }
+    await tools.set({ how: "none" });
     lab.api.apply(...cluster(SERVICES));
     await marker.settle();
     Object.assign(figures, await traffic.end());
