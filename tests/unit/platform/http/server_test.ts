@@ -214,3 +214,15 @@ Deno.test("without a bind address no server starts", async () => {
   assert.equal((await start()).address(), undefined);
   assert.equal(tries(), 0);
 });
+
+Deno.test("a handler gets the path and the query apart", () =>
+  withServer(
+    async (address) => {
+      for (const target of ["/a", "/a?", "/a?b=c", "/a?b=c?d", "/?b", "http://h/a?b", "http://h?b"]) {
+        const [, path = "", query = ""] = /^(?:http:\/\/h)?([^?]*)\??(.*)$/.exec(target)!;
+        const answer = await send(address, `GET ${target} HTTP/1.1\r\n\r\n`);
+        assert.equal(answer.split("\r\n\r\n")[1], `${path || "/"} ${query}`, target);
+      }
+    },
+    ({ path, query }) => textAnswer(200, `${path} ${query}`),
+  ));

@@ -57,3 +57,8 @@ Deno.test("a formatted duration parses back to the same value", () => {
     runs(100),
   );
 });
+
+Deno.test("every unit has Go's length, with both signs for micro", () => {
+  const units = { ns: 1e-6, us: 1e-3, "\u00b5s": 1e-3, "\u03bcs": 1e-3, ms: 1, s: 1e3, m: 60e3, h: 3600e3 };
+  for (const [unit, ms] of Object.entries(units)) assert.equal(parseDuration(`2${unit}`), 2 * ms, unit);
+});
