@@ -91,6 +91,7 @@ async function scoreOf(room: string): Promise<number> {
     console.log(`\n${placeOf(mutation)}\n${differenceOf(mutation)}`);
   }
   const score = 100 * killed / Math.max(1, killed + survivors.length);
+  if (stop.signal.aborted) console.log("\ninterrupted");
   console.log(`\n${room}: ${killed} killed, ${survivors.length} survived, score ${score.toFixed(1)} %`);
   return score;
 }
