@@ -47,7 +47,7 @@ const OVERDUE_MS: Readonly<Record<Scope | "check", number>> = {
  * The interval of checks that the entry rules are in the kernel: they take a small share of the time, so a check that starts
  * tools is less frequent than one that asks a running nft. One that takes long may take a larger share.
  */
-const ENTRY_CHECK = { shortestMs: 4_000, longestMs: 15_000, share: 0.002, largestShare: 0.02 };
+const ENTRY_CHECK = { shortestMs: 4_000, longestMs: 8_000, share: 0.002, largestShare: 0.02 };
 
 /** The state that is applied in the kernel, or is about to be. */
 interface Held {
