@@ -34,7 +34,8 @@ const UNLIMITED: RoundPace = { delayMs: () => BATCH_DELAY_MS, began() {}, synced
  * A pace without any round so far. A round for each of 20 changes a second costs several times the CPU of one round a second for
  * all of them.
  *
- * Work, which is the process's CPU and the durations of syncs, for their tools, fills a leaky bucket, which time drains.
+ * Work, which is the process's CPU from the begin of a round to the end of its syncs, and the durations of these, for their tools,
+ * fills a leaky bucket, which time drains.
  * @param minSyncPeriodMs kube-proxy's minSyncPeriod; if it is not 0, families limit their syncs by it, and rounds do not wait
  * @param cpuMs the CPU time of the process, all isolates, in milliseconds
  */
@@ -50,15 +51,9 @@ export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: ()
     filledMs = Math.min(filledMs, CAPACITY_MS + SHARE * LONGEST_WAIT_MS);
     updatedAtMs = nowMs;
   };
-  const addCpu = () => {
-    const now = cpuMs();
-    addWork(now - countedCpuMs);
-    countedCpuMs = now;
-  };
-
   return {
     delayMs() {
-      addCpu();
+      addWork(0);
       const sinceMs = clock.monotonic() - lastBeganMs;
       closeRounds = sinceMs < QUIET_MS ? closeRounds + 1 : 0;
       const waiting = closeRounds - FREE_ROUNDS;
@@ -68,11 +63,13 @@ export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: ()
     },
     began() {
       lastBeganMs = clock.monotonic();
+      countedCpuMs = cpuMs();
     },
     synced({ full, durationMs }) {
+      const nowCpuMs = cpuMs(), roundMs = nowCpuMs - countedCpuMs;
+      countedCpuMs = nowCpuMs;
       // The start and comparisons with the kernel are no measure of what changes cost.
-      if (full) countedCpuMs = cpuMs();
-      else addWork(durationMs);
+      if (!full) addWork(roundMs + durationMs);
     },
   };
 }

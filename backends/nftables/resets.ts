@@ -18,6 +18,8 @@ import { createNftTools } from "./tools.ts";
 const SET = "connections", COUNTER = "rejected";
 /** The lifetime of an element, in seconds; also of those that a killed proxy has left. */
 const LIFETIME_S = 300;
+/** The longest time from the decision to add an element until the kernel has it, when its lifetime begins. */
+const LONGEST_WRITE_MS = 60_000;
 /** The most elements, and the most that the long-running nft gets, in one line. */
 const MOST_ELEMENTS = 10_000, MOST_IN_SESSION = 1_000;
 /** The hooks through which the packets of clients pass on their way to other hosts. */
@@ -33,7 +35,7 @@ interface State {
   unreported: number;
   hasFlowTable: boolean;
   /** The endpoint of the conntrack entries that are being deleted, or were last. */
-  deleting: { readonly endpoint: string; readonly done: Promise<void> } | undefined;
+  deleting: { readonly endpoint: string; readonly stop: () => Promise<void> } | undefined;
   nft: "used" | "missing" | "reported as missing";
   isStopped: boolean;
 }
@@ -135,7 +137,8 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
     }
     if (used.length === 0) return state.table === "unknown" ? inTurn() : undefined;
     inTurn(async () => {
-      if (used.some(([endpoint]) => endpoint === state.deleting?.endpoint)) await state.deleting?.done;
+      // Changes do not wait for conntrack.
+      if (used.some(([endpoint]) => endpoint === state.deleting?.endpoint)) await state.deleting?.stop();
       // Some may have expired, and only existing ones can be deleted.
       if (state.table === "present") await write(used, ["add", "delete"]);
     });
@@ -155,11 +158,18 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       if (!isCurrent(one)) continue;
       const [endpoint, { frontends }] = one;
       const connections = frontends.map((destination) => ({ destination, answeredBy: endpoint }));
-      const done = deleteFlows("tcp", family, runner, connections).then(
+      const stopping = new AbortController();
+      const done = deleteFlows("tcp", family, runner, connections, stopping.signal).then(
         () => report("flow tables"),
-        (error) => report("flow tables", `those in a flow table: ${errorText(error)}`),
+        (error) => {
+          if (!stopping.signal.aborted) report("flow tables", `those in a flow table: ${errorText(error)}`);
+        },
       );
-      state.deleting = { endpoint, done };
+      const stop = () => {
+        stopping.abort();
+        return done;
+      };
+      state.deleting = { endpoint, stop };
       await done;
     }
   };
@@ -207,7 +217,7 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       }
       forgetExpired();
       let room = resets.values().reduce((left, { frontends }) => left - frontends.length, MOST_ELEMENTS);
-      const untilMs = clock.monotonic() + LIFETIME_S * 1_000, added: EndpointReset[] = [];
+      const untilMs = clock.monotonic() + LIFETIME_S * 1_000 + LONGEST_WRITE_MS, added: EndpointReset[] = [];
       for (const { endpoint, frontends } of gone) {
         room -= frontends.length;
         if (room < 0) continue;
@@ -225,7 +235,8 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
     async stop() {
       state.isStopped = true;
       resets.clear();
-      if (state.table !== "absent") await inTurn(removeIfPresent);
+      // A write that is under way may create the table.
+      await inTurn(removeIfPresent);
     },
     async cleanup() {
       try {

@@ -62,6 +62,8 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
   const byService = new Map<ServiceKey, EndpointSlice[]>();
   let triggerTimes = new Map<ServiceKey, number[]>();
   let steps: SliceStep[] = [];
+  // Steps before the first plan concern no connection of this process, and there may be many until all sources are synced.
+  let isTaken = false;
 
   const detach = (slice: EndpointSlice) => {
     const service = serviceOf(slice);
@@ -80,7 +82,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
     set(key, slice) {
       const before = slices.get(key);
       if (!slices.set(key, slice)) return;
-      steps.push({ before, after: slice });
+      if (isTaken) steps.push({ before, after: slice });
       if (before !== undefined) detach(before);
       const service = serviceOf(slice), siblings = byService.get(service);
       if (siblings === undefined) byService.set(service, [slice]);
@@ -97,7 +99,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
       const slice = slices.get(key);
       if (slice === undefined) return;
       slices.delete(key);
-      steps.push({ before: slice, after: undefined });
+      if (isTaken) steps.push({ before: slice, after: undefined });
       detach(slice);
       // A deleted slice carries the time of its last update, not of its deletion.
       triggerTimes.delete(serviceOf(slice));
@@ -111,6 +113,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
       }
       const taken = { services, steps, triggerTimesMs: triggerTimes };
       steps = [];
+      isTaken = true;
       triggerTimes = new Map();
       return taken;
     },

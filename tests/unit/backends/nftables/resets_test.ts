@@ -131,6 +131,32 @@ Deno.test("elements live for five minutes, and the table until the next comparis
   assert.equal(until - host.clock.monotonic(), 300_000);
   host.clock.advance(300_000);
   await backend.resync();
+  assert.ok(table() !== undefined, "the kernel may have got the element up to a minute later");
+  host.clock.advance(60_000);
+  await backend.resync();
+  assert.equal(table(), undefined);
+});
+
+Deno.test("a reset that is being written when the proxy stops leaves no table", async () => {
+  const host = createFakeNftHost(), { converse } = host.runner, held = Promise.withResolvers<void>();
+  host.runner.converse = (call) => {
+    const conversation = converse!(call);
+    return {
+      ...conversation,
+      async ask(...question) {
+        if (question[0].includes("sluice-resets")) await held.promise;
+        return await conversation.ask(...question);
+      },
+    };
+  };
+  const { backend, sync, gone, table } = underTest(host);
+  await backend.setup();
+  await sync(web(TWO));
+  const written = gone(ONE);
+  await settled();
+  const stopped = backend.stop();
+  held.resolve();
+  await Promise.all([stopped, written]);
   assert.equal(table(), undefined);
 });
 
