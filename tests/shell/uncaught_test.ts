@@ -8,14 +8,14 @@ import { EventEmitter } from "node:events";
 import { catchUncaught } from ${JSON.stringify(new URL("../fakes/uncaught.ts", import.meta.url).href)};
 const refused = () => connect(1, "127.0.0.1");
 const later = (work: () => void) => void setTimeout(work, 20);
-const rest = () => new Promise<void>((resolve) => setTimeout(resolve, 100));
+const uncaught = (type: string) => new Promise<Event>((resolve) => addEventListener(type, resolve, { once: true }));
 Deno.test("good", () => {});
-Deno.test("a socket", async () => { refused(); await rest(); });
-Deno.test("a rejection", async () => { void Promise.reject(new Error("rejected")); await rest(); });
+Deno.test("a socket", async () => { refused(); await uncaught("error"); });
+Deno.test("a rejection", async () => { void Promise.reject(new Error("rejected")); await uncaught("unhandledrejection"); });
 const fail = () => new EventEmitter().emit("error", new Error("emitted"));
 Deno.test("at its end", () => void setImmediate(() => setImmediate(fail)));
 Deno.test("after its end", () => later(refused));
-Deno.test("meanwhile", rest);
+Deno.test("meanwhile", async () => void await uncaught("error"));
 catchUncaught();
 `;
 
