@@ -34,15 +34,15 @@ const UNLIMITED: RoundPace = { delayMs: () => BATCH_DELAY_MS, began() {}, synced
  * A pace without any round so far. A round for each of 20 changes a second costs several times the CPU of one round a second for
  * all of them.
  *
- * Work, which is the process's CPU from the begin of a round to the end of its syncs, and the durations of these, for their tools,
- * fills a leaky bucket, which time drains.
+ * Work fills a leaky bucket, which time drains: the process's CPU from the begin of a round to its first sync, and the duration of
+ * each sync, for the tools. A sync without a round, such as a retry, does not count the CPU of what ran before it.
  * @param minSyncPeriodMs kube-proxy's minSyncPeriod; if it is not 0, families limit their syncs by it, and rounds do not wait
  * @param cpuMs the CPU time of the process, all isolates, in milliseconds
  */
 export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: () => number): RoundPace {
   if (minSyncPeriodMs > 0) return UNLIMITED;
   let lastBeganMs = -Infinity, closeRounds = 0;
-  let filledMs = 0, updatedAtMs = clock.monotonic(), countedCpuMs = cpuMs();
+  let filledMs = 0, updatedAtMs = clock.monotonic(), beganCpuMs: number | undefined;
 
   const addWork = (workMs: number) => {
     const nowMs = clock.monotonic();
@@ -63,11 +63,11 @@ export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: ()
     },
     began() {
       lastBeganMs = clock.monotonic();
-      countedCpuMs = cpuMs();
+      beganCpuMs = cpuMs();
     },
     synced({ full, durationMs }) {
-      const nowCpuMs = cpuMs(), roundMs = nowCpuMs - countedCpuMs;
-      countedCpuMs = nowCpuMs;
+      const roundMs = beganCpuMs === undefined ? 0 : cpuMs() - beganCpuMs;
+      beganCpuMs = undefined;
       // The start and comparisons with the kernel are no measure of what changes cost.
       if (!full) addWork(roundMs + durationMs);
     },

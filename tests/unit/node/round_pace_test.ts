@@ -86,6 +86,16 @@ Deno.test("neither the start, nor a comparison with the kernel, nor work between
   assert.equal(pace.delayMs(), 2);
 });
 
+Deno.test("a retry does not count the work since the sync before it", () => {
+  const { pace, spend, clock } = setUp();
+  pace.began();
+  pace.synced({ full: false, durationMs: 0 });
+  spend(60_000);
+  pace.synced({ full: false, durationMs: 0 });
+  clock.advance(200);
+  assert.equal(pace.delayMs(), 2);
+});
+
 Deno.test("the durations of syncs count, since tools work in them", () => {
   const { pace, clock } = setUp();
   pace.began();
