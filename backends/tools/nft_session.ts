@@ -28,8 +28,10 @@ const LINES_PER_PROCESS = 1_000;
 /** A process ends after this time without a call, to free its memory. */
 const IDLE_MS = 60_000;
 const OPENING_TIMEOUT_MS = 5_000;
+/** Short transactions and listings of chains take milliseconds, and a change may wait for them. */
+const ANSWER_TIMEOUT_MS = 8_000;
 /** A listing of 65,536 elements takes nft a second. */
-const ANSWER_TIMEOUT_MS = 60_000;
+const LISTING_TIMEOUT_MS = 60_000;
 /** The maximum time from the end of the answer to the last line of a listing, which nft has printed before. */
 const LAST_LINE_MS = 5_000;
 /** The same for a listing that may print nothing. */
@@ -125,7 +127,8 @@ export function createNftSession(
     cancelIdle = clock.schedule(IDLE_MS, close);
     printing = listing;
     try {
-      const isDone = !hasError(await ask(`${line}\n`, ANSWER_TIMEOUT_MS));
+      const timeoutMs = listing?.waitMs === LAST_LINE_MS ? LISTING_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+      const isDone = !hasError(await ask(`${line}\n`, timeoutMs));
       if (isDone && listing) await wholeListing(listing);
       nextRest = 1;
       return isDone;

@@ -1,4 +1,5 @@
 import { type Clock, joinBytes } from "../../platform/mod.ts";
+import { createRunLimits } from "./run_limits.ts";
 import {
   type Conversation,
   type Runner,
@@ -20,7 +21,6 @@ interface ProcessRunnerOptions {
   readonly signal?: AbortSignal;
 }
 
-const DEFAULT_TIMEOUT_MS = 60_000;
 const STDIN_PIECE_CHARACTERS = 65_536;
 const STDERR_LIMIT_BYTES = 65_536;
 /** The sizes of the buffer for an output: the second one once a piece has filled the first. */
@@ -33,6 +33,7 @@ const BUFFER_BYTES = { first: 4_096, later: 65_536 } as const;
  * A tool may end without having read its input. Of a long standard error, the first and the last 32 KB are kept.
  */
 export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRunnerOptions): Runner {
+  const limits = createRunLimits();
   const start = (call: Pick<ToolCall, "tool" | "args" | "env">, streams: Streams) => {
     try {
       return spawn(call, path, streams);
@@ -58,8 +59,21 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
         ignoreFailure(stdout.cancel());
         ignoreFailure(stderr.cancel());
       };
-      const timeoutMs = call.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-      const cancelTimeout = clock.schedule(timeoutMs, () => stop(new ToolTimeoutError(call.tool, timeoutMs)));
+      const startedAtMs = clock.monotonic();
+      let pieces = 0;
+      const scheduleTimeout = () => {
+        const limitMs = limits.limitMs(call, pieces);
+        return clock.schedule(startedAtMs + limitMs - clock.monotonic(), () => {
+          limits.expired(call);
+          stop(new ToolTimeoutError(call.tool, limitMs));
+        });
+      };
+      let cancelTimeout = scheduleTimeout();
+      const onPiece = () => {
+        cancelTimeout();
+        pieces++;
+        cancelTimeout = scheduleTimeout();
+      };
       const onAbort = () => stop(ending?.reason);
       ending?.addEventListener("abort", onAbort, { once: true });
       const orStop = <T>(work: Promise<T>): Promise<T | undefined> =>
@@ -72,9 +86,10 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
           orStop(readOutput(stdout, call.onLine)),
           orStop(readErrors(stderr)),
           child.status,
-          call.stdin && orStop(feed(child.stdin, call.stdin, stopped.signal)).then(call.onInputTaken),
+          call.stdin && orStop(feed(child.stdin, call.stdin, stopped.signal, onPiece)).then(call.onInputTaken),
         ]);
         stopped.signal.throwIfAborted();
+        limits.ended(call, clock.monotonic() - startedAtMs);
         return { exitCode: status.code, stdout: out ?? "", stderr: err ?? "" };
       } finally {
         cancelTimeout();
@@ -128,11 +143,13 @@ function kill(child: Deno.ChildProcess): void {
 /**
  * Writes all pieces and closes the input. If iterating the pieces throws, the input stays open until the tool is
  * killed.
+ * @param onPiece called when the tool has taken a piece of 64 kB
  */
 async function feed(
   stdin: Deno.ChildProcess["stdin"],
   pieces: Iterable<string>,
   stopped: AbortSignal,
+  onPiece: () => void,
 ): Promise<void> {
   const encoder = new TextEncoder();
   const writer = stdin.getWriter();
@@ -147,6 +164,7 @@ async function feed(
   stopped.addEventListener("abort", giveUp, { once: true });
   for (const text of gathered(pieces)) {
     if (!await Promise.race([accepted(writer.write(encoder.encode(text))), ended.promise])) return;
+    if (text.length >= STDIN_PIECE_CHARACTERS) onPiece();
   }
   await Promise.race([accepted(writer.close()), ended.promise]);
 }

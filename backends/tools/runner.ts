@@ -13,7 +13,7 @@ export interface ToolCall {
   readonly onInputTaken?: () => void;
   /** Called for each line of standard output, without its newline; `stdout` of the result is then empty. */
   readonly onLine?: (line: string) => void;
-  /** The tool is killed after this time; 60,000 by default. */
+  /** The tool is killed after this time at the latest; 60,000 by default. See `RunLimits`. */
   readonly timeoutMs?: number;
   /** Aborting it kills the tool; the run then rejects with the signal's reason. */
   readonly signal?: AbortSignal;

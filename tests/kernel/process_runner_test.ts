@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { ToolEndedError, ToolMissingError, ToolTimeoutError } from "../../backends/tools/runner.ts";
+import { createFakeClock } from "../fakes/clock.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
 
@@ -84,6 +85,15 @@ for (
     );
   });
 }
+
+Deno.test("a tool that has worked before is killed after 8 s, however long its calls may take", async () => {
+  const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
+  const args = ["-c", 'sleep "$1"', "sh"];
+  await runner.run({ tool: "sh", args: [...args, "0"] });
+  const hanging = runner.run({ tool: "sh", args: [...args, "60"] });
+  clock.advance(8_000);
+  await assert.rejects(hanging, ToolTimeoutError);
+});
 
 Deno.test("an abort kills running tools and rejects later runs", async () => {
   const stop = new AbortController();
