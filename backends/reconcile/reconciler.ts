@@ -93,13 +93,15 @@ interface ReconcilerOptions<Realized, Owner> {
 
 /** The largest share of time spent on listing the kernel for comparisons. */
 const COMPARING_SHARE: Readonly<Record<ComparisonCause, number>> = { interval: 0.01, fault: 0.1 };
+/** The same while something was written that no listing has shown: a tool may report success without writing. */
+const UNREAD_SHARE = 0.03;
 
 /** Creates a reconciler of a kernel whose state is unknown. */
 export function createReconciler<Realized, Owner>(
   { target, refusals, searchLimit = 0, clock }: ReconcilerOptions<Realized, Owner>,
 ): Reconciler<Realized, Owner> {
   let realized: Realized | undefined;
-  let listedAtMs = -Infinity, listingMs = 0;
+  let listedAtMs = -Infinity, listingMs = 0, hasUnreadWrites = false;
   const drifted = createAccumulator(() => 0);
 
   async function list(): Promise<Realized> {
@@ -109,6 +111,8 @@ export function createReconciler<Realized, Owner>(
       listedAtMs = clock.monotonic();
       listingMs = listedAtMs - startedMs;
     }
+    // What another program changed is written again.
+    hasUnreadWrites = listing.drifted > 0;
     if (before !== undefined) drifted.value += listing.drifted;
     return realized = listing.realized;
   }
@@ -118,7 +122,8 @@ export function createReconciler<Realized, Owner>(
   }
 
   async function compare(before: Realized, cause: ComparisonCause): Promise<void> {
-    const isDue = !clock || clock.monotonic() - listedAtMs >= listingMs / COMPARING_SHARE[cause];
+    const share = Math.max(COMPARING_SHARE[cause], hasUnreadWrites ? UNREAD_SHARE : 0);
+    const isDue = !clock || clock.monotonic() - listedAtMs >= listingMs / share;
     const changes = isDue ? undefined : await target.glance?.(before);
     if (changes === undefined) await list();
     else drifted.value += changes;
@@ -139,7 +144,10 @@ export function createReconciler<Realized, Owner>(
   }
 
   return {
-    run: () => run(false),
+    async run() {
+      await run(false);
+      hasUnreadWrites = true;
+    },
     async compareAndRun(cause = "interval") {
       target.retry(refusals.takeAll());
       if (realized !== undefined) await compare(realized, cause);

@@ -98,6 +98,21 @@ Deno.test("after a slow listing, comparisons only glance at the kernel until the
   assert.deepEqual(takeCalls(), ["retry ", "list after 2", "write 3"]);
 });
 
+Deno.test("what was written, or changed by another program, is listed within 3 % of the elapsed time", async () => {
+  const { reconciler, clock, takeCalls, setDrifted } = setUp({ glance: () => Promise.resolve(0) }, 1_000);
+  await reconciler.run();
+  takeCalls();
+  for (const [drifted, isListed] of [[1, true], [0, true], [0, false]] as const) {
+    setDrifted(drifted);
+    clock.advance(33_333);
+    await reconciler.compareAndRun();
+    assert.equal(takeCalls().some((call) => call.startsWith("list")), false, "before 3 %");
+    clock.advance(1);
+    await reconciler.compareAndRun();
+    assert.equal(takeCalls().some((call) => call.startsWith("list")), isListed);
+  }
+});
+
 Deno.test("because of a fault the kernel is listed until that is 10 % of the elapsed time", async () => {
   const { reconciler, clock, takeCalls } = setUp({ glance: () => Promise.resolve(0) }, 1_000);
   await reconciler.run();
