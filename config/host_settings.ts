@@ -1,5 +1,5 @@
 import type { Configuration } from "./configuration.ts";
-import type { KernelSetting } from "../core/channel/mod.ts";
+import type { KernelSetting } from "../core/model/mod.ts";
 import { featuresOn, type Permission } from "../features/mod.ts";
 import { mayServeLocalhost } from "./family_settings.ts";
 

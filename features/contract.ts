@@ -1,8 +1,15 @@
 import type { Backend, BackendOptions, ModeDescription } from "../backends/contract/mod.ts";
 import type { Fields, OptionsOf } from "../platform/schema/mod.ts";
-import type { KernelSetting, Ledgers } from "../core/channel/mod.ts";
+import type { Ledgers } from "../core/channel/mod.ts";
 import type { ApiWrite, ClusterObject, ReportLink, Source, SourceSink } from "../core/objects/mod.ts";
-import type { CallWorker, CountsOfPorts, FamilySettings, SyncReport, WorkerCall } from "../core/model/mod.ts";
+import type {
+  CallWorker,
+  CountsOfPorts,
+  FamilySettings,
+  KernelSetting,
+  SyncReport,
+  WorkerCall,
+} from "../core/model/mod.ts";
 import type { InternalService, PlanChanges, PlannedPort, Weighing } from "../core/planning/mod.ts";
 import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
@@ -147,7 +154,7 @@ export function feature<const F extends Fields, const P extends ProblemKinds>(
 export interface AnsweredCall<Request = unknown, Answer = unknown> extends WorkerCall<Request, Answer> {
   /** The programs that it runs in addition to those of the modes. */
   readonly tools?: readonly string[];
-  /** Answers it in the worker; undefined if the mode has no answer. The request has passed `isRequest`. */
+  /** Answers it in the worker; undefined if the mode has no answer. The request is valid. */
   handle(worker: FamilyWorker, request: Request): Promise<Answer | undefined> | Answer | undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { type Configuration, type GivenFlags, ipvsSettings, type LoggingFormat, relaySettings } from "../config/mod.ts";
-import type { FamilyOptions, KernelSetting, RestDelays, StartFamily } from "../core/channel/mod.ts";
-import type { Family } from "../core/model/mod.ts";
+import type { FamilyOptions, RestDelays, StartFamily } from "../core/channel/mod.ts";
+import type { Family, KernelSetting } from "../core/model/mod.ts";
 import type { ProcessProblems } from "../core/problems/mod.ts";
 import type { RunningProcessFeature } from "../features/mod.ts";
 import type { Clock, Level, Logger, RunProgram } from "../platform/mod.ts";

@@ -3,6 +3,7 @@ import type {
   FamilyDelta,
   PortRange,
   Protocol,
+  RelayPorts,
   ServicePortKey,
   SyncProblem,
   TrafficReading,
@@ -11,21 +12,10 @@ import type { Clock, Logger } from "../platform/mod.ts";
 import type { RelayFigures } from "./figures.ts";
 import type { RelayNetwork } from "./network.ts";
 
-/**
- * The ports on which the relay listens for a service port, one for each list of endpoints that some frontend's verdict
- * uses. A port is stable as long as the service port exists.
- */
-export interface RelayListeners {
-  /** The port whose connections go to `clusterEndpoints`. */
-  readonly cluster?: number;
-  /** The port whose connections go to `localEndpoints`. */
-  readonly local?: number;
-}
-
 /** The state of the relay after a delta. */
 export interface RelayUpdate {
-  /** The listeners of every service port that the relay serves: a live view, not a copy. */
-  readonly ports: ReadonlyMap<ServicePortKey, RelayListeners>;
+  /** The ports of every service port that the relay serves: a live view, not a copy. */
+  readonly ports: ReadonlyMap<ServicePortKey, RelayPorts>;
   /** Every service port that has no listener, with the reason; the others are served. `apply` retries them. */
   readonly problems: readonly SyncProblem[];
 }

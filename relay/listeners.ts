@@ -3,13 +3,14 @@ import {
   acceptsNodePortAt,
   frontendsOf,
   type PortRange,
+  type RelayPorts,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
   type SyncProblem,
 } from "../core/model/mod.ts";
 import { type Clock, errorText, type Family, familyOf, joinHostPort } from "../platform/mod.ts";
-import type { RelayListeners, RelayOptions, RelayPlacement } from "./contract.ts";
+import type { RelayOptions, RelayPlacement } from "./contract.ts";
 import type { Counters } from "./figures.ts";
 import { isOutOfFiles } from "./file_watch.ts";
 import type { Listener } from "./network.ts";
@@ -34,7 +35,7 @@ export interface Listeners {
   renew(): Promise<void>;
   /** The service ports that were assigned. */
   keys(): ServicePortKey[];
-  readonly ports: ReadonlyMap<ServicePortKey, RelayListeners>;
+  readonly ports: ReadonlyMap<ServicePortKey, RelayPorts>;
   problems(): SyncProblem[];
   closeAll(): void;
 }
@@ -59,7 +60,7 @@ export function createListeners(options: ListenersOptions): Listeners {
   const assigned = new Map<ServicePortKey, Served>();
   const draining = new Map<ServicePortKey, { readonly served: Served; readonly cancel: () => void }>();
   const incomplete = new Set<Served>();
-  const ports = new Map<ServicePortKey, RelayListeners>();
+  const ports = new Map<ServicePortKey, RelayPorts>();
 
   const close = (served: Served, isUnwanted: (place: Place) => boolean) => {
     for (const [name, { place, listener }] of served.open) {

@@ -1,23 +1,69 @@
 /** The messages between the main isolate and a family's worker: plain data, distinguished by `type`. */
-import type { FamilyOptions } from "../core/channel/mod.ts";
+import { FAMILY_DELTA, type SyncReport, WORKER_START } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import type { Family, FamilyDelta, SyncReport } from "../core/model/mod.ts";
+import {
+  ANYTHING,
+  BOOLEAN,
+  COUNT,
+  MESSAGE_PORT,
+  oneOf,
+  record,
+  TEXT,
+  text,
+  type TypeOf,
+} from "../platform/shapes/mod.ts";
 
-/** Starts the sync loop of a family. */
-export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger" | "relay"> {
-  readonly type: "start";
-}
+/** The messages to a family's worker by type. */
+export const TO_WORKER = {
+  /**
+   * The first message to every worker, from the isolate that starts it: main, before it has read anything from the network,
+   * or a sibling. It holds for the worker's life; a later one is refused.
+   */
+  role: record({
+    type: oneOf("role"),
+    family: WORKER_START.fields.family,
+    /** The search path of tools: folders, separated by colons. */
+    path: text(/^[^\0\n]{0,65536}$/),
+  }),
+  /** Start the sync loop. */
+  start: record({ type: oneOf("start"), ...WORKER_START.fields }),
+  /** Apply a delta; answered with a report of its revision, or with a reset on a base revision mismatch. */
+  sync: record({ type: oneOf("sync"), delta: FAMILY_DELTA }),
+  /** Answer a call (see `WorkerCall`); answered with `answered` of the same number, even during a sync. */
+  call: record({ type: oneOf("call"), number: COUNT, name: TEXT, request: ANYTHING }),
+  /** Compare the kernel with the desired state now; a report of a full sync follows unless syncs fail. */
+  compare: record({ type: oneOf("compare") }),
+  /** Remove every trace from the kernel; answered with `cleaned`. */
+  cleanup: record({ type: oneOf("cleanup") }),
+  /**
+   * Stop the sync loop and its tools, then end, unless `keepWorker` keeps the worker for another start; answered with
+   * `stopped`.
+   */
+  stop: record({ type: oneOf("stop"), keepWorker: BOOLEAN }),
+  /** Answered with `pong` while the worker is alive, however long a tool takes. */
+  ping: record({ type: oneOf("ping") }),
+  /** Communicate over this port from now on; sent to a worker that its sibling has started. */
+  "use-port": record({ type: oneOf("use-port"), port: MESSAGE_PORT }),
+  /** Start the other family's worker and pass this port to it; its failure is reported as `sibling-failed` of this number. */
+  "start-sibling": record({ type: oneOf("start-sibling"), number: COUNT, port: MESSAGE_PORT }),
+  /** Terminate the sibling that was started last. */
+  "end-sibling": record({ type: oneOf("end-sibling") }),
+};
 
-/**
- * The first message to every worker, from the isolate that starts it: main, before it has read anything from the network,
- * or a sibling. It holds for the worker's life; a later one is refused.
- */
-export interface RoleMessage {
-  readonly type: "role";
-  readonly family: Family;
-  /** The search path of tools: folders, separated by colons. */
-  readonly path: string;
-}
+/** A message of one type to a family's worker. */
+type MessageOf<Type extends keyof typeof TO_WORKER> = TypeOf<typeof TO_WORKER[Type]>;
+
+/** A message to a family's worker. */
+export type ToWorker = MessageOf<keyof typeof TO_WORKER>;
+
+/** See `TO_WORKER.role`. */
+export type RoleMessage = MessageOf<"role">;
+
+/** See `TO_WORKER.start`. */
+export type StartMessage = MessageOf<"start">;
+
+/** See `TO_WORKER.call`. */
+export type CallMessage = MessageOf<"call">;
 
 /** The code and the permissions of a Web Worker. They are constant: no message carries them. */
 export interface WorkerCode {
@@ -32,40 +78,6 @@ export interface WorkerCode {
   /** The unix socket that it may connect to; it may do nothing else. */
   readonly socket?: string;
 }
-
-/** A call (see `WorkerCall`). */
-export interface CallMessage {
-  readonly type: "call";
-  readonly number: number;
-  readonly name: string;
-  readonly request: unknown;
-}
-
-/** A message to a family's worker. */
-export type ToWorker =
-  | RoleMessage
-  | StartMessage
-  /** Apply a delta; answered with a report of its revision, or with a reset on a base revision mismatch. */
-  | { readonly type: "sync"; readonly delta: FamilyDelta }
-  /** Answer a call; answered with `answered` of the same number, even during a sync. */
-  | CallMessage
-  /** Compare the kernel with the desired state now; a report of a full sync follows unless syncs fail. */
-  | { readonly type: "compare" }
-  /** Remove every trace from the kernel; answered with `cleaned`. */
-  | { readonly type: "cleanup" }
-  /**
-   * Stop the sync loop and its tools, then end, unless `keepWorker` keeps the worker for another start; answered with
-   * `stopped`.
-   */
-  | { readonly type: "stop"; readonly keepWorker: boolean }
-  /** Answered with `pong` while the worker is alive, however long a tool takes. */
-  | { readonly type: "ping" }
-  /** Communicate over this port from now on; sent to a worker that its sibling has started. */
-  | { readonly type: "use-port"; readonly port: MessagePort }
-  /** Start the other family's worker and pass this port to it; its failure is reported as `sibling-failed` of this number. */
-  | { readonly type: "start-sibling"; readonly number: number; readonly port: MessagePort }
-  /** Terminate the sibling that was started last. */
-  | { readonly type: "end-sibling" };
 
 /** A message of a family's worker. */
 export type FromWorker =

@@ -6,4 +6,4 @@
 export { createConntrackCleaner, createUnansweredCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
 export { deleteFlows, listOpenTcp } from "./conntrack_tool.ts";
 export { adjustOomScore, ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./process_limits.ts";
-export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";
+export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, writeSysctls } from "./sysctl.ts";

@@ -1,3 +1,4 @@
+import type { KernelSetting } from "../../core/model/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { errorText, type Logger } from "../../platform/mod.ts";
 import { failureText, type Runner, type ToolResult } from "../tools/mod.ts";
@@ -26,18 +27,8 @@ const WRITTEN = {
   "net.netfilter.nf_conntrack_udp_timeout_stream": SECONDS,
 } as const satisfies Readonly<Record<string, readonly [number, number]>>;
 
-/** A sysctl and its desired value: `net.ipv4.ip_forward`, 1. */
-export interface Sysctl {
-  readonly name: string;
-  readonly value: number;
-  /** Whether a greater value may stay. */
-  readonly atLeast?: true;
-  /** Whether a failure is no reason for a warning. */
-  readonly mayFail?: true;
-}
-
 /** Whether Sluice ever writes this value to this sysctl. */
-export function isWritten({ name, value }: Sysctl): boolean {
+export function isWritten({ name, value }: KernelSetting): boolean {
   if (!Object.hasOwn(WRITTEN, name)) return false;
   const [least, greatest] = WRITTEN[name as keyof typeof WRITTEN];
   return Number.isInteger(value) && value >= least && value <= greatest;
@@ -66,13 +57,13 @@ const TIMEOUT_MS = 10_000;
  * Sets sysctls: one call reads all of them, one writes those that differ. A failure is reported and the value stays, so
  * that services are served all the same. Writes only what `isWritten` permits.
  */
-export async function writeSysctls(options: SysctlOptions, settings: readonly Sysctl[]): Promise<void> {
+export async function writeSysctls(options: SysctlOptions, settings: readonly KernelSetting[]): Promise<void> {
   const { runner, logger } = options;
-  const failed = ({ name, value, mayFail }: Sysctl, error: string) => {
+  const failed = ({ name, value, mayFail }: KernelSetting, error: string) => {
     if (mayFail) logger.info("kernel setting not set, keeping its value", { setting: name, value, error });
     else reportSetting(options, name, `${value} not set: ${error}`);
   };
-  const isSet = ({ name }: Sysctl) => reportSetting(options, name);
+  const isSet = ({ name }: KernelSetting) => reportSetting(options, name);
   const permitted = settings.filter(isWritten);
   for (const setting of settings) if (!isWritten(setting)) failed(setting, "Sluice does not write this value there");
   if (permitted.length === 0) return;

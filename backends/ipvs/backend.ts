@@ -1,4 +1,10 @@
-import { DUMMY_INTERFACE, type Family, type IpvsSettings, type RulePart } from "../../core/model/mod.ts";
+import {
+  DUMMY_INTERFACE,
+  type Family,
+  type IpvsSettings,
+  type KernelSetting,
+  type RulePart,
+} from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 import {
   type Backend,
@@ -12,7 +18,7 @@ import {
   type SyncResult,
   UnsupportedHostError,
 } from "../contract/mod.ts";
-import { createConntrackCleaner, readSysctl, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
+import { createConntrackCleaner, readSysctl, reportSetting, writeSysctls } from "../host/mod.ts";
 import { createRefusals } from "../reconcile/mod.ts";
 import { ifInstalled, isLackOfFeature, ToolMissingError } from "../tools/mod.ts";
 import {
@@ -202,7 +208,7 @@ async function configureHost(
   servers: VirtualServers,
   options: BackendOptions,
 ): Promise<void> {
-  const settings: Sysctl[] = [
+  const settings: KernelSetting[] = [
     { name: "net.ipv4.vs.conntrack", value: 1 },
     { name: "net.ipv4.vs.expire_nodest_conn", value: 1 },
     { name: "net.ipv4.vs.expire_quiescent_template", value: 1 },

@@ -1,6 +1,7 @@
 import { errorText } from "../../platform/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
-import { readSysctl, reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
+import type { KernelSetting } from "../../core/model/mod.ts";
+import { readSysctl, reportSetting, writeSysctls } from "../host/mod.ts";
 import { BASE, createFixedChains, type Jump, jump, type Layout, NO_LAYOUT, type Table } from "./chains.ts";
 import { comment, LOOPBACK } from "./matches.ts";
 import { createChainReconciler } from "./reconcile.ts";
@@ -37,7 +38,7 @@ export function martianRules(table: Table, chain: string): readonly string[] | u
 }
 
 /** Makes the kernel route loopback addresses; must not be set before martians are dropped. */
-const ROUTE_LOOPBACK: Sysctl = { name: "net.ipv4.conf.all.route_localnet", value: 1 };
+const ROUTE_LOOPBACK: KernelSetting = { name: "net.ipv4.conf.all.route_localnet", value: 1 };
 
 /** An empty chain of the table filter: it exists while that setting is Sluice's, and neither outlives a reboot. */
 export const ROUTED_BY_US = "KUBE-MARTIANS-SET";
@@ -61,7 +62,7 @@ export function withMartians({ jumps, baseChains, isServiceChain }: Layout): Lay
  * Writes kernel settings as `writeSysctls` does, but before any sync wrote rules (--init-only): the martian rules are written
  * before loopback addresses are routed. If that fails, it is reported, and loopback addresses are not routed.
  */
-export async function writeHostSettings(options: BackendOptions, settings: readonly Sysctl[]): Promise<void> {
+export async function writeHostSettings(options: BackendOptions, settings: readonly KernelSetting[]): Promise<void> {
   const others = settings.filter(({ name }) => name !== ROUTE_LOOPBACK.name);
   if (others.length === settings.length) return await writeSysctls(options, settings);
   try {

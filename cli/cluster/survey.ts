@@ -1,5 +1,5 @@
 import type { StateWords } from "../../answers/control/mod.ts";
-import { ifValid, isText, oneOf } from "../../platform/checks/mod.ts";
+import { FINITE, ifValid, oneOf, TEXT } from "../../platform/shapes/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import { askNode, byName, type Kubectl, KubectlError, type NodeEntry, type PodSelection } from "./kubectl.ts";
 
@@ -145,8 +145,8 @@ function wordsOf(value: unknown): StateWords | undefined {
   return tone === undefined || words === undefined ? undefined : { tone, words, reason: textOf(fields.reason) };
 }
 
-const textOf = ifValid(isText);
-const numberOf = ifValid((value): value is number => typeof value === "number");
+const textOf = ifValid(TEXT);
+const numberOf = ifValid(FINITE);
 const toneOf = ifValid(oneOf("good", "warning", "bad", "idle"));
 
 /** The fields of an object; none of anything else. */

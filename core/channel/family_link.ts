@@ -1,26 +1,7 @@
 /** The cluster side's interface to the worker of one IP family, independent of how the worker runs. */
-import type { Clock, Level, Logger } from "../../platform/mod.ts";
+import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Problem } from "../problems/mod.ts";
-import type {
-  CallWorker,
-  Family,
-  FamilyDelta,
-  IpvsSettings,
-  PortRange,
-  ProxyMode,
-  RelayPlaces,
-  SyncReport,
-} from "../model/mod.ts";
-
-/** A sysctl and its wanted value: `net.netfilter.nf_conntrack_max`, `131072`. */
-export interface KernelSetting {
-  readonly name: string;
-  readonly value: number;
-  /** Whether to keep a greater value. */
-  readonly atLeast?: true;
-  /** Whether not to warn if it cannot be written. */
-  readonly mayFail?: true;
-}
+import type { CallWorker, FamilyDelta, PortRange, RelayPlaces, SyncReport, WorkerStart } from "../model/mod.ts";
 
 /** The bounds of a family's relay. */
 export interface RelaySettings {
@@ -35,19 +16,9 @@ export interface RelaySettings {
 }
 
 /** The options of a family's worker. */
-export interface FamilyOptions {
-  readonly family: Family;
-  readonly mode: ProxyMode;
-  /** Set only in ipvs mode. */
-  readonly ipvs?: IpvsSettings;
+export interface FamilyOptions extends WorkerStart {
   /** Undefined if this family needs no relay (see `ModeRelay` in backends/contract). */
   readonly relay?: RelaySettings;
-  readonly logLevel: Level;
-  readonly logFormat: "text" | "json";
-  /** The host-wide sysctls that this worker sets after its setup; empty if the other family's worker sets them. */
-  readonly kernel: readonly KernelSetting[];
-  /** Whether the worker reports `ready` only after setting them. Serving never waits for them. */
-  readonly kernelFirst?: true;
   readonly clock: Clock;
   readonly logger: Logger;
 }

@@ -15,7 +15,6 @@ export type {
   FamilyLink,
   FamilyListener,
   FamilyOptions,
-  KernelSetting,
   RelaySettings,
   StartFamily,
   StopOptions,

@@ -3,7 +3,7 @@
  * default with equal weights.
  */
 import { splitHostPort } from "../../platform/mod.ts";
-import type { ServicePort } from "./service_port.ts";
+import { integer, list, oneOf, optional, record, type TypeOf } from "../../platform/shapes/mod.ts";
 import { type EndpointIndex, slotCounts, slotTable } from "./slot_table.ts";
 
 /** The algorithms that are not tied to a mode; the first is the default, except in IPVS mode. */
@@ -29,26 +29,31 @@ export const BALANCE_HASHES = ["flow", "client"] as const;
 /** The part of a packet that `consistent-hash` hashes: the client's address and port, or its address alone. */
 export type BalanceHash = typeof BALANCE_HASHES[number];
 
+/** The maximum weight of an endpoint. */
+export const MAX_WEIGHT = 1000;
+
+const WEIGHTS = list(integer(0, MAX_WEIGHT));
+
 /** The decision of the planner for one service port. */
-export interface Balance {
-  readonly algorithm: BalanceAlgorithm;
+export const BALANCE = record({
+  algorithm: oneOf<BalanceAlgorithm>(...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS),
   /** Present for `consistent-hash` alone. */
-  readonly hash?: BalanceHash;
+  hash: optional(oneOf(...BALANCE_HASHES)),
   /** The weights of `clusterEndpoints`, in their order: whole numbers, not all 0. Absent if all are equal. */
-  readonly clusterWeights?: readonly number[];
+  clusterWeights: optional(WEIGHTS),
   /** The weights of `localEndpoints`, likewise. */
-  readonly localWeights?: readonly number[];
+  localWeights: optional(WEIGHTS),
   /**
    * The number of slots of each of `clusterEndpoints` in a table: few while their loads are equal.
    * Present for `least-connections` if this node counts the connections, and not the kernel's scheduler.
    */
-  readonly clusterSlots?: readonly number[];
+  clusterSlots: optional(WEIGHTS),
   /** The same for `localEndpoints`. */
-  readonly localSlots?: readonly number[];
-}
+  localSlots: optional(WEIGHTS),
+});
 
-/** The maximum weight of an endpoint. */
-export const MAX_WEIGHT = 1000;
+/** See `BALANCE`. */
+export interface Balance extends TypeOf<typeof BALANCE> {}
 
 /** If the weights, divided by their common factors, add up to at most this, each has as many slots; otherwise shares are rounded. */
 const MOST_WEIGHTED_SLOTS = 1000;
@@ -106,16 +111,6 @@ export interface BalancedList {
   readonly weights: readonly number[] | undefined;
   /** The number of slots of each, if that does not follow from the weights. */
   readonly slots?: readonly number[] | undefined;
-}
-
-/** The list of endpoints of a traffic policy. */
-export function balancedList(
-  { balance, clusterEndpoints, localEndpoints }: ServicePort,
-  policy: "cluster" | "local",
-): BalancedList {
-  return policy === "cluster"
-    ? { endpoints: clusterEndpoints, weights: balance?.clusterWeights, slots: balance?.clusterSlots }
-    : { endpoints: localEndpoints, weights: balance?.localWeights, slots: balance?.localSlots };
 }
 
 /** Whether the connections of a service port are counted. */

@@ -1,37 +1,37 @@
-import type { FamilySettings } from "./family_settings.ts";
-import { type ServicePort, type ServicePortKey, servicePortKey } from "./service_port.ts";
+import { COUNT, list, oneOf, optional, orUndefined, record, type TypeOf } from "../../platform/shapes/mod.ts";
+import { FAMILY_SETTINGS } from "./family_settings.ts";
+import {
+  type RelayPorts,
+  SERVICE_PORT,
+  SERVICE_PORT_KEY,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+} from "./service_port.ts";
 
 /** The changes of a family since the revision `base`, or a full snapshot. */
-export interface FamilyDelta {
+export const FAMILY_DELTA = record({
   /** The revision after this delta. */
-  readonly revision: number;
+  revision: COUNT,
   /** The revision that this delta changes; undefined for a full snapshot, which replaces everything. */
-  readonly base: number | undefined;
+  base: orUndefined(COUNT),
   /** Undefined if unchanged; always present in a full snapshot. */
-  readonly settings: FamilySettings | undefined;
-  readonly set: readonly ServicePort[];
-  readonly deleted: readonly ServicePortKey[];
+  settings: orUndefined(FAMILY_SETTINGS),
+  set: list(SERVICE_PORT),
+  deleted: list(SERVICE_PORT_KEY),
   /**
    * The part of a full snapshot that is sent in two batches. The `head` has the service ports that must take effect first and
    * leaves all others in the kernel unchanged; the `rest` follows.
    */
-  readonly part?: "head" | "rest";
-}
+  part: optional(oneOf("head", "rest")),
+});
+
+/** See `FAMILY_DELTA`. */
+export interface FamilyDelta extends TypeOf<typeof FAMILY_DELTA> {}
 
 /** Whether the receiver has the full state of the family after this delta. */
 export function completesState({ base, part }: FamilyDelta): boolean {
   return part === undefined ? base === undefined : part === "rest";
-}
-
-/**
- * The ports of the relay that carries the connections of a service port (userspace mode), one for each list of endpoints that
- * some verdict uses.
- */
-export interface RelayPorts {
-  /** The port whose connections go to `clusterEndpoints`. */
-  readonly cluster?: number;
-  /** The port whose connections go to `localEndpoints`. */
-  readonly local?: number;
 }
 
 /** The address and the ports at which the relay of a family listens. */

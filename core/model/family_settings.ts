@@ -1,47 +1,40 @@
+import {
+  ADDRESS,
+  anyOf,
+  BOOLEAN,
+  integer,
+  list,
+  oneOf,
+  optional,
+  orUndefined,
+  PREFIX,
+  record,
+  satisfying,
+  text,
+  type TypeOf,
+} from "../../platform/shapes/mod.ts";
+
 /** The name of a mode, as `--proxy-mode` takes it: `nftables`. backends/registry.ts lists the modes. */
 export type ProxyMode = string;
 
-/** The detection of traffic from pods of this node (kube-proxy's detectLocalMode). */
-export type LocalTraffic =
-  | { readonly by: "none" }
-  | { readonly by: "source-prefix"; readonly prefix: string }
-  | { readonly by: "bridge"; readonly interface: string }
-  | { readonly by: "interface-prefix"; readonly prefix: string };
+/** A `ProxyMode`, known or not. */
+export const PROXY_MODE = text(/^[a-z]{1,16}$/);
 
-/** The settings that apply to all services of a family. */
-export interface FamilySettings {
-  readonly mode: ProxyMode;
-  /** This node's primary address of this family; the unspecified or loopback address if unknown. */
-  readonly nodeIP: string;
-  readonly localTraffic: LocalTraffic;
-  readonly masqueradeAll: boolean;
-  /** The packet mark for masquerading: one bit of 32 (0x4000 by default). */
-  readonly masqueradeMark: number;
-  /** The prefixes of node addresses that serve node ports; undefined for all addresses. */
-  readonly nodePortPrefixes: readonly string[] | undefined;
-  /** Whether loopback addresses serve node ports: those in `nodePortPrefixes`. */
-  readonly localhostNodePorts: boolean;
-  /** Whether conntrack accepts out-of-window TCP packets, so that INVALID ones need not be dropped (iptables mode). */
-  readonly conntrackTcpLiberal: boolean;
-  /** Whether the rules count connection attempts and their answers (nftables mode); absent if they do not. */
-  readonly countsAttempts?: true;
-  /**
-   * The ranges of cluster IPs, as canonical prefixes of this family (nftables mode; empty in others). Traffic to an address
-   * in them that no service has is dropped.
-   */
-  readonly serviceRanges: readonly string[];
-  /** The interval of comparisons with the kernel. */
-  readonly syncPeriodMs: number;
-  /** Whether traffic is counted; absent if it is not. */
-  readonly countTraffic?: true;
-  /** For IPVS mode; undefined in others. */
-  readonly ipvs?: IpvsSettings;
-  /**
-   * The address of this node at which the relay takes connections (userspace mode). Undefined if the node's address is unknown
-   * or not its own: then the kernel picks one for each packet, by the interface on which it arrived.
-   */
-  readonly relayAddress?: string;
-}
+/**
+ * Linux permits more in an interface name (everything except spaces and slashes), but no such name is known to be in
+ * use.
+ */
+const INTERFACE = text(/^[A-Za-z\d_][\w.:@-]{0,14}$/);
+
+const LOCAL_TRAFFIC = anyOf(
+  record({ by: oneOf("none") }),
+  record({ by: oneOf("source-prefix"), prefix: PREFIX }),
+  record({ by: oneOf("bridge"), interface: INTERFACE }),
+  record({ by: oneOf("interface-prefix"), prefix: INTERFACE }),
+);
+
+/** The detection of traffic from pods of this node (kube-proxy's detectLocalMode). */
+export type LocalTraffic = TypeOf<typeof LOCAL_TRAFFIC>;
 
 /**
  * The interface that holds the service addresses in IPVS mode, by kube-proxy's name. They do not count as the node's own
@@ -49,14 +42,57 @@ export interface FamilySettings {
  */
 export const DUMMY_INTERFACE = "kube-ipvs0";
 
+const SECONDS = integer(0, 2 ** 31 - 1);
+
 /** The settings of IPVS mode for one family (section `ipvs` of kube-proxy's configuration). */
-export interface IpvsSettings {
+export const IPVS_SETTINGS = record({
   /** The scheduler of all virtual servers, by its name in the kernel: `rr`. */
-  readonly scheduler: string;
+  scheduler: text(/^[a-z\d_]{1,16}$/),
   /** Whether the node answers ARP requests only for addresses of the interface on which they arrive. */
-  readonly strictARP: boolean;
+  strictARP: BOOLEAN,
   /** Prefixes of this family; virtual servers in them belong to other programs. */
-  readonly excludePrefixes: readonly string[];
+  excludePrefixes: list(PREFIX),
   /** The timeouts of idle connections, in seconds; 0 keeps the kernel's. */
-  readonly timeoutSeconds: { readonly tcp: number; readonly tcpFin: number; readonly udp: number };
-}
+  timeoutSeconds: record({ tcp: SECONDS, tcpFin: SECONDS, udp: SECONDS }),
+});
+
+/** See `IPVS_SETTINGS`. */
+export interface IpvsSettings extends TypeOf<typeof IPVS_SETTINGS> {}
+
+/** The settings that apply to all services of a family. */
+export const FAMILY_SETTINGS = record({
+  mode: PROXY_MODE,
+  /** This node's primary address of this family; the unspecified or loopback address if unknown. */
+  nodeIP: ADDRESS,
+  localTraffic: LOCAL_TRAFFIC,
+  masqueradeAll: BOOLEAN,
+  /** The packet mark for masquerading: one bit of 32 (0x4000 by default). */
+  masqueradeMark: oneOf<number>(...Array.from({ length: 32 }, (_, bit) => 2 ** bit)),
+  /** The prefixes of node addresses that serve node ports; undefined for all addresses. */
+  nodePortPrefixes: orUndefined(list(PREFIX)),
+  /** Whether loopback addresses serve node ports: those in `nodePortPrefixes`. */
+  localhostNodePorts: BOOLEAN,
+  /** Whether conntrack accepts out-of-window TCP packets, so that INVALID ones need not be dropped (iptables mode). */
+  conntrackTcpLiberal: BOOLEAN,
+  /** Whether the rules count connection attempts and their answers (nftables mode); absent if they do not. */
+  countsAttempts: optional(oneOf(true)),
+  /**
+   * The ranges of cluster IPs, as canonical prefixes of this family (nftables mode; empty in others). Traffic to an address
+   * in them that no service has is dropped.
+   */
+  serviceRanges: list(PREFIX),
+  /** The interval of comparisons with the kernel. Deno's timers take 31 bits; longer intervals are clipped there. */
+  syncPeriodMs: satisfying<number>((value) => typeof value === "number" && value > 0),
+  /** Whether traffic is counted; absent if it is not. */
+  countTraffic: optional(oneOf(true)),
+  /** For IPVS mode; undefined in others. */
+  ipvs: optional(IPVS_SETTINGS),
+  /**
+   * The address of this node at which the relay takes connections (userspace mode). Undefined if the node's address is unknown
+   * or not its own: then the kernel picks one for each packet, by the interface on which it arrived.
+   */
+  relayAddress: optional(ADDRESS),
+});
+
+/** See `FAMILY_SETTINGS`. */
+export interface FamilySettings extends TypeOf<typeof FAMILY_SETTINGS> {}

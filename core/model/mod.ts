@@ -9,6 +9,7 @@
  *   delta.ts             the changes since a revision, or a full snapshot, and the ports of the relay that they need
  *   sync_report.ts       the result and the counts of a sync
  *   traffic.ts           counts of traffic since the previous reading
+ *   worker_start.ts      the start of a family's worker
  *   worker_calls.ts      calls to a family's worker, and those that every proxy uses
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
@@ -19,7 +20,6 @@ export {
   BALANCE_ALGORITHMS,
   BALANCE_HASHES,
   type BalanceAlgorithm,
-  balancedList,
   type BalanceHash,
   balanceShares,
   balanceTable,
@@ -34,10 +34,10 @@ export {
 export type { EndpointIndex } from "./slot_table.ts";
 export {
   completesState,
+  FAMILY_DELTA,
   type FamilyDelta,
   type PortRange,
   type RelayPlaces,
-  type RelayPorts,
   relayPortsOf,
   withRelayPlaces,
 } from "./delta.ts";
@@ -51,6 +51,7 @@ export {
 export {
   acceptsNodePortAt,
   admittedSources,
+  balancedList,
   endpointsIn,
   type Frontend,
   type FrontendKind,
@@ -61,6 +62,7 @@ export {
   kernelSize,
   type LoadBalancerSources,
   type Protocol,
+  type RelayPorts,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
@@ -92,14 +94,16 @@ export {
   type SyncReport,
 } from "./sync_report.ts";
 export {
+  ATTEMPT_COUNTS,
   type AttemptCounts,
   type Attempts,
   type CallWorker,
+  CONNECTION_READING,
   type ConnectionReading,
   describeRules,
   type EndpointConnections,
+  GONE_ENDPOINT,
   type GoneEndpoint,
-  isNothing,
   type PacketCounts,
   readPacketCounts,
   readTraffic,
@@ -107,3 +111,4 @@ export {
   type RulePart,
   type WorkerCall,
 } from "./worker_calls.ts";
+export { type KernelSetting, WORKER_START, type WorkerStart } from "./worker_start.ts";

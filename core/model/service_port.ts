@@ -1,18 +1,42 @@
 import { hostPrefix, joinFlat, prefixContains } from "../../platform/mod.ts";
-import { type Balance, balancedList, balanceSlots } from "./balance.ts";
-import type { RelayPorts } from "./delta.ts";
+import {
+  ADDRESS,
+  BOOLEAN,
+  HOST_PORT,
+  integer,
+  list,
+  oneOf,
+  optional,
+  orUndefined,
+  PORT_NUMBER,
+  PORT_NUMBER_OR_NONE,
+  PREFIX,
+  record,
+  text,
+  type TypeOf,
+} from "../../platform/shapes/mod.ts";
+import { BALANCE, type BalancedList, balanceSlots } from "./balance.ts";
 
 /** The TCP port of Sluice's own service, which no other proxy serves. */
 export const INTERNAL_PORT = 10260;
 
-/** A transport protocol, in the lower case that the kernel's tools use. */
-export type Protocol = "tcp" | "udp" | "sctp";
+/** The transport protocols, in the lower case that the kernel's tools use. */
+export const PROTOCOL = oneOf("tcp", "udp", "sctp");
+
+/** One of `PROTOCOL`. */
+export type Protocol = TypeOf<typeof PROTOCOL>;
+
+/** Names as the decoders accept them (core/objects/metadata.ts). */
+const SERVICE_PORT_NAME = text(/^[A-Za-z\d][\w.-]{0,62}\/[A-Za-z\d][\w.-]{0,62}(?::[A-Za-z\d][\w.-]{0,62})?$/);
 
 /** `namespace/name:port`, or `namespace/name` for a port without a name, as kube-proxy prints it. */
 export type ServicePortName = string;
 
 /** Identifies a service port within a family: its name, `|` and its protocol (`default/web:http|tcp`). */
 export type ServicePortKey = string;
+
+/** A `ServicePortKey`. */
+export const SERVICE_PORT_KEY = text(/^[A-Za-z\d][\w.:/-]{0,200}\|(?:tcp|udp|sctp)$/);
 
 /** The key of a service port. */
 export function servicePortKey(name: ServicePortName, protocol: Protocol): ServicePortKey {
@@ -26,69 +50,102 @@ export function servicePortKey(name: ServicePortName, protocol: Protocol): Servi
  * - `reject`: it is refused, since no endpoint in the cluster is usable;
  * - `drop`: it is dropped, since the traffic policy is Local and no endpoint on this node is usable.
  */
-export type Verdict = "cluster" | "local" | "reject" | "drop";
+const VERDICT = oneOf("cluster", "local", "reject", "drop");
+
+/** One of `VERDICT`. */
+export type Verdict = TypeOf<typeof VERDICT>;
+
+const LOAD_BALANCER_SOURCES = record({
+  /** Canonical prefixes of one family: at least one, none of length 0. */
+  ranges: list(PREFIX),
+  /** Whether the node's own address is in `ranges`. */
+  includeNode: BOOLEAN,
+});
 
 /** The sources that may use the load balancer IPs of a service port (`loadBalancerSourceRanges`). */
-export interface LoadBalancerSources {
-  /** Canonical prefixes of one family: at least one, none of length 0. */
-  readonly ranges: readonly string[];
-  /** Whether the node's own address is in `ranges`. */
-  readonly includeNode: boolean;
-}
+export type LoadBalancerSources = TypeOf<typeof LOAD_BALANCER_SOURCES>;
+
+/**
+ * The ports of the relay that carries the connections of a service port (userspace mode), one for each list of endpoints that
+ * some verdict uses. A port is stable as long as the service port exists.
+ */
+const RELAY_PORTS = record({
+  /** The port whose connections go to `clusterEndpoints`. */
+  cluster: optional(PORT_NUMBER),
+  /** The port whose connections go to `localEndpoints`. */
+  local: optional(PORT_NUMBER),
+});
+
+/** See `RELAY_PORTS`. */
+export type RelayPorts = TypeOf<typeof RELAY_PORTS>;
 
 /** One port of one Service in one family, with every decision taken. `frontendsOf` lists its frontends. */
-export interface ServicePort {
-  readonly name: ServicePortName;
-  readonly protocol: Protocol;
-  readonly clusterIP: string;
+export const SERVICE_PORT = record({
+  /** A `ServicePortName`. */
+  name: SERVICE_PORT_NAME,
+  protocol: PROTOCOL,
+  clusterIP: ADDRESS,
   /** The port at the cluster IP, the external IPs and the load balancer IPs. */
-  readonly port: number;
-  readonly externalIPs: readonly string[];
+  port: PORT_NUMBER,
+  externalIPs: list(ADDRESS),
   /** Load balancer addresses that this node answers for (ipMode VIP). */
-  readonly loadBalancerIPs: readonly string[];
+  loadBalancerIPs: list(ADDRESS),
   /** The port on the node's own addresses; 0 for none. */
-  readonly nodePort: number;
+  nodePort: PORT_NUMBER_OR_NONE,
   /**
    * The prefixes to which its Service limits the node port, canonical, of this family, none of length 0: of the addresses
    * that the settings select, those in one of them serve it. Absent without a limit.
    */
-  readonly nodePortPrefixes?: readonly string[];
+  nodePortPrefixes: optional(list(PREFIX)),
   /** The node port that accepts health checks of a load balancer; 0 for none. */
-  readonly healthCheckNodePort: number;
+  healthCheckNodePort: PORT_NUMBER_OR_NONE,
   /** The verdict on traffic to the cluster IP. */
-  readonly internal: Verdict;
+  internal: VERDICT,
   /**
    * The verdict on traffic from outside to external IPs, load balancer IPs and the node port. `local` and `drop` mean that the
    * external traffic policy is Local: traffic from this node and its pods then goes to `clusterEndpoints`.
    */
-  readonly external: Verdict;
+  external: VERDICT,
   /**
    * The endpoints for policy Cluster, after readiness, termination and topology; in a stable order without duplicates.
    * Empty if no traffic uses that policy.
    */
-  readonly clusterEndpoints: readonly string[];
+  clusterEndpoints: list(HOST_PORT),
   /** The endpoints for policy Local; in a stable order without duplicates. Empty if no traffic uses that policy. */
-  readonly localEndpoints: readonly string[];
+  localEndpoints: list(HOST_PORT),
   /** The endpoints of both lists on this node, whose traffic to themselves must be masqueraded. */
-  readonly endpointsOnThisNode: readonly string[];
+  endpointsOnThisNode: list(HOST_PORT),
   /**
    * For UDP: endpoints that get no new flows but still serve existing ones (terminating and serving, or excluded by topology
    * hints). Empty otherwise.
    */
-  readonly lingeringEndpoints: readonly string[];
+  lingeringEndpoints: list(HOST_PORT),
   /** The timeout of session affinity in seconds; 0 without session affinity. */
-  readonly affinitySeconds: number;
+  affinitySeconds: integer(0, 2 ** 31 - 1),
   /** How new connections are spread over the endpoints; absent for the default of the mode. */
-  readonly balance?: Balance;
+  balance: optional(BALANCE),
   /** Undefined admits every client, also if all ranges are of the other family (kube-proxy's rule). */
-  readonly loadBalancerSources: LoadBalancerSources | undefined;
+  loadBalancerSources: orUndefined(LOAD_BALANCER_SOURCES),
   /**
    * The TCP endpoints that the lists above leave out because they do not answer this node, in a stable order. Absent if there
    * are none.
    */
-  readonly unreachableEndpoints?: readonly string[];
+  unreachableEndpoints: optional(list(HOST_PORT)),
   /** Added on the way to the worker in userspace mode; a list without a port there is served by the kernel. */
-  readonly relay?: RelayPorts;
+  relay: optional(RELAY_PORTS),
+});
+
+/** See `SERVICE_PORT`. */
+export interface ServicePort extends TypeOf<typeof SERVICE_PORT> {}
+
+/** The list of endpoints of a traffic policy. */
+export function balancedList(
+  { balance, clusterEndpoints, localEndpoints }: ServicePort,
+  policy: "cluster" | "local",
+): BalancedList {
+  return policy === "cluster"
+    ? { endpoints: clusterEndpoints, weights: balance?.clusterWeights, slots: balance?.clusterSlots }
+    : { endpoints: localEndpoints, weights: balance?.localWeights, slots: balance?.localSlots };
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Family } from "../../platform/mod.ts";
+import { COUNT, FINITE, list, oneOf, record, satisfying, TEXT, type TypeOf } from "../../platform/shapes/mod.ts";
 import type { ServicePortKey } from "./service_port.ts";
 
 /**
@@ -30,25 +31,29 @@ export interface TrafficCoverage {
 /** The coverage of a mode that counts everything. */
 export const WHOLE_TRAFFIC: TrafficCoverage = { kinds: TRAFFIC_KINDS, failures: FAILURE_REASONS };
 
-/** The traffic of one family since the previous reading, by service port and endpoint; unchanged counts are absent. */
-export interface TrafficReading {
-  /** The duration of the reading. */
-  readonly durationMs: number;
-  /** The service port of each row. */
-  readonly ports: readonly ServicePortKey[];
-  /** The endpoint of each row, as `address:port`. */
-  readonly endpoints: readonly string[];
-  /** Three numbers for each row, see `TRAFFIC_KINDS`; 0 for a kind that the mode does not count. */
-  readonly counts: Float64Array;
-  readonly failures: readonly TrafficFailure[];
-}
-
 /** Packets of new connections to one service port that reached no endpoint, since the previous reading. */
-export interface TrafficFailure {
-  readonly port: ServicePortKey;
-  readonly reason: FailureReason;
-  readonly packets: number;
-}
+const TRAFFIC_FAILURE = record({ port: TEXT, reason: oneOf(...FAILURE_REASONS), packets: COUNT });
+
+/** See `TRAFFIC_FAILURE`. */
+export type TrafficFailure = TypeOf<typeof TRAFFIC_FAILURE>;
+
+/** The traffic of one family since the previous reading, by service port and endpoint; unchanged counts are absent. */
+export const TRAFFIC_READING = record({
+  /** The duration of the reading. */
+  durationMs: FINITE,
+  /** The `ServicePortKey` of each row. */
+  ports: list(TEXT),
+  /** The endpoint of each row, as `address:port`. */
+  endpoints: list(TEXT),
+  /** Three numbers for each row, see `TRAFFIC_KINDS`; 0 for a kind that the mode does not count. */
+  counts: satisfying<Float64Array>((counts) =>
+    counts instanceof Float64Array && counts.every((count) => count >= 0 && count < Infinity)
+  ),
+  failures: list(TRAFFIC_FAILURE),
+});
+
+/** See `TRAFFIC_READING`. */
+export type TrafficReading = TypeOf<typeof TRAFFIC_READING>;
 
 /** Connections, and packets and bytes in both directions, if the mode counts them. Bytes include the IP headers. */
 export interface TrafficCounts {

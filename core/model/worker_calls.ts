@@ -1,12 +1,25 @@
-import { ifValid, isCount, isText, list, oneOf, optional, record, type TypeCheck } from "../../platform/checks/mod.ts";
+import {
+  COUNT,
+  FINITE,
+  HOST_PORT,
+  ifValid,
+  list,
+  mapOf,
+  NOTHING,
+  orUndefined,
+  record,
+  type Shape,
+  TEXT,
+  type TypeOf,
+} from "../../platform/shapes/mod.ts";
 import type { ServicePortKey } from "./service_port.ts";
-import { FAILURE_REASONS, type TrafficFailure, type TrafficReading } from "./traffic.ts";
+import { TRAFFIC_READING, type TrafficReading } from "./traffic.ts";
 
 /** A call that a family's worker answers, even during a sync, as its caller knows it: plain data in both directions. */
 export interface WorkerCall<Request, Answer> {
   readonly name: string;
-  /** Whether a request is safe in the arguments and the input of tools; the worker checks it. */
-  readonly isRequest: TypeCheck<Request>;
+  /** Its requests, safe in the arguments and the input of tools; the worker checks them. */
+  readonly request: Shape<Request>;
   /** Sanitizes an answer; undefined if it is unusable. */
   readonly checked: (answer: unknown) => Answer | undefined;
   /** The timeout of the answer in milliseconds, if it takes longer than others. */
@@ -19,46 +32,56 @@ export type CallWorker = <Request, Answer>(
   request: NoInfer<Request>,
 ) => Promise<Answer | undefined>;
 
-/** Whether a call has no request. */
-export const isNothing: TypeCheck<undefined> = oneOf(undefined);
+/** One place in the kernel with the lines of a service port: `nat KUBE-SVC-…` with rules, `map services` with elements. */
+const RULE_PART = record({ place: TEXT, lines: list(TEXT) });
 
-/** A dead endpoint, and the frontends through which its connections are reset; each is `address:port`. */
-export interface GoneEndpoint {
-  readonly endpoint: string;
-  readonly frontends: readonly string[];
-}
+/** See `RULE_PART`. */
+export type RulePart = TypeOf<typeof RULE_PART>;
+
+/** The part of the kernel's state that belongs to one service port, as the tools write it. */
+const RULE_DESCRIPTION = record({
+  parts: list(RULE_PART),
+  /** The reason why the kernel refused it; undefined if it did not. */
+  problem: orUndefined(TEXT),
+});
+
+/** See `RULE_DESCRIPTION`. */
+export type RuleDescription = TypeOf<typeof RULE_DESCRIPTION>;
 
 /** Describes the kernel objects of a service port. */
 export const describeRules: WorkerCall<ServicePortKey, RuleDescription> = {
   name: "describeRules",
-  isRequest: isText,
-  checked: ifValid(record<RuleDescription>({
-    parts: list(record<RulePart>({ place: isText, lines: list(isText) })),
-    problem: optional(isText),
-  })),
+  request: TEXT,
+  checked: ifValid(RULE_DESCRIPTION),
 };
+
+/**
+ * Counts of packets that matched rules of one family. A count restarts when its rule is rewritten. kube-proxy counts the same
+ * packets with nfacct.
+ */
+const PACKET_COUNTS = record({
+  /** Packets dropped because conntrack classified them as INVALID. */
+  ctStateInvalidDropped: COUNT,
+  /** First packets of connections to a node port at a loopback address. */
+  localhostNodePortsAccepted: COUNT,
+});
+
+/** See `PACKET_COUNTS`. */
+export type PacketCounts = TypeOf<typeof PACKET_COUNTS>;
 
 /** Reads the packet counters of the rules. */
 export const readPacketCounts: WorkerCall<undefined, PacketCounts> = {
   name: "readPacketCounts",
-  isRequest: isNothing,
-  checked: ifValid(record<PacketCounts>({ ctStateInvalidDropped: isCount, localhostNodePortsAccepted: isCount })),
+  request: NOTHING,
+  checked: ifValid(PACKET_COUNTS),
 };
-
-const isReading = record<TrafficReading>({
-  durationMs: Number.isFinite,
-  ports: list(isText),
-  endpoints: list(isText),
-  counts: (counts) => counts instanceof Float64Array && counts.every((count) => count >= 0 && count < Infinity),
-  failures: list(record<TrafficFailure>({ port: isText, reason: oneOf(...FAILURE_REASONS), packets: isCount })),
-});
 
 /** Reads the traffic since the last call; no answer while an earlier call is being answered. */
 export const readTraffic: WorkerCall<undefined, TrafficReading> = {
   name: "readTraffic",
-  isRequest: isNothing,
+  request: NOTHING,
   checked(answer) {
-    if (!isReading(answer)) return undefined;
+    if (!TRAFFIC_READING.is(answer)) return undefined;
     const rows = answer.ports.length;
     return answer.endpoints.length === rows && answer.counts.length === 3 * rows ? answer : undefined;
   },
@@ -66,54 +89,45 @@ export const readTraffic: WorkerCall<undefined, TrafficReading> = {
   timeoutMs: 120_000,
 };
 
-/**
- * Counts of packets that matched rules of one family. A count restarts when its rule is rewritten. kube-proxy counts the same
- * packets with nfacct.
- */
-export interface PacketCounts {
-  /** Packets dropped because conntrack classified them as INVALID. */
-  readonly ctStateInvalidDropped: number;
-  /** First packets of connections to a node port at a loopback address. */
-  readonly localhostNodePortsAccepted: number;
-}
+/** A dead endpoint, and the frontends through which its connections are reset. */
+export const GONE_ENDPOINT = record({ endpoint: HOST_PORT, frontends: list(HOST_PORT) });
 
-/** The part of the kernel's state that belongs to one service port, as the tools write it. */
-export interface RuleDescription {
-  /** Each place with its lines: `nat KUBE-SVC-…` with rules, `map services` with elements. */
-  readonly parts: readonly RulePart[];
-  /** The reason why the kernel refused it; undefined if it did not. */
-  readonly problem: string | undefined;
-}
+/** See `GONE_ENDPOINT`. */
+export type GoneEndpoint = TypeOf<typeof GONE_ENDPOINT>;
 
-/** One place in the kernel with the lines of a service port. */
-export interface RulePart {
-  readonly place: string;
-  readonly lines: readonly string[];
-}
+const ATTEMPTS = record({
+  /** The SYN packets sent to it, repetitions included. */
+  made: COUNT,
+  /** The SYN-ACK packets that came back. */
+  answered: COUNT,
+});
 
 /** The connection attempts of one endpoint since the kernel began to count. */
-export interface Attempts {
-  /** The SYN packets sent to it, repetitions included. */
-  readonly made: number;
-  /** The SYN-ACK packets that came back. */
-  readonly answered: number;
-}
-
-/** The connections of one TCP endpoint, from all services of this node. */
-export interface EndpointConnections {
-  /** Those that are open: answered, and neither end has closed or reset them. */
-  readonly open: number;
-  /** Those that were opened since the kernel began to count. */
-  readonly opened: number;
-}
-
-/** The connections of the endpoints of service ports whose connections are counted. */
-export interface ConnectionReading {
-  /** By `address:port`; undefined if nothing has changed since the last reading. */
-  readonly endpoints: ReadonlyMap<string, EndpointConnections> | undefined;
-  /** The duration of the reading in milliseconds. */
-  readonly durationMs: number;
-}
+export type Attempts = TypeOf<typeof ATTEMPTS>;
 
 /** The connection attempts of TCP endpoints, by `address:port`. Endpoints without attempts for half a minute are absent. */
-export type AttemptCounts = ReadonlyMap<string, Attempts>;
+export const ATTEMPT_COUNTS = mapOf(ATTEMPTS);
+
+/** See `ATTEMPT_COUNTS`. */
+export type AttemptCounts = TypeOf<typeof ATTEMPT_COUNTS>;
+
+const ENDPOINT_CONNECTIONS = record({
+  /** Those that are open: answered, and neither end has closed or reset them. */
+  open: COUNT,
+  /** Those that were opened since the kernel began to count. */
+  opened: COUNT,
+});
+
+/** The connections of one TCP endpoint, from all services of this node. */
+export type EndpointConnections = TypeOf<typeof ENDPOINT_CONNECTIONS>;
+
+/** The connections of the endpoints of service ports whose connections are counted. */
+export const CONNECTION_READING = record({
+  /** By `address:port`; undefined if nothing has changed since the last reading. */
+  endpoints: orUndefined(mapOf(ENDPOINT_CONNECTIONS)),
+  /** The duration of the reading in milliseconds. */
+  durationMs: FINITE,
+});
+
+/** See `CONNECTION_READING`. */
+export type ConnectionReading = TypeOf<typeof CONNECTION_READING>;

@@ -1,15 +1,16 @@
 import {
-  isBoolean,
-  isCount,
-  isPortNumber,
-  isPrefix,
-  isText,
+  BOOLEAN,
+  COUNT,
   list,
   oneOf,
-  optional,
+  orUndefined,
+  PORT_NUMBER,
+  PREFIX,
   record,
+  TEXT,
+  type TypeOf,
   validElements,
-} from "../../platform/checks/mod.ts";
+} from "../../platform/shapes/mod.ts";
 import type { AnsweredCall } from "../contract.ts";
 
 /**
@@ -25,36 +26,49 @@ export const PATH_CAUSES = ["forwarding-off", "table-full", "foreign-chain", "rp
 export type PathCause = typeof PATH_CAUSES[number];
 
 /** Something in the kernel that may stop packets of services. */
-export interface PathFinding {
-  readonly cause: PathCause;
+const PATH_FINDING = record({
+  /** Becomes a label of metrics. */
+  cause: oneOf(...PATH_CAUSES),
   /** The details in a sentence without its full stop. */
-  readonly detail: string;
+  detail: TEXT,
   /** Whether it stops the pods' packets in any case; otherwise it is only a suspect once packets stop. */
-  readonly certain: boolean;
-}
+  certain: BOOLEAN,
+});
+
+/** See `PATH_FINDING`. */
+export type PathFinding = TypeOf<typeof PATH_FINDING>;
 
 /** What rules of other programs are compared with: the addresses and ports of services and of this node's pods. */
-export interface ServedAddresses {
+const SERVED_ADDRESSES = record({
   /** Canonical prefixes of one family. */
-  readonly prefixes: readonly string[];
+  prefixes: list(PREFIX),
   /** The ports of services and endpoints at these addresses. */
-  readonly ports: readonly number[];
-  readonly nodePorts: readonly number[];
-}
+  ports: list(PORT_NUMBER),
+  nodePorts: list(PORT_NUMBER),
+});
+
+/** See `SERVED_ADDRESSES`. */
+export type ServedAddresses = TypeOf<typeof SERVED_ADDRESSES>;
 
 /** A rule of another program that drops packets to or from served addresses. */
-export interface RuleInTheWay {
+const RULE_IN_THE_WAY = record({
   /** Table, chain and rule, in a sentence without its full stop. */
-  readonly detail: string;
+  detail: TEXT,
   /** The packets that it has dropped; undefined if it does not count them. */
-  readonly packets: number | undefined;
-}
+  packets: orUndefined(COUNT),
+});
+
+/** See `RULE_IN_THE_WAY`. */
+export type RuleInTheWay = TypeOf<typeof RULE_IN_THE_WAY>;
 
 /**
  * How much to examine: `settings` reads the kernel settings that are certain to stop packets, which takes milliseconds;
  * `everything` also lists the chains of other programs.
  */
-export type PathExamination = "settings" | "everything";
+const EXAMINATION = oneOf("settings", "everything");
+
+/** See `EXAMINATION`. */
+export type PathExamination = TypeOf<typeof EXAMINATION>;
 
 /** The longest detail of an answer that is passed on. */
 const LONGEST_DETAIL = 400;
@@ -63,18 +77,12 @@ function shortened<T extends { readonly detail: string }>(answers: readonly T[] 
   return answers?.map((answer) => ({ ...answer, detail: answer.detail.slice(0, LONGEST_DETAIL) }));
 }
 
-/** Causes become labels of metrics. */
-const findings = validElements(record<PathFinding>({
-  cause: oneOf(...PATH_CAUSES),
-  detail: isText,
-  certain: isBoolean,
-}));
-const rules = validElements(record<RuleInTheWay>({ detail: isText, packets: optional(isCount) }));
+const findings = validElements(PATH_FINDING), rules = validElements(RULE_IN_THE_WAY);
 
 /** Examines the kernel for reasons why packets may not flow. */
 export const examine: AnsweredCall<PathExamination, readonly PathFinding[]> = {
   name: "examine",
-  isRequest: oneOf("settings", "everything"),
+  request: EXAMINATION,
   checked: (answer) => shortened(findings(answer)),
   handle: async ({ options }, what) => (await import("./worker/examine.ts")).examinePath(options, what),
 };
@@ -82,11 +90,7 @@ export const examine: AnsweredCall<PathExamination, readonly PathFinding[]> = {
 /** Looks for rules of other programs that drop packets to or from these addresses. */
 export const rulesInTheWay: AnsweredCall<ServedAddresses, readonly RuleInTheWay[]> = {
   name: "rulesInTheWay",
-  isRequest: record<ServedAddresses>({
-    prefixes: list(isPrefix),
-    ports: list(isPortNumber),
-    nodePorts: list(isPortNumber),
-  }),
+  request: SERVED_ADDRESSES,
   checked: (answer) => shortened(rules(answer)),
   handle: async ({ options }, served) => (await import("./worker/served_reach.ts")).findRulesInTheWay(options, served),
 };

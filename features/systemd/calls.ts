@@ -1,31 +1,28 @@
-import { ifValid, isBoolean, oneOf, record, text } from "../../platform/checks/mod.ts";
+import { BOOLEAN, ifValid, oneOf, record, text, type TypeOf } from "../../platform/shapes/mod.ts";
 import type { AnsweredCall } from "../contract.ts";
 
-/** A notification of the service manager (sd_notify(3)). */
-export interface ServiceNotification {
-  /** The value of `NOTIFY_SOCKET`: a path, or `@` and a name in the abstract namespace. */
-  readonly socket: string;
-  /** The state in words: one line. */
-  readonly status: string;
-  /** Whether the start is complete. */
-  readonly ready: boolean;
-}
+/** A value of `NOTIFY_SOCKET` that is a unix socket; in a virtual machine it may be one of the host (`vsock:`). */
+export const NOTIFY_SOCKET = text(/^[@/]\P{Cc}{1,107}$/u);
 
-/** Whether a value of `NOTIFY_SOCKET` is a unix socket; in a virtual machine it may be one of the host (`vsock:`). */
-export function isNotifySocket(value: unknown): value is string {
-  return typeof value === "string" && /^[@/]\P{Cc}{1,107}$/u.test(value);
-}
+/** A notification of the service manager (sd_notify(3)). */
+const NOTIFICATION = record({
+  /** The value of `NOTIFY_SOCKET`: a path, or `@` and a name in the abstract namespace. */
+  socket: NOTIFY_SOCKET,
+  /** The state in words: one line. */
+  status: text(/^\P{Cc}{0,200}$/u),
+  /** Whether the start is complete. */
+  ready: BOOLEAN,
+});
+
+/** See `NOTIFICATION`. */
+export type ServiceNotification = TypeOf<typeof NOTIFICATION>;
 
 /** Notifies the service manager; no answer if that fails. */
 export const notify: AnsweredCall<ServiceNotification, true> = {
   name: "notify",
   // Deno cannot send a datagram with the permission for one socket.
   tools: ["systemd-notify"],
-  isRequest: record<ServiceNotification>({
-    socket: isNotifySocket,
-    status: text(/^\P{Cc}{0,200}$/u),
-    ready: isBoolean,
-  }),
+  request: NOTIFICATION,
   checked: ifValid(oneOf(true)),
   async handle(worker, notification) {
     const { notifyServiceManager } = await import("./worker.ts");

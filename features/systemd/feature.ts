@@ -1,5 +1,5 @@
 import { feature } from "../contract.ts";
-import { isNotifySocket } from "./calls.ts";
+import { NOTIFY_SOCKET } from "./calls.ts";
 
 /**
  * Tells systemd when the rules are in effect, the state in words, and that the process is alive (docs/operate.md). On if the
@@ -10,6 +10,6 @@ export const systemd = feature({
   fields: {},
   flags: [],
   problems: {},
-  isOn: (_options, _mode, environment) => isNotifySocket(environment("NOTIFY_SOCKET")),
+  isOn: (_options, _mode, environment) => NOTIFY_SOCKET.is(environment("NOTIFY_SOCKET")),
   load: () => import("./start.ts"),
 });

@@ -27,7 +27,7 @@ const ALL = [...PRODUCT, "build", "demo", "tests"];
 
 /** What a feature may import besides features/contract.ts: nothing above it, and no other feature. */
 const FEATURE_MAY_IMPORT = [
-  ...["platform", "platform/checks", "platform/metrics", "platform/schema"],
+  ...["platform", "platform/shapes", "platform/metrics", "platform/schema"],
   ...["core/", "backends/contract"],
   // A feature that takes the place of the source serves other nodes.
   ...["kpng/address", "kpng/server", "kpng/store"],
@@ -57,12 +57,12 @@ const OTHER_ENTRIES: readonly { readonly from: RegExp; readonly to: RegExp }[] =
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "platform": [],
-  "platform/checks": [],
+  "platform/shapes": [],
   "platform/http": ["platform"],
   "platform/metrics": ["platform"],
   "platform/schema": ["platform"],
   "core/problems": ["platform"],
-  "core/model": ["platform", "platform/checks", "core/problems"],
+  "core/model": ["platform", "platform/shapes", "core/problems"],
   "core/objects": ["platform", "core/problems", "core/model"],
   "core/tracking": ["platform", "core/problems", "core/model", "core/objects"],
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
@@ -108,7 +108,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cri": ["platform", "kpng/client", "kpng/codec", "kpng/transport"],
   "features": FEATURE_MAY_IMPORT,
   "workers": [
-    ...["platform", "platform/checks", "core/problems", "core/model", "core/channel", "features"],
+    ...["platform", "platform/shapes", "core/problems", "core/model", "core/channel", "features"],
     ...["backends", "backends/contract", "backends/host", "backends/tools", "backends/xtables", "cri", "relay"],
     "kpng/server",
   ],
@@ -159,7 +159,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "answers",
     "answers/",
   ],
-  "cli/cluster": ["platform", "platform/checks", "backends/tools", "answers/control"],
+  "cli/cluster": ["platform", "platform/shapes", "backends/tools", "answers/control"],
   "cli/text": ["platform", "core/model", "core/problems", "answers", "answers/control", "observe", "cli/cluster"],
   "cli/installation": ["platform", "config"],
   "cli/manual": ["platform", "config"],

@@ -45,7 +45,7 @@ async function createHarness(
     family,
     async call(call: unknown, notification: ServiceNotification) {
       assert.equal(call, notify);
-      assert.ok(notify.isRequest(notification));
+      assert.ok(notify.request.is(notification));
       if (!answers()[index]) return undefined;
       sent.push({ family, notification });
       await pause();
