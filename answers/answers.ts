@@ -1,18 +1,7 @@
-import type { ModeDescription } from "../backends/contract/mod.ts";
-import type { Effect } from "../core/channel/mod.ts";
-import {
-  type FamilyDelta,
-  type FamilySettings,
-  type RelayPlaces,
-  type RuleDescription,
-  type ServicePortKey,
-  withRelayPlaces,
-} from "../core/model/mod.ts";
-import type { BalanceOptions, FamilyPlanner, PlannedPort } from "../core/planning/mod.ts";
-import type { Tracking } from "../core/tracking/mod.ts";
+import { type FamilyDelta, withRelayPlaces } from "../core/model/mod.ts";
 import { ownAddresses } from "../observe/mod.ts";
-import type { CountsOfPorts } from "../core/model/mod.ts";
 import { type Family, isLoopback } from "../platform/mod.ts";
+import type { AnswerBasis } from "./basis.ts";
 import {
   browse,
   type BrowseQuestion,
@@ -22,7 +11,7 @@ import {
   type ServicePage,
 } from "./listing.ts";
 import { explain } from "./explain.ts";
-import type { ExplainedRules, Explanation } from "./explanation.ts";
+import type { Explanation } from "./explanation.ts";
 import { type Question, resolveDestination } from "./question.ts";
 
 /** The answers of this process, or of a running proxy through its control socket. */
@@ -60,37 +49,6 @@ export function createAnswers(basis: AnswerBasis): Answers {
       return Promise.resolve(places === undefined ? state : withRelayPlaces(state, places));
     },
   };
-}
-
-/** The data behind answers about one family. */
-export interface FamilyBasis {
-  readonly planner: Pick<FamilyPlanner, "ports" | "portsOf" | "limitOf" | "openConnections">;
-  settings(): FamilySettings;
-  /** The revision last sent to the worker; 0 if none was sent or no proxy runs. */
-  revision(): number;
-  /** The rules of a service port in the kernel; undefined if unknown. */
-  rules(key: ServicePortKey): Promise<RuleDescription | undefined>;
-  /** Where the relay listens, if the rules need one. */
-  relayPlaces?(): RelayPlaces | undefined;
-  /** The time at which the current plan of a service port took effect; undefined if no proxy runs. */
-  since(port: PlannedPort): Effect | undefined;
-}
-
-/** The data behind answers, from a running proxy or from a source that was read once. */
-export interface AnswerBasis {
-  readonly nodeName: string;
-  /** The mode of `families`. */
-  readonly mode: ModeDescription;
-  readonly tracking: Tracking;
-  readonly families: Readonly<Record<Family, FamilyBasis>>;
-  /** How services can be balanced. */
-  readonly balance: BalanceOptions;
-  /** Whether `families` return the rules of a running proxy, or the rules that a proxy would write. */
-  readonly rulesFrom: ExplainedRules["from"];
-  /** The counted traffic; absent if traffic metrics are off, or no proxy runs. */
-  readonly traffic?: Pick<CountsOfPorts, "ofPort" | "ofEndpoint">;
-  /** This host's own addresses, canonical, in addition to those in the Node object. */
-  hostAddresses(): readonly string[];
 }
 
 /** The addresses of this host's interfaces, canonical, without loopback addresses. */

@@ -1,5 +1,5 @@
 /** How a service port chooses its endpoints: the fate of each, and the policies of its frontends. */
-import type { AnswerBasis } from "./answers.ts";
+import type { AnswerBasis } from "./basis.ts";
 import { balanceText, sharesByTarget } from "./balance.ts";
 import type { ExplainedEndpoint, ExplainedPolicy } from "./explanation.ts";
 import { NO_OWN_PREFIXES, NO_PREFIXES } from "./frontend.ts";

@@ -1,7 +1,7 @@
 import type { FamilySettings } from "../core/model/mod.ts";
 import { balanceRequest, INTERNAL_SERVICE, nodePortAddressesOf } from "../core/planning/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
-import type { AnswerBasis } from "./answers.ts";
+import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, policiesOf, portOf } from "./endpoints.ts";
 import type { ExplainedService, Explanation } from "./explanation.ts";
 import { type Destination, findDestination, type FrontendHit, frontendText } from "./frontend.ts";

@@ -2,6 +2,7 @@ import type { Effect } from "../core/channel/mod.ts";
 import type { FrontendKind, ProxyMode, RuleDescription } from "../core/model/mod.ts";
 import type { EndpointFate, TopologyMode } from "../core/planning/mod.ts";
 import type { EndpointShares } from "./balance.ts";
+import type { RulesOrigin } from "./basis.ts";
 import type { Outcome } from "./outcome.ts";
 import type { Question } from "./question.ts";
 
@@ -63,8 +64,7 @@ export interface ExplainedEndpoint {
 
 /** The rules of a service port in the kernel. */
 export interface ExplainedRules extends RuleDescription {
-  /** Whether a running proxy wrote these rules, or a proxy would write them. */
-  readonly from: "running proxy" | "rendering";
+  readonly from: RulesOrigin;
   readonly since: Effect | undefined;
 }
 

@@ -1,5 +1,5 @@
 /** Lists of services and endpoints, and searches in them. */
-import type { AnswerBasis } from "./answers.ts";
+import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, portOf } from "./endpoints.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
 import type { Effect } from "../core/channel/mod.ts";

@@ -1,5 +1,5 @@
 /** Questions about a connection: their destinations by address or by name. */
-import type { AnswerBasis } from "./answers.ts";
+import type { AnswerBasis } from "./basis.ts";
 import { suggestion } from "../config/mod.ts";
 import type { Protocol, ServicePort } from "../core/model/mod.ts";
 import { serviceKeyOf } from "../core/tracking/mod.ts";

@@ -1,13 +1,10 @@
-import { alternative, type CommandSpec, type Flag, takesNoValue, usageLine } from "./command_spec.ts";
+import { alternative, type CommandSpec, type Flag, type GivenFlags, takesNoValue, usageLine } from "./command_spec.ts";
 import { fieldAt, formatDuration } from "../platform/schema/mod.ts";
 import { type Configuration, settingsOf } from "./configuration.ts";
 import { FLAGS } from "./flag_table.ts";
 import { FIELDS } from "./kube_proxy_configuration.ts";
 import { nearest } from "./nearest.ts";
 import { parseScalar } from "./scalar.ts";
-
-/** The parsed values of the given flags, by name. */
-export type GivenFlags = ReadonlyMap<string, unknown>;
 
 /** The parsed arguments of a command. */
 export interface Arguments {

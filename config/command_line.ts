@@ -1,8 +1,8 @@
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import { DEFAULT_MESSAGE_BYTES } from "../kpng/address/mod.ts";
-import { type GivenFlags, readArguments } from "./arguments.ts";
-import { alternative, type CommandSpec, RUN } from "./command_spec.ts";
+import { readArguments } from "./arguments.ts";
+import { alternative, type CommandSpec, type GivenFlags, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat, unwritable } from "./configuration.ts";
 import type { ParseFile } from "./file.ts";
 import { ipvsSchedulers } from "./ipvs.ts";

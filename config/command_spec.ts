@@ -127,3 +127,6 @@ export function placeholderOf(flag: Flag): string {
   const kind = flag.field.kind === "texts" && flag.field.isWhole ? "text" : flag.field.kind;
   return `<${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[kind]}>`;
 }
+
+/** The parsed values of the given flags, by name. */
+export type GivenFlags = ReadonlyMap<string, unknown>;

@@ -24,9 +24,18 @@
  * In: arguments and the text of a KubeProxyConfiguration. Out: `Configuration`, or errors that name the field. May touch: the
  * files that flags name.
  */
-export { flagTexts, type GivenFlags, type InstalledService, partOfInstalled, withInstalled } from "./arguments.ts";
+export { flagTexts, type InstalledService, partOfInstalled, withInstalled } from "./arguments.ts";
 export { type CommandLine, type CommandLineContext, parseCommandLine, readCommandLine } from "./command_line.ts";
-export { choice, type CommandSpec, type Flag, option, placeholderOf, RUN, usageLine } from "./command_spec.ts";
+export {
+  choice,
+  type CommandSpec,
+  type Flag,
+  type GivenFlags,
+  option,
+  placeholderOf,
+  RUN,
+  usageLine,
+} from "./command_spec.ts";
 export {
   type Configuration,
   documentInEffect,

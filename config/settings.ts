@@ -1,5 +1,5 @@
 import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
-import type { GivenFlags } from "./arguments.ts";
+import type { GivenFlags } from "./command_spec.ts";
 import { fieldAt } from "../platform/schema/mod.ts";
 import { type GivenForms, type ParseFile, readConfigurationFile } from "./file.ts";
 import { FLAGS } from "./flag_table.ts";

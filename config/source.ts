@@ -1,5 +1,5 @@
 import { readWireAddress, type WireAddress, wireAddressText } from "../kpng/address/mod.ts";
-import type { GivenFlags } from "./arguments.ts";
+import type { GivenFlags } from "./command_spec.ts";
 import type { SourceChoice } from "./configuration.ts";
 
 const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT[,HOST:PORT…] or unix://PATH";

@@ -1,7 +1,7 @@
 /** The client of a running proxy's control socket. */
 import { type Clock, errorText, unlessAborted } from "../../platform/mod.ts";
 import type { Question } from "../mod.ts";
-import type { ProxyProcess } from "./socket.ts";
+import { pidFileOf, type ProxyProcess } from "./process.ts";
 import type { ControlAnswers } from "./server.ts";
 
 /** No proxy answers on the socket: it does not exist, or the proxy that created it has exited. */
@@ -93,11 +93,6 @@ async function withinTime<T>(
     cancel();
     signal?.removeEventListener("abort", interrupt);
   }
-}
-
-/** The file beside a control socket that holds the id of the process behind it, which a stopped one cannot tell. */
-export function pidFileOf(path: string): string {
-  return `${path}.pid`;
 }
 
 function silence(path: string, timeoutMs: number): string {

@@ -6,7 +6,8 @@
 import type { ControlAnswers } from "./server.ts";
 import { answerConnection, createConnectionLimits, type HttpHandler } from "../../platform/http/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
-export { AnotherSluiceError, listenOnControlSocket, refuseAnother, SocketInUseError, thisProcess } from "./socket.ts";
+export { AnotherSluiceError, listenOnControlSocket, refuseAnother, SocketInUseError } from "./socket.ts";
+export { thisProcess } from "./process.ts";
 export { type Asker, connectToProxy, NoProxyError } from "./client.ts";
 export {
   eventText,

@@ -16,7 +16,7 @@ import { FAMILIES } from "../../platform/mod.ts";
 import { type Answers, QuestionError, readQuestion, SERVICE_ORDERS } from "../mod.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../../platform/http/mod.ts";
 import { NotReadyError, type ProxyStatus } from "./status.ts";
-import { thisProcess } from "./socket.ts";
+import { thisProcess } from "./process.ts";
 import type { Feed } from "../../observe/mod.ts";
 
 /** Every answer that a running proxy gives. */

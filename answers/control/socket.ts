@@ -1,8 +1,9 @@
 /**
  * The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced.
  */
-import { type Clock, dirname, errorText, networkNamespace } from "../../platform/mod.ts";
-import { identifyProcess, pidFileOf } from "./client.ts";
+import { type Clock, dirname, errorText } from "../../platform/mod.ts";
+import { identifyProcess } from "./client.ts";
+import { pidFileOf, type ProxyProcess } from "./process.ts";
 
 /** Another process answers on the socket. */
 export class SocketInUseError extends Error {
@@ -50,22 +51,6 @@ async function answers(path: string): Promise<boolean> {
     if (error instanceof Deno.errors.ConnectionRefused) return false;
     throw error;
   }
-}
-
-/** The process that answers on a control socket. */
-export interface ProxyProcess {
-  /** Its id, in its own PID namespace. */
-  readonly pid: number;
-  /** See `networkNamespace`. */
-  readonly networkNamespace: string | undefined;
-}
-
-let known: ProxyProcess | undefined;
-
-/** This process, read at the first call: after dropping privileges it could not read its network namespace. */
-export function thisProcess(): ProxyProcess {
-  known ??= { pid: Deno.pid, networkNamespace: networkNamespace() };
-  return known;
 }
 
 /** Another Sluice serves this node. */

@@ -11,45 +11,12 @@ import type {
   ServiceCIDR,
   SliceEndpoint,
 } from "./cluster_object.ts";
+import type { DecodeOptions } from "./decode_options.ts";
 import { decodeService } from "./decode_service.ts";
 import { createProblems, listOf, type Problems, readPort, readPrefixes, readTimeMs } from "./fields.ts";
 import { createInterner, internString, internStrings } from "./intern.ts";
 import { type Decode, type Decoded, isLabel, type Metadata, NAME_RULE, readMetadata } from "./metadata.ts";
 import { isAbsent, isRawObject, quote, type RawObject, rawObject, stringsOf, textOf } from "./raw.ts";
-
-/** Whether to keep the label or annotation with this key. */
-export type KeyFilter = (key: string) => boolean;
-
-/** The labels and annotations that are passed on. */
-export interface DetailFilters {
-  readonly serviceLabels: KeyFilter;
-  readonly serviceAnnotations: KeyFilter;
-  readonly nodeLabels: KeyFilter;
-  readonly nodeAnnotations: KeyFilter;
-}
-
-/** Keys of labels. */
-export interface LabelKeys {
-  readonly nodes: readonly string[];
-  readonly pods: readonly string[];
-  /** Set if the source has no labels, regardless of the settings. */
-  readonly areUnavailable?: true;
-}
-
-/** Which objects to use, and how much of them. */
-export interface DecodeOptions {
-  /**
-   * The proxy's name: it serves the services that have it as their label `service.kubernetes.io/service-proxy-name`. By
-   * default, it serves those without the label (KEP-2447).
-   */
-  readonly serviceProxyName?: string;
-  /** With it, objects are decoded with their details, to pass them on. */
-  readonly details?: DetailFilters;
-  /** Whether to keep the pods of the endpoints on this node; by default, no pods are kept. */
-  readonly podsOf?: (nodeName: string) => boolean;
-  /** The labels of Nodes and Pods that weights may refer to; none by default. */
-  readonly labelKeys?: LabelKeys;
-}
 
 /** Decodes an object whose metadata can be used; undefined if it is irrelevant or cannot be used at all. */
 export type Decoder = (

@@ -1,6 +1,6 @@
 import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
-import type { DecodeOptions } from "./decode.ts";
+import type { DecodeOptions } from "./decode_options.ts";
 import {
   isWholeNumber,
   listOf,

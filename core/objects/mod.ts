@@ -2,7 +2,8 @@
  * Services, EndpointSlices, Nodes and ServiceCIDRs, decoded from API objects or manifests, and the contract of sources.
  *
  *   cluster_object.ts         the objects, reduced to the fields that Sluice uses
- *   decode.ts                 decodes an object of any kind, and which objects and details to keep
+ *   decode.ts                 decodes an object of any kind
+ *   decode_options.ts         which objects and details to keep
  *   decode_service.ts         decodes Services
  *   metadata.ts               names and namespaces, and the result of decoding
  *   fields.ts                 readers of lists, addresses, prefixes and ports, and the problems found
@@ -37,7 +38,8 @@ export {
   type ServicePortSpec,
   type SliceEndpoint,
 } from "./cluster_object.ts";
-export { createDecode, decodeObject, type DetailFilters, type KeyFilter, type LabelKeys } from "./decode.ts";
+export { createDecode, decodeObject } from "./decode.ts";
+export type { DetailFilters, KeyFilter, LabelKeys } from "./decode_options.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./fields.ts";

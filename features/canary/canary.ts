@@ -1,5 +1,6 @@
 import { INTERNAL_PORT, type SyncReport } from "../../core/model/mod.ts";
-import { examine, type PathExamination, type PathFinding } from "./calls.ts";
+import { examine } from "./calls.ts";
+import type { PathExamination, PathFinding } from "./path_findings.ts";
 import {
   addressBytes,
   addressOfBytes,

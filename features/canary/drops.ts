@@ -1,7 +1,8 @@
 /** Looks for rules of other programs that drop packets of services or pods while the canary answers. */
 import { type Family, hostPrefix, plural, splitHostPort } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
-import { type RuleInTheWay, rulesInTheWay, type ServedAddresses } from "./calls.ts";
+import { rulesInTheWay } from "./calls.ts";
+import type { RuleInTheWay, ServedAddresses } from "./path_findings.ts";
 import type { CanaryStatus } from "./state.ts";
 
 const LOOK_MS = 60_000;

@@ -2,7 +2,7 @@
 import type { ProblemCode } from "../../core/problems/mod.ts";
 import { type Family, plural, sameData } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
-import type { PathCause, PathFinding } from "./calls.ts";
+import type { PathCause, PathFinding } from "./path_findings.ts";
 import type { CanaryOptions } from "./options.ts";
 import type { CanaryNetwork, Responder, TryOutcome } from "./probe.ts";
 

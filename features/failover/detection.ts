@@ -7,7 +7,7 @@ import { type Family, probeTcp } from "../../platform/mod.ts";
 import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
 import { readAttempts } from "./calls.ts";
 import { createEndpointProbe } from "./endpoint_probe.ts";
-import type { FailoverOptions } from "./feature.ts";
+import type { FailoverOptions } from "./options.ts";
 import { type EndpointUses, type FailureWatch, type Unreachable, watchFailures } from "./watch.ts";
 import { addReadings } from "../../platform/metrics/mod.ts";
 

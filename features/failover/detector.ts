@@ -1,5 +1,5 @@
 import type { AttemptCounts, Attempts } from "../../core/model/mod.ts";
-import type { FailoverOptions } from "./feature.ts";
+import type { FailoverOptions } from "./options.ts";
 
 /** The options that the detection depends on. */
 export type Thresholds = Pick<FailoverOptions, "attempts" | "silenceMs" | "recoveryProbes" | "trialIntervalMs">;

@@ -1,6 +1,6 @@
 /** Probes endpoints that seem not to answer. */
 import type { ProbeResult } from "./detector.ts";
-import type { FailoverOptions } from "./feature.ts";
+import type { FailoverOptions } from "./options.ts";
 import { type Clock, type probeTcp, sleep, splitHostPort } from "../../platform/mod.ts";
 
 /** Probes an endpoint, `address:port`. A `thorough` probe is repeated. */

@@ -1,6 +1,6 @@
 import type { Node, RunningFeature } from "../contract.ts";
 import { watchGone } from "./gone.ts";
-import type { FailoverOptions } from "./feature.ts";
+import type { FailoverOptions } from "./options.ts";
 
 /** Starts the parts that are on. */
 export async function start(

@@ -2,7 +2,7 @@ import type { Clock } from "../../platform/mod.ts";
 import type { AttemptCounts, ServicePortName } from "../../core/model/mod.ts";
 import { createFailureDetector, type Thresholds } from "./detector.ts";
 import type { ProbeEndpoint } from "./endpoint_probe.ts";
-import type { FailoverOptions } from "./feature.ts";
+import type { FailoverOptions } from "./options.ts";
 
 /** The uses of one endpoint. */
 export interface EndpointUses {

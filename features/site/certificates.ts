@@ -4,7 +4,6 @@ import { loadCertificateCheck } from "../../platform/mod.ts";
 import type { ClientRule } from "../../kpng/server/mod.ts";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "../../kpng/address/mod.ts";
 import type { Leader } from "./lease.ts";
-import type { SiteMemory } from "./memory.ts";
 
 /** The TLS of a server: its certificate, and the clients that it accepts. */
 export interface ServerTls {
@@ -17,12 +16,18 @@ export interface Claim extends Omit<Leader, "proof"> {
   readonly site: string;
 }
 
+/** Stores the certificate that this node makes for its server. */
+export interface CertificateMemory {
+  /** Returns the certificate of this node's server; calls `make` for a new one if none is stored. */
+  server(make: () => Promise<CertificatePair>): Promise<CertificatePair>;
+}
+
 /** The certificates of this node, read again at each use: their files are renewed. */
 export interface SiteCertificates {
   /** The certificate that the Lease publishes (PEM); empty if the site's CA has signed the leader's certificate. */
-  published(memory: Pick<SiteMemory, "server">): Promise<string>;
+  published(memory: CertificateMemory): Promise<string>;
   /** The TLS of this node as the leader of these members. */
-  server(memory: Pick<SiteMemory, "server">, members: readonly string[]): Promise<ServerTls>;
+  server(memory: CertificateMemory, members: readonly string[]): Promise<ServerTls>;
   client(leader: Leader): Promise<TlsFiles>;
   /** The signature that this node has written `leader`, which names it. Throws an Error if its certificate is not its own. */
   prove(claim: Claim): Promise<string>;

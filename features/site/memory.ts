@@ -2,13 +2,13 @@ import { isRawObject, rawObject } from "../../core/objects/mod.ts";
 import { errorText, type Logger, sameData } from "../../platform/mod.ts";
 import type { FeatureFile } from "../contract.ts";
 import type { Leader } from "./lease.ts";
-import type { CertificatePair } from "./certificates.ts";
+import type { CertificateMemory, CertificatePair } from "./certificates.ts";
 
 /**
  * Stores the last leader of the site, its members and this node's own certificate across restarts, so that the node can start
  * without the API server.
  */
-export interface SiteMemory {
+export interface SiteMemory extends CertificateMemory {
   /** The last leader; undefined if none is stored. */
   leader(): Leader | undefined;
   /** Stores a leader, on disk if there is a file. */
@@ -16,8 +16,6 @@ export interface SiteMemory {
   /** The last known members of the site; empty if none are stored. */
   members(): readonly string[];
   rememberMembers(members: readonly string[]): void;
-  /** Returns the certificate of this node's server; calls `make` for a new one if none is stored. */
-  server(make: () => Promise<CertificatePair>): Promise<CertificatePair>;
   /** Resolves when everything is on disk. */
   written(): Promise<void>;
 }

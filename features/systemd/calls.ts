@@ -1,21 +1,6 @@
-import { BOOLEAN, ifValid, oneOf, record, text, type TypeOf } from "../../platform/shapes/mod.ts";
+import { ifValid, oneOf } from "../../platform/shapes/mod.ts";
 import type { AnsweredCall } from "../contract.ts";
-
-/** A value of `NOTIFY_SOCKET` that is a unix socket; in a virtual machine it may be one of the host (`vsock:`). */
-export const NOTIFY_SOCKET = text(/^[@/]\P{Cc}{1,107}$/u);
-
-/** A notification of the service manager (sd_notify(3)). */
-const NOTIFICATION = record({
-  /** The value of `NOTIFY_SOCKET`: a path, or `@` and a name in the abstract namespace. */
-  socket: NOTIFY_SOCKET,
-  /** The state in words: one line. */
-  status: text(/^\P{Cc}{0,200}$/u),
-  /** Whether the start is complete. */
-  ready: BOOLEAN,
-});
-
-/** See `NOTIFICATION`. */
-export type ServiceNotification = TypeOf<typeof NOTIFICATION>;
+import { NOTIFICATION, type ServiceNotification } from "./notification.ts";
 
 /** Notifies the service manager; no answer if that fails. */
 export const notify: AnsweredCall<ServiceNotification, true> = {

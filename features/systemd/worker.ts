@@ -1,7 +1,7 @@
 /** Notifies systemd, in a family's worker. */
 import { runOrThrow } from "../../backends/tools/mod.ts";
 import type { FamilyWorker } from "../contract.ts";
-import type { ServiceNotification } from "./calls.ts";
+import type { ServiceNotification } from "./notification.ts";
 
 const TIMEOUT_MS = 4_000;
 

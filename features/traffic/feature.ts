@@ -1,4 +1,4 @@
-import { boolean, duration, formatDuration, type OptionsOf, section } from "../../platform/schema/mod.ts";
+import { boolean, duration, formatDuration, section } from "../../platform/schema/mod.ts";
 import { feature } from "../contract.ts";
 
 /** Reading the counters more often would cost more than it shows. */
@@ -15,9 +15,6 @@ const FIELDS = {
     period: duration(10_000),
   }),
 };
-
-/** The options of traffic. */
-export type TrafficOptions = OptionsOf<typeof FIELDS>["traffic"];
 
 /** Counts the traffic of services and endpoints (docs/traffic.md). */
 export const traffic = feature({

@@ -3,7 +3,6 @@ import { serviceKeyOf } from "../../core/tracking/mod.ts";
 import { addReadings, type Registry } from "../../platform/metrics/mod.ts";
 import { waitAtMost } from "../../platform/mod.ts";
 import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
-import type { TrafficOptions } from "./feature.ts";
 import { createTrafficRecorder, type RecordedPort, type TrafficRecorder } from "./recorder.ts";
 
 /** The time for which counts are current. */
@@ -18,7 +17,7 @@ const LONGEST_PAUSE_MS = 240_000;
 /** Reads the counters of traffic periodically. */
 export function start(
   { mode, families, clock, signal }: Pick<Node, "mode" | "families" | "clock" | "signal">,
-  { traffic: options }: { readonly traffic: Pick<TrafficOptions, "endpointMetrics" | "periodMs"> },
+  { traffic: options }: { readonly traffic: { readonly endpointMetrics: boolean; readonly periodMs: number } },
 ): Promise<RunningFeature & Required<Pick<RunningFeature, "counts">>> {
   const recorder = createTrafficRecorder(
     clock,

@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from "node:http2";
 import { WireError } from "../codec/mod.ts";
 import { createFrameReader, encodeStatusMessage, ERROR_CODE, STATUS, StatusError } from "../transport/mod.ts";
-import type { ServerContext } from "./limits.ts";
+import type { ServerContext } from "./context.ts";
 import type { Outlet } from "./outlet.ts";
 import { createDeadline } from "./waiting.ts";
 

@@ -11,7 +11,7 @@ import {
   PREFACE_BYTES,
   watchLiveness,
 } from "../transport/mod.ts";
-import type { ServerContext } from "./limits.ts";
+import type { ServerContext } from "./context.ts";
 import { type ClosureReason, countClosed } from "./metrics.ts";
 import { createOutlet, createSendBudget, type Outlet, type SendBudget } from "./outlet.ts";
 

@@ -1,6 +1,4 @@
-import type { Clock, Logger } from "../../platform/mod.ts";
 import { LIVENESS } from "../transport/mod.ts";
-import type { Tally } from "./metrics.ts";
 
 /** The limits of a server, so that no client can exhaust it: for a cluster of 7,500 nodes on one relay. */
 export const LIMITS = {
@@ -55,12 +53,3 @@ export const LIMITS = {
 
 /** Such limits. */
 export type Limits = Readonly<typeof LIMITS>;
-
-/** What the parts of a server in one isolate share. */
-export interface ServerContext {
-  readonly limits: Limits;
-  /** Counts the connections and calls of all isolates, which the limits apply to. */
-  readonly tally: Tally;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}

@@ -1,6 +1,5 @@
-import type { Clock } from "../../platform/mod.ts";
+import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Subscription } from "./answers.ts";
-import type { ServerContext } from "./limits.ts";
 
 /** The reasons why the server closes connections. */
 export const REASONS = [
@@ -32,7 +31,7 @@ const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "the client lef
 export function countClosed(
   reason: ClosureReason,
   address: string | undefined,
-  { tally, logger }: Pick<ServerContext, "tally" | "logger">,
+  { tally, logger }: { readonly tally: Tally; readonly logger: Logger },
 ): void {
   tally.add(`closed: ${reason}`, 1);
   // Without the address, so that an attacker with many addresses causes one line a minute.

@@ -1,5 +1,3 @@
-import type { CredentialPlugin } from "./exec_plugin.ts";
-
 /** The API server's URL and the origin of each part of the credentials. */
 export interface Access {
   readonly server: string;
@@ -66,4 +64,55 @@ export function createMaterialReader(material: Material): MaterialReader {
       if (known !== undefined) known = { text: known.text, modified: NaN };
     },
   };
+}
+
+/** The source of a kubeconfig user's credentials: a program, or an auth-provider. */
+export type CredentialPlugin =
+  | { readonly kind: "exec"; readonly exec: ExecSection }
+  | ({ readonly kind: "auth-provider" } & AuthProviderSection);
+
+/** The credentials from a plugin. */
+export interface PluginCredentials {
+  /** The Authorization header. */
+  readonly authorization?: string;
+  /** Client certificate and key (PEM). */
+  readonly certificate?: string;
+  readonly key?: string;
+}
+
+/** A credential plugin. */
+export interface RunningPlugin {
+  /** The last credentials, or new ones if those have expired. Rejects if the plugin fails. */
+  credentials(signal: AbortSignal): Promise<PluginCredentials>;
+  /** The server refused the credentials: the next call requests new ones. */
+  forget(): void;
+}
+
+/** A credential plugin of a kubeconfig's user (`exec`, KEP-541). */
+export interface ExecSection {
+  /** The user it is for, in messages: `user "admin" in /etc/kubeconfig`. */
+  readonly where: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly apiVersion: string;
+  /** The instructions to install the plugin. */
+  readonly installHint: string | undefined;
+  /** The cluster's data, if the plugin requests it. */
+  readonly cluster: ExecCluster | undefined;
+}
+
+/** The cluster's data for a plugin that requests it (`provideClusterInfo`). */
+export interface ExecCluster extends Pick<Access, "server" | "ca" | "serverName" | "proxyUrl"> {
+  /** The cluster's extension for plugins, of any shape. */
+  readonly config: unknown;
+}
+
+/** An auth-provider of a kubeconfig's user, the predecessor of `exec`. */
+export interface AuthProviderSection {
+  /** The user it is for, in messages: `/etc/kubeconfig: user "admin"`. */
+  readonly where: string;
+  /** The provider's name, such as `oidc`. */
+  readonly name: string | undefined;
+  readonly config: Readonly<Record<string, string | undefined>>;
 }

@@ -1,14 +1,5 @@
 import { unlessAborted } from "../../platform/mod.ts";
-import type { PluginCredentials, RunningPlugin } from "./exec_plugin.ts";
-
-/** An auth-provider of a kubeconfig's user, the predecessor of `exec`. */
-export interface AuthProviderSection {
-  /** The user it is for, in messages: `/etc/kubeconfig: user "admin"`. */
-  readonly where: string;
-  /** The provider's name, such as `oidc`. */
-  readonly name: string | undefined;
-  readonly config: Readonly<Record<string, string | undefined>>;
-}
+import type { AuthProviderSection, PluginCredentials, RunningPlugin } from "./access.ts";
 
 /**
  * Starts an auth-provider that @kubernetes/client-node supports, in this isolate. A provider that starts a program fails:

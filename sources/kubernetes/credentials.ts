@@ -1,8 +1,15 @@
 import { type Clock, errorText, joinHostPort, type Logger, type RunProgram, systemClock } from "../../platform/mod.ts";
-import { type Access, createMaterialReader, serverUrl } from "./access.ts";
+import {
+  type Access,
+  createMaterialReader,
+  type CredentialPlugin,
+  type PluginCredentials,
+  type RunningPlugin,
+  serverUrl,
+} from "./access.ts";
 import { ApiError } from "../../core/objects/mod.ts";
 import { authProvider } from "./auth_provider.ts";
-import { type CredentialPlugin, execPlugin, type PluginCredentials, type RunningPlugin } from "./exec_plugin.ts";
+import { execPlugin } from "./exec_plugin.ts";
 import { readKubeconfig } from "./kubeconfig.ts";
 
 /** The credentials of one request. Unchanged texts are the same strings. */

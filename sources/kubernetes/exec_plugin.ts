@@ -1,50 +1,13 @@
 /** Credentials from a kubeconfig's plugin program, by the protocol of client.authentication.k8s.io (KEP-541). */
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { type Clock, dirname, pathIn, type RunProgram, unlessAborted } from "../../platform/mod.ts";
-import { type Access, createMaterialReader } from "./access.ts";
-import type { AuthProviderSection } from "./auth_provider.ts";
-
-/** The source of a kubeconfig user's credentials: a program, or an auth-provider. */
-export type CredentialPlugin =
-  | { readonly kind: "exec"; readonly exec: ExecSection }
-  | ({ readonly kind: "auth-provider" } & AuthProviderSection);
-
-/** The credentials from a plugin. */
-export interface PluginCredentials {
-  /** The Authorization header. */
-  readonly authorization?: string;
-  /** Client certificate and key (PEM). */
-  readonly certificate?: string;
-  readonly key?: string;
-}
-
-/** A credential plugin. */
-export interface RunningPlugin {
-  /** The last credentials, or new ones if those have expired. Rejects if the plugin fails. */
-  credentials(signal: AbortSignal): Promise<PluginCredentials>;
-  /** The server refused the credentials: the next call requests new ones. */
-  forget(): void;
-}
-
-/** A credential plugin of a kubeconfig's user (`exec`, KEP-541). */
-interface ExecSection {
-  /** The user it is for, in messages: `user "admin" in /etc/kubeconfig`. */
-  readonly where: string;
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly apiVersion: string;
-  /** The instructions to install the plugin. */
-  readonly installHint: string | undefined;
-  /** The cluster's data, if the plugin requests it. */
-  readonly cluster: ExecCluster | undefined;
-}
-
-/** The cluster's data for a plugin that requests it (`provideClusterInfo`). */
-export interface ExecCluster extends Pick<Access, "server" | "ca" | "serverName" | "proxyUrl"> {
-  /** The cluster's extension for plugins, of any shape. */
-  readonly config: unknown;
-}
+import {
+  createMaterialReader,
+  type ExecCluster,
+  type ExecSection,
+  type PluginCredentials,
+  type RunningPlugin,
+} from "./access.ts";
 
 /** The supported versions of the protocol; Kubernetes 1.24 removed v1alpha1. */
 const API_VERSIONS = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];

@@ -1,7 +1,5 @@
 import {
-  type CertificateCheck,
   type Clock,
-  errorText,
   loadCertificateCheck,
   type Logger,
   sleep,
@@ -12,6 +10,7 @@ import {
 import { ApiError, type ApiRequestOutcome } from "../../core/objects/mod.ts";
 import { errorOfFetch, errorOfGarbage, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
+import { createHttpClient, type HttpClient, type HttpRequest } from "./http_client.ts";
 
 /** One request to the API server. */
 export interface ApiRequest {
@@ -247,21 +246,6 @@ function hostOf(url: string): string {
   return /^\w+:\/\/(?:[^/@]*@)?([^/]*)/.exec(url)?.[1] ?? "";
 }
 
-/** A request of an HTTP client, as `fetch` takes it. */
-export interface HttpRequest extends Pick<RequestInit, "signal" | "redirect"> {
-  readonly method: string;
-  readonly headers: [name: string, value: string][];
-  readonly body: string | undefined;
-}
-
-/** An HTTP client with its open connections. */
-export interface HttpClient {
-  /** As `fetch`. */
-  send(url: string, request: HttpRequest): Promise<Response>;
-  /** Closes the idle connections, and the others after their responses. */
-  close(): void;
-}
-
 /** Keeps one HTTP client, with its open connections, until the credentials change. */
 function createConnections() {
   let current: { readonly credentials: Credentials; readonly client: HttpClient } | undefined;
@@ -285,33 +269,6 @@ function createConnections() {
       current = undefined;
     },
   };
-}
-
-function createHttpClient(
-  credentials: Credentials,
-  check: CertificateCheck | undefined,
-  /** For a server whose certificate has the name in `serverName`. */
-  connectToNamed: ((credentials: Credentials) => HttpClient) | undefined,
-): HttpClient {
-  const { caCerts, certificate, key, proxyUrl } = credentials;
-  try {
-    if (certificate !== undefined && key !== undefined) check?.(certificate, key);
-    if (connectToNamed) return connectToNamed(credentials);
-    const common: Deno.CreateHttpClientOptions = {
-      // With HTTP/1.1 every watch has its own connection, and a dead one is closed with its watch; with HTTP/2 the next
-      // request would use the same dead connection.
-      http2: false,
-      ...(caCerts === undefined ? {} : { caCerts: [caCerts] }),
-      ...(proxyUrl === undefined ? {} : { proxy: { url: proxyUrl } }),
-    };
-    const client = certificate === undefined || key === undefined
-      ? Deno.createHttpClient(common)
-      : Deno.createHttpClient({ ...common, cert: certificate, key });
-    return { send: (url, request) => fetch(url, { ...request, client }), close: () => client.close() };
-  } catch (error) {
-    const message = `cannot use the credentials for the API server: ${errorText(error)}; retrying`;
-    throw new ApiError("credentials", message, { cause: error });
-  }
 }
 
 /** The abort signal of a request: the caller's, or a deadline that is extended as the request proceeds. */

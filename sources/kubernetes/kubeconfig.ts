@@ -1,7 +1,7 @@
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { dirname, loadYaml, parseJsonObject, pathIn } from "../../platform/mod.ts";
-import { type Access, createMaterialReader, type Material, serverUrl } from "./access.ts";
-import { type CredentialPlugin, execExtension, readExecSection } from "./exec_plugin.ts";
+import { type Access, createMaterialReader, type CredentialPlugin, type Material, serverUrl } from "./access.ts";
+import { execExtension, readExecSection } from "./exec_plugin.ts";
 
 /**
  * Reads the API server and credentials of the current context from a kubeconfig file (YAML or JSON); the URL in `url` overrides

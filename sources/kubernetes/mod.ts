@@ -7,7 +7,8 @@
  *   watch.ts         one watch, and how long it may be silent
  *   known_objects.ts deduplicates objects by version
  *   recovery.ts      the failures of one server, and the reflectors' waits
- *   http.ts          the HTTP client, which detects that the server is reachable again
+ *   http.ts          requests, and how they notice that the server is reachable again
+ *   http_client.ts   the client that sends them, with its connections
  *   named_server.ts  the same for a server whose certificate has another name
  *   answer_time.ts   detects that the server answers slowly
  *   api_error.ts     failed requests, classified

@@ -3,7 +3,7 @@ import { Agent, request as startRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { Credentials } from "./credentials.ts";
-import type { HttpClient, HttpRequest } from "./http.ts";
+import type { HttpClient, HttpRequest } from "./http_client.ts";
 
 /** Creates a client for a server whose certificate has the name in `serverName`, which the server is asked for (SNI). */
 export function connectToNamed({ serverName, caCerts, certificate, key }: Credentials): HttpClient {

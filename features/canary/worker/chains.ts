@@ -1,6 +1,6 @@
 /** Judges the chains of other programs while packets do not flow. */
 import type { DroppingRule, ForeignChain } from "../../../backends/foreign/mod.ts";
-import type { PathFinding } from "../calls.ts";
+import type { PathFinding } from "../path_findings.ts";
 
 /** The maximum number of reported suspects. */
 const MOST_SUSPECTS = 3;

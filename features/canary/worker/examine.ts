@@ -2,7 +2,7 @@ import { foreignChains } from "../../../backends/foreign/mod.ts";
 import { findSysctls, readSysctls } from "../../../backends/host/mod.ts";
 import type { Runner } from "../../../backends/tools/mod.ts";
 import type { Family } from "../../../platform/mod.ts";
-import type { PathExamination, PathFinding } from "../calls.ts";
+import type { PathExamination, PathFinding } from "../path_findings.ts";
 import { judgeChains } from "./chains.ts";
 
 /** The order in which causes are named: a setting or a full table explains more than a suspect among many rules. */

@@ -1,6 +1,6 @@
 /** Finds rules of other programs that drop packets to or from services and pods: by their addresses and ports. */
 import { addressBytes, canonicalPrefix, type Family, familyOf, hostPrefix } from "../../../platform/mod.ts";
-import type { RuleInTheWay, ServedAddresses } from "../calls.ts";
+import type { RuleInTheWay, ServedAddresses } from "../path_findings.ts";
 import type { Runner } from "../../../backends/tools/mod.ts";
 import { type DroppingRule, foreignChains, type Hook } from "../../../backends/foreign/mod.ts";
 import { ruleText } from "./chains.ts";

@@ -1,6 +1,7 @@
 /** Decodes objects of every supported version of Kubernetes, with the shapes recorded from its published API. */
 import assert from "node:assert/strict";
-import { createDecode, type DecodeOptions } from "../../../../core/objects/decode.ts";
+import { createDecode } from "../../../../core/objects/decode.ts";
+import type { DecodeOptions } from "../../../../core/objects/decode_options.ts";
 import { KINDS as ALL } from "../../../../core/objects/mod.ts";
 import { API_VERSIONS, hasField, recordingReads, sampleOf, shapesOf } from "../../../fakes/api_shapes.ts";
 

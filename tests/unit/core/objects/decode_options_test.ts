@@ -1,7 +1,8 @@
 /** Which services are this proxy's, and which labels and annotations are kept. */
 import assert from "node:assert/strict";
 import type { EndpointSlice, Node, Service } from "../../../../core/objects/cluster_object.ts";
-import { createDecode, decodeObject, type DecodeOptions } from "../../../../core/objects/decode.ts";
+import { createDecode, decodeObject } from "../../../../core/objects/decode.ts";
+import type { DecodeOptions } from "../../../../core/objects/decode_options.ts";
 
 const PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 

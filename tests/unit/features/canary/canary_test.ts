@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { SyncReport } from "../../../../core/model/mod.ts";
-import type { PathExamination, PathFinding } from "../../../../features/canary/calls.ts";
+import type { PathExamination, PathFinding } from "../../../../features/canary/path_findings.ts";
 import type { NodeFamily } from "../../../../features/contract.ts";
 import type { InternalService } from "../../../../core/planning/mod.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { RuleInTheWay, ServedAddresses } from "../../../../features/canary/calls.ts";
+import type { RuleInTheWay, ServedAddresses } from "../../../../features/canary/path_findings.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import type { NodeFamily } from "../../../../features/contract.ts";
 import { createDropJudge, watchDrops } from "../../../../features/canary/drops.ts";

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import type { ProgramCall, ProgramResult } from "../../../../platform/host.ts";
-import {
-  type ExecCluster,
-  execExtension,
-  execPlugin,
-  readExecSection,
-} from "../../../../sources/kubernetes/exec_plugin.ts";
+import { execExtension, execPlugin, readExecSection } from "../../../../sources/kubernetes/exec_plugin.ts";
+import type { ExecCluster } from "../../../../sources/kubernetes/access.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const never = new AbortController().signal;

@@ -2,7 +2,7 @@ import { createApiClient } from "../../../../sources/kubernetes/http.ts";
 import { type ConnectionOptions, loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
 import { createKubernetesSource } from "../../../../sources/kubernetes/mod.ts";
 import type { ClusterObject, Kind } from "../../../../core/objects/cluster_object.ts";
-import type { LabelKeys } from "../../../../core/objects/decode.ts";
+import type { LabelKeys } from "../../../../core/objects/decode_options.ts";
 import type { Decoded } from "../../../../core/objects/metadata.ts";
 import { type Clock, systemClock } from "../../../../platform/clock.ts";
 import { createLogger, limitRepeats } from "../../../../platform/log.ts";
