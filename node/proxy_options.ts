@@ -4,6 +4,7 @@ import type { FamilyOptions, RestDelays, StartFamily } from "../core/channel/mod
 import type { Family, KernelSetting } from "../core/model/mod.ts";
 import type { ProcessProblems } from "../core/problems/mod.ts";
 import type { RunningProcessFeature } from "../features/mod.ts";
+import type { ProcessRecord } from "../observe/mod.ts";
 import type { Clock, Level, Logger, RunProgram } from "../platform/mod.ts";
 import type { KeptState } from "../sources/mod.ts";
 
@@ -31,6 +32,8 @@ export interface ProxyOptions {
   readonly fileLimit?: number;
   /** The file with the cached state, and the other inputs for serving it; undefined if no state is cached. */
   readonly kept?: KeptState;
+  /** The record of the process, which lasts from run to run; by default, the process has this run only. */
+  readonly process?: ProcessRecord;
   /** Problems of the process, which last from run to run. */
   readonly processProblems?: Pick<ProcessProblems, "attach">;
   /** The features of the process, by name. */

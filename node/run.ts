@@ -24,9 +24,9 @@ import {
   createEventRecorder,
   createMetrics,
   createNodeEvents,
+  createProcessRecord,
   createProxyHealth,
   createServiceHealth,
-  createStatusRecorder,
   findNeighbours,
   type NodeEvents,
   ownAddresses,
@@ -62,13 +62,13 @@ async function serve(options: ProxyOptions): Promise<number> {
   const { nodeName, mode, modeDescription, syncPeriodMs } = configuration;
   const ending = abortedBy(options.signal, options.lost, options.replaced);
   const { signal } = ending;
-  const startedAtMs = clock.now();
+  const process = options.process ?? createProcessRecord(clock);
+  const { startedAtMs, recorder } = process;
 
   // The state of the run.
   const ledgers = createLedgers(clock);
-  const feed = createChangeFeed(clock, ledgers);
+  const feed = createChangeFeed(clock, ledgers, process.events);
   const problems = createProblemBoard(clock, logger, feed.problemChanged);
-  const recorder = createStatusRecorder();
   const health = createProxyHealth({ clock, syncPeriodMs });
   const features = createFeatures();
   const problemReported = createTopic<[Problem]>();
@@ -148,6 +148,8 @@ async function serve(options: ProxyOptions): Promise<number> {
     problems: problems.counts,
     link: isServer(configuration.source) ? link.current : undefined,
     servers: () => source.servers?.() ?? [],
+    earlier: process.earlier(),
+    lastCounts: process.lastCounts,
   });
   requestEnded.subscribe(metrics.apiRequest);
   options.processFeatures?.forEach((feature) => feature.attach(metrics, startedAtMs));
@@ -215,6 +217,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     return exitStatus(options, signal);
   } finally {
     const keepWorker = options.replaced?.aborted && !options.signal.aborted;
+    if (keepWorker) process.endRun(metrics.registry.read());
     const stopped = keepWorker ? undefined : features.stopped();
     await Promise.all([stopped, ...families.map((family) => family.stop({ keepWorker }))]);
     close();

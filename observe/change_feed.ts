@@ -8,47 +8,10 @@ import {
 } from "../core/model/mod.ts";
 import type { PlanChanges } from "../core/planning/mod.ts";
 import { serviceKeyOf } from "../core/tracking/mod.ts";
-import { isOfSource, type ProblemChange, type ProblemCode, problemKind } from "../core/problems/mod.ts";
+import { isOfSource, type ProblemChange, problemKind } from "../core/problems/mod.ts";
 import { type Clock, type Family, otherFamily, plural, sameData } from "../platform/mod.ts";
+import { createEventLog, type EventLog, type Feed, type FeedEvent, type RecordedEvent } from "./event_log.ts";
 import type { SourceLink } from "./process/mod.ts";
-
-/** Something that happened on this node. Plain data. */
-export interface FeedEvent {
-  /** Counted from 1. */
-  readonly id: number;
-  /** Grows with every new event and every change of an event, so that a reader can request what it has not seen. */
-  readonly update: number;
-  /** Wall time in milliseconds since 1970. */
-  readonly atMs: number;
-  readonly kind: "services" | "drift" | "link" | "problem" | "solved";
-  /** `shop/cart`, `IPv4`, `https://10.0.0.1:6443`. */
-  readonly subject: string;
-  /** The only IP family that it concerns, if the node serves both. */
-  readonly family: Family | undefined;
-  /** `2 → 0 endpoints`. */
-  readonly text: string;
-  readonly tone: "good" | "warning" | "bad" | "idle";
-  /** The number of endpoints in use of a service, which is undefined where the service did not exist. */
-  readonly endpoints?: { readonly before: number | undefined; readonly after: number | undefined };
-  /**
-   * Whether a change of services is in the kernel: `overtaken` if a later change came before it was written. Undefined for
-   * other kinds.
-   */
-  readonly effect: "waiting" | "in effect" | "refused" | "overtaken" | undefined;
-  /** The time from the change until it was in effect, in milliseconds; undefined unless it is in effect. */
-  readonly tookMs: number | undefined;
-  /** The code of the problem that began or was solved. */
-  readonly code?: ProblemCode;
-}
-
-/** The events that are still known, the oldest first. */
-export interface Feed {
-  /** The start of this proxy, in milliseconds since 1970; numbers of another start mean other events. */
-  readonly startedAtMs: number;
-  /** The highest `update` so far; 0 before the first. */
-  readonly last: number;
-  readonly events: readonly FeedEvent[];
-}
 
 /** Options of `ChangeFeed.planned`. */
 export interface PlannedOptions {
@@ -69,39 +32,20 @@ export interface ChangeFeed {
   read(since?: number): Feed;
 }
 
-type MutableEvent = { -readonly [Field in keyof FeedEvent]: FeedEvent[Field] };
-
 /** A change of services that is not in the kernel yet. */
 interface Pending {
-  readonly event: MutableEvent;
+  readonly event: RecordedEvent;
   /** The families in whose kernel state the event is not in effect yet. */
   readonly families: Set<Family>;
   readonly ports: PortChanges;
 }
 
-const MOST_EVENTS = 256;
 /** Problems of one kind that begin within this time are one event. */
 const SAME_PROBLEM_MS = 1000;
 
-/** Creates an empty feed. @param ledgers say when changes are in effect */
-export function createChangeFeed(clock: Clock, ledgers: Ledgers): ChangeFeed {
-  const startedAtMs = clock.now();
-  const events: MutableEvent[] = [];
-  let lastId = 0, lastUpdate = 0;
-
-  const record = (fields: Pick<FeedEvent, "kind" | "subject" | "text" | "tone"> & Partial<FeedEvent>) => {
-    const id = ++lastId, update = ++lastUpdate;
-    const event: MutableEvent = {
-      ...{ id, update, atMs: clock.now(), family: undefined, effect: undefined, tookMs: undefined },
-      ...fields,
-    };
-    events.push(event);
-    if (events.length > MOST_EVENTS) events.shift();
-    return event;
-  };
-  const change = (event: MutableEvent, fields: Partial<FeedEvent>) => {
-    Object.assign(event, fields, { update: ++lastUpdate });
-  };
+/** Creates the feed of a run. @param ledgers say when changes are in effect */
+export function createChangeFeed(clock: Clock, ledgers: Ledgers, log: EventLog = createEventLog(clock)): ChangeFeed {
+  const { record, change } = log;
   const overtake = ({ event }: Pending) => {
     if (event.effect === "waiting") change(event, { effect: "overtaken" });
   };
@@ -179,7 +123,7 @@ export function createChangeFeed(clock: Clock, ledgers: Ledgers): ChangeFeed {
       // The link's own events say so, once for all resources.
       if (isOfSource(code)) return;
       const kind = type === "raised" ? "problem" : "solved";
-      const last = events.at(-1);
+      const last = log.newest();
       if (last?.kind === kind && last.code === code && clock.now() - last.atMs < SAME_PROBLEM_MS) {
         const [, first = last.subject, others = "0"] = /^(.*) and (\d+) more$/s.exec(last.subject) ?? [];
         return change(last, { subject: `${first} and ${Number(others) + 1} more` });
@@ -188,11 +132,7 @@ export function createChangeFeed(clock: Clock, ledgers: Ledgers): ChangeFeed {
       const tone = type === "solved" ? "good" : severity === "error" ? "bad" : "warning";
       record({ kind, subject, text: type === "solved" ? `solved: ${title}` : `${title}: ${detail}`, tone, code });
     },
-    read: (since = 0) => ({
-      startedAtMs,
-      last: lastUpdate,
-      events: events.filter(({ update }) => update > since).map((event) => ({ ...event })),
-    }),
+    read: log.read,
   };
 }
 

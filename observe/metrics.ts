@@ -55,7 +55,12 @@ interface MetricsOptions extends CommonSources, ChangeCounts {
   readonly readPacketCounts: () => Promise<WorkerCounts<PacketCounts>>;
   /** Reads the metrics of the relays, by the names in relay/contract.ts. Undefined if the configuration needs none. */
   readonly readRelayFigures?: () => Promise<WorkerCounts>;
+  /** The last counts of the workers, which outlast a run: by group and family. */
+  readonly lastCounts?: LastCounts;
 }
+
+/** The last counts of workers, by group and family; their metrics grow by the difference. */
+export type LastCounts = Map<string, Readonly<Partial<Record<string, number>>>>;
 
 /** What the workers count, for each family whose worker has answered. */
 export type WorkerCounts<Counts = Readonly<Record<string, number>>> = Readonly<Partial<Record<Family, Counts>>>;
@@ -67,7 +72,7 @@ const FAMILY = ["ip_family"] as const;
  * `sluice_…`.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { mode, now, featureGates, readPacketCounts, readRelayFigures, update } = options;
+  const { mode, now, featureGates, readPacketCounts, readRelayFigures, lastCounts: last = new Map(), update } = options;
   const updates = [update];
   const common = createCommonMetrics({
     ...options,
@@ -90,10 +95,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, options);
   addFeatures(registry, featureGates);
-  if (mode.metrics.countsPackets) updates.push(addWorkerCounts(registry, PACKETS, [], readPacketCounts));
+  if (mode.metrics.countsPackets) updates.push(addWorkerCounts(registry, PACKETS, [], readPacketCounts, last));
   if (readRelayFigures) {
     const counts = [...RELAY, ...mode.metrics.countsListeners ? LISTENERS : []];
-    updates.push(addWorkerCounts(registry, counts, FAMILY, readRelayFigures));
+    updates.push(addWorkerCounts(registry, counts, FAMILY, readRelayFigures, last));
   }
 
   return {
@@ -300,15 +305,16 @@ function addWorkerCounts<Name extends string>(
   counts: readonly WorkerCount<Name>[],
   labels: readonly "ip_family"[],
   read: () => Promise<WorkerCounts<Readonly<Partial<Record<Name, number>>>>>,
+  last: LastCounts,
 ): () => Promise<void> {
   const metrics = counts.map(([count, kind, name, help]) => (
     { count, kind, update: createMetric(registry, kind, { name, help, labels }) }
   ));
-  const last = new Map<string, Readonly<Partial<Record<Name, number>>>>();
+  const group = counts[0]!.at(0);
   const readOnce = async () => {
     for (const [ip_family, now] of Object.entries(await read())) {
-      const before = last.get(ip_family);
-      last.set(ip_family, now);
+      const before = last.get(`${group} ${ip_family}`);
+      last.set(`${group} ${ip_family}`, now);
       for (const { count, kind, update } of metrics) {
         const value = now[count] ?? 0, then = before?.[count] ?? 0;
         update({ ip_family }, kind === "gauge" || value < then ? value : value - then);

@@ -3,7 +3,9 @@
  *
  * In: reports of syncs, workers and requests. Out: HTTP servers and Events. May touch: listening sockets.
  */
-export { type ChangeFeed, createChangeFeed, type Feed, type FeedEvent, type PlannedOptions } from "./change_feed.ts";
+export { type ChangeFeed, createChangeFeed, type PlannedOptions } from "./change_feed.ts";
+export type { Feed, FeedEvent } from "./event_log.ts";
+export { createProcessRecord, type ProcessRecord } from "./process_record.ts";
 export { createDriftWatch, type DriftWatch, findNeighbours, nameOf, portsAreFree } from "./neighbours.ts";
 export { createEventRecorder } from "./events.ts";
 export { createProxyHealth, type ProxyHealth } from "./proxy_health.ts";

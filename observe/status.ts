@@ -23,7 +23,7 @@ export interface Latency {
 export interface FamilyRecord {
   readonly family: Family;
   readonly worker: FamilyHealth;
-  /** The last syncs, the newest first. */
+  /** The last syncs of this run, the newest first. */
   readonly syncs: readonly SyncSummary[];
   /** When the last change of endpoints took effect, in milliseconds since 1970; undefined before the first one. */
   readonly lastChangeMs: number | undefined;
@@ -41,6 +41,8 @@ export interface StatusRecorder {
   report(report: SyncReport, triggerTimesMs: readonly number[]): void;
   workerHealth(family: Family, health: FamilyHealth): void;
   families(): readonly FamilyRecord[];
+  /** Another run of this process begins: no sync of it has ended. */
+  startRun(): void;
 }
 
 const SYNCS = 32;
@@ -64,6 +66,9 @@ export function createStatusRecorder(): StatusRecorder {
     },
     workerHealth(family, health) {
       states.get(family)!.worker = health;
+    },
+    startRun() {
+      for (const state of states.values()) Object.assign(state, { worker: { state: "starting" }, syncs: [] });
     },
     families: () =>
       [...states].map(([family, { worker, syncs, lastChangeMs, driftRepaired, latencies, changes }]) => ({

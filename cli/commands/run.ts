@@ -73,11 +73,13 @@ export const runCommand: Command = {
     dropPermissions("env");
     logger.debug("dropped permissions of the main isolate", droppedPermissions());
     const { runProxy } = await import("../../node/mod.ts");
+    const { createProcessRecord } = await import("../../observe/mod.ts");
+    const process = createProcessRecord(clock);
     const onAnswers = await serveAnswers(controlSocket, invocation);
     const withRelays = relaysOnDemand(startFamily);
     const cores = await machineCores();
-    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, cores, fileLimit, kept, processProblems };
-    const fixed = { ...ofProcess, processFeatures, onAnswers, signal };
+    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, cores, fileLimit, kept, process };
+    const fixed = { ...ofProcess, processProblems, processFeatures, onAnswers, signal };
     try {
       return await runWithReloads(invocation, report, async (reloadable) => {
         const startFamily = await withRelays(usesAnyRelay(reloadable.configuration));

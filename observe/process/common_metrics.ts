@@ -34,11 +34,14 @@ export interface CommonSources {
   readonly update?: () => Promise<unknown>;
   /** The number of files that this process may open; undefined if unknown. */
   readonly fileLimit?: number;
+  /** The metrics at the end of the last run of this process, whose counts continue. */
+  readonly earlier?: readonly MetricReading[];
 }
 
 /** Creates the metrics of problems, of the source and its API client, of the version and of the process. */
-export function createCommonMetrics({ problems, link, servers, update, fileLimit }: CommonSources): CommonMetrics {
-  const registry = createRegistry();
+export function createCommonMetrics(sources: CommonSources): CommonMetrics {
+  const { problems, link, servers, update, fileLimit, earlier } = sources;
+  const registry = createRegistry(earlier);
   addProblems(registry, problems);
   if (link) addLink(registry, link);
   if (servers) {
@@ -123,7 +126,7 @@ function addProcessMetrics(registry: Registry, fileLimit: number | undefined): v
     ["counter", "cpu_seconds_total", "CPU time used, user and system, all isolates", cpuSeconds],
     ["gauge", "resident_memory_bytes", "Memory in use, all isolates", () => Deno.memoryUsage().rss],
     ["gauge", "start_time_seconds", started, () => performance.timeOrigin / 1000],
-  ]);
+  ], false);
   if (openDescriptors() !== undefined) {
     addReadings(registry, "process_", [["gauge", "open_fds", "Open file descriptors", openDescriptors]]);
   }

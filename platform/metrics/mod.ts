@@ -59,6 +59,8 @@ interface Metric {
 
 /** Metrics that are exposed together, in the order of their registration. */
 export interface Registry {
+  /** The reading of this metric at the end of the last run of this process, from which its counts continue. */
+  earlier(name: string): MetricReading | undefined;
   /** Registers a metric. Throws if its name is taken. */
   add(metric: Metric): void;
   /** Returns all metrics in the text format. */
@@ -75,11 +77,12 @@ interface MetricDescription<Label extends string> {
   readonly labels: readonly Label[];
 }
 
-/** Creates an empty registry. */
-export function createRegistry(): Registry {
+/** Creates an empty registry. @param earlier the readings of the last run of this process, whose counts it continues */
+export function createRegistry(earlier: readonly MetricReading[] = []): Registry {
   const metrics = new Map<string, Metric>();
   const read = () => Array.from(metrics.values(), (metric) => metric.read());
   return {
+    earlier: (name) => earlier.find((one) => one.name === name),
     add(metric) {
       if (metrics.has(metric.name)) throw new Error(`metric ${metric.name} is registered already`);
       metrics.set(metric.name, metric);
@@ -96,6 +99,7 @@ export function counter<Label extends string>(
   description: MetricDescription<Label>,
 ): Counter<Label> {
   const seriesOf = addNumbers(registry, "counter", description);
+  for (const { labels, value } of earlierCounts(registry, description.name)) seriesOf(labels).value = value;
   return {
     inc(labels, by = 1) {
       if (!(by >= 0)) throw new RangeError(`counter ${description.name} cannot grow by ${by}`);
@@ -121,17 +125,31 @@ export type ReadMetric = readonly [
   ...labels: readonly string[],
 ];
 
-/** Registers metrics whose values are stored elsewhere and read at every scrape; their names begin with `prefix`. */
-export function addReadings(registry: Registry, prefix: string, metrics: readonly ReadMetric[]): void {
+/**
+ * Registers metrics whose values are stored elsewhere and read at every scrape; their names begin with `prefix`.
+ * @param ofRun whether counters begin at 0 with each run of the process
+ */
+export function addReadings(registry: Registry, prefix: string, metrics: readonly ReadMetric[], ofRun = true): void {
   for (const [type, suffix, help, read, ...labels] of metrics) {
     const name = prefix + suffix;
+    const before = type === "counter" && ofRun ? earlierCounts(registry, name) : [];
+    const keyOf = (of: Labels<string>) => labels.map((label) => of[label]).join("\0");
+    const counted = new Map(before.map(({ labels, value }) => [keyOf(labels), value]));
     const series = () => {
       const shown = read() ?? [];
       const all = typeof shown === "number" ? [[{}, shown] as const] : shown;
-      return all.map(([given, value]) => ({ labels: inOrder(labels, given), value }));
+      return all.map(([given, value]) => ({
+        labels: inOrder(labels, given),
+        value: value + (counted.get(keyOf(given)) ?? 0),
+      }));
     };
     registry.add({ name, read: () => ({ name, help, type, series: series() }), reset() {} });
   }
+}
+
+function earlierCounts(registry: Registry, name: string): readonly SeriesReading<number>[] {
+  const before = registry.earlier(name);
+  return before?.type === "counter" ? before.series : [];
 }
 
 /** Registers a histogram. `buckets` are its upper bounds, ascending, without +Inf. */
@@ -147,6 +165,10 @@ export function histogram<Label extends string>(
     read: () => ({ name, help, type: "histogram", bounds: buckets, series: [...all.values()] }),
     reset: () => all.clear(),
   });
+  const before = registry.earlier(name);
+  for (const { labels, value: { counts, sum } } of before?.type === "histogram" ? before.series : []) {
+    seriesOf(labels).value = { counts: [...counts], sum };
+  }
   return {
     observe(given, value) {
       const { value: of } = seriesOf(given);

@@ -15,6 +15,7 @@ import {
 } from "../../core/model/mod.ts";
 import type { ProxyOptions } from "../../node/proxy_options.ts";
 import { runProxy } from "../../node/run.ts";
+import { createProcessRecord } from "../../observe/mod.ts";
 import { reservePort } from "./sockets.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
@@ -35,6 +36,8 @@ export interface WholeProxy {
   problems: (family: Family, ...problems: Parameters<FamilyListener["onProblems"]>) => void;
   /** Makes a family's worker answer the next reading of traffic; only with `--traffic-metrics`. */
   traffic: (family: Family, reading: TrafficReading) => void;
+  /** Ends the run and starts another one, as a changed configuration file does. */
+  replace(): Promise<void>;
 }
 
 /** Options of `withWholeProxy`. */
@@ -69,23 +72,35 @@ export async function withWholeProxy(
     return call ? { ...worker.link, call: call(family) } : worker.link;
   };
   const end = new AbortController();
-  const running = runProxy({
-    configuration,
-    flags,
-    logger,
-    logging: { level: "info", format: "text" },
-    clock: systemClock,
-    // Other tests run in this process.
-    cpuMs: () => 0,
-    startFamily,
-    cores: 4,
-    processProblems,
-    processFeatures,
-    onAnswers(answers) {
-      if (listener) serveControlSocket({ listener, answers, clock: systemClock, logger, signal: end.signal });
-    },
-    signal: end.signal,
-  });
+  const process = createProcessRecord(systemClock);
+  let current: Parameters<NonNullable<ProxyOptions["onAnswers"]>>[0] | undefined;
+  const run = (replaced: AbortSignal) =>
+    runProxy({
+      replaced,
+      process,
+      configuration,
+      flags,
+      logger,
+      logging: { level: "info", format: "text" },
+      clock: systemClock,
+      // Other tests run in this process.
+      cpuMs: () => 0,
+      startFamily,
+      cores: 4,
+      processProblems,
+      processFeatures,
+      onAnswers(given) {
+        const isFirst = current === undefined;
+        current = given;
+        const answers = async () => await current!();
+        if (listener && isFirst) {
+          serveControlSocket({ listener, answers, clock: systemClock, logger, signal: end.signal });
+        }
+      },
+      signal: end.signal,
+    });
+  let replaced = new AbortController();
+  let running = run(replaced.signal);
   const url = `http://127.0.0.1:${port}/`;
   try {
     const ended = running.then(() => Promise.reject(new Error("the proxy ended before it answered")));
@@ -98,6 +113,13 @@ export async function withWholeProxy(
       release: (family) => workers.get(family)!.hold(false),
       problems: (family, scope, problems) => workers.get(family)!.listener.onProblems(scope, problems),
       traffic: (family, reading) => workers.get(family)!.readings.push(reading),
+      async replace() {
+        replaced.abort();
+        await running;
+        replaced = new AbortController();
+        running = run(replaced.signal);
+        await until(() => answers(url));
+      },
     });
   } finally {
     end.abort();

@@ -5,6 +5,7 @@ import { type Family, type ServicePort, servicePortKey, type SyncReport } from "
 import type { PlanChanges } from "../../../core/planning/mod.ts";
 import { createLedgers } from "../../../core/channel/mod.ts";
 import { createChangeFeed } from "../../../observe/change_feed.ts";
+import { createEventLog } from "../../../observe/event_log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 
@@ -197,4 +198,13 @@ Deno.test("after a long failure, the changes that are still kept take effect", (
   assert.deepEqual([...new Set(lines().map((line) => line.replace(/^.*: /, "")))], [
     "1 → 2 endpoints, in effect after 5 ms",
   ]);
+});
+
+Deno.test("what the next run of the process finds waiting is overtaken, and the change of the configuration is an event", () => {
+  const clock = createFakeClock(), log = createEventLog(clock);
+  const changes = plan([undefined, port("shop/cart:http", 1)]);
+  createChangeFeed(clock, createLedgers(clock), log).planned("IPv4", changes, { first: undefined, isDualStack: false });
+  log.startRun();
+  const next = createChangeFeed(clock, createLedgers(clock), log).read();
+  assert.deepEqual(next.events.map(({ effect, text }) => effect ?? text), ["overtaken", "changed file applied"]);
 });

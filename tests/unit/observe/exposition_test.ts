@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { addReadings, counter, createRegistry, gauge, histogram } from "../../../platform/metrics/mod.ts";
+import {
+  addReadings,
+  counter,
+  createRegistry,
+  gauge,
+  histogram,
+  type Registry,
+} from "../../../platform/metrics/mod.ts";
 
 Deno.test("counters and gauges are exposed with labels in the order of the description", () => {
   const registry = createRegistry();
@@ -58,6 +65,29 @@ Deno.test("values kept elsewhere are read at every exposition", () => {
   addReadings(registry, "read_", [["counter", "total", "Read", () => [[{ a: "x" }, ++value]], "a"]]);
   assert.match(registry.expose(), /^read_total\{a="x"\} 1$/m);
   assert.match(registry.expose(), /^read_total\{a="x"\} 2$/m);
+});
+
+Deno.test("counts continue from an earlier registry of the process, other values do not", () => {
+  const fill = (registry: Registry) => {
+    counter(registry, { name: "counted_total", help: "A", labels: ["a"] }).inc({ a: "x" }, 2);
+    gauge(registry, { name: "level", help: "B", labels: ["a"] }).set({ a: "x" }, 2);
+    histogram(registry, { name: "seconds", help: "C", labels: [] }, [1]).observe({}, 3);
+    addReadings(registry, "", [["counter", "read_total", "D", () => [[{ a: "x" }, 5]], "a"]]);
+    addReadings(registry, "", [["counter", "of_process_total", "E", () => 7]], false);
+    return registry;
+  };
+  const second = fill(createRegistry(fill(createRegistry()).read())).expose();
+  const values = second.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  assert.deepEqual(values, [
+    'counted_total{a="x"} 4',
+    'level{a="x"} 2',
+    'seconds_bucket{le="1"} 0',
+    'seconds_bucket{le="+Inf"} 2',
+    "seconds_sum 6",
+    "seconds_count 2",
+    'read_total{a="x"} 10',
+    "of_process_total 7",
+  ]);
 });
 
 Deno.test("label values and help texts are escaped as the text format requires", () => {

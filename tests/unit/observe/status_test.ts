@@ -27,6 +27,16 @@ Deno.test("recent syncs are listed newest first, limited to one screen", () => {
   assert.deepEqual(recorder.families().map(({ family }) => family), ["IPv4", "IPv6"]);
 });
 
+Deno.test("another run of the process has no syncs yet, and keeps the counts", () => {
+  const recorder = createStatusRecorder();
+  recorder.workerHealth("IPv4", { state: "ready" });
+  recorder.report(report({ figures: { drift_repaired: 2 } }), [9_000]);
+  recorder.startRun();
+  const { worker, syncs, driftRepaired, latency, lastChangeMs } = ofIPv4(recorder);
+  assert.deepEqual([worker, syncs], [{ state: "starting" }, []]);
+  assert.deepEqual([driftRepaired, latency?.changes, lastChangeMs], [2, 1, 10_000]);
+});
+
 Deno.test("the latency is that of the most recent changes", () => {
   const recorder = createStatusRecorder();
   assert.equal(ofIPv4(recorder).latency, undefined);
