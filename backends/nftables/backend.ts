@@ -38,7 +38,7 @@ import {
   TABLE,
 } from "./table.ts";
 import { createNftTools } from "./tools.ts";
-import { chainLines, elementText, type Item, kindOf, parseItemId } from "./transaction.ts";
+import { chainLines, elementText, type Item, kindOfSet, parseItemId } from "./transaction.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -183,7 +183,7 @@ function describeServicePort(
   const lines = new Map<string, string[]>();
   for (const item of items) {
     const { list, key, text } = item;
-    const place = isElement(item) ? `${kindOf(declared.get(list as SetName) ?? "set")} ${list}` : `${list} ${key}`;
+    const place = isElement(item) ? `${kindOfSet(list as SetName, declared)} ${list}` : `${list} ${key}`;
     const added = list === "chain"
       ? chainLines(text)
       : list === "set"

@@ -16,6 +16,8 @@ import { NODE_PORT_REFUSALS } from "./frame.ts";
 import {
   counterOwner,
   type ListName,
+  outsideMap,
+  outsideMapName,
   type PickChain,
   pickChainName,
   type PickKind,
@@ -99,7 +101,7 @@ export const NOTHING: Contribution = { own: [], shared: [], sourceLists: [] };
  * of the packet's header finds the endpoint. A list that several frontends share would need a chain per service port, and the
  * kernel walks all chains when one of them changes. So a change of an endpoint costs one element per frontend of the service
  * port (one, except for node ports and load balancers), and no rule. Only where a service port has many external frontends, these
- * share the list of the first one, and have a chain of their own.
+ * share a list, in a map and with a chain of their own.
  */
 export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
   const { protocol, clusterEndpoints, localEndpoints } = port;
@@ -108,8 +110,8 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   const chains: Item[] = [];
   const sharedChains = new Set<string>();
   const hasSharedSlots = sharesSlots(port);
-  /** The chains of the frontends that share their slots, and the maps that have these. */
-  const outside = new Set<string>(), filled = new Set<SetName>();
+  /** The chains and maps of the frontends that share their slots. */
+  const outside = new Set<string>();
   const sourceLists = new Set<SourceList>();
   const withAffinity = port.affinitySeconds > 0;
   const ownChains = withAffinity ? affinityChainNames(port) : undefined;
@@ -125,7 +127,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     list: ListName,
   ) => {
     const chain = pickChain(kind, frontend, list);
-    const name = ownChain ?? (isShared(frontend) ? addOutside(chain, frontend) : pickChainName(chain));
+    const name = ownChain ?? (isShared(frontend) ? addOutside(chain) : pickChainName(chain));
     if (ownChain === undefined && !isShared(frontend)) sharedChains.add(name);
     const { destinations } = frontend;
     // Packets reach a shortcut through the chain in the map of services.
@@ -155,25 +157,31 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   /** Whether the slots of a frontend are those of the first external one. */
   const isShared = ({ kind }: Frontend) => hasSharedSlots && (kind === "externalIP" || kind === "loadBalancerIP");
   /** Adds the chain of the frontends that share their slots, unless it is there, and returns its name. */
-  const addOutside = (chain: PickChain, { address }: Frontend): string => {
+  const addOutside = (chain: PickChain): string => {
     const name = `outside-${chain.kind}-${counterOwner(port)}`;
     if (!outside.has(name)) {
       outside.add(name);
       chains.push({
         list: "chain",
         key: name,
-        text: chainText(undefined, pickRules(chain, settings, dialect, address)),
+        text: chainText(undefined, pickRules(chain, settings, dialect, outsideMapName(port, chain.kind))),
       });
     }
     return name;
   };
   const fill = (set: SetName, frontend: Frontend, list: ListName) => {
-    if (isShared(frontend) && filled.has(set)) return;
-    if (isShared(frontend)) filled.add(set);
-    const address = addressOf(frontend);
-    lists[list].slots.forEach((text, i) => {
-      own.push({ list: set, key: `${address} . ${frontend.port} . ${i}`, text });
-    });
+    const prefix = `${addressOf(frontend)} . ${frontend.port} . `;
+    lists[list].slots.forEach((text, i) => own.push({ list: set, key: `${prefix}${i}`, text }));
+  };
+  const fillExternal = (kind: PickKind, frontend: Frontend, list: ListName) => {
+    if (!isShared(frontend)) {
+      return fill(`${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints`, frontend, list);
+    }
+    const map = outsideMapName(port, kind);
+    if (outside.has(map)) return;
+    outside.add(map);
+    own.push({ list: "set", key: map, text: outsideMap(protocol, dialect) });
+    lists[list].slots.forEach((text, i) => own.push({ list: map, key: String(i), text }));
   };
   const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
   const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
@@ -191,11 +199,12 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     const { verdict, ownVerdict } = frontend;
     const list = verdict === "cluster" ? "cluster" : "local";
     if (ownVerdict !== "cluster" || verdict !== "local" && clusterEndpoints.length === 0) return;
-    dispatch("services", frontend, ownChains?.external, isPolicyLocal(verdict) ? "external-local" : "external", list);
-    fill(`${protocol}-endpoints`, frontend, list);
+    const kind = isPolicyLocal(verdict) ? "external-local" : "external";
+    dispatch("services", frontend, ownChains?.external, kind, list);
+    fillExternal(kind, frontend, list);
     if (ownVerdict === verdict || withAffinity || clusterEndpoints.length === 0) return;
     dispatch("shortcuts", frontend, undefined, "shortcut", "cluster");
-    fill(`${protocol}-shortcut-endpoints`, frontend, "cluster");
+    fillExternal("shortcut", frontend, "cluster");
   };
 
   for (const frontend of frontendsOf(port)) {

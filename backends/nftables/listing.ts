@@ -1,7 +1,7 @@
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { isClientSet } from "./affinity.ts";
 import { isTrafficSet } from "./counters.ts";
-import { constantText, DEFAULT_SET_SIZE, type Dialect, DIALECTS, type SetName } from "./table.ts";
+import { DEFAULT_SET_SIZE, type Dialect, type SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import type { ItemList } from "./transaction.ts";
 
@@ -66,16 +66,11 @@ const PRIORITIES: Readonly<Record<string, number>> = { dstnat: -100, srcnat: 100
 /**
  * A line of a chain or set as Sluice renders it, by the line as nft prints it. Versions differ: 1.0.6 prints a mask of the first
  * bit alone as a prefix; 1.1.3 prints an operator of flags, and the names of priorities for the hooks `input` and `output`
- * too; 1.1.7 appends the number of elements to the size of a set. All print a constant address as its mask, and in hexadecimal.
+ * too; 1.1.7 appends the number of elements to the size of a set.
  */
 export function asRendered(line: string): string {
   return line
     .replace("tcp flags & (syn | ack) == syn | ack ", "tcp flags syn,ack / syn,ack ")
-    .replace(
-      /(ip6? daddr) & (\S+) \| 0x\w+(?= \. )/,
-      (_, daddr: string, address: string) =>
-        daddr + constantText(address, DIALECTS[daddr.startsWith("ip6") ? "IPv6" : "IPv4"]),
-    )
     .replace(/^(size \d+)\t# count \d+$/, "$1")
     .replace("meta mark 0x00000000/1 ", "meta mark & 0x80000000 == 0x00000000 ")
     .replace(

@@ -11,11 +11,11 @@ import { shortHash } from "../reconcile/mod.ts";
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
 import {
-  constantText,
   type Dialect,
   endpointElement,
   fromThisNode,
   frontendKey,
+  type OutsideMapName,
   prefixText,
   setMark,
   type SourceListName,
@@ -141,21 +141,22 @@ export function parsePickChain(name: string): PickChain | undefined {
 
 /**
  * The rules of a chain that picks an endpoint.
- * @param at the frontend whose slots it draws from; those of the packet's by default
+ * @param ownMap the map with its slots, by their numbers; by default, the frontend of a packet selects them
  */
 export function pickRules(
   chain: PickChain,
   settings: FamilySettings,
   dialect: Dialect,
-  at?: string,
+  ownMap?: OutsideMapName,
 ): string[] {
   const { kind, protocol, slots, draw, nodePort } = chain;
-  const address = `${dialect.ip} daddr` +
-    (nodePort ? ` & ${dialect.anyAddress}` : at === undefined ? "" : constantText(at, dialect));
-  const map = `@${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints`;
-  const pick = `dnat ${dialect.ip} to ${address} . ${protocol} dport . ${
-    drawText(draw, slots, dialect.ip, protocol)
-  } map ${map}`;
+  const { ip, anyAddress } = dialect, drawn = drawText(draw, slots, ip, protocol);
+  const frontend = `${ip} daddr ${nodePort ? `& ${anyAddress} ` : ""}. ${protocol} dport`;
+  // nft needs to know the protocol, and prints no match for one that the key tells.
+  const match = draw === "flow" ? "" : `meta l4proto ${protocol} `;
+  const pick = ownMap === undefined
+    ? `dnat ${ip} to ${frontend} . ${drawn} map @${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints`
+    : `${match}dnat ${ip} to ${drawn} map @${ownMap}`;
   switch (kind) {
     case "pick":
     case "shortcut":
@@ -168,6 +169,19 @@ export function pickRules(
         ...(slots > 0 ? [pick] : []),
       ];
   }
+}
+
+/**
+ * The name of the map with the slots that all external frontends of a service port share. An address that stands for all of them
+ * would be a constant in the key, which `nft list` prints for IPv6 as `nft -f` does not read it.
+ */
+export function outsideMapName(port: ServicePort, kind: PickKind): OutsideMapName {
+  return `outside-${kind === "shortcut" ? "shortcut-" : ""}endpoints-${counterOwner(port)}`;
+}
+
+/** The declaration of such a map. */
+export function outsideMap(protocol: Protocol, { ip }: Dialect): string {
+  return ["map", `typeof numgen random mod 65536 : ${ip} daddr . ${protocol} dport`].join("\n");
 }
 
 /**

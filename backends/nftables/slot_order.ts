@@ -1,7 +1,6 @@
 import { frontendsOf, isPolicyLocal, type ServicePort } from "../../core/model/mod.ts";
-import { endpointElement } from "./table.ts";
 import type { Listing } from "./listing.ts";
-import type { Dialect } from "./table.ts";
+import { type Dialect, endpointElement } from "./table.ts";
 
 /** The endpoints of both lists of a service port, by slot; undefined where the endpoint of a slot is unknown. */
 export interface SlotOrder {

@@ -55,6 +55,8 @@ export type SetName =
   | `${Protocol}-endpoints`
   /** The same for this node's own traffic to frontends of policy Local. */
   | `${Protocol}-shortcut-endpoints`
+  /** The endpoints of a service port with many external frontends. */
+  | OutsideMapName
   /** The clients of one endpoint of one service port. */
   | `clients-${string}`
   | SharedSetName
@@ -62,6 +64,9 @@ export type SetName =
 
 /** The name of a list of sources: that of its set, and of the chain that admits only these sources. */
 export type SourceListName = `sources-${string}`;
+
+/** The name of the map with the slots that the external frontends of a service port share. */
+export type OutsideMapName = `outside-${string}`;
 
 /** The sets with counters, whose elements rules add (see counters.ts). */
 export type TrafficSetName =
@@ -141,11 +146,6 @@ export function frontendKey({ ip, anyAddress }: Dialect, nodePort: boolean): str
 }
 
 const hex = (value: number) => `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
-
-/** Turns an expression with an address into a constant, which nft accepts in a key only in this form. */
-export function constantText(address: string, { anyAddress }: Pick<Dialect, "anyAddress">): string {
-  return ` & ${anyAddress} | ${address}`;
-}
 
 /** Sets the mark for masquerading. */
 export function setMark({ masqueradeMark }: FamilySettings): string {

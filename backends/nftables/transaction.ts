@@ -1,5 +1,5 @@
 import type { PlaceChange } from "../tools/mod.ts";
-import { declareSets, type Dialect, type SetName, TABLE } from "./table.ts";
+import { declareSets, type Dialect, type SetDeclarations, type SetName, TABLE } from "./table.ts";
 
 /** A part of the table that is written and deleted as a whole, as nft prints it: parts are compared as text. */
 export interface Item {
@@ -77,7 +77,7 @@ export function* transactionText(transaction: Transaction, { ip }: Dialect): Gen
   const unwanted = [...chainsBefore.keys()].filter((name) => !chains.has(name));
   for (const name of unwanted) yield `flush chain ${table} ${name}\n`;
   for (const name of unwanted) yield `delete chain ${table} ${name}\n`;
-  for (const { key } of deleted.get("set") ?? []) yield `delete set ${table} ${key}\n`;
+  for (const { key, text } of deleted.get("set") ?? []) yield `delete ${kindOf(text)} ${table} ${key}\n`;
 }
 
 /** The texts of chains, by name. */
@@ -113,6 +113,11 @@ export function kindOf(declaration: string): string {
   return declaration.split("\n", 1)[0]!;
 }
 
+/** The kind of a set or map by its name: only some that belong to service ports are not among those declared for all. */
+export function kindOfSet(name: SetName, declared: SetDeclarations): string {
+  return kindOf(declared.get(name) ?? (name.startsWith("outside-") ? "map" : "set"));
+}
+
 /** The number of elements among items. */
 export function countElements(items: Items): number {
   return elementsOf(items).reduce((count, [, { length }]) => count + length, 0);
@@ -144,7 +149,7 @@ export function* changedPlaces({ deleted, added }: Transaction, dialect: Dialect
     yield members(key, kindOf(text), "missing");
   }
   for (const name of new Set([...elementsOf(deleted), ...elementsOf(added)].map(([name]) => name))) {
-    if (!created.has(name)) yield members(name, kindOf(declared.get(name)!));
+    if (!created.has(name)) yield members(name, kindOfSet(name, declared));
   }
   for (const { key, text } of deleted.get("set") ?? []) yield members(key, kindOf(text), "unwanted");
 }

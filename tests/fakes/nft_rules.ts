@@ -68,8 +68,6 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     return drawByHash(bytes, Number(hash[2]), Number(hash[3]));
   };
   const field = (what: string, rule: string): string => {
-    const constant = /^ip6? daddr & \S+ \| (\S+)$/.exec(what);
-    if (constant) return constant[1]!;
     switch (what.replace(/^ip6? /, "").trim()) {
       case "saddr":
         return packet.from;
@@ -106,15 +104,17 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     }
   };
   // The fields of a hash are separated like those of the key around it.
-  const key = (text: string, rule: string) => {
-    const hash = drawn(text, rule);
-    if (hash !== undefined) return `0x${hash.toString(16).padStart(8, "0")}`;
+  const key = ({ lines }: NftSet, text: string, rule: string) => {
+    const number = drawn(text, rule);
+    if (number !== undefined) {
+      return lines.includes("type mark") ? `0x${number.toString(16).padStart(8, "0")}` : String(number);
+    }
     return text.split(/ \. (?!\w+ sport mod)/).map((what) => field(what, rule)).join(" . ");
   };
   const lookUp = (set: string, text: string, rule: string): string | undefined => {
     const content = table.sets.get(set);
     if (!content) throw new Error(`set ${set} does not exist`);
-    const wanted = key(text, rule), exact = content.elements.get(wanted);
+    const wanted = key(content, text, rule), exact = content.elements.get(wanted);
     if (content.clients.has(wanted)) return content.clients.get(wanted)! > situation.nowMs() ? "" : undefined;
     if (exact !== undefined || !content.lines.includes("flags interval")) return exact;
     return [...content.elements.keys()].some((element) => covers(element, wanted)) ? "" : undefined;
@@ -168,7 +168,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         packet.rewrittenTo = `${match[1]} . ${match[2]}`;
         return { verdict: "accept" };
       } else if ((match = take(/^update @(\S+) \{ ([^}]+?)(?: timeout (\w+))? \}/))) {
-        const set = table.sets.get(match[1]!)!, element = key(match[2]!, rule);
+        const set = table.sets.get(match[1]!)!, element = key(set, match[2]!, rule);
         must(set.clients.has(element) || set.clients.size < sizeOf(set));
         situation.remember(set, element, match[3]);
       } else if (take(/^tcp flags syn,ack \/ syn,ack\b/)) must(packet.protocol === "tcp" && packet.isSynAck);

@@ -109,6 +109,7 @@ export function applyStatement(tables: NftTables, statement: string, nowMs: numb
       if (!table.counters.has(name)) table.counters.set(name, 0);
       return;
     case "delete set":
+    case "delete map":
       if (isReferenced(table, `@${name}`)) throw new NftError(BUSY);
       required(table.sets.delete(name) || undefined);
       return;

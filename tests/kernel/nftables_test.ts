@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Backend } from "../../backends/contract/backend.ts";
 import { createNftablesBackend } from "../../backends/nftables/backend.ts";
+import { runOrThrow } from "../../backends/tools/mod.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Family, ServicePort } from "../../core/model/mod.ts";
 import { requireIsolation } from "../../demo/isolate.ts";
@@ -9,19 +10,39 @@ import { searchPath } from "../../platform/host.ts";
 import { createLogger } from "../../platform/log.ts";
 import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
 
+const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
+
 function newBackend(family: Family): Backend {
   requireIsolation();
   const clock = systemClock;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
-  return createNftablesBackend({ family, runner: createProcessRunner({ clock, path: searchPath() }), clock, logger });
+  return createNftablesBackend({ family, runner, clock, logger });
+}
+
+/** Replaces the ruleset by a copy that nft has saved, as programs do that restore it at a boot. */
+async function restoreRuleset(): Promise<void> {
+  const { stdout: saved } = await runOrThrow(runner, { tool: "nft", args: ["list", "ruleset"] }, "nft list ruleset");
+  await runOrThrow(runner, { tool: "nft", args: ["-f", "-"], stdin: ["flush ruleset\n", saved] }, "nft -f");
 }
 
 for (const family of ["IPv4", "IPv6"] as const) {
   const ports = everyKindOfPort(family), settings = everyKindOfSettings(family);
 
+  const snapshot = (set: readonly ServicePort[], which: number) =>
+    ({ revision: 1, base: undefined, settings: settings[which], set, deleted: [] }) as const;
+
+  Deno.test(`${family} tables that nft has saved can be restored`, async () => {
+    const backend = newBackend(family);
+    for (let which = 0; which < settings.length; which++) {
+      await backend.sync(snapshot(ports, which));
+      await restoreRuleset();
+      const { figures } = await newBackend(family).sync(snapshot(ports, which));
+      assert.equal(figures["nftables_transactions"], 0, `settings ${which}`);
+    }
+    await backend.cleanup();
+  });
+
   Deno.test(`${family} tables read back as written, and change to any other state`, async () => {
-    const snapshot = (set: readonly ServicePort[], which: number) =>
-      ({ revision: 1, base: undefined, settings: settings[which], set, deleted: [] }) as const;
     const backend = newBackend(family);
     await backend.setup();
     for (let which = 0; which < settings.length; which++) {

@@ -15,14 +15,6 @@ const LINES: readonly (readonly [string, ...string[]])[] = [
   ["type nat hook postrouting priority srcnat - 1; policy accept;"],
   [`tcp flags syn,ack / syn,ack ${ATTEMPTS}`, `tcp flags & (syn | ack) == syn | ack ${ATTEMPTS}`],
   ["meta mark & 0x80000000 == 0x00000000 return", "meta mark 0x00000000/1 return"],
-  [
-    "dnat ip to ip daddr & 0.0.0.0 | 192.0.2.1 . tcp dport . numgen random mod 3 map @tcp-endpoints",
-    "dnat ip to ip daddr & 192.0.2.1 | 0xc0000201 . tcp dport . numgen random mod 3 map @tcp-endpoints",
-  ],
-  [
-    "dnat ip6 to ip6 daddr & :: | fd00::1 . tcp dport . numgen random mod 3 map @tcp-endpoints",
-    "dnat ip6 to ip6 daddr & fd00::1 | 0xfd000000000000000000000000000001 . tcp dport . numgen random mod 3 map @tcp-endpoints",
-  ],
   ["size 65535", "size 65535\t# count 12"],
 ];
 
