@@ -4,8 +4,9 @@ import { balanceText, sharesByTarget } from "./balance.ts";
 import type { ExplainedEndpoint, ExplainedPolicy } from "./explanation.ts";
 import { NO_OWN_PREFIXES, NO_PREFIXES } from "./frontend.ts";
 import type { FamilySettings, FrontendKind, ServicePort } from "../core/model/mod.ts";
-import { balanceAnnotations, NODE_PORT_ADDRESSES, type Service, type ServicePortSpec } from "../core/objects/mod.ts";
+import { OWN_ANNOTATIONS, ownAnnotations, type Service, type ServicePortSpec } from "../core/objects/mod.ts";
 import {
+  BALANCE_ANNOTATIONS,
   type EndpointExplanation,
   type EndpointFate,
   explainEndpoints as explainFates,
@@ -132,11 +133,11 @@ export function policiesOf(
       `a client address stays with its endpoint for ${port.affinitySeconds} s after its last new connection`;
     add("sessionAffinity", "ClientIP", effect);
   }
-  const { balancing, sourceRanges } = service;
-  if (port.balance !== undefined || balancing !== undefined) {
-    const asked = balancing && Object.entries(balanceAnnotations(balancing))
-      .map(([key, value]) => `${key}: ${value.replaceAll(/\s+/g, " ")}`).join("; ");
-    add("balance", port.balance ? balanceText(port.balance) : "default", asked ?? "set for all services");
+  const { own = {}, sourceRanges } = service;
+  const asked = Object.entries(ownAnnotations(own, BALANCE_ANNOTATIONS))
+    .map(([key, value]) => `${key}: ${value.replaceAll(/\s+/g, " ")}`).join("; ");
+  if (port.balance !== undefined || asked !== "") {
+    add("balance", port.balance ? balanceText(port.balance) : "default", asked || "set for all services");
   }
   if (frontend === "loadBalancerIP" && sourceRanges.length > 0) {
     const effect = port.loadBalancerSources !== undefined
@@ -153,7 +154,7 @@ export function policiesOf(
   if (frontend === "nodePort" && port.nodePortPrefixes !== undefined) {
     const value = port.nodePortPrefixes.join(", ") || NO_OWN_PREFIXES;
     add(
-      NODE_PORT_ADDRESSES,
+      OWN_ANNOTATIONS.nodePortAddresses,
       value,
       "only those of the addresses with node ports that are in these prefixes serve this one",
     );

@@ -8,7 +8,7 @@ import {
   type Protocol,
   type ServicePort,
 } from "../core/model/mod.ts";
-import { NODE_PORT_ADDRESSES } from "../core/objects/mod.ts";
+import { OWN_ANNOTATIONS } from "../core/objects/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
 import type { Question } from "./question.ts";
 
@@ -143,7 +143,7 @@ function unservedRemark(
   { nodePortPrefixes }: FamilySettings,
 ): string {
   if (isSelected) {
-    return `node port ${nodePort} of ${name} is not served at ${address}: the annotation ${NODE_PORT_ADDRESSES} limits it to ` +
+    return `node port ${nodePort} of ${name} is not served at ${address}: the annotation ${OWN_ANNOTATIONS.nodePortAddresses} limits it to ` +
       (own?.join(", ") || NO_OWN_PREFIXES);
   }
   const where = nodePortPrefixes === undefined

@@ -61,6 +61,7 @@ export {
   isPolicyLocal,
   kernelSize,
   type LoadBalancerSources,
+  PROTOCOL,
   type Protocol,
   type RelayPorts,
   type ServicePort,

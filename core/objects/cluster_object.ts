@@ -1,7 +1,212 @@
 /** The Kubernetes objects that Sluice watches, reduced to the fields it uses; addresses and prefixes are canonical. */
-import type { Family } from "../../platform/mod.ts";
-import type { Protocol } from "../model/mod.ts";
-import type { BalanceAnnotations } from "./balance_annotations.ts";
+import { FAMILIES } from "../../platform/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
+import { PROTOCOL } from "../model/mod.ts";
+import { internString, internStrings } from "./intern.ts";
+import { OWN_TEXTS } from "./own_annotations.ts";
+
+const { BOOLEAN, COUNT, list, oneOf, optional, orUndefined, record, TEXT } = shape;
+
+/** A text that many objects have. */
+const SHARED: shape.Shape<string> = { is: TEXT.is, share: internString };
+const SHARED_LIST: shape.Shape<readonly string[]> = { is: list(TEXT).is, share: internStrings };
+const TEXTS = list(TEXT);
+const LABELS: shape.Shape<Readonly<Record<string, string>>> = {
+  is: (value): value is Readonly<Record<string, string>> =>
+    typeof value === "object" && value !== null && Object.values(value).every(TEXT.is),
+  share: (labels) =>
+    Object.fromEntries(Object.entries(labels).map(([key, value]) => [internString(key), internString(value)])),
+};
+
+// Load balancing needs no field `details`, `target` or `origin`. Only `sluice serve` and `sluice export`, which pass objects
+// on, decode them; a proxy saves the memory.
+
+/** The details of a Service: the chosen labels and annotations. */
+const SERVICE_DETAILS = record({
+  labels: LABELS,
+  annotations: LABELS,
+  /** KPNG's `MapIP`. */
+  mapIP: BOOLEAN,
+});
+
+/** The target port of a service port. */
+const PORT_TARGET = record({
+  /** 0 for a named port. */
+  port: COUNT,
+  name: TEXT,
+});
+
+/** See `PORT_TARGET`. */
+export type PortTarget = shape.TypeOf<typeof PORT_TARGET>;
+
+/** One port of a Service. */
+const SERVICE_PORT_SPEC = record({
+  /** Empty for the only port of a service. */
+  name: SHARED,
+  protocol: PROTOCOL,
+  port: COUNT,
+  /** 0 if unset. */
+  nodePort: COUNT,
+  target: optional(PORT_TARGET),
+});
+
+/** See `SERVICE_PORT_SPEC`. */
+export interface ServicePortSpec extends shape.TypeOf<typeof SERVICE_PORT_SPEC> {}
+
+const SERVICE = record({
+  kind: oneOf("Service"),
+  namespace: SHARED,
+  name: SHARED,
+  type: oneOf("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
+  /** Empty for headless services. */
+  clusterIPs: TEXTS,
+  externalIPs: TEXTS,
+  /** The load balancer IPs that the node itself serves (ipMode VIP or unset). */
+  loadBalancerIPs: TEXTS,
+  ports: list(SERVICE_PORT_SPEC),
+  /** The timeout of ClientIP affinity; 0 without affinity. */
+  affinitySeconds: COUNT,
+  /** Canonical prefixes of either family. */
+  sourceRanges: TEXTS,
+  internalPolicyLocal: BOOLEAN,
+  externalPolicyLocal: BOOLEAN,
+  /** 0 if unset. */
+  healthCheckNodePort: COUNT,
+  /** Whether it is another proxy's, by the label `service.kubernetes.io/service-proxy-name`. */
+  ignored: BOOLEAN,
+  /** When it was created, in seconds since 1970; absent if the source does not say. */
+  createdSeconds: optional(COUNT),
+  /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */
+  isClusterDNS: optional(oneOf(true)),
+  /** The annotations of Sluice's own; absent if it has none. */
+  own: optional(OWN_TEXTS),
+  details: optional(SERVICE_DETAILS),
+});
+
+/** A Service. */
+export interface Service extends shape.TypeOf<typeof SERVICE> {}
+
+/** A port that every endpoint of a slice serves. */
+const ENDPOINT_PORT = record({ name: SHARED, protocol: PROTOCOL, port: COUNT });
+
+/** See `ENDPOINT_PORT`. */
+export interface EndpointPort extends shape.TypeOf<typeof ENDPOINT_PORT> {}
+
+/** A reference to a pod. */
+const POD_REF = record({ namespace: SHARED, name: SHARED, uid: SHARED });
+
+/** See `POD_REF`. */
+export interface PodRef extends shape.TypeOf<typeof POD_REF> {}
+
+/** The details of an endpoint. */
+const ENDPOINT_DETAILS = record({ podName: TEXT, hostname: TEXT });
+
+/** See `ENDPOINT_DETAILS`. */
+export type EndpointDetails = shape.TypeOf<typeof ENDPOINT_DETAILS>;
+
+/** One endpoint of a slice. */
+const SLICE_ENDPOINT = record({
+  address: TEXT,
+  ready: BOOLEAN,
+  serving: BOOLEAN,
+  terminating: BOOLEAN,
+  /** Empty if unknown. */
+  nodeName: SHARED,
+  zone: SHARED,
+  /** The zones whose nodes should use it; undefined without a hint. */
+  zoneHints: orUndefined(SHARED_LIST),
+  /** The nodes that should use it; undefined without a hint. */
+  nodeHints: orUndefined(SHARED_LIST),
+  /** Its pod; only set if `DecodeOptions.podsOf` selects it, or a server sent it. */
+  pod: optional(POD_REF),
+  /** The name of its pod; only kept if weights may refer to labels of pods. */
+  podName: optional(SHARED),
+  details: optional(ENDPOINT_DETAILS),
+});
+
+/** See `SLICE_ENDPOINT`. */
+export interface SliceEndpoint extends shape.TypeOf<typeof SLICE_ENDPOINT> {}
+
+const ENDPOINT_SLICE = record({
+  kind: oneOf("EndpointSlice"),
+  namespace: SHARED,
+  name: TEXT,
+  /** The service it belongs to, from the label `kubernetes.io/service-name`. */
+  serviceName: SHARED,
+  family: oneOf(...FAMILIES),
+  ports: list(ENDPOINT_PORT),
+  endpoints: list(SLICE_ENDPOINT),
+  /**
+   * The time at which the change in this version was triggered (annotation `endpoints.kubernetes.io/last-change-trigger-time`), in
+   * milliseconds since 1970; 0 if unknown.
+   */
+  triggerTimeMs: COUNT,
+  /** The origin of a slice that was not received as one: KPNG's `SourceName`, which several slices can share. */
+  origin: optional(record({ source: TEXT })),
+});
+
+/** An EndpointSlice. */
+export interface EndpointSlice extends shape.TypeOf<typeof ENDPOINT_SLICE> {}
+
+const NODE = record({
+  kind: oneOf("Node"),
+  name: TEXT,
+  /** The label `topology.kubernetes.io/zone`; empty if unset. */
+  zone: SHARED,
+  /** Its addresses by preference: internal ones, then external ones. */
+  addresses: TEXTS,
+  podCIDRs: TEXTS,
+  /** Whether it is being deleted or carries the cluster autoscaler's deletion taint. */
+  leaving: BOOLEAN,
+  /** The UID, which distinguishes a Node from an earlier one with the same name; absent if the source has none. */
+  uid: optional(TEXT),
+  /** The chosen labels and annotations. */
+  details: optional(record({ labels: LABELS, annotations: LABELS })),
+});
+
+/** A Node. */
+export interface Node extends shape.TypeOf<typeof NODE> {}
+
+const SERVICE_CIDR = record({
+  kind: oneOf("ServiceCIDR"),
+  name: TEXT,
+  /** Canonical prefixes of either family. */
+  cidrs: TEXTS,
+});
+
+/** A ServiceCIDR: a range from which cluster IPs are allocated. */
+export interface ServiceCIDR extends shape.TypeOf<typeof SERVICE_CIDR> {}
+
+const NODE_LABELS = record({
+  kind: oneOf("NodeLabels"),
+  name: TEXT,
+  /** Never empty. */
+  labels: LABELS,
+});
+
+/** Labels of a Node that weights may refer to. */
+export interface NodeLabels extends shape.TypeOf<typeof NODE_LABELS> {}
+
+const POD_LABELS = record({
+  kind: oneOf("PodLabels"),
+  namespace: SHARED,
+  name: TEXT,
+  /** Never empty. */
+  labels: LABELS,
+});
+
+/** Labels of a Pod that weights may refer to. */
+export interface PodLabels extends shape.TypeOf<typeof POD_LABELS> {}
+
+/** The declarations of the objects by kind. */
+export const CLUSTER_OBJECTS = {
+  Service: SERVICE,
+  EndpointSlice: ENDPOINT_SLICE,
+  Node: NODE,
+  ServiceCIDR: SERVICE_CIDR,
+  NodeLabels: NODE_LABELS,
+  PodLabels: POD_LABELS,
+};
 
 /** An object of any watched kind. */
 export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR | LabelledObject;
@@ -40,177 +245,4 @@ export function refOf(object: ClusterObject): ObjectRef {
 /** Formats a reference: `Service default/web`, `Node worker-1`. */
 export function refText({ kind, namespace, name }: ObjectRef): string {
   return namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
-}
-
-/** A Service. */
-export interface Service {
-  readonly kind: "Service";
-  readonly namespace: string;
-  readonly name: string;
-  readonly type: "ClusterIP" | "NodePort" | "LoadBalancer" | "ExternalName";
-  /** Empty for headless services. */
-  readonly clusterIPs: readonly string[];
-  readonly externalIPs: readonly string[];
-  /** The load balancer IPs that the node itself serves (ipMode VIP or unset). */
-  readonly loadBalancerIPs: readonly string[];
-  readonly ports: readonly ServicePortSpec[];
-  /** The timeout of ClientIP affinity; 0 without affinity. */
-  readonly affinitySeconds: number;
-  /** Canonical prefixes of either family. */
-  readonly sourceRanges: readonly string[];
-  readonly internalPolicyLocal: boolean;
-  readonly externalPolicyLocal: boolean;
-  /** 0 if unset. */
-  readonly healthCheckNodePort: number;
-  /** Whether it is another proxy's, by the label `service.kubernetes.io/service-proxy-name`. */
-  readonly ignored: boolean;
-  /** When it was created, in seconds since 1970; absent if the source does not say. */
-  readonly createdSeconds?: number;
-  /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */
-  readonly isClusterDNS?: true;
-  /** The balancing annotations; absent if it has none. */
-  readonly balancing?: BalanceAnnotations;
-  /** The annotation that limits its node ports to some addresses of a node, unparsed; absent if it has none. */
-  readonly nodePortAddresses?: string;
-  readonly details?: ServiceDetails;
-}
-
-/** One port of a Service. */
-export interface ServicePortSpec {
-  /** Empty for the only port of a service. */
-  readonly name: string;
-  readonly protocol: Protocol;
-  readonly port: number;
-  /** 0 if unset. */
-  readonly nodePort: number;
-  readonly target?: PortTarget;
-}
-
-/** An EndpointSlice. */
-export interface EndpointSlice {
-  readonly kind: "EndpointSlice";
-  readonly namespace: string;
-  readonly name: string;
-  /** The service it belongs to, from the label `kubernetes.io/service-name`. */
-  readonly serviceName: string;
-  readonly family: Family;
-  readonly ports: readonly EndpointPort[];
-  readonly endpoints: readonly SliceEndpoint[];
-  /**
-   * The time at which the change in this version was triggered (annotation `endpoints.kubernetes.io/last-change-trigger-time`), in
-   * milliseconds since 1970; 0 if unknown.
-   */
-  readonly triggerTimeMs: number;
-  readonly origin?: SliceOrigin;
-}
-
-/** A port that every endpoint of a slice serves. */
-export interface EndpointPort {
-  readonly name: string;
-  readonly protocol: Protocol;
-  readonly port: number;
-}
-
-/** One endpoint of a slice. */
-export interface SliceEndpoint {
-  readonly address: string;
-  readonly ready: boolean;
-  readonly serving: boolean;
-  readonly terminating: boolean;
-  /** Empty if unknown. */
-  readonly nodeName: string;
-  readonly zone: string;
-  /** The zones whose nodes should use it; undefined without a hint. */
-  readonly zoneHints: readonly string[] | undefined;
-  /** The nodes that should use it; undefined without a hint. */
-  readonly nodeHints: readonly string[] | undefined;
-  /** Its pod; only set if `DecodeOptions.podsOf` selects it, or a server sent it. */
-  readonly pod?: PodRef;
-  /** The name of its pod; only kept if weights may refer to labels of pods. */
-  readonly podName?: string;
-  readonly details?: EndpointDetails;
-}
-
-/** A reference to a pod. */
-export interface PodRef {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-}
-
-/** A Node. */
-export interface Node {
-  readonly kind: "Node";
-  readonly name: string;
-  /** The label `topology.kubernetes.io/zone`; empty if unset. */
-  readonly zone: string;
-  /** Its addresses by preference: internal ones, then external ones. */
-  readonly addresses: readonly string[];
-  readonly podCIDRs: readonly string[];
-  /** Whether it is being deleted or carries the cluster autoscaler's deletion taint. */
-  readonly leaving: boolean;
-  /** The UID, which distinguishes a Node from an earlier one with the same name; absent if the source has none. */
-  readonly uid?: string;
-  readonly details?: NodeDetails;
-}
-
-/** A ServiceCIDR: a range from which cluster IPs are allocated. */
-export interface ServiceCIDR {
-  readonly kind: "ServiceCIDR";
-  readonly name: string;
-  /** Canonical prefixes of either family. */
-  readonly cidrs: readonly string[];
-}
-
-/** Labels of a Node that weights may refer to. */
-export interface NodeLabels {
-  readonly kind: "NodeLabels";
-  readonly name: string;
-  /** Never empty. */
-  readonly labels: Readonly<Record<string, string>>;
-}
-
-/** Labels of a Pod that weights may refer to. */
-export interface PodLabels {
-  readonly kind: "PodLabels";
-  readonly namespace: string;
-  readonly name: string;
-  /** Never empty. */
-  readonly labels: Readonly<Record<string, string>>;
-}
-
-// Load balancing needs none of the details below. Only `sluice serve` and `sluice export`, which pass objects on, decode
-// them; a proxy saves the memory.
-
-/** The details of a Service: the chosen labels and annotations. */
-export interface ServiceDetails {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  /** KPNG's `MapIP`. */
-  readonly mapIP: boolean;
-}
-
-/** The target port of a service port. */
-export interface PortTarget {
-  /** 0 for a named port. */
-  readonly port: number;
-  readonly name: string;
-}
-
-/** The origin of an EndpointSlice that was not received as one. */
-export interface SliceOrigin {
-  /** KPNG's `SourceName`, which several slices can share. */
-  readonly source: string;
-}
-
-/** The details of an endpoint. */
-export interface EndpointDetails {
-  readonly podName: string;
-  readonly hostname: string;
-}
-
-/** The details of a Node: the chosen labels and annotations. */
-export interface NodeDetails {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
 }

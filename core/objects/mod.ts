@@ -8,17 +8,14 @@
  *   metadata.ts               names and namespaces, and the result of decoding
  *   fields.ts                 readers of lists, addresses, prefixes and ports, and the problems found
  *   raw.ts                    JSON of unknown shape
- *   annotation_text.ts        an annotation of Sluice's own, unparsed
- *   balance_annotations.ts    how a Service asks to be balanced
- *   own_annotations.ts        all annotations of Sluice's own
+ *   own_annotations.ts        the annotations of Sluice's own, unparsed
  *   intern.ts                 shares equal values in memory
  *   source.ts                 the contract of sources
  *
  * In: objects of the Kubernetes API as parsed JSON. Out: `ClusterObject`s and the problems found in them. May touch: nothing.
  */
-export { LONGEST_ANNOTATION } from "./annotation_text.ts";
-export { BALANCE_ANNOTATIONS, type BalanceAnnotations, balanceAnnotations } from "./balance_annotations.ts";
 export {
+  CLUSTER_OBJECTS,
   type ClusterObject,
   type EndpointPort,
   type EndpointSlice,
@@ -43,7 +40,7 @@ export type { DetailFilters, KeyFilter, LabelKeys } from "./decode_options.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./fields.ts";
-export { NODE_PORT_ADDRESSES, ownAnnotations } from "./own_annotations.ts";
+export { LONGEST_ANNOTATION, OWN_ANNOTATIONS, type OwnAnnotation, ownAnnotations } from "./own_annotations.ts";
 export { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
 export {
   ApiError,

@@ -1,29 +1,53 @@
-import { readAnnotation } from "./annotation_text.ts";
-import { balanceAnnotations, readBalanceAnnotations } from "./balance_annotations.ts";
-import type { Service } from "./cluster_object.ts";
-import type { RawObject } from "./raw.ts";
+import { optional, record, type Shape, TEXT } from "../../platform/shapes/mod.ts";
+import { isAbsent, type RawObject } from "./raw.ts";
 
-/** The key of the annotation that lists the addresses of a node at which a Service wants its node ports. */
-export const NODE_PORT_ADDRESSES = "sluice.dev/node-port-addresses";
+/** The annotations of Services that are Sluice's own. One that is listed here is read, kept and passed on. */
+export const OWN_ANNOTATIONS = {
+  balance: "sluice.dev/balance",
+  affinityHash: "sluice.dev/affinity-hash",
+  weights: "sluice.dev/weights",
+  nodePortAddresses: "sluice.dev/node-port-addresses",
+} as const;
 
-/** The fields of a Service that hold annotations of Sluice's own, unparsed; the planner reads them. */
-type OwnAnnotations = Pick<Service, "balancing" | "nodePortAddresses">;
+/** The name of one of these annotations. */
+export type OwnAnnotation = keyof typeof OWN_ANNOTATIONS;
 
-/** Reads the annotations of Sluice's own; undefined if the Service has none. */
-export function readOwnAnnotations(annotations: RawObject): OwnAnnotations | undefined {
-  const balancing = readBalanceAnnotations(annotations);
-  const nodePortAddresses = readAnnotation(annotations, NODE_PORT_ADDRESSES);
-  if (nodePortAddresses === undefined) return balancing && { balancing };
-  return { ...balancing && { balancing }, nodePortAddresses };
+const NAMES = Object.keys(OWN_ANNOTATIONS) as OwnAnnotation[];
+
+/** The annotations of a Service, unparsed; the planner reads them. */
+export type OwnTexts = Readonly<Partial<Record<OwnAnnotation, string>>>;
+
+/** See `OwnTexts`. */
+export const OWN_TEXTS: Shape<OwnTexts> = record(Object.fromEntries(NAMES.map((name) => [name, optional(TEXT)])));
+
+/** The maximum length of an annotation that Sluice reads, in characters. */
+export const LONGEST_ANNOTATION = 4_096;
+
+const TOO_LONG = " ".repeat(LONGEST_ANNOTATION + 1);
+
+/**
+ * Reads the annotations of Sluice's own; undefined if there are none. One that is too long is replaced by spaces, one more than
+ * permitted, so that the planner can report it without storing its text.
+ */
+export function readOwnAnnotations(annotations: RawObject): OwnTexts | undefined {
+  let found: Partial<Record<OwnAnnotation, string>> | undefined;
+  for (const name of NAMES) {
+    const value = annotations[OWN_ANNOTATIONS[name]];
+    if (isAbsent(value)) continue;
+    // The API only accepts strings; a manifest may have a number.
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    (found ??= {})[name] = text.length > LONGEST_ANNOTATION ? TOO_LONG : text;
+  }
+  return found;
 }
 
-/** The annotations of Sluice's own by key, to pass them on; undefined if the Service has none. */
+/** The annotations by key. */
 export function ownAnnotations(
-  { balancing, nodePortAddresses }: OwnAnnotations,
-): Readonly<Record<string, string>> | undefined {
-  if (balancing === undefined && nodePortAddresses === undefined) return undefined;
-  return {
-    ...balancing && balanceAnnotations(balancing),
-    ...nodePortAddresses !== undefined && { [NODE_PORT_ADDRESSES]: nodePortAddresses },
-  };
+  own: OwnTexts,
+  names: readonly OwnAnnotation[] = NAMES,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(names.flatMap((name) => {
+    const text = own[name];
+    return text === undefined ? [] : [[OWN_ANNOTATIONS[name], text]];
+  }));
 }

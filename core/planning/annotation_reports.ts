@@ -22,15 +22,12 @@ interface AnnotationKind {
   problemsOf(service: Service, options: AnnotationReportsOptions): readonly string[];
 }
 
-const NONE: readonly string[] = Object.freeze([]);
-
 const KINDS: readonly AnnotationKind[] = [
   {
     code: "balance-ignored",
     about: "balance",
     action: "Balance",
-    problemsOf: (service, { balance }) =>
-      service.balancing === undefined ? NONE : balanceRequest(service, balance).problems,
+    problemsOf: (service, { balance }) => balanceRequest(service, balance).problems,
   },
   {
     code: "node-port-addresses-invalid",

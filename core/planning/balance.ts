@@ -13,10 +13,10 @@ import {
   type ServicePortKey,
 } from "../model/mod.ts";
 import {
-  BALANCE_ANNOTATIONS,
-  type BalanceAnnotations,
   type LabelKeys,
   LONGEST_ANNOTATION,
+  OWN_ANNOTATIONS,
+  type OwnAnnotation,
   quote,
   type Service,
 } from "../objects/mod.ts";
@@ -60,15 +60,18 @@ export interface BalanceRequest {
 
 const NO_PROBLEMS: readonly string[] = Object.freeze([]);
 
+/** The annotations that say how a Service is balanced. */
+export const BALANCE_ANNOTATIONS: readonly OwnAnnotation[] = ["balance", "affinityHash", "weights"];
+
 /** Reads how a service asks to be balanced. */
-export function balanceRequest({ balancing }: Pick<Service, "balancing">, options: BalanceOptions): BalanceRequest {
+export function balanceRequest({ own }: Pick<Service, "own">, options: BalanceOptions): BalanceRequest {
   const { byDefault } = options;
-  if (balancing === undefined) return { ...byDefault, terms: undefined, problems: NO_PROBLEMS };
+  if (own === undefined) return { ...byDefault, terms: undefined, problems: NO_PROBLEMS };
   const problems: string[] = [];
-  const textOf = (name: keyof BalanceAnnotations) => {
-    const text = balancing[name];
+  const textOf = (name: OwnAnnotation) => {
+    const text = own[name];
     if (text === undefined || text.length <= LONGEST_ANNOTATION) return text;
-    problems.push(`annotation ${BALANCE_ANNOTATIONS[name]} is longer than ${LONGEST_ANNOTATION} characters`);
+    problems.push(`annotation ${OWN_ANNOTATIONS[name]} is longer than ${LONGEST_ANNOTATION} characters`);
     return undefined;
   };
   const [balance, affinityHash, weights] = [textOf("balance"), textOf("affinityHash"), textOf("weights")];
@@ -92,8 +95,8 @@ function readAlgorithm(
   const known: readonly string[] = [...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS];
   problems.push(
     known.includes(wanted)
-      ? `annotation ${BALANCE_ANNOTATIONS.balance}: ${mode} mode has no ${wanted}; ${instead}`
-      : `annotation ${BALANCE_ANNOTATIONS.balance} is ${quote(text)}, not ${orList(algorithms)}; ${instead}`,
+      ? `annotation ${OWN_ANNOTATIONS.balance}: ${mode} mode has no ${wanted}; ${instead}`
+      : `annotation ${OWN_ANNOTATIONS.balance} is ${quote(text)}, not ${orList(algorithms)}; ${instead}`,
   );
   return byDefault.algorithm;
 }
@@ -104,7 +107,7 @@ function readHash(
   byDefault: BalanceHash,
   problems: string[],
 ): BalanceHash {
-  const field = `annotation ${BALANCE_ANNOTATIONS.affinityHash}`;
+  const field = `annotation ${OWN_ANNOTATIONS.affinityHash}`;
   const found = BALANCE_HASHES.find((hash) => hash === text.trim());
   if (found === undefined) {
     problems.push(`${field} is ${quote(text)}, not ${orList(BALANCE_HASHES)}; using ${byDefault}`);
@@ -119,7 +122,7 @@ function readTerms(
 ): readonly WeightTerm[] | undefined {
   const { terms, problem } = readWeightTerms(text, labelKeys);
   if (problem !== undefined) {
-    problems.push(`annotation ${BALANCE_ANNOTATIONS.weights}: ${problem}; all endpoints have the same weight`);
+    problems.push(`annotation ${OWN_ANNOTATIONS.weights}: ${problem}; all endpoints have the same weight`);
   }
   return terms;
 }

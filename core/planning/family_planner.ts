@@ -173,7 +173,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
 
 /** The services whose weights may depend on labels. */
 function* weightedByLabels({ services }: Tracking): Generator<ServiceKey> {
-  for (const key of services.keys()) if (usesLabels(services.get(key)?.balancing?.weights ?? "")) yield key;
+  for (const key of services.keys()) if (usesLabels(services.get(key)?.own?.weights ?? "")) yield key;
 }
 
 function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone: string): PlanChanges {

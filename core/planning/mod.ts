@@ -18,7 +18,7 @@
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
 export { createAnnotationReports } from "./annotation_reports.ts";
-export { type BalanceOptions, balanceRequest, type Weighing } from "./balance.ts";
+export { BALANCE_ANNOTATIONS, type BalanceOptions, balanceRequest, type Weighing } from "./balance.ts";
 export { INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
 export {
   blocksNodeHints,

@@ -1,5 +1,5 @@
 import { canonicalAddress, canonicalPrefix, type Family, familyOf, hostPrefix } from "../../platform/mod.ts";
-import { LONGEST_ANNOTATION, NODE_PORT_ADDRESSES, quote, type Service } from "../objects/mod.ts";
+import { LONGEST_ANNOTATION, OWN_ANNOTATIONS, quote, type Service } from "../objects/mod.ts";
 
 /** The addresses of a node at which a service wants its node ports. */
 export interface NodePortAddresses {
@@ -22,11 +22,11 @@ const MOST_NAMED = 3;
  * Reads at which addresses of a node a service wants its node ports. It fails closed: entries that are invalid or too many are
  * left out, and without a valid one the node ports are at no address. A list without an entry of a family has no address of this family.
  */
-export function nodePortAddressesOf(
-  { nodePortAddresses: text }: Pick<Service, "nodePortAddresses">,
-): NodePortAddresses {
+export function nodePortAddressesOf({ own }: Pick<Service, "own">): NodePortAddresses {
+  const text = own?.nodePortAddresses;
   if (text === undefined) return UNLIMITED;
-  const annotation = `annotation ${NODE_PORT_ADDRESSES}`, consequence = "the node ports are at no address";
+  const annotation = `annotation ${OWN_ANNOTATIONS.nodePortAddresses}`,
+    consequence = "the node ports are at no address";
   if (text.length > LONGEST_ANNOTATION) {
     const problem = `${annotation} is longer than ${LONGEST_ANNOTATION} characters; ${consequence}`;
     return { prefixes: NOWHERE, problems: [problem] };

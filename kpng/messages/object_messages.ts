@@ -29,7 +29,7 @@ import type { ServiceState } from "../store/mod.ts";
  */
 export function serviceMessage(service: Service, extended: boolean): ServiceMessage {
   const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, details, affinitySeconds } = service;
-  const own = ownAnnotations(service);
+  const own = service.own && ownAnnotations(service.own);
   const loadBalancer = ipSet(loadBalancerIPs);
   return {
     namespace: service.namespace,

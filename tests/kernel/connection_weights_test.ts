@@ -179,7 +179,7 @@ async function weigh(
     weighing: () => weighing,
     onProblems: () => {},
   });
-  tracking.set(service("default/web", { clusterIPs: [clusterIP], balancing: { balance: "least-connections" } }));
+  tracking.set(service("default/web", { clusterIPs: [clusterIP], own: { balance: "least-connections" } }));
   ports.forEach((port, i) =>
     tracking.set(
       endpointSlice(`default/web-${i}`, [endpoint(node)], { ports: [{ name: "http", protocol: "tcp", port }] }),

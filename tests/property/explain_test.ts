@@ -30,8 +30,18 @@ const services: fc.Arbitrary<ClusterObject> = fc.record({
     externalPolicyLocal: fc.boolean(),
     sourceRanges: few([], ["203.0.113.0/24"], ["10.244.0.0/16", "2001:db8::/32"], [`${NODE}/32`], ["0.0.0.0/0"]),
     affinitySeconds: few(0, 0, 60),
-    nodePortAddresses: few(undefined, undefined, NODE, "127.0.0.0/8, 10.0.0.0/8", "192.168.0.0/16,::/0", "::1", "none"),
-    balancing: few(undefined, undefined, { weights: `node=${HERE}: 3` }, { weights: `node=other: 0, node=${HERE}: 2` }),
+    own: fc.record({
+      nodePortAddresses: few(
+        undefined,
+        undefined,
+        NODE,
+        "127.0.0.0/8, 10.0.0.0/8",
+        "192.168.0.0/16,::/0",
+        "::1",
+        "none",
+      ),
+      weights: few(undefined, undefined, `node=${HERE}: 3`, `node=other: 0, node=${HERE}: 2`),
+    }),
   }),
 }).map(({ at, fields }) => service(at, fields));
 

@@ -63,7 +63,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "platform/schema": ["platform"],
   "core/problems": ["platform"],
   "core/model": ["platform", "platform/shapes", "core/problems"],
-  "core/objects": ["platform", "core/problems", "core/model"],
+  "core/objects": ["platform", "platform/shapes", "core/problems", "core/model"],
   "core/tracking": ["platform", "core/problems", "core/model", "core/objects"],
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
   "core/channel": ["platform", "core/problems", "core/model"],
@@ -134,7 +134,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "sources/identity": ["platform", "core/objects", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
-  "sources/kept": ["platform", "core/", "cri"],
+  "sources/kept": ["platform", "platform/shapes", "core/", "cri"],
   "sources/grpc": ["platform", "core/", "kpng/"],
   "sources": ["platform", "core/", "features", "config", "kpng/address", "sources/"],
   "serve": [

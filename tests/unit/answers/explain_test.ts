@@ -143,7 +143,7 @@ const HOSTILE = "\u001b[2J\u0007\u009b\u202e\u2028\nall in sync";
 Deno.test("nothing that a tenant writes controls the terminal of whoever asks", async () => {
   const objects = [
     NODE,
-    service("default/web", { balancing: { weights: HOSTILE, balance: HOSTILE } }),
+    service("default/web", { own: { weights: HOSTILE, balance: HOSTILE } }),
     endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HOSTILE, zone: HOSTILE })]),
   ];
   const text = await explanationOf("10.0.0.1:80", undefined, objects);
@@ -231,7 +231,7 @@ Deno.test("a node port that no address serves, for want of a primary one, is exp
 });
 
 const LIMITED = (nodePortAddresses: string) =>
-  EDGE.map((object) => object.kind === "Service" ? { ...object, nodePortAddresses } : object);
+  EDGE.map((object) => object.kind === "Service" ? { ...object, own: { nodePortAddresses } } : object);
 
 Deno.test("the addresses to which a service limits its node port are explained, where it is served and where not", async () => {
   const own = { hostAddresses: ["192.168.1.1", "192.168.2.1"] };
@@ -270,7 +270,7 @@ Deno.test("the annotation for node ports is not mentioned where it does not matt
 
 const WEIGHTED = (balance: string, weights: string) => [
   NODE,
-  service("default/web", { balancing: { balance, weights } }),
+  service("default/web", { own: { balance, weights } }),
   endpointSlice("default/web-1", [
     endpoint("10.1.0.1", { nodeName: HERE, zone: "a" }),
     endpoint("10.2.0.1", { nodeName: "far", zone: "b" }),
@@ -324,7 +324,7 @@ Deno.test("a service that is balanced at random because of its size says so", as
   const endpoints = Array.from({ length: 300 }, (_, i) => endpoint(`10.1.${i >> 8}.${i & 255}`));
   const large = [
     NODE,
-    service("default/large", { clusterIPs: ["10.96.0.7"], ports, balancing: { balance: "consistent-hash" } }),
+    service("default/large", { clusterIPs: ["10.96.0.7"], ports, own: { balance: "consistent-hash" } }),
     endpointSlice("default/large-1", endpoints, { ports }),
   ];
   const text = await explanationOf("10.96.0.7:80", "pod", large, { settings: { ...PODS, mode: "nftables" } });

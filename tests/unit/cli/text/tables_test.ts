@@ -52,7 +52,7 @@ Deno.test("a limited node port is listed with its prefixes", async () => {
   const ports = [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }] as const;
   const web = service("default/web", {
     ...{ type: "NodePort", clusterIPs: ["10.0.0.2", "fd00::2"], ports },
-    nodePortAddresses: "192.168.1.1, 192.168.2.0/24",
+    own: { nodePortAddresses: "192.168.1.1, 192.168.2.0/24" },
   });
   const text = servicesTable(await createAnswers(fakeAnswerBasis([web])).services(""));
   assert.match(text, / 10\.0\.0\.2:80,192\.168\.1\.1\/32:30080,192\.168\.2\.0\/24:30080\/TCP /);
@@ -62,7 +62,7 @@ Deno.test("a limited node port is listed with its prefixes", async () => {
 Deno.test("the algorithm and the shares have columns if a service is not balanced by default", async () => {
   const mode = describeMode("nftables");
   const answers = createAnswers(fakeAnswerBasis([
-    service("default/web", { balancing: { balance: "consistent-hash", affinityHash: "client", weights: "zone=a: 3" } }),
+    service("default/web", { own: { balance: "consistent-hash", affinityHash: "client", weights: "zone=a: 3" } }),
     endpointSlice("default/web-1", [endpoint("10.1.0.1", { zone: "a" }), endpoint("10.2.0.1", { ready: false })]),
     endpointSlice("default/web-2", [endpoint("10.2.0.3")]),
     service("default/plain", { clusterIPs: ["10.0.0.2"] }),

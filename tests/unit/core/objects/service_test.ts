@@ -292,18 +292,17 @@ Deno.test("of the annotations, only Sluice's own are kept", () => {
     other: "x",
   };
   const { service: kept } = decoded(manifest({ ports: [http] }, { annotations }));
-  assert.deepEqual(kept.balancing, { balance: "consistent-hash", weights: "3" });
-  assert.equal(kept.nodePortAddresses, "10.0.0.1");
+  assert.deepEqual(kept.own, { balance: "consistent-hash", weights: "3", nodePortAddresses: "10.0.0.1" });
   const without = decoded(manifest({ ports: [http] }, { annotations: { other: "x" } })).service;
-  assert.deepEqual(["balancing" in without, "nodePortAddresses" in without], [false, false]);
+  assert.equal("own" in without, false);
   const empty = decoded(manifest({ ports: [http] }, { annotations: { "sluice.dev/node-port-addresses": "" } })).service;
-  assert.equal(empty.nodePortAddresses, "", "an empty list is one");
+  assert.equal(empty.own?.nodePortAddresses, "", "an empty list is one");
 });
 
 Deno.test("a balancing annotation that is too long is not kept, and stays recognizable as too long", () => {
   const weights = (length: number) => {
     const annotations = { "sluice.dev/weights": "x".repeat(length) };
-    return decoded(manifest({ ports: [http] }, { annotations })).service.balancing!.weights!;
+    return decoded(manifest({ ports: [http] }, { annotations })).service.own!.weights!;
   };
   assert.equal(weights(4096), "x".repeat(4096));
   assert.deepEqual([weights(4097).length, weights(4097).trim()], [4097, ""]);

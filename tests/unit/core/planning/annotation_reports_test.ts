@@ -37,7 +37,7 @@ const KINDS: readonly {
 }[] = [
   {
     what: "balancing annotation",
-    wrong: [{ balancing: { balance: "consistent-hash" } }, { balancing: { balance: "nonsense" } }],
+    wrong: [{ own: { balance: "consistent-hash" } }, { own: { balance: "nonsense" } }],
     scope: "balance of default/web",
     code: "balance-ignored",
     event:
@@ -45,7 +45,7 @@ const KINDS: readonly {
   },
   {
     what: "annotation for the addresses of node ports",
-    wrong: [{ nodePortAddresses: "primary" }, { nodePortAddresses: "" }],
+    wrong: [{ own: { nodePortAddresses: "primary" } }, { own: { nodePortAddresses: "" } }],
     scope: "node port addresses of default/web",
     code: "node-port-addresses-invalid",
     event: 'SelectNodePortAddresses default/web: annotation sluice.dev/node-port-addresses: "primary" is not an IP ' +

@@ -29,7 +29,7 @@ function planned(mode: ProxyMode = "nftables") {
         ));
         if (!seen.includes(key)) seen.push(key);
         const clusterIPs = [`10.0.0.${1 + seen.indexOf(key)}`];
-        tracking.set(service(key, { clusterIPs, ports: spec, balancing: { balance: "consistent-hash" }, ...fields }));
+        tracking.set(service(key, { clusterIPs, ports: spec, own: { balance: "consistent-hash" }, ...fields }));
         tracking.set(endpointSlice(`${key}-1`, endpoints, { ports: spec }));
       }
       return [...planner.plan(tracking.take()).set.values()];
@@ -68,7 +68,7 @@ Deno.test("frontends and weights count, and modes without tables in the kernel h
   set({ "a/exposed": 1 }, { externalIPs: ["192.0.2.1", "192.0.2.2"] });
   assert.deepEqual(algorithm("a/exposed"), random);
   const weighted = planned("iptables");
-  weighted.set({ "a/weighted": 200 }, { balancing: { weights: "zone=x: 2" } });
+  weighted.set({ "a/weighted": 200 }, { own: { weights: "zone=x: 2" } });
   assert.deepEqual(weighted.takeProblems(), []);
 });
 

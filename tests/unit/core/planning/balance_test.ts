@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describeMode } from "../../../../backends/registry.ts";
 import { kernelSize, type ProxyMode } from "../../../../core/model/mod.ts";
-import type { BalanceAnnotations } from "../../../../core/objects/balance_annotations.ts";
+import type { OwnTexts } from "../../../../core/objects/own_annotations.ts";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { type BalanceOptions, balanceRequest } from "../../../../core/planning/balance.ts";
 import { createFamilyPlanner } from "../../../../core/planning/family_planner.ts";
@@ -23,13 +23,13 @@ const ENDPOINTS = [
 
 /** The decision for a service with these annotations and its endpoints. */
 function decided(
-  balancing: BalanceAnnotations | undefined,
+  own: OwnTexts | undefined,
   options = optionsOf("nftables"),
   fields: Partial<Service> = {},
   factors?: ReadonlyMap<string, number>,
 ) {
   const [port] = planService({
-    service: service("default/web", { balancing, ...fields }),
+    service: service("default/web", { own, ...fields }),
     family: "IPv4",
     node: { name: "here", zone: "b" },
     nodeIP: "192.0.2.1",
@@ -61,7 +61,7 @@ Deno.test("an annotation chooses the algorithm, and for consistent-hash what is 
 Deno.test("the former name of consistent-hash chooses it without a problem", () => {
   const former = { balance: "maglev", affinityHash: "client" };
   assert.deepEqual(decided(former), { algorithm: "consistent-hash", hash: "client" });
-  assert.deepEqual(balanceRequest({ balancing: former }, optionsOf("nftables")).problems, []);
+  assert.deepEqual(balanceRequest({ own: former }, optionsOf("nftables")).problems, []);
 });
 
 Deno.test("the configuration decides for services without an annotation", () => {
@@ -97,7 +97,7 @@ Deno.test("weights that would leave no endpoint are ignored", () => {
 Deno.test("more endpoints than consistent-hash has tables for are balanced by the default", () => {
   const many = Array.from({ length: 1025 }, (_, i) => `10.2.${i >> 8}.${i & 255}:80`);
   const [port] = planService({
-    service: service("default/web", { balancing: { balance: "consistent-hash" } }),
+    service: service("default/web", { own: { balance: "consistent-hash" } }),
     family: "IPv4",
     node: { name: "here", zone: "" },
     nodeIP: "192.0.2.1",
@@ -108,8 +108,8 @@ Deno.test("more endpoints than consistent-hash has tables for are balanced by th
 });
 
 Deno.test("with counted connections, each endpoint has eight slots for its weight once loads differ, and more or fewer by its load", () => {
-  const least = (balancing: BalanceAnnotations, fields: Partial<Service>, factors?: ReadonlyMap<string, number>) =>
-    decided({ ...balancing, balance: "least-connections" }, undefined, fields, factors);
+  const least = (own: OwnTexts, fields: Partial<Service>, factors?: ReadonlyMap<string, number>) =>
+    decided({ ...own, balance: "least-connections" }, undefined, fields, factors);
   const algorithm = "least-connections";
   assert.deepEqual(least({}, {}), { algorithm, clusterSlots: [1, 1, 1] });
   assert.deepEqual(least({ weights: "zone=a: 2" }, {}), {
@@ -139,7 +139,7 @@ Deno.test("connections are counted for TCP and up to 250 endpoints; others are b
     const many = Array.from({ length: count }, (_, i) => `10.2.${i >> 8}.${i & 255}:80`);
     const [port] = planService({
       service: service("default/web", {
-        balancing: { balance: "least-connections" },
+        own: { balance: "least-connections" },
         ports: [{ name: "http", protocol, port: 80, nodePort: 0 }],
       }),
       family: "IPv4",
@@ -155,7 +155,7 @@ Deno.test("connections are counted for TCP and up to 250 endpoints; others are b
   assert.equal(planned(3, "udp"), undefined);
 });
 
-const problems: [ProxyMode, BalanceAnnotations, string][] = [
+const problems: [ProxyMode, OwnTexts, string][] = [
   [
     "nftables",
     { balance: "consistent-hahs" },
@@ -202,17 +202,17 @@ problems.push([
   "all endpoints have the same weight",
 ]);
 
-for (const [mode, balancing, expected] of problems) {
-  Deno.test(`${mode}, ${JSON.stringify(balancing)}: the problem names the annotation`, () => {
-    const { problems } = balanceRequest(service("default/web", { balancing }), optionsOf(mode));
+for (const [mode, own, expected] of problems) {
+  Deno.test(`${mode}, ${JSON.stringify(own)}: the problem names the annotation`, () => {
+    const { problems } = balanceRequest(service("default/web", { own }), optionsOf(mode));
     assert.deepEqual(problems, [`annotation ${expected}`]);
   });
 }
 
 Deno.test("a term with a label says so if the source has no labels, whatever the settings", () => {
   const options = { ...optionsOf("nftables"), labelKeys: { nodes: [], pods: [], areUnavailable: true } as const };
-  const balancing = { weights: "node-label/disk=old: 0" };
-  assert.deepEqual(balanceRequest(service("default/web", { balancing }), options).problems, [
+  const own = { weights: "node-label/disk=old: 0" };
+  assert.deepEqual(balanceRequest(service("default/web", { own }), options).problems, [
     'annotation sluice.dev/weights: "node-label/disk=old: 0": only the API server has labels, not this node\'s source; ' +
     "all endpoints have the same weight",
   ]);
@@ -223,7 +223,7 @@ Deno.test("weights follow the labels of nodes and pods, and change with them", (
   const balance = fakeBalance(describeMode("nftables"), {}, { nodes: ["example.com/disk"], pods: ["version"] });
   const planner = createFamilyPlanner({ family: "IPv4", nodeName: "here", tracking, balance, onProblems: () => {} });
   const weights = "node-label/example.com/disk=ssd: 5, pod-label/version=v2: 2";
-  tracking.set(service("default/web", { balancing: { weights } }));
+  tracking.set(service("default/web", { own: { weights } }));
   tracking.set(service("default/plain", { clusterIPs: ["10.0.0.2"] }));
   tracking.set(endpointSlice("default/web-1", [
     endpoint("10.1.0.1", { nodeName: "n1", podName: "a" }),

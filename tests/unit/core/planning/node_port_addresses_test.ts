@@ -7,7 +7,7 @@ import { fakeTracking } from "../../../fakes/tracking.ts";
 
 /** The prefixes of both families, and the problems without the name of the annotation. */
 function read(nodePortAddresses: string | undefined) {
-  const { prefixes, problems } = nodePortAddressesOf({ nodePortAddresses });
+  const { prefixes, problems } = nodePortAddressesOf({ own: { nodePortAddresses } });
   const about = "annotation sluice.dev/node-port-addresses";
   return [prefixes.IPv4, prefixes.IPv6, ...problems.map((problem) => problem.replace(about, "it"))];
 }
@@ -66,7 +66,7 @@ Deno.test("only service ports with a node port carry prefixes, each those of its
         { name: "http", protocol: "tcp", port: 80, nodePort: 30080 },
         { name: "inner", protocol: "tcp", port: 81, nodePort: 0 },
       ],
-      ...nodePortAddresses !== undefined && { nodePortAddresses },
+      ...nodePortAddresses !== undefined && { own: { nodePortAddresses } },
     }));
     const changes = tracking.take();
     return planners.flatMap((planner) =>

@@ -1,7 +1,7 @@
 /** Weights by connections on a family with a planner, whose worker a test controls. */
 import assert from "node:assert/strict";
 import type { EndpointConnections } from "../../../../core/model/mod.ts";
-import type { BalanceAnnotations } from "../../../../core/objects/balance_annotations.ts";
+import type { OwnTexts } from "../../../../core/objects/own_annotations.ts";
 import type { NodeFamily } from "../../../../features/contract.ts";
 import type { ConnectionAnswer } from "../../../../features/connection_weights/calls.ts";
 import { start } from "../../../../features/connection_weights/start.ts";
@@ -14,8 +14,8 @@ const ADDRESSES = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4"];
 const TARGETS = ADDRESSES.map((address) => `${address}:8080`);
 const SLOW = TARGETS[0]!;
 
-const asking = (at = "default/web", index = 1, balancing: BalanceAnnotations = { balance: "least-connections" }) =>
-  service(at, { clusterIPs: [`10.0.0.${index}`], balancing });
+const asking = (at = "default/web", index = 1, own: OwnTexts = { balance: "least-connections" }) =>
+  service(at, { clusterIPs: [`10.0.0.${index}`], own });
 
 /** A family with the feature, and a kernel in which every endpoint ends 50 connections per second. */
 async function weighing() {

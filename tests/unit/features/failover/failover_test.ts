@@ -98,7 +98,7 @@ Deno.test("a dead endpoint is reported with every frontend of its service", asyn
   const balanced = service("default/web", {
     ...{ type: "LoadBalancer", externalIPs: ["203.0.113.1"], loadBalancerIPs: ["203.0.113.2"] },
     ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }],
-    nodePortAddresses: "192.0.2.0/28",
+    own: { nodePortAddresses: "192.0.2.0/28" },
   });
   await apply(balanced, endpointSlice("default/web-a", [endpoint("10.1.0.1"), terminatingEndpoint("10.1.0.2")]));
   link.report();

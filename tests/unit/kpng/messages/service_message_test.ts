@@ -95,25 +95,21 @@ Deno.test("session affinity in a message takes precedence over its annotation, a
 });
 
 Deno.test("Sluice's own annotations reach the nodes as they are, whichever others are passed on", () => {
-  const balancing = { balance: "consistent-hash", weights: "zone=a: 2" };
-  const nodePortAddresses = "192.168.1.0/24, nonsense";
+  const own = { balance: "consistent-hash", weights: "zone=a: 2", nodePortAddresses: "192.168.1.0/24, nonsense" };
   const details = { labels: {}, annotations: { other: "x" }, mapIP: false };
-  const message = serviceMessage(service("default/web", { balancing, nodePortAddresses, details }), false);
+  const message = serviceMessage(service("default/web", { own, details }), false);
   assert.deepEqual(message.annotations, {
     other: "x",
     "sluice.dev/balance": "consistent-hash",
     "sluice.dev/weights": "zone=a: 2",
-    "sluice.dev/node-port-addresses": nodePortAddresses,
+    "sluice.dev/node-port-addresses": own.nodePortAddresses,
   });
   const received = (sent: ServiceMessage) =>
     serviceOfMessage(SERVICE.decode(SERVICE.encode(sent)), false).object as Service;
-  assert.deepEqual(received(message).balancing, balancing);
-  assert.equal(received(message).nodePortAddresses, nodePortAddresses);
+  assert.deepEqual(received(message).own, own);
   // An empty list limits the node ports, too.
-  assert.equal(
-    received(serviceMessage(service("default/web", { nodePortAddresses: "" }), false)).nodePortAddresses,
-    "",
-  );
+  const empty = { nodePortAddresses: "" };
+  assert.deepEqual(received(serviceMessage(service("default/web", { own: empty }), false)).own, empty);
 });
 
 Deno.test("a Sluice that asks for extensions learns when a service was created; a time that is none is ignored", () => {

@@ -16,7 +16,7 @@ const state = (fields: Partial<Service> = {}): ServiceState => ({
   service: service("default/web", { type: "NodePort", ports, ...fields }),
   slices: [endpointSlice("default/web-1", [endpoint("10.1.0.1")])],
 });
-const LIMITED = state({ nodePortAddresses: "192.168.1.0/24" });
+const LIMITED = state({ own: { nodePortAddresses: "192.168.1.0/24" } });
 
 /** The views of a Sluice in both scopes, and of KPNG. */
 const SLUICE = [
@@ -39,8 +39,8 @@ function node() {
     taken() {
       const lines = sink.take();
       const services = lines.filter((line) => line.startsWith("set Service")).map((line) => {
-        const { ports: [spec], nodePortAddresses } = JSON.parse(line.slice(line.indexOf("{"))) as Service;
-        return `${spec!.nodePort} at ${nodePortAddresses}`;
+        const { ports: [spec], own } = JSON.parse(line.slice(line.indexOf("{"))) as Service;
+        return `${spec!.nodePort} at ${own?.nodePortAddresses}`;
       });
       return [...services, ...lines.filter((line) => line.startsWith("problem"))];
     },

@@ -54,7 +54,7 @@ Deno.test("after a server restarts with changes, only the differences are report
 for (const scope of ["global", "local"] as const) {
   Deno.test(`a server passes the limits of node ports on, and closes none (${scope})`, async () => {
     const fields = { ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }] } as const;
-    const web = service("default/web", { ...fields, nodePortAddresses: "192.168.1.0/24" });
+    const web = service("default/web", { ...fields, own: { nodePortAddresses: "192.168.1.0/24" } });
     const slices = ["web", "open"].map((name) => endpointSlice(`default/${name}-1`, [endpoint("10.1.0.1")]));
     await withServer([web, service("default/open", fields), ...slices], ({ port }) =>
       withSource(port, async (sink) => {

@@ -18,7 +18,7 @@ const OBJECTS: readonly ClusterObject[] = [
     healthCheckNodePort: 30000,
     createdSeconds: 1_700_000_000,
     isClusterDNS: true,
-    nodePortAddresses: "192.168.1.0/24, nonsense",
+    own: { nodePortAddresses: "192.168.1.0/24, nonsense" },
   }),
   endpointSlice("default/web-1", [
     endpoint("10.244.1.1", { zone: "a", zoneHints: ["a", "b"], nodeHints: ["here"] }),
@@ -58,10 +58,10 @@ Deno.test("an object of another shape is refused", () => {
     { ignored: undefined },
     { affinitySeconds: 1.5 },
     { createdSeconds: "2023-11-14T22:13:20Z" },
-    { nodePortAddresses: ["192.168.1.0/24"] },
+    { own: { nodePortAddresses: ["192.168.1.0/24"] } },
   ];
   for (const fields of wrong) {
-    assert.throws(() => objectOfLine(line(fields)), /a field is not|unknown kind/, line(fields));
+    assert.throws(() => objectOfLine(line(fields)), /a Service with an invalid field|unknown kind/, line(fields));
   }
   assert.throws(() => objectOfLine("null"), /unknown kind/);
 });
