@@ -10,7 +10,7 @@ import { buildTransaction, type BuiltTransaction, type Change, type Stage } from
 import type { Applied, RealizedState } from "./realized.ts";
 import type { Dialect } from "./table.ts";
 import type { NftTools } from "./tools.ts";
-import { countElements, itemId } from "./transaction.ts";
+import { countElements } from "./transaction.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
 export interface ReconcileFigures {
@@ -187,7 +187,7 @@ const ELEMENTS_PER_TRANSACTION = 10_000;
 function* changeBatches(transactions: Transactions): Generator<Change[]> {
   const { desired, dirty, realized } = transactions;
   const limit = realized.isDifferent ? Infinity : ELEMENTS_PER_TRANSACTION;
-  const lists = new Set<string>();
+  const counted = new Set<string>();
   let batch: Change[] = [], elements = 0;
   for (const isDeleted of [false, true]) {
     for (const key of dirty) {
@@ -195,9 +195,9 @@ function* changeBatches(transactions: Transactions): Generator<Change[]> {
       const change = changeOf(key, transactions);
       batch.push(change);
       elements += Math.max(change.before.own.length, change.after.own.length);
-      for (const { name, elements: { length } } of change.after.sourceLists) {
-        if (!realized.shared.has(itemId({ list: "chain", key: name })) && !lists.has(name)) elements += length;
-        lists.add(name);
+      for (const id of change.after.shared) {
+        if (!realized.shared.has(id) && !counted.has(id)) elements++;
+        counted.add(id);
       }
       if (elements < limit) continue;
       yield batch;

@@ -169,14 +169,13 @@ function describeServicePort(
 ): readonly RulePart[] | undefined {
   const port = desired.servicePort(key), settings = desired.settings();
   if (port === undefined || settings === undefined) return undefined;
-  const { own, shared, sourceLists } = contributionOf(port, settings, dialect);
+  const { own, shared } = contributionOf(port, settings, dialect);
   const isElement = ({ list }: Item) => list !== "chain" && list !== "set";
   const items = [
     ...own.filter(isElement),
-    ...shared.map(parseItemId).map(({ list, key }): Item => (
+    ...shared.map(parseItemId).filter(({ list }) => list !== "set").map(({ list, key }): Item => (
       { list, key, text: list === "chain" ? sharedChainText(key, settings, dialect)! : "" }
     )),
-    ...sourceLists.flatMap(({ name, elements }) => elements.map((key): Item => ({ list: name, key, text: "" }))),
     ...own.filter((item) => !isElement(item)),
   ];
   const declared = declareSets(dialect);

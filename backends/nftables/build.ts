@@ -2,7 +2,8 @@ import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Contribution } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import type { Applied, RealizedState } from "./realized.ts";
-import { isSourceList, sharedChainText, type SourceList, sourceSet } from "./shared_chains.ts";
+import { sharedChainText } from "./shared_chains.ts";
+import { sourceListText } from "./sources.ts";
 import type { Dialect } from "./table.ts";
 import {
   chainText,
@@ -51,8 +52,6 @@ interface Draft {
   readonly creates: boolean;
   /** Whether the transaction updates all fixed chains and deletes unwanted parts. */
   readonly finishes: boolean;
-  /** The lists of sources in use, by name. */
-  readonly sourceLists: Map<string, SourceList>;
   readonly deleted: Map<ItemList, Item[]>;
   readonly added: Map<ItemList, Item[]>;
   /** The change in the number of uses of each shared part. */
@@ -74,7 +73,6 @@ export function buildTransaction(
     dialect,
     creates: stage === "frame" || stage === "all",
     finishes: stage === "last" || stage === "all",
-    sourceLists: new Map(),
     deleted: new Map(),
     added: new Map(),
     uses: new Map(),
@@ -116,7 +114,6 @@ function addParts(draft: Draft): readonly Item[] {
     }
     if (realized.applied.has(key)) use(before, -1);
     use(after, 1);
-    for (const list of after.sourceLists) draft.sourceLists.set(list.name, list);
   }
   return ownChains;
 }
@@ -142,21 +139,14 @@ function writeChain({ realized, chains, deleted }: Draft, key: string, text: str
   if (held !== undefined) put(deleted, { list: "chain", key, text: held });
 }
 
-/** Adds the shared chains and elements that do not exist yet. */
+/** Adds the shared chains, sets and elements that do not exist yet. */
 function addNewSharedParts(draft: Draft): void {
-  const { uses, realized, settings, dialect, added, deleted } = draft;
-  for (const id of uses.keys()) {
-    const part = realized.shared.get(id);
-    if (part && !part.damage || uses.get(id)! <= 0) continue;
+  const { uses, realized, settings, dialect, added } = draft;
+  for (const [id, by] of uses) {
+    if (realized.shared.has(id) || by <= 0) continue;
     const { list, key } = parseItemId(id);
-    if (list !== "chain") put(added, { list, key, text: "" });
-    else writeChain(draft, key, sharedChainText(key, settings, dialect)!);
-    const sources = draft.sourceLists.get(key);
-    if (sources === undefined) continue;
-    const { name } = sources;
-    put(added, { list: "set", key: name, text: sourceSet(dialect) });
-    for (const element of part?.damage ?? []) put(deleted, { list: name, key: element, text: "" });
-    for (const element of sources.elements) put(added, { list: name, key: element, text: "" });
+    if (list === "chain") writeChain(draft, key, sharedChainText(key, settings, dialect)!);
+    else put(added, { list, key, text: list === "set" ? sourceListText(dialect) : "" });
   }
 }
 
@@ -166,8 +156,8 @@ function addDeletions(draft: Draft): readonly string[] {
   const gone = [...new Set([...realized.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
   for (const id of gone) {
     const { list, key } = parseItemId(id);
-    put(deleted, { list, key, text: list === "chain" ? realized.chains.get(key) ?? "" : "" });
-    if (isSourceList(key)) put(deleted, { list: "set", key, text: sourceSet(dialect) });
+    const text = list === "chain" ? realized.chains.get(key) ?? "" : list === "set" ? sourceListText(dialect) : "";
+    put(deleted, { list, key, text });
   }
   for (const item of realized.strays) put(deleted, item);
   return gone;
@@ -175,8 +165,8 @@ function addDeletions(draft: Draft): readonly string[] {
 
 /** Whether the kernel has a shared part that no service port uses after the transaction. */
 function isUnused({ realized, uses }: Draft, id: string): boolean {
-  const part = realized.shared.get(id);
-  return part !== undefined && part.uses + (uses.get(id) ?? 0) === 0;
+  const used = realized.shared.get(id);
+  return used !== undefined && used + (uses.get(id) ?? 0) === 0;
 }
 
 /** Notes in the realized state that a transaction is in effect. */
@@ -187,12 +177,10 @@ function commit({ realized, changes, creates, finishes, chains, uses }: Draft, g
   }
   for (const { key, text } of chains) realized.chains.set(key, text);
   for (const [id, by] of uses) {
-    const part = realized.shared.get(id) ?? { uses: 0 };
-    if (by > 0) delete part.damage;
-    part.uses += by;
-    if (part.uses === 0) realized.unused.add(id);
+    const all = (realized.shared.get(id) ?? 0) + by;
+    if (all === 0) realized.unused.add(id);
     else realized.unused.delete(id);
-    realized.shared.set(id, part);
+    realized.shared.set(id, all);
   }
   for (const id of gone) {
     realized.shared.delete(id);

@@ -24,10 +24,9 @@ import {
   pickRules,
   type SlotList,
   slotList,
-  type SourceList,
-  sourceList,
 } from "./shared_chains.ts";
 import { keepSlots, type SlotOrder } from "./slot_order.ts";
+import { sourceRanges } from "./sources.ts";
 import { type Dialect, prefixText, type SetName } from "./table.ts";
 import { chainText, type Item, itemId } from "./transaction.ts";
 
@@ -85,14 +84,12 @@ export function createDesired(): Desired {
 /** Everything in the table that one service port needs. */
 export interface Contribution {
   readonly own: readonly Item[];
-  /** The ids of the elements and chains that it shares with others. */
+  /** The ids of the elements, sets and chains that it shares with others. */
   readonly shared: readonly string[];
-  /** The lists of sources of the shared chains that have one. */
-  readonly sourceLists: readonly SourceList[];
 }
 
 /** The contribution of an unknown service port. */
-export const NOTHING: Contribution = { own: [], shared: [], sourceLists: [] };
+export const NOTHING: Contribution = { own: [], shared: [] };
 
 /**
  * The contribution of a service port to the table.
@@ -112,7 +109,8 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   const hasSharedSlots = sharesSlots(port);
   /** The chains and maps of the frontends that share their slots. */
   const outside = new Set<string>();
-  const sourceLists = new Set<SourceList>();
+  /** The ids of the sets and elements of its lists of sources. */
+  const sourceLists = new Set<string>();
   const withAffinity = port.affinitySeconds > 0;
   const ownChains = withAffinity ? affinityChainNames(port) : undefined;
   const slotsOf = (list: ListName) => withAffinity ? NO_SLOTS : slotList(port, list);
@@ -215,18 +213,26 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     if (frontend.kind === "clusterIP") addClusterIP(frontend);
     else addExternal(frontend);
     if (frontend.sources !== undefined) {
-      const list = sourceList(frontend.sources);
-      own.push({ list: "restricted", key: keyOf(frontend), text: `goto ${list.name}` });
-      sharedChains.add(list.name);
-      sourceLists.add(list);
+      const { chain, list, elements } = sourceRanges(frontend.sources, hasSharedSlots), key = keyOf(frontend);
+      own.push({ list: "restricted", key, text: `goto ${chain}` });
+      if (list === undefined) {
+        for (const element of elements) own.push({ list: "sources", key: `${key} . ${element}`, text: "" });
+      } else if (!sharedChains.has(chain)) {
+        sourceLists.add(itemId({ list: "set", key: list }));
+        for (const element of elements) sourceLists.add(itemId({ list, key: element }));
+      }
+      sharedChains.add(chain);
     }
   }
   if (withAffinity) own.push(...affinityChains(port, settings, dialect), ...clientSets(port, dialect).values());
   own.push(...chains);
   return {
     own,
-    shared: [...sharedElements(port), ...[...sharedChains].map((key) => itemId({ list: "chain", key }))],
-    sourceLists: [...sourceLists],
+    shared: [
+      ...sharedElements(port),
+      ...[...sharedChains].map((key) => itemId({ list: "chain", key })),
+      ...sourceLists,
+    ],
   };
 }
 

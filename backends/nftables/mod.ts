@@ -9,7 +9,8 @@
  *   pair_hash.ts        the number under which a pair of frontend and endpoint is counted
  *   traffic_reader.ts   reads the counters of traffic; loaded only if it is counted
  *   frame.ts            all sets, and the fixed chains: dispatch, rejections, source ranges, masquerading
- *   shared_chains.ts    the chains that service ports share: to pick an endpoint, and to admit sources
+ *   shared_chains.ts    the chains that service ports share
+ *   sources.ts          source ranges: their elements, and the chains that look for these
  *   affinity.ts         the chains and sets of a service port with session affinity
  *   desired.ts          the desired state, and everything in the table that one service port needs
  *   slot_order.ts       which endpoint has which slot, so that a change of one endpoint is one element

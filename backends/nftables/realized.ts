@@ -2,8 +2,9 @@ import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/mod
 import { contributionOf, type Desired } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import type { Listing } from "./listing.ts";
-import { isSharedChain, isSourceList, sourceListName } from "./shared_chains.ts";
+import { isSharedChain } from "./shared_chains.ts";
 import { slotsIn } from "./slot_order.ts";
+import { isSourceList, sourceListText } from "./sources.ts";
 import type { Dialect, SetDeclarations, SetName, SharedSetName } from "./table.ts";
 import { type Item, itemId, type ItemList } from "./transaction.ts";
 
@@ -12,13 +13,6 @@ export interface Applied {
   readonly port: ServicePort;
   /** The settings that its chains were rendered with. */
   readonly settings: FamilySettings;
-}
-
-/** A part of the table that service ports share. It is deleted with the last service port that uses it. */
-interface SharedPart {
-  uses: number;
-  /** The elements of a list of sources, if another program has changed them. */
-  damage?: readonly string[];
 }
 
 /** The realized state: what is known of the table in the kernel. */
@@ -32,8 +26,8 @@ export interface RealizedState {
   readonly partial: Map<ServicePortKey, readonly Item[]>;
   /** The texts of the fixed and the shared chains. */
   readonly chains: Map<string, string>;
-  /** The shared chains and elements, by id. */
-  readonly shared: Map<string, SharedPart>;
+  /** The number of service ports that use each shared chain, set and element, by id. The last one deletes it. */
+  readonly shared: Map<string, number>;
   /** The ids of those that are no longer used by any service port. */
   readonly unused: Set<string>;
   /** Items that are not needed. */
@@ -71,30 +65,30 @@ export function compare(
   dialect: Dialect,
 ): Comparison {
   const declared = allSets(settings, dialect);
-  if (!listing || hasOtherSets(listing, declared) || hasHalfList(listing)) {
+  if (!listing || hasOtherSets(listing, declared)) {
     const realized = listing ? emptyState(true, []) : emptyState(false, declared.keys());
     return { realized, incomplete: new Set(desired.keys()) };
   }
   const sets = listing.get("set")!, chains = listing.get("chain")!;
   const realized = emptyState(false, [...declared.keys()].filter((name) => !sets.has(name)));
   for (const { name } of baseChains(settings, dialect)) claimChain(chains, realized, name);
-  claimShared(listing, realized);
+  claimShared(listing, realized, dialect);
   const incomplete = new Set<ServicePortKey>();
   for (const key of desired.keys()) {
     // The order of an earlier process is kept, since the order does not matter, and changing it costs.
     const port = desired.orderBy(key, slotsIn(listing, desired.servicePort(key)!, dialect))!;
     const { own, shared } = contributionOf(port, settings, dialect);
-    const hasShared = shared.every((id) => realized.shared.has(id) && !realized.shared.get(id)!.damage);
+    const hasShared = shared.every((id) => realized.shared.has(id));
     const { held, isWhole } = claimItems(listing, own);
     if (hasShared && isWhole) {
       realized.applied.set(key, { port, settings });
-      for (const id of shared) realized.shared.get(id)!.uses++;
+      for (const id of shared) realized.shared.set(id, realized.shared.get(id)! + 1);
     } else {
       incomplete.add(key);
       if (held.length > 0) realized.partial.set(key, held);
     }
   }
-  for (const [id, { uses }] of realized.shared) if (uses === 0) realized.unused.add(id);
+  for (const [id, uses] of realized.shared) if (uses === 0) realized.unused.add(id);
   realized.strays = straysIn(listing, new Set(declared.keys()));
   return { realized, incomplete };
 }
@@ -107,13 +101,6 @@ function hasOtherSets(listing: Listing, declared: SetDeclarations): boolean {
   });
 }
 
-/** Whether a list of sources has a set without a chain, or a chain without a set. */
-function hasHalfList(listing: Listing): boolean {
-  const sets = listing.get("set")!, chains = listing.get("chain")!;
-  const isHalf = (name: string) => isSourceList(name) && chains.has(name) !== sets.has(name);
-  return [...chains.keys(), ...sets.keys()].some(isHalf);
-}
-
 function claimChain(chains: Map<string, string>, realized: RealizedState, name: string): void {
   const text = chains.get(name);
   if (text === undefined) return;
@@ -121,19 +108,20 @@ function claimChain(chains: Map<string, string>, realized: RealizedState, name: 
   chains.delete(name);
 }
 
-/** Claims the shared chains and elements, without uses. */
-function claimShared(listing: Listing, realized: RealizedState): void {
-  const chains = listing.get("chain")!;
-  for (const key of [...chains.keys()]) {
-    if (!isSharedChain(key)) continue;
+/** Claims the shared chains, sets and elements, without uses. */
+function claimShared(listing: Listing, realized: RealizedState, dialect: Dialect): void {
+  const sets = listing.get("set")!, chains = listing.get("chain")!;
+  const claim = (list: ItemList, key: string) => realized.shared.set(itemId({ list, key }), 0);
+  for (const key of [...chains.keys()].filter(isSharedChain)) {
     claimChain(chains, realized, key);
-    const held = isSourceList(key) ? [...listing.get(key)?.keys() ?? []] : undefined;
-    const isDamaged = held !== undefined && sourceListName(held) !== key;
-    realized.shared.set(itemId({ list: "chain", key }), isDamaged ? { uses: 0, damage: held } : { uses: 0 });
+    claim("chain", key);
   }
-  for (const list of SHARED_SETS) {
-    for (const key of listing.get(list)?.keys() ?? []) realized.shared.set(itemId({ list, key }), { uses: 0 });
+  const lists = [...sets.keys()].filter(isSourceList).filter((key) => sets.get(key) === sourceListText(dialect));
+  for (const key of lists) {
+    sets.delete(key);
+    claim("set", key);
   }
+  for (const list of [...SHARED_SETS, ...lists]) for (const key of listing.get(list)?.keys() ?? []) claim(list, key);
 }
 
 /** Claims those of a service port's own items that exist, whatever their texts. */
@@ -161,7 +149,7 @@ function straysIn(listing: Listing, declared: ReadonlySet<string>): Item[] {
     const isOwn = declared.has(list) && !(SHARED_SETS as readonly ItemList[]).includes(list);
     if (list !== "chain" && list !== "set" && !isOwn) continue;
     for (const [key, text] of items) {
-      if (list !== "set" || !declared.has(key) && !isSourceList(key)) strays.push({ list, key, text });
+      if (list !== "set" || !declared.has(key)) strays.push({ list, key, text });
     }
   }
   return strays;

@@ -6,20 +6,10 @@ import {
   type Protocol,
   type ServicePort,
 } from "../../core/model/mod.ts";
-import { addressBytes, prefixContains } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
-import {
-  type Dialect,
-  endpointElement,
-  fromThisNode,
-  frontendKey,
-  type OutsideMapName,
-  prefixText,
-  setMark,
-  type SourceListName,
-} from "./table.ts";
+import { isSourceChain, sourceRules } from "./sources.ts";
+import { type Dialect, endpointElement, fromThisNode, frontendKey, type OutsideMapName, setMark } from "./table.ts";
 import { chainText } from "./transaction.ts";
 
 /**
@@ -184,78 +174,18 @@ export function outsideMap(protocol: Protocol, { ip }: Dialect): string {
   return ["map", `typeof numgen random mod 65536 : ${ip} daddr . ${protocol} dport`].join("\n");
 }
 
-/**
- * A list of sources that may use a frontend, which all frontends with the same list share. Its name follows from its
- * elements, so that a list never changes.
- */
-export interface SourceList {
-  readonly name: SourceListName;
-  /** Disjoint prefixes, as nft prints them. */
-  readonly elements: readonly string[];
-}
-
-/** The ports of a service share one list, which may have thousands of prefixes. */
-const known = new WeakMap<readonly string[], SourceList>();
-
-/** The list of the prefixes that admit a source. */
-export function sourceList(prefixes: readonly string[]): SourceList {
-  let list = known.get(prefixes);
-  if (list === undefined) {
-    const elements = widest(prefixes).map(prefixText);
-    known.set(prefixes, list = { name: sourceListName(elements), elements });
-  }
-  return list;
-}
-
-/** The name of the list with these elements, in any order. */
-export function sourceListName(elements: Iterable<string>): SourceListName {
-  return `sources-${shortHash([...elements].sort().join(" "))}`;
-}
-
-/** Whether a set or chain of this name belongs to a list of sources. */
-export function isSourceList(name: string): name is SourceListName {
-  return name.startsWith("sources-");
-}
-
-/**
- * The declaration of a list's set. The ranges of all frontends in one set, with the frontend in its keys, would cost the
- * kernel time with the square of their number: 50 ports with 4,000 ranges took it 12 s.
- */
-export function sourceSet({ ip }: Dialect): string {
-  return ["set", `typeof ${ip} saddr`, "flags interval"].join("\n");
-}
-
-/** The widest of nested prefixes: the kernel accepts no overlapping elements. */
-function widest(prefixes: readonly string[]): readonly string[] {
-  // In this order, a prefix follows the one that contains it, with nothing but others of its prefixes in between.
-  const sorted = [...new Set(prefixes)].map((prefix) => {
-    const [address, length] = prefix.split("/") as [string, string];
-    return { prefix, address, order: `${addressBytes(address).toHex()}${length.padStart(3, "0")}` };
-  }).sort((a, b) => a.order < b.order ? -1 : 1);
-  const found: string[] = [];
-  for (const { prefix, address } of sorted) {
-    if (found.length === 0 || !prefixContains(found.at(-1)!, address)) found.push(prefix);
-  }
-  return found;
-}
-
 /** Whether service ports share the chain with this name. */
 export function isSharedChain(name: string): boolean {
-  return isSourceList(name) || name === NODE_PORT_REFUSALS || parsePickChain(name) !== undefined;
+  return isSourceChain(name) || name === NODE_PORT_REFUSALS || parsePickChain(name) !== undefined;
 }
 
 /** The text of a chain that service ports share, which follows from its name; undefined if it is not shared. */
 export function sharedChainText(name: string, settings: FamilySettings, dialect: Dialect): string | undefined {
-  if (isSourceList(name)) return chainText(undefined, sourceRules(name, settings, dialect));
+  if (isSourceChain(name)) return chainText(undefined, sourceRules(name, settings, dialect));
   if (name === NODE_PORT_REFUSALS) {
     const { hook, rules } = nodePortRefusals(settings, dialect);
     return chainText(hook, rules);
   }
   const chain = parsePickChain(name);
   return chain && chainText(undefined, pickRules(chain, settings, dialect));
-}
-
-/** The rules of a list's chain: it drops packets from other sources. */
-function sourceRules(name: SourceListName, settings: FamilySettings, dialect: Dialect): string[] {
-  return [`${dialect.ip} saddr @${name} return`, `${countFailure(settings, "sources", dialect)}drop`];
 }

@@ -49,7 +49,9 @@ export type SetName =
    * only → the chain that does.
    */
   | "restricted"
-  /** The sources of a list. */
+  /** Frontend and range, for each range that admits sources to the frontend (see sources.ts). */
+  | "sources"
+  /** The ranges of a list. */
   | SourceListName
   /** Frontend and number → endpoint. */
   | `${Protocol}-endpoints`
@@ -62,7 +64,7 @@ export type SetName =
   | SharedSetName
   | TrafficSetName;
 
-/** The name of a list of sources: that of its set, and of the chain that admits only these sources. */
+/** The name of the set of a list of source ranges. */
 export type SourceListName = `sources-${string}`;
 
 /** The name of the map with the slots that the external frontends of a service port share. */
@@ -114,7 +116,7 @@ export const DEFAULT_SET_SIZE = 65_535;
  *
  * Each protocol has a map of endpoints: nft 1.0.6 accepts the port of a DNAT only from a map whose type names the protocol.
  */
-export function declareSets({ ip }: Dialect): SetDeclarations {
+export function declareSets({ ip, addressType }: Dialect): SetDeclarations {
   const frontend = `${ip} daddr . meta l4proto . th dport`;
   const set = (type: string) => `set\ntypeof ${type}`;
   const map = (type: string) => `map\ntypeof ${type}`;
@@ -132,6 +134,8 @@ export function declareSets({ ip }: Dialect): SetDeclarations {
     ["refused", set(frontend)],
     ["dropped", set(frontend)],
     ["restricted", map(`${frontend} : verdict`)],
+    // nft cannot store the type of so many fields as expressions.
+    ["sources", `set\ntype ${addressType} . inet_proto . inet_service . ${addressType} . mark`],
     ["cluster-ips", set(`${ip} daddr`)],
     ["hairpins", set(`${ip} saddr . ${ip} daddr`)],
     ...endpoints,
@@ -145,21 +149,24 @@ export function frontendKey({ ip, anyAddress }: Dialect, nodePort: boolean): str
   return `${ip} daddr ${nodePort ? `& ${anyAddress} ` : ""}. meta l4proto . th dport`;
 }
 
-const hex = (value: number) => `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
+/** A number of 32 bits as nft prints a mark. */
+export function hexText(value: number): string {
+  return `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
+}
 
 /** Sets the mark for masquerading. */
 export function setMark({ masqueradeMark }: FamilySettings): string {
-  return `meta mark set meta mark | ${hex(masqueradeMark)}`;
+  return `meta mark set meta mark | ${hexText(masqueradeMark)}`;
 }
 
 /** Clears the mark, so that a packet that passes again (a tunnel) is not masqueraded twice. */
 export function clearMark({ masqueradeMark }: FamilySettings): string {
-  return `meta mark set meta mark & ${hex(~masqueradeMark)}`;
+  return `meta mark set meta mark & ${hexText(~masqueradeMark)}`;
 }
 
 /** Matches packets without the mark. */
 export function unmarked({ masqueradeMark }: FamilySettings): string {
-  return `meta mark & ${hex(masqueradeMark)} == 0x00000000`;
+  return `meta mark & ${hexText(masqueradeMark)} == 0x00000000`;
 }
 
 /** A prefix as nft prints it: a single address without its length. */

@@ -214,7 +214,7 @@ function ownRuleText({ chain, rule, verdict }: TraceStep, service: string): stri
     [/jump firewall-check$/, "checks the source ranges of load balancers"],
     [/ & \S+ \. .* vmap @restricted$/, "checks that its node port has usable endpoints"],
     [/ vmap @restricted$/, `is for a load balancer of ${service} with source ranges`],
-    [/ @sources-\S+ return$/, "comes from an address in these ranges"],
+    [/ @sources\S* return$/, "comes from an address in these ranges"],
     [/jump services-check$/, "checks that its service has usable endpoints"],
     [/goto nodeports-check$/, "checks that its node port has usable endpoints"],
     [/^ip6? daddr \S+ goto /, `is to an address at which ${service} has its node port`],

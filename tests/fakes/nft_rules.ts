@@ -1,6 +1,5 @@
 import { drawByHash, registersOf } from "./jhash.ts";
-import { prefixContains } from "../../platform/address.ts";
-import { covers } from "./nft_intervals.ts";
+import { addressBytes, addressOfBytes, prefixContains } from "../../platform/address.ts";
 import { type NftSet, type NftTable, sizeOf } from "./nft_tables.ts";
 import { isLocal, type PacketProtocol, type Surroundings } from "./packet.ts";
 
@@ -68,6 +67,10 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     return drawByHash(bytes, Number(hash[2]), Number(hash[3]));
   };
   const field = (what: string, rule: string): string => {
+    const constant = /^meta mark & (0x\w+) \| \1$/.exec(what);
+    if (constant) return constant[1]!;
+    const [, cut] = /^ip6? saddr & (\S+)$/.exec(what) ?? [];
+    if (cut !== undefined) return masked(packet.from, cut);
     switch (what.replace(/^ip6? /, "").trim()) {
       case "saddr":
         return packet.from;
@@ -116,8 +119,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     if (!content) throw new Error(`set ${set} does not exist`);
     const wanted = key(content, text, rule), exact = content.elements.get(wanted);
     if (content.clients.has(wanted)) return content.clients.get(wanted)! > situation.nowMs() ? "" : undefined;
-    if (exact !== undefined || !content.lines.includes("flags interval")) return exact;
-    return [...content.elements.keys()].some((element) => covers(element, wanted)) ? "" : undefined;
+    return exact;
   };
   const isAddress = (pattern: string, address: string) =>
     pattern.includes("/") ? prefixContains(pattern, address) : pattern === address;
@@ -214,6 +216,12 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     }
     return undefined;
   }
+}
+
+/** An address with only the bits of a mask. */
+function masked(address: string, mask: string): string {
+  const bits = addressBytes(mask);
+  return addressOfBytes(addressBytes(address).map((byte, i) => byte & bits[i]!));
 }
 
 /** A packet does not match a rule. */

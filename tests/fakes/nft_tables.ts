@@ -1,5 +1,4 @@
 /** In-memory nftables: applies statements of nft and prints tables as nft 1.0.6 does. */
-import { overlaps, printedKey } from "./nft_intervals.ts";
 
 /** A set or map: its declaration and its elements with their values (empty in a set). */
 export interface NftSet {
@@ -162,9 +161,6 @@ function declaredSet(kind: "set" | "map", body: string): NftSet {
 function addElement(table: NftTable, set: NftSet, key: string, value: string): void {
   const chain = /^goto (\S+)$/.exec(value)?.[1];
   if (chain !== undefined) required(table.chains.get(chain));
-  if (set.lines.includes("flags interval") && !set.elements.has(key) && overlaps(key, set.elements.keys())) {
-    throw new NftError("interval overlaps with an existing one");
-  }
   const held = set.elements.get(key);
   if (held !== undefined && held !== value) throw new NftError(EXISTS);
   set.elements.set(key, value);
@@ -174,8 +170,8 @@ function elementsOf(body: string): { key: string; value: string }[] {
   const list = /^\{ (.*) \}$/.exec(body)?.[1];
   if (list === undefined) throw new NftError(`syntax error, in "${body}"`);
   return list.split(", ").map((element) => {
-    const [key, value = ""] = element.split(" : ");
-    return { key: printedKey(key!), value };
+    const [key = "", value = ""] = element.split(" : ");
+    return { key, value };
   });
 }
 
@@ -264,9 +260,10 @@ function* printChain(
   yield "\t}";
 }
 
-/** Prints single IPv4 addresses two per line and longer elements one per line, as nft does. */
+/** Prints keys that are numbers five per line, single IPv4 addresses two, and longer elements one, as nft does. */
 function* printElements(elements: readonly string[]): Generator<string> {
-  const perLine = elements.some((element) => /[ :]/.test(element)) ? 1 : 2;
+  const areNumbers = elements.every((element) => /^\d+ : /.test(element));
+  const perLine = areNumbers ? 5 : elements.some((element) => /[ :]/.test(element)) ? 1 : 2;
   for (let i = 0; i < elements.length; i += perLine) {
     const line = elements.slice(i, i + perLine).join(", ");
     yield (i === 0 ? "\t\telements = { " : "\t\t\t     ") + line + (i + perLine < elements.length ? "," : " }");

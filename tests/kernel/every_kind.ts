@@ -1,4 +1,5 @@
 import type { Family, FamilySettings, ServicePort } from "../../core/model/mod.ts";
+import { canonicalPrefix, hostPrefix } from "../../platform/mod.ts";
 import { fakeServicePort, fakeSources } from "../fakes/service_port.ts";
 import { nftSettings } from "../unit/backends/nftables/host.ts";
 
@@ -20,6 +21,8 @@ export function everyKindOfPort(family: Family): ServicePort[] {
   const three = [1, 2, 3].map(endpoint);
   /** More external addresses than have slots of their own. */
   const many = (first: number) => Array.from({ length: 12 }, (_, i) => address(8, first + i + 1));
+  const everyLength = Array.from({ length: length * 2 }, (_, i) => canonicalPrefix(`${address(5, 5)}/${i + 1}`)!);
+  const manyRanges = Array.from({ length: 150 }, (_, i) => hostPrefix(address(5, i + 1)));
   const all: Partial<ServicePort>[] = [
     {},
     { protocol: "udp" },
@@ -36,6 +39,14 @@ export function everyKindOfPort(family: Family): ServicePort[] {
         address(6, 6),
       ),
     },
+    ...[everyLength, many(60).map(hostPrefix).concat(everyLength), manyRanges].map((
+      ranges,
+      i,
+    ): Partial<ServicePort> => ({
+      external: "cluster",
+      loadBalancerIPs: i === 1 ? many(80) : [address(9, 30 + i)],
+      loadBalancerSources: fakeSources(ranges),
+    })),
     { affinitySeconds: 10_800, external: "cluster", nodePort: 30008, endpointsOnThisNode: [endpoint(1)] },
     { affinitySeconds: 90, external: "local", localEndpoints: three.slice(2), nodePort: 30009, protocol: "udp" },
     { affinitySeconds: 7, external: "drop", nodePort: 30010 },
