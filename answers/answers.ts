@@ -32,6 +32,11 @@ export interface Answers {
   state(family: Family): Promise<FamilyDelta>;
 }
 
+/** The proxy cannot answer yet: its caches have not synced. */
+export class NotReadyError extends Error {
+  override readonly name = "NotReadyError";
+}
+
 /** Creates answers from this process. */
 export function createAnswers(basis: AnswerBasis): Answers {
   return {

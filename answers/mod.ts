@@ -5,7 +5,7 @@
  * In: the planner's service ports, the trackers and the settings of each family. Out: plain data. May touch: for an
  * answer without a running proxy, the configured source and the host's addresses.
  */
-export { addressesOfHost, type Answers, createAnswers } from "./answers.ts";
+export { addressesOfHost, type Answers, createAnswers, NotReadyError } from "./answers.ts";
 export type { AnswerBasis, FamilyBasis } from "./basis.ts";
 export {
   type BrowsedService,

@@ -1,8 +1,9 @@
 /** Answers of a running proxy; loaded with the first query. */
 import type { Family } from "../platform/mod.ts";
-import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod.ts";
+import { addressesOfHost, createAnswers, type FamilyBasis, NotReadyError } from "../answers/mod.ts";
 import { balanceOptions } from "../config/mod.ts";
-import { type ControlAnswers, NotReadyError } from "../answers/control/mod.ts";
+import type { ControlAnswers } from "../answers/control/mod.ts";
+import { viewOf } from "../answers/status/mod.ts";
 import { type RunningProxy, statusOf } from "./running_status.ts";
 
 /** Creates the answers of a running proxy. All but the status throw NotReadyError until the source has synced. */
@@ -36,7 +37,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
     endpoints: (search) => withTraffic(() => answers.endpoints(search)),
     browse: (question) => withTraffic(() => answers.browse(question)),
     state: (family) => whenReady(() => answers.state(family)),
-    status: () => Promise.resolve(statusOf(proxy)),
+    status: () => Promise.resolve(viewOf(statusOf(proxy))),
     events: (since) => Promise.resolve(proxy.feed.read(since)),
   };
 }

@@ -1,5 +1,5 @@
 /** The status of a running proxy; loaded when it is first needed. */
-import { type FamilyStatusDetails, type ProxyStatus, sentenceOf, viewOf } from "../answers/control/mod.ts";
+import { type FamilyStatusDetails, type ProxyStatus, sentenceOf, viewOf } from "../answers/status/mod.ts";
 import { type Configuration, isServer, sourceText } from "../config/mod.ts";
 import type { CountsOfPorts } from "../core/model/mod.ts";
 import { INTERNAL_SERVICE } from "../core/planning/mod.ts";

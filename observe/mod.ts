@@ -22,8 +22,6 @@ export {
   type Latency,
   problemsOfSync,
   problemsOfWorker,
-  sizeOfSync,
   type StatusRecorder,
   type SyncSummary,
-  syncText,
 } from "./status.ts";

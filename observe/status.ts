@@ -1,8 +1,7 @@
-import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import { durationText, FAMILIES, plural } from "../platform/mod.ts";
+import { FAMILIES } from "../platform/mod.ts";
 
 /** The summary of one sync. */
 export type SyncSummary =
@@ -100,40 +99,6 @@ function latencyOf(latencies: Float32Array): Latency | undefined {
   const sorted = latencies.slice().sort();
   const share = (part: number) => Math.round(sorted[Math.ceil(sorted.length * part) - 1]!);
   return { changes: sorted.length, p50Ms: share(0.5), p90Ms: share(0.9), p99Ms: share(0.99), longestMs: share(1) };
-}
-
-/** The wording of all counts, in every mode, that count changes in the kernel. */
-const WRITTEN: ReadonlyMap<string, string> = new Map(
-  MODE_DESCRIPTIONS.flatMap(({ figures }) =>
-    Object.entries(figures).flatMap(([figure, { written }]) =>
-      written === undefined ? [] : [[figure, written] as const]
-    )
-  ),
-);
-
-/** The size of a sync's change in the kernel: the number of chains, elements or servers, in total and of each kind. */
-interface SyncSize {
-  readonly total: number;
-  /** `3 chains written`, for each count that is not 0. */
-  readonly parts: readonly string[];
-}
-
-/** The size of a sync, from its counts. */
-export function sizeOfSync({ figures }: Pick<SyncReport, "figures">): SyncSize {
-  const written = [...WRITTEN].flatMap(([figure, name]) => {
-    const count = figures[figure] ?? 0;
-    return count > 0 ? [{ count, name }] : [];
-  });
-  return {
-    total: written.reduce((sum, { count }) => sum + count, 0),
-    parts: written.map(({ count, name }) => `${count} ${name}`),
-  };
-}
-
-/** The duration and size of a sync: `12 ms, 3 changes`. */
-export function syncText(sync: SyncSummary): string {
-  const { total } = sizeOfSync(sync);
-  return `${durationText(sync.durationMs)}, ${total === 0 ? "nothing to write" : plural(total, "change")}`;
 }
 
 /** The problems of a sync. Its worker has already logged them. */

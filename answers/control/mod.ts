@@ -9,17 +9,6 @@ import type { Clock, Logger } from "../../platform/mod.ts";
 export { AnotherSluiceError, listenOnControlSocket, refuseAnother, SocketInUseError } from "./socket.ts";
 export { thisProcess } from "./process.ts";
 export { type Asker, connectToProxy, NoProxyError } from "./client.ts";
-export {
-  eventText,
-  type FamilyStatusDetails,
-  type FamilyView,
-  NotReadyError,
-  type ProxyStatus,
-  sentenceOf,
-  type StateWords,
-  type StatusView,
-  viewOf,
-} from "./status.ts";
 export type { ControlAnswers } from "./server.ts";
 
 /** Answers requests on the control socket until the signal aborts. */

@@ -2,7 +2,7 @@
  * The API of the control socket: HTTP with JSON.
  *
  *   GET /v1/process                                 ProxyProcess
- *   GET /v1/status                                  ProxyStatus
+ *   GET /v1/status                                  NodeView
  *   GET /v1/events?since=17                         Feed: the events after update 17
  *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside or an address; optional)
  *   GET /v1/resolve?name=default/web&from=pod       Question[]
@@ -13,15 +13,15 @@
  *   GET /v1/state?family=IPv4                       FamilyDelta: the desired state of the kernel, as a full snapshot
  */
 import { FAMILIES } from "../../platform/mod.ts";
-import { type Answers, QuestionError, readQuestion, SERVICE_ORDERS } from "../mod.ts";
+import { type Answers, NotReadyError, QuestionError, readQuestion, SERVICE_ORDERS } from "../mod.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../../platform/http/mod.ts";
-import { NotReadyError, type ProxyStatus } from "./status.ts";
+import type { NodeView } from "../status/mod.ts";
 import { thisProcess } from "./process.ts";
 import type { Feed } from "../../observe/mod.ts";
 
 /** Every answer that a running proxy gives. */
 export interface ControlAnswers extends Answers {
-  status(): Promise<ProxyStatus>;
+  status(): Promise<NodeView>;
   /** Returns the events that are new or have changed since the update of this number. */
   events(since: number): Promise<Feed>;
 }

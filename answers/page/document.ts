@@ -1,5 +1,5 @@
 import { timeOfDay } from "../../platform/mod.ts";
-import type { ProxyStatus } from "../control/mod.ts";
+import type { NodeView } from "../status/mod.ts";
 import { ORIGINS } from "../mod.ts";
 import { type Html, html, literally } from "./html.ts";
 import { LIVE_SCRIPT } from "./script.ts";
@@ -21,7 +21,7 @@ export interface Parts {
 /**
  * The whole page. With JavaScript its parts stay up to date; without, they show the state at the time of the request.
  */
-export function pageDocument(status: ProxyStatus, parts: Parts, view: View): Html {
+export function pageDocument(status: NodeView, parts: Parts, view: View): Html {
   return html`
     <!DOCTYPE html>
     <html lang="en">
@@ -60,23 +60,11 @@ export function pageDocument(status: ProxyStatus, parts: Parts, view: View): Htm
   `;
 }
 
-function header({ node, nodeAddresses, zone, kernel, version, mode, source, link, atMs }: ProxyStatus): Html {
-  const facts = [
-    ...nodeAddresses,
-    ...(zone === "" ? [] : [`zone ${zone}`]),
-    `kernel ${kernel}`,
-    `Sluice ${version}, ${mode} mode`,
-    ...(link === undefined ? [`from ${source}`] : []),
-  ];
+function header({ node, atMs }: NodeView): Html {
   return html`
     <header class="top">
       <div class="brand">${literally(LOGO)}<h1>${node}</h1></div>
       <p id="connection" class="connection" role="status">as of ${timeOfDay(atMs)} UTC, reload to update</p>
-      <p class="what">${facts.map((fact) =>
-        html`
-          <span>${fact}</span>
-        `
-      )}</p>
     </header>
   `;
 }

@@ -9,13 +9,13 @@ import {
   fateText,
   isAddressAndPort,
   masqueradeText,
+  NotReadyError,
   type Outcome,
   QuestionError,
   readQuestion,
   sinceText,
 } from "../mod.ts";
-import type { StateWords } from "../control/mod.ts";
-import { NotReadyError } from "../control/mod.ts";
+import type { StateWords } from "../status/mod.ts";
 import { plural } from "../../platform/mod.ts";
 import { endpointTable, type View } from "./services.ts";
 import { type Html, html, row } from "./html.ts";

@@ -9,16 +9,16 @@
  *
  * None of this is loaded before the page is first requested.
  */
+import type { ControlAnswers } from "../control/mod.ts";
+import { NotReadyError } from "../mod.ts";
 import {
-  type ControlAnswers,
   eventText,
   type FamilyView,
-  NotReadyError,
-  type ProxyStatus,
-  type StateWords,
-  type StatusView,
-  viewOf,
-} from "../control/mod.ts";
+  type NodeView,
+  type ProblemView,
+  type StatusLine,
+  type Words,
+} from "../status/mod.ts";
 import { pageDocument, type Parts } from "./document.ts";
 import { explanationPart } from "./explanation.ts";
 import { type Html, html, moment, row } from "./html.ts";
@@ -26,9 +26,9 @@ import { LIVE_SCRIPT } from "./script.ts";
 import { addressOf, namespaceOptions, PAGE_SIZE, readView, servicesPart, type View, WHOLE } from "./services.ts";
 import { STYLE } from "./style.ts";
 import { syncChart } from "./sync_chart.ts";
-import { type CurrentProblem, type ProblemCode, problemKind, type Severity } from "../../core/problems/mod.ts";
-import { type Feed, type FeedEvent, type Latency, type StatusPage, syncText } from "../../observe/mod.ts";
-import { countText, DOCUMENTATION, durationText, megabytesText, plural, timeOfDay } from "../../platform/mod.ts";
+import type { CurrentProblem } from "../../core/problems/mod.ts";
+import type { Feed, FeedEvent, StatusPage } from "../../observe/mod.ts";
+import { countText, DOCUMENTATION, plural, timeOfDay } from "../../platform/mod.ts";
 
 /** The answers that the page is rendered from. */
 export type PageAnswers = Pick<ControlAnswers, "status" | "browse" | "events" | "explain" | "resolve">;
@@ -54,13 +54,12 @@ export async function createStatusPage(answers: PageAnswers): Promise<StatusPage
     }
   };
   /** The parts of the page; those about services only if there may be news. */
-  const render = async (status: ProxyStatus, view: View, isNews: boolean): Promise<Partial<Parts>> => {
-    const shown = viewOf(status);
+  const render = async (status: NodeView, view: View, isNews: boolean): Promise<Partial<Parts>> => {
     const ofServices = isNews ? { ...await browsed(view), explanation: await explanationPart(view, answers) } : {};
     return {
-      summary: summaryPart(shown, broken),
+      summary: summaryPart(status, broken),
       problems: problemsPart(status),
-      families: html`${shown.families.map(familyCard)}`,
+      families: html`${status.families.map(familyCard)}`,
       events: eventsPart(await answers.events(0)),
       ...ofServices,
     };
@@ -133,22 +132,22 @@ function eventRow(event: FeedEvent): Html {
   `;
 }
 
-/** The verdict in a sentence, the link to the source, and the proxy's counts. `broken` is unknown before the first sync. */
+/** The verdict in a sentence, and the lines about the node. `broken` is unknown before the first sync. */
 function summaryPart(
-  { state: { tone, words, reason }, link, features, services, waiting, residentBytes, startedAtMs }: StatusView,
+  { state: { tone, words, reason }, lines, services }: NodeView,
   broken: number | undefined,
 ): Html {
+  const facts = [
+    { label: "Services", words: [countText(services)] },
+    ...lines.filter(({ tone }) => tone === undefined),
+  ];
   return html`
     <div class="verdict ${tone}"
       role="status"><span class="dot"></span><p><strong>${words}</strong>${reason !== undefined && html`
         <span class="reason">${reason}</span>
       `}${broken !== undefined && broken > 0 && brokenText(broken)}</p></div>
-    ${link && linePart("Source", link)}
-    ${Object.values(features).map((one) => linePart(one.label, one))}
-    <dl class="figures">${row("Services", countText(services))}${row(
-      "Changes waiting",
-      countText(waiting),
-    )}${row("Memory", megabytesText(residentBytes))}${row("Started", moment(startedAtMs))}</dl>
+    ${lines.map(stateLine)}
+    <dl class="figures">${facts.map(({ label, words }) => row(label, wordsPart(words)))}</dl>
   `;
 }
 
@@ -162,69 +161,39 @@ function brokenText(broken: number): Html {
   `;
 }
 
-/** The state of the source, or of the node as a feature sees it. */
-function linePart(label: string, { tone, words, reason }: StateWords): Html {
-  return html`<p class="link ${tone}"><span class="dot"></span><span>${label}: ${words}${
-    reason !== undefined && html`
-      <span class="reason">${reason}</span>
-    `
-  }</span></p>`;
+/** A line that has a state, with its dot. */
+function stateLine({ label, tone, words, reason }: StatusLine): Html | false {
+  return tone !== undefined &&
+    html`<p class="link ${tone}"><span class="dot"></span><span>${label}: ${wordsPart(words)}${
+      reason !== undefined && html`
+        <span class="reason">${reason}</span>
+      `
+    }</span></p>`;
 }
 
-/** A family's state, its last syncs, and the latency of changes. */
-function familyCard(view: FamilyView): Html {
-  const { family, revision, servicePorts, changesPending, syncs, latency, noLocalEndpoints, driftRepaired, features } =
-    view;
-  const { state: { tone, words, reason }, lastSync } = view;
-  const local = noLocalEndpoints.internal + noLocalEndpoints.external;
+function wordsPart(words: Words): Html {
+  return html`${words.map((part) => typeof part === "string" ? part : moment(part.atMs))}`;
+}
+
+/** A family's state, its last syncs, and the lines about it. */
+function familyCard({ family, state: { tone, words, reason }, syncs, lines }: FamilyView): Html {
   return html`<article class="card family ${tone}" data-family="${family}">
 <header><h2>${family}</h2><span class="state ${tone}"><span class="dot"></span>${words}</span></header>
 ${reason !== undefined && html`<p class="reason">${reason}</p>`}
 ${syncs.length > 0 && syncChart(syncs)}
 <dl class="rows">
-${row("Last sync", lastSync ? html`${moment(lastSync.endedAtMs)}, ${syncText(lastSync)}` : "none has succeeded yet")}
-${
-    row(
-      "Service ports",
-      html`${countText(servicePorts)}${changesPending > 0 && html`, <em>${countText(changesPending)} waiting</em>`}`,
-    )
-  }
-${Object.values(features).map(({ label, words }) => row(label, words))}
-${local > 0 && row("Policy Local", `${plural(local, "service port")} without endpoints here`)}
-${driftRepaired > 0 && row("Repaired", `${plural(driftRepaired, "change")} by other programs`)}
-${row("Revision", countText(revision))}
+${lines.map(({ label, words }) => row(label, wordsPart(words)))}
 </dl>
-${latencyTable(latency)}
 </article>`;
 }
-
-function latencyTable(latency: Latency | undefined): Html | undefined {
-  if (latency === undefined) return undefined;
-  const { changes, p50Ms, p90Ms, p99Ms, longestMs } = latency;
-  const columns = [["p50", p50Ms], ["p90", p90Ms], ["p99", p99Ms], ["longest", longestMs]] as const;
-  return html`
-    <table class="latency">
-      <caption>From endpoint change to effect, over the last ${countText(changes)}</caption>
-      <thead>
-        <tr>${columns.map(([name]) => html`<th scope="col">${name}</th>`)}</tr>
-      </thead>
-      <tbody>
-        <tr>${columns.map(([, ms]) => html`<td>${durationText(ms)}</td>`)}</tr>
-      </tbody>
-    </table>
-  `;
-}
-
-const TONES: Readonly<Record<Severity, StateWords["tone"]>> = { error: "bad", warning: "warning" };
 
 /** The number of kinds of problems, and of occurrences of each, shown at first; the rest is collapsed. */
 const SHOWN_PROBLEMS = 4;
 
 /** The current problems by kind, each with its start, its fix and its documentation; nothing without any. */
-function problemsPart({ problems }: Pick<ProxyStatus, "problems">): Html {
-  if (problems.length === 0) return html``;
-  const kinds = [...Map.groupBy(problems, ({ code }) => code)].map(kindRow);
-  return html`<h2>Problems</h2>${list("problems", "problems", kinds)}`;
+function problemsPart({ problemKinds }: Pick<NodeView, "problemKinds">): Html {
+  if (problemKinds.length === 0) return html``;
+  return html`<h2>Problems</h2>${list("problems", "problems", problemKinds.map(kindRow))}`;
 }
 
 /** The first rows of a list; the rest expands. */
@@ -241,14 +210,16 @@ function list(key: string, name: string, rows: readonly Html[]): Html {
   }`;
 }
 
-function kindRow([code, problems]: readonly [ProblemCode, readonly CurrentProblem[]]): Html {
-  const { severity, title, fix } = problemKind(code);
-  return html`<li class="${
-    TONES[severity]
-  }"><p class="title"><strong>${title}</strong> <a href="${DOCUMENTATION}/problems.md#${code}"
+function kindRow({ code, tone, title, fix, occurrences }: ProblemView): Html {
+  return html`<li class="${tone}"><p class="title"><strong>${title}</strong> <a href="${DOCUMENTATION}/problems.md#${code}"
 title="Documentation of this problem"><code>${code}</code></a></p>
-${list(`problems ${code}`, "occurrences", problems.map(occurrence))}
-<p class="fix"><b>Fix</b> ${fix}</p></li>`;
+${list(`problems ${code}`, "occurrences", occurrences.map(occurrence))}
+<p class="fix"><b>Fix</b> ${withCode(fix)}</p></li>`;
+}
+
+/** A text whose parts in backticks are code. */
+function withCode(text: string): Html {
+  return html`${text.split("`").map((part, i) => i % 2 === 0 ? part : html`<code>${part}</code>`)}`;
 }
 
 function occurrence({ subject, detail, sinceMs, count }: CurrentProblem): Html {

@@ -47,8 +47,6 @@ code { font: 0.87em/1.5 var(--mono); }
 .top { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0.35rem 1rem; margin-bottom: 1.25rem; }
 .brand { display: flex; align-items: center; gap: 0.65rem; }
 .logo { width: 1.9rem; height: 1.9rem; color: var(--accent); flex: none; }
-.what { grid-column: 1 / -1; color: var(--soft); font-size: 0.9rem; display: flex; flex-wrap: wrap; gap: 0 0.5rem; }
-.what span:not(:last-child)::after { content: "·"; margin-left: 0.5rem; }
 .connection { color: var(--soft); font-size: 0.87rem; }
 .live .connection::before, .lost .connection::before {
   content: ""; display: inline-block; width: 0.5rem; height: 0.5rem; border-radius: 50%; background: var(--good);
@@ -81,7 +79,7 @@ main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }
 .warning .dot { background: var(--warning); }
 .bad .dot { background: var(--bad); }
 
-.summary { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0.5rem 2rem; }
+.summary { display: grid; gap: 0.5rem; }
 .verdict { display: flex; align-items: baseline; gap: 0.75rem; min-width: 0; }
 .verdict .dot { width: 0.8rem; height: 0.8rem; }
 .verdict strong { display: block; font-size: 1.35rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.3; }
@@ -91,15 +89,14 @@ main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }
 .verdict.warning strong { color: var(--warning); }
 .summary:has(.verdict.bad) { border-color: var(--bad); background: var(--tint-bad); }
 .summary:has(.verdict.warning) { border-color: var(--warning); background: var(--tint-warning); }
-.link { grid-column: 1; display: flex; align-items: baseline; gap: 0.85rem; padding-left: 0.1rem; font-size: 0.9rem; }
-.figures { grid-row: 1 / span 2; grid-column: 2; }
+.link { display: flex; align-items: baseline; gap: 0.85rem; padding-left: 0.1rem; font-size: 0.9rem; }
 .state { display: flex; align-items: baseline; gap: 0.55rem; }
 .state.bad { color: var(--bad); }
 .state.warning { color: var(--warning); }
 .trouble:empty { display: none; }
-.figures { display: flex; flex-wrap: wrap; gap: 0.6rem 2.2rem; }
+.figures { display: flex; flex-wrap: wrap; gap: 0.4rem 2.2rem; margin-top: 0.3rem; }
 .figures dt { color: var(--soft); font-size: 0.8rem; }
-.figures dd { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; }
+.figures dd { font-weight: 600; letter-spacing: -0.01em; }
 
 .family header { display: flex; justify-content: space-between; align-items: center; gap: 0.5rem 1rem; }
 .family header .state { font-size: 0.9rem; }
@@ -134,11 +131,6 @@ ${LABEL_COLUMNS}
 .rows dt { flex: none; color: var(--soft); }
 .rows dd { text-align: right; }
 .rows em { font-style: normal; color: var(--warning); }
-.latency { width: 100%; margin-top: auto; border-collapse: collapse; table-layout: fixed; border-top: 1px solid var(--line); }
-.latency caption { caption-side: bottom; text-align: left; color: var(--soft); font-size: 0.8rem; padding-top: 0.3rem; }
-.latency th { font-weight: 400; font-size: 0.8rem; color: var(--soft); text-align: left; padding: 0.6rem 0 0; }
-.latency td { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; padding: 0; white-space: nowrap; }
-
 .problems, .occurrences { list-style: none; display: grid; gap: 0.9rem; margin-top: 0.6rem; }
 .problems > li { padding: 0.1rem 0 0.1rem 0.9rem; border-left: 3px solid var(--warning); }
 .problems > li.bad { border-color: var(--bad); }
@@ -221,8 +213,7 @@ footer a { color: var(--soft); }
   body { padding: 1rem 0.75rem 2rem; }
   .card { padding: 1rem; border-radius: 12px; }
   .top { grid-template-columns: 1fr; }
-  .summary { grid-template-columns: 1fr; }
-  .figures { grid-row: auto; grid-column: 1; gap: 0.5rem 1.6rem; }
+  .figures { gap: 0.4rem 1.6rem; }
   .verdict strong { font-size: 1.2rem; }
   form, form label:first-child, form label:has(select), form label:has([list]), input[type="search"], input[list], select { width: 100%; max-width: none; }
   input[type="search"], input[list], select { font-size: 16px; }

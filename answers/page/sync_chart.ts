@@ -1,4 +1,5 @@
-import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
+import type { SyncSummary } from "../../observe/mod.ts";
+import { sizeOfSync } from "../status/mod.ts";
 import { type Html, html, moment } from "./html.ts";
 import { countText, durationText, plural, timeOfDay } from "../../platform/mod.ts";
 

@@ -1,4 +1,4 @@
-import type { StateWords } from "../../answers/control/mod.ts";
+import type { StateWords } from "../../answers/status/mod.ts";
 import { FINITE, ifValid, oneOf, TEXT } from "../../platform/shapes/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import { askNode, byName, type Kubectl, KubectlError, type NodeEntry, type PodSelection } from "./kubectl.ts";
@@ -103,7 +103,7 @@ interface NodeStatus {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Parses the output of `sluice status -o json`; undefined for other output. A version without a summary is judged by its
+ * Parses the output of `sluice status -o json`; undefined for other output. A version that sends no state is judged by its
  * health.
  */
 function readNodeStatus(text: string): NodeStatus | undefined {
@@ -113,17 +113,17 @@ function readNodeStatus(text: string): NodeStatus | undefined {
   } catch {
     return undefined;
   }
-  const status = fieldsOf(report.status), summary = fieldsOf(report.summary), broken = fieldsOf(report.broken);
-  const version = textOf(status.version), state = wordsOf(summary.state);
+  const status = fieldsOf(report.status), broken = fieldsOf(report.broken);
+  const version = textOf(status.version), state = wordsOf(status.state);
   if (version === undefined) return undefined;
-  const sinceMs = numberOf(summary.sinceMs), atMs = numberOf(status.atMs), total = numberOf(broken.total);
+  const sinceMs = numberOf(status.sinceMs), atMs = numberOf(status.atMs), total = numberOf(broken.total);
   const services: readonly unknown[] = Array.isArray(broken.services) ? broken.services : [];
   return {
     version,
     mode: textOf(status.mode),
-    inOrder: state === undefined ? status.healthy === true : summary.inOrder === true,
+    inOrder: state === undefined ? status.healthy === true : status.inOrder === true,
     state: state ?? stateOfOlder(version, status.healthy),
-    link: wordsOf(summary.link),
+    link: wordsOf(status.linkState),
     lastingMs: sinceMs === undefined || atMs === undefined ? undefined : Math.max(0, atMs - sinceMs),
     broken: total === undefined
       ? undefined

@@ -106,8 +106,7 @@ async function awaitService(invocation: Invocation, service: Service, socket: st
   });
   progress.end();
   if (crash !== undefined) return crash;
-  const { viewOf } = await import("../../answers/control/mod.ts");
-  if (typeof report === "string" || !viewOf(report.status).inOrder) {
+  if (typeof report === "string" || !report.status.inOrder) {
     return `after ${durationText(clock.monotonic() - startMs)}, ${await waitingFor(report)}`;
   }
   for (; !(await service.state()).isActive; await sleep(clock, POLL_MS, signal)) {
@@ -161,10 +160,10 @@ export function createProgress(
 /** The first thing that is not in effect; `found` is a report, or why no proxy answered. */
 export async function waitingFor(found: Report | string): Promise<string> {
   if (typeof found === "string") return found;
-  const { sentenceOf, viewOf } = await import("../../answers/control/mod.ts");
-  const { state, link, families } = viewOf(found.status);
-  if (link !== undefined && found.status.link?.state !== "connected") {
-    return sentenceOf({ ...link, words: `API server or relay: ${link.words}` });
+  const { sentenceOf } = await import("../../answers/status/mod.ts");
+  const { state, link, linkState, families } = found.status;
+  if (linkState !== undefined && link?.state !== "connected") {
+    return sentenceOf({ ...linkState, words: `API server or relay: ${linkState.words}` });
   }
   const { reason } = families.find(({ family }) => state.words.startsWith(`${family}: `))?.state ?? state;
   return sentenceOf({ ...state, reason });

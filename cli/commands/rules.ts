@@ -1,5 +1,5 @@
 /** `sluice render` and `sluice diff`: the rules that the desired state results in, and those in the kernel. */
-import type { ProxyStatus } from "../../answers/control/mod.ts";
+import type { NodeView } from "../../answers/status/mod.ts";
 import type { Difference } from "../../backends/dry_run/mod.ts";
 import {
   answersOf,
@@ -118,7 +118,7 @@ function differenceText({ family, place, what, lines }: Found): string {
   }`;
 }
 
-function unservedFamilies({ families }: ProxyStatus): readonly Family[] {
+function unservedFamilies({ families }: NodeView): readonly Family[] {
   return families.flatMap(({ family, worker }) => worker.state === "unfit" && worker.unsupported ? family : []);
 }
 

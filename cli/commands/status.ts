@@ -1,5 +1,6 @@
 /** `sluice status` and `sluice top`: the state of the running proxy, once and live. */
-import type { Asker, ControlAnswers, ProxyStatus } from "../../answers/control/mod.ts";
+import type { Asker, ControlAnswers } from "../../answers/control/mod.ts";
+import type { NodeView } from "../../answers/status/mod.ts";
 import type { ServicePage } from "../../answers/mod.ts";
 import {
   askerOf,
@@ -51,15 +52,12 @@ export const statusCommand: Command = {
       writeToStderr(`sluice: ${report}\n${await whyNotRunning(invocation)}`);
       return NOT_RUNNING;
     }
-    const { viewOf } = await import("../../answers/control/mod.ts");
-    const { inOrder, state, link, sinceMs } = viewOf(report.status);
-    // For readers that may be of another version.
-    const summary = { inOrder, state, link, sinceMs };
+    const { inOrder } = report.status;
     const { statusLines } = await import("../text/mod.ts");
     const firewalls = await firewallsBefore(report.status, invocation);
     printAs(
       invocation,
-      { summary, ...report, firewalls },
+      { ...report, firewalls },
       () =>
         linesText(statusLines(report.status, report.broken)) + (firewalls.length > 0 ? findingsText(firewalls) : ""),
     );
@@ -68,7 +66,7 @@ export const statusCommand: Command = {
 };
 
 /** The chains of other programs that drop connections to services; empty if they cannot be read here. */
-async function firewallsBefore({ mode }: ProxyStatus, invocation: Invocation): Promise<readonly Finding[]> {
+async function firewallsBefore({ mode }: NodeView, invocation: Invocation): Promise<readonly Finding[]> {
   // A named socket may be of a proxy in another network namespace.
   if (askerOf(invocation).networkNamespace === undefined) return [];
   const { findFirewalls } = await import("../../backends/preflight/mod.ts");
@@ -106,7 +104,7 @@ const MOST_BROKEN_ONCE = 50;
 
 /** The status and the first page of broken services; undefined if the proxy has not read the cluster yet. */
 export interface Report {
-  readonly status: ProxyStatus;
+  readonly status: NodeView;
   readonly broken: ServicePage | undefined;
 }
 
@@ -121,14 +119,14 @@ export async function awaitOrder(
   waitMs: number,
   onAttempt?: (found: Report | string) => Promise<boolean>,
 ): Promise<Report | string> {
-  const { connectToProxy, NoProxyError, viewOf } = await import("../../answers/control/mod.ts");
+  const { connectToProxy, NoProxyError } = await import("../../answers/control/mod.ts");
   const { clock, signal } = asker;
   const endMs = clock.monotonic() + waitMs;
   for (;;) {
     let found: Report | string;
     try {
       found = await readReport(await connectToProxy(path, asker), MOST_BROKEN);
-      if (viewOf(found.status).inOrder) return found;
+      if (found.status.inOrder) return found;
     } catch (error) {
       if (!(error instanceof NoProxyError) && waitMs === 0) throw error;
       found = errorText(error);

@@ -1,5 +1,5 @@
 /** Lines of styled pieces for a terminal. */
-import { eventText, type StateWords } from "../../answers/control/mod.ts";
+import { eventText, type StateWords, type Words } from "../../answers/status/mod.ts";
 import type { FeedEvent } from "../../observe/mod.ts";
 import { durationText, printable, timeOfDay } from "../../platform/mod.ts";
 
@@ -48,6 +48,11 @@ export function dot(tone: StateWords["tone"]): Piece {
 export function ago(nowMs: number, atMs: number): string {
   const ms = nowMs - atMs;
   return ms < 1000 ? "now" : `${durationText(Math.round(ms / 1000) * 1000)} ago`;
+}
+
+/** Words with the ages of their moments. */
+export function wordsText(words: Words, nowMs: number): string {
+  return words.map((part) => typeof part === "string" ? part : ago(nowMs, part.atMs)).join("");
 }
 
 /** Prints a line, without characters that would control the terminal. */

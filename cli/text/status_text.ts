@@ -1,55 +1,23 @@
 /** The answers of `sluice status` and `sluice cluster status`: one screen, or one line for each node. */
-import { type FamilyView, type ProxyStatus, viewOf } from "../../answers/control/mod.ts";
+import type { NodeView } from "../../answers/status/mod.ts";
 import type { ServicePage } from "../../answers/mod.ts";
 import type { NodeReport } from "../cluster/mod.ts";
-import { ago, alignedLines, dot, layoutOfOutput, type Line, type Piece, statePieces, textOf } from "./lines.ts";
+import { alignedLines, dot, layoutOfOutput, type Line, type Piece, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
-import { problemLines } from "./top_text.ts";
+import { problemLines, viewLines } from "./view_text.ts";
 import { countText, durationText, plural } from "../../platform/mod.ts";
 
 /** The lines of the status. `broken` is the first page of broken services; undefined if the cluster was not read yet. */
 export function statusLines(
-  status: ProxyStatus,
+  view: NodeView,
   broken: ServicePage | undefined,
   layout = layoutOfOutput(),
 ): readonly string[] {
-  const { node, nodeAddresses, zone, kernel, version, mode, source } = status;
-  const { state, link, uptime, families, features, atMs } = viewOf(status);
-  const lines: Line[] = [
-    statePieces(state),
-    ["source    ", ...(link === undefined ? [source] : statePieces(link))],
-    ["node      ", ["bold", node], `  ${[...nodeAddresses, ...(zone === "" ? [] : [`zone ${zone}`])].join("  ")}`],
-    [`proxy     Sluice ${version}, ${mode} mode, up ${uptime}, kernel ${kernel}`],
-    ...Object.values(features).map((one) => [one.label.toLowerCase().padEnd(10), ...statePieces(one)]),
-    ...families.map((family) => familyLine(family, atMs)),
-    ...driftLines(status),
-    ...brokenLines(status, broken),
-    ...problemLines(status),
-  ];
+  const lines = [...viewLines(view, { details: false }), ...brokenLines(view, broken), ...problemLines(view)];
   return lines.map((line) => textOf(line, layout));
 }
 
-function familyLine(
-  { family, state, servicePorts, changesPending, lastSync, lastChangeMs, features }: FamilyView,
-  atMs: number,
-): Line {
-  const facts = [
-    plural(servicePorts, "service port"),
-    ...(changesPending > 0 ? [`${countText(changesPending)} waiting`] : []),
-    lastSync === undefined ? "never synced" : `last sync ${ago(atMs, lastSync.endedAtMs)}`,
-    ...Object.values(features).map(({ words }) => words),
-    ...(lastChangeMs === undefined ? [] : [`last change ${ago(atMs, lastChangeMs)}`]),
-  ];
-  return [`${family}      `, ...statePieces(state), ["soft", `  ${facts.join(", ")}`]];
-}
-
-function driftLines({ families }: ProxyStatus): Line[] {
-  const repaired = families.reduce((sum, { driftRepaired }) => sum + driftRepaired, 0);
-  if (repaired === 0) return [];
-  return [[`repaired  ${plural(repaired, "change")} by other programs`]];
-}
-
-function brokenLines({ services }: ProxyStatus, broken: ServicePage | undefined): Line[] {
+function brokenLines({ services }: NodeView, broken: ServicePage | undefined): Line[] {
   if (broken === undefined) return [["services  not read yet"]];
   const total = `services  ${countText(services)}`;
   if (broken.total === 0) return [[`${total}, none broken`]];

@@ -1,15 +1,14 @@
 /** The status of a running proxy as lines for a terminal: the status page in text. */
-import { type FamilyView, type ProxyStatus, viewOf } from "../../answers/control/mod.ts";
+import type { NodeView } from "../../answers/status/mod.ts";
 import { type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "../../answers/mod.ts";
-import { problemKind } from "../../core/problems/mod.ts";
-import { type SyncSummary, syncText } from "../../observe/mod.ts";
-import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
-import { ago, dot, type Layout, type Line, type Piece, PLAIN, statePieces, textOf } from "./lines.ts";
+import { countText } from "../../platform/mod.ts";
+import { type Layout, type Line, PLAIN, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
+import { problemLines, viewLines } from "./view_text.ts";
 
 /** The content of the report. */
 export interface TopContent {
-  readonly status: ProxyStatus;
+  readonly status: NodeView;
   /** The services on the screen; undefined if unknown. */
   readonly services: ServicePage | undefined;
   /** The reason why the status is out of date; undefined while the proxy answers. */
@@ -17,8 +16,8 @@ export interface TopContent {
 }
 
 /** The lines of a report that stays: broken services and all problems. */
-export function topLines(status: ProxyStatus, broken: ServicePage | undefined): readonly string[] {
-  const lines = [...headLines(status, undefined), ...brokenLines(status, broken), ...problemLines(status)];
+export function topLines(status: NodeView, broken: ServicePage | undefined): readonly string[] {
+  const lines = [...viewLines(status, { details: true }), ...brokenLines(status, broken), ...problemLines(status)];
   return lines.map((line) => textOf(line, PLAIN));
 }
 
@@ -52,7 +51,7 @@ function linesAbove(
   { status, trouble }: Pick<TopContent, "status" | "trouble">,
   { rows }: ScreenLayout,
 ): readonly Line[] {
-  const head = headLines(status, trouble);
+  const head = viewLines(status, { details: true, trouble });
   return [...head, ...problemLines(status).slice(0, Math.max(0, Math.floor((rows - head.length) / 2)))];
 }
 
@@ -84,79 +83,13 @@ function hintLine({ isTyping, search }: TopView): Line {
     : [["soft", KEY_HINTS]];
 }
 
-function headLines(status: ProxyStatus, trouble: string | undefined): readonly Line[] {
-  const view = viewOf(status);
-  const { version, node, mode, source, state, link, features, services, waiting, residentBytes, uptime, atMs } = view;
-  return [
-    [["bold", node], `  Sluice ${version}, ${mode} mode, from ${source}`],
-    trouble === undefined ? statePieces(state) : [dot("bad"), ["bad", trouble]],
-    ...(link === undefined ? [] : [["source   ", ...statePieces(link)]]),
-    ...Object.values(features).map((one) => [`${one.label.toLowerCase()} `.padEnd(9), ...statePieces(one)]),
-    [
-      `services ${countText(services)}  changes waiting ${countText(waiting)}  memory ${megabytesText(residentBytes)}` +
-      `  up ${uptime}`,
-    ],
-    ...view.families.flatMap((family) => [[], ...familyLines(family, atMs)]),
-  ];
-}
-
-function familyLines(
-  { family, state, servicePorts, changesPending, syncs, latency, lastSync }: FamilyView,
-  atMs: number,
-): Line[] {
-  const facts = [
-    plural(servicePorts, "service port"),
-    ...(changesPending > 0 ? [`${countText(changesPending)} waiting`] : []),
-    ...(latency === undefined ? [] : [`p50 ${durationText(latency.p50Ms)}`, `p99 ${durationText(latency.p99Ms)}`]),
-  ];
-  return [
-    [["bold", family], "  ", ...statePieces(state), ["soft", `  ${facts.join("  ")}`]],
-    [
-      "  syncs ",
-      ...sparkline(syncs),
-      lastSync === undefined
-        ? "  none has succeeded yet"
-        : `  last ${ago(atMs, lastSync.endedAtMs)}, ${syncText(lastSync)}`,
-    ],
-  ];
-}
-
-const BARS = "▁▂▃▄▅▆▇█";
-
-/** The durations of the last syncs, newest at the right, on a logarithmic scale. */
-function sparkline(syncs: readonly SyncSummary[]): Line {
-  const longest = Math.max(10, ...syncs.map(({ durationMs }) => durationMs));
-  return [...syncs].reverse().map(({ durationMs, ok, problems }): Piece => {
-    const height = Math.round((BARS.length - 1) * Math.log1p(durationMs) / Math.log1p(longest));
-    return [!ok ? "bad" : problems > 0 ? "warning" : "good", BARS[height]!];
-  });
-}
-
-function brokenLines({ node }: ProxyStatus, broken: ServicePage | undefined): Line[] {
+function brokenLines({ node }: NodeView, broken: ServicePage | undefined): Line[] {
   if (broken === undefined || broken.total === 0) return [];
   return [
     [],
     [["bold", "Broken services"], ["soft", `  ${countText(broken.total)}`]],
     ...serviceRows(broken.services, Infinity),
     ...(broken.pages > 1 ? [[["soft", `  and more: the status page of ${node} finds them`] as const]] : []),
-  ];
-}
-
-/** The problems of the proxy, each with its fix. */
-export function problemLines({ problems, atMs }: ProxyStatus): Line[] {
-  if (problems.length === 0) return [];
-  return [
-    [],
-    [["bold", "Problems"]],
-    ...problems.flatMap(({ code, subject, detail, sinceMs, count }): Line[] => {
-      const { severity, title, fix } = problemKind(code);
-      const times = count > 1 ? `, ${countText(count)} times` : "";
-      return [
-        [[severity === "error" ? "bad" : "warning", `  ${title}`], ["soft", `  ${code}`]],
-        [`    ${subject}  ${detail}`],
-        ["    ", ["soft", `since ${ago(atMs, sinceMs)}${times}; fix: ${fix}`]],
-      ];
-    }),
   ];
 }
 

@@ -1,4 +1,4 @@
-import type { FamilyStatusDetails, ProxyStatus } from "../../answers/control/mod.ts";
+import { type FamilyStatusDetails, type NodeView, type ProxyStatus, viewOf } from "../../answers/status/mod.ts";
 import type { SyncSummary } from "../../observe/mod.ts";
 import { HERE } from "./answer_basis.ts";
 
@@ -50,4 +50,9 @@ export function fakeStatus(fields: Partial<ProxyStatus> = {}): ProxyStatus {
     problems: [],
     ...fields,
   };
+}
+
+/** The view of such a proxy. */
+export function fakeView(fields: Partial<ProxyStatus> = {}): NodeView {
+  return viewOf(fakeStatus(fields));
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Runner, ToolCall } from "../../backends/tools/mod.ts";
 import { ToolEndedError, ToolMissingError } from "../../backends/tools/runner.ts";
-import { stateOfFamily } from "../../answers/control/status.ts";
+import { stateOfFamily } from "../../answers/status/states.ts";
 import { type FamilyDelta, type ServicePort, servicePortKey } from "../../core/model/mod.ts";
 import { createProblemBoard } from "../../core/problems/mod.ts";
 import { createProxyHealth, createStatusRecorder } from "../../observe/mod.ts";

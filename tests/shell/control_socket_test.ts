@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { createAnswers } from "../../answers/mod.ts";
 import { connectToProxy, serveControlSocket } from "../../answers/control/mod.ts";
 import { listenOnControlSocket } from "../../answers/control/socket.ts";
-import type { ProxyStatus } from "../../answers/control/status.ts";
+import type { NodeView } from "../../answers/status/mod.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../fakes/answer_basis.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { systemClock } from "../../platform/clock.ts";
 
-const STATUS = { node: HERE, problems: [] } as unknown as ProxyStatus;
+const STATUS = { node: HERE, problems: [] } as unknown as NodeView;
 
 Deno.test("the socket is reached whatever the environment says of proxies, and without certificates on the system", async () => {
   const folder = await Deno.makeTempDir();

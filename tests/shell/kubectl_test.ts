@@ -8,7 +8,7 @@ case "$*" in
   *"get nodes "*) printf '%s\\tTrue\\n' n1 n2 n3 n4 n5 n6; exit ;;
   *"get pods "*) for i in 1 2 3 4 5; do printf "n$i\\tpod-$i\\tRunning\\t\\t\\t\\t2026-01-01T00:00:00Z\\n"; done; exit ;;
 esac
-summary() { echo '{"summary":{"inOrder":'$1',"state":{"tone":"'$2'","words":"'"$3"'"}},"status":{"version":"0.2.0","mode":"iptables","atMs":1,"healthy":true}}'; }
+summary() { echo '{"status":{"version":"0.2.0","mode":"iptables","atMs":1,"inOrder":'$1',"state":{"tone":"'$2'","words":"'"$3"'"}}}'; }
 ended() { echo "command terminated with exit code $1" >&2; exit $1; }
 case "$*" in
   *"exec pod-1 "*" sluice status "*) summary true good "all in sync" ;;

@@ -1,6 +1,6 @@
 /** The feed of changes: what an operator reads about services, their effect, the link and problems. */
 import assert from "node:assert/strict";
-import { eventText } from "../../../answers/control/status.ts";
+import { eventText } from "../../../answers/status/mod.ts";
 import { type Family, type ServicePort, servicePortKey, type SyncReport } from "../../../core/model/mod.ts";
 import type { PlanChanges } from "../../../core/planning/mod.ts";
 import { createLedgers } from "../../../core/channel/mod.ts";

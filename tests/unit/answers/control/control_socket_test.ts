@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { createAnswers, readQuestion } from "../../../../answers/mod.ts";
 import { connectToProxy, NoProxyError } from "../../../../answers/control/client.ts";
-import { NotReadyError, type ProxyStatus } from "../../../../answers/control/status.ts";
+import { NotReadyError } from "../../../../answers/mod.ts";
+import type { NodeView } from "../../../../answers/status/mod.ts";
 import type { ControlAnswers } from "../../../../answers/control/server.ts";
 import { serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket, SocketInUseError } from "../../../../answers/control/socket.ts";
@@ -18,7 +19,7 @@ const basis = fakeAnswerBasis([
   service("default/web"),
   endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HERE }), endpoint("10.1.0.2", { ready: false })]),
 ]);
-const STATUS = { node: HERE, problems: [{ where: "Service default/wéb", message: "“odd”" }] } as unknown as ProxyStatus;
+const STATUS = { node: HERE, problems: [{ where: "Service default/wéb", message: "“odd”" }] } as unknown as NodeView;
 
 const clock = createFakeClock(), feed = createChangeFeed(clock, createLedgers(clock));
 feed.problemChanged({ type: "raised", problem: { code: "sync-failed", subject: "IPv4", detail: "nft: “odd”" } });

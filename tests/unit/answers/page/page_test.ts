@@ -1,7 +1,8 @@
 /** The status page as served. */
 import assert from "node:assert/strict";
-import { createAnswers } from "../../../../answers/mod.ts";
-import { NotReadyError, type ProxyStatus, stateOfFamily, viewOf } from "../../../../answers/control/status.ts";
+import { createAnswers, NotReadyError } from "../../../../answers/mod.ts";
+import { type ProxyStatus, viewOf } from "../../../../answers/status/mod.ts";
+import { stateOfFamily } from "../../../../answers/status/states.ts";
 import { createStatusPage, type PageAnswers } from "../../../../answers/page/mod.ts";
 import { createLedgers } from "../../../../core/channel/mod.ts";
 import { createChangeFeed } from "../../../../observe/change_feed.ts";
@@ -32,7 +33,7 @@ feed.problemChanged({ type: "raised", problem: { code: "sync-failed", subject: H
 const pageOf = (status: ProxyStatus, changes: Partial<PageAnswers> = {}) =>
   createStatusPage({
     ...createAnswers(basis),
-    status: () => Promise.resolve(status),
+    status: () => Promise.resolve(viewOf(status)),
     events: (since) => Promise.resolve(feed.read(since)),
     ...changes,
   });

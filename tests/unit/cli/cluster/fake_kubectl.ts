@@ -40,10 +40,10 @@ export function runningPod(node: string, name = `sluice-${node}`): string {
 }
 
 /** The output of `sluice status -o json` on a node, with changes. */
-export function statusOutput(summary: Record<string, unknown>, broken: Record<string, unknown> = {}): string {
+export function statusOutput(view: Record<string, unknown>, broken: Record<string, unknown> = {}): string {
+  const state = { tone: "good", words: "all in sync" };
   return JSON.stringify({
-    summary: { inOrder: true, state: { tone: "good", words: "all in sync" }, sinceMs: 40_000, ...summary },
-    status: { version: "0.2.0", mode: "nftables", atMs: 100_000, healthy: true },
+    status: { version: "0.2.0", mode: "nftables", atMs: 100_000, inOrder: true, state, sinceMs: 40_000, ...view },
     broken: { total: 0, services: [], ...broken },
   });
 }

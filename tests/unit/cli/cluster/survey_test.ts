@@ -186,7 +186,7 @@ Deno.test("the table has one line per node, and no control characters of a node"
     nodes: { "node-1": true, "node-2": true, "node-3": true },
     pods: [runningPod("node-1"), runningPod("node-2")],
     exec: (pod) => ({
-      stdout: pod === "sluice-node-1" ? statusOutput({ link: { tone: "good", words: "connected" } }) : statusOutput(
+      stdout: pod === "sluice-node-1" ? statusOutput({ linkState: { tone: "good", words: "connected" } }) : statusOutput(
         { inOrder: false, state: { tone: "bad", words: "failing \x1b[2J", reason: "no such\nchain" } },
         { total: 5, services: ["a", "b", "c", "d"].map((name) => ({ name: `shop/${name}:http` })) },
       ),

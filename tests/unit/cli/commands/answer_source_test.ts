@@ -4,7 +4,7 @@ import { createAnswers } from "../../../../answers/mod.ts";
 import { serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import type { Feed } from "../../../../observe/mod.ts";
-import type { ProxyStatus } from "../../../../answers/control/status.ts";
+import type { NodeView } from "../../../../answers/status/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
@@ -77,7 +77,7 @@ Deno.test("the proxy on the control socket answers unless --source is given", as
     answers: () =>
       Promise.resolve({
         ...createAnswers(basis),
-        status: () => Promise.resolve({} as ProxyStatus),
+        status: () => Promise.resolve({} as NodeView),
         events: () => Promise.resolve({} as Feed),
       }),
     clock: systemClock,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type ControlAnswers, serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
-import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/control/status.ts";
+import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/status/mod.ts";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { awaitOrder, stoppedText } from "../../../../cli/commands/status.ts";
 import { createProgress, waitingFor } from "../../../../cli/commands/install_start.ts";
@@ -11,14 +11,14 @@ import { silentLogger } from "../../../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { node } from "../../../fakes/cluster_objects.ts";
-import { fakeFamilyStatus, fakeStatus, fakeSync } from "../../../fakes/proxy_status.ts";
+import { fakeFamilyStatus, fakeSync, fakeView } from "../../../fakes/proxy_status.ts";
 
 const SYNC = fakeSync();
 
 const family = (fields: Partial<FamilyStatusDetails> = {}) => fakeFamilyStatus({ syncs: [SYNC], ...fields });
 
 const status = (fields: Partial<ProxyStatus> = {}) =>
-  fakeStatus({
+  fakeView({
     families: [family(), family({ family: "IPv6", worker: { state: "resting" }, syncs: [] })],
     ...fields,
   });

@@ -11,7 +11,7 @@ import {
   topScreen,
   type TopView,
 } from "../../../../cli/text/top_text.ts";
-import { fakeStatus } from "../../../fakes/proxy_status.ts";
+import { fakeView } from "../../../fakes/proxy_status.ts";
 
 const press = (keys: readonly string[], view: TopView = FIRST_VIEW, rows = 10, total = 35) =>
   keys.reduce<TopView | undefined>((view, key) => view && afterKey(view, key, rows, { total }), view);
@@ -93,7 +93,7 @@ Deno.test("a narrow terminal shows the start of long names, and the state", () =
   assert.match(long!, /^ {2}n\/x{9}… /);
 });
 
-const STATUS = fakeStatus();
+const STATUS = fakeView();
 
 Deno.test("a screen has one line for each row of the terminal, the last one with the keys", () => {
   for (const rows of [4, 9, 30]) {
@@ -152,7 +152,7 @@ Deno.test("broken services have headings in the status and in the report of top"
 
 Deno.test("the status and top have a line for what a feature says about the node", () => {
   const said = { label: "Toy", tone: "bad", words: "is broken", reason: "by a child", data: {} } as const;
-  const status = fakeStatus({ features: { toy: said } });
+  const status = fakeView({ features: { toy: said } });
   assert.ok(statusLines(status, undefined, PLAIN).includes("toy       ● is broken  by a child"));
-  assert.ok(topLines(status, undefined).includes("toy      ● is broken  by a child"));
+  assert.ok(topLines(status, undefined).includes("toy       ● is broken  by a child"));
 });

@@ -1,64 +1,8 @@
-/** The status of a proxy: its data, and its state in words and a tone, for the page and the terminal. */
-import type { Family, ProxyMode } from "../../core/model/mod.ts";
-import type { NoLocalEndpoints } from "../../core/planning/mod.ts";
-import { type CurrentProblem, type ProblemCode, problemKind } from "../../core/problems/mod.ts";
-import type { FeatureStatus } from "../../features/mod.ts";
+import type { Family } from "../../core/model/mod.ts";
+import { type ProblemCode, problemKind } from "../../core/problems/mod.ts";
 import type { SourceLink } from "../../observe/process/mod.ts";
-import type { FamilyRecord, FeedEvent, SyncSummary } from "../../observe/mod.ts";
 import { durationText, plural, timeOfDay } from "../../platform/mod.ts";
-
-/** The status of a running proxy, for the page and the terminal. Plain data. */
-export interface ProxyStatus {
-  readonly version: string;
-  readonly node: string;
-  /** The node's addresses, canonical, the primary family first; without unknown ones. */
-  readonly nodeAddresses: readonly string[];
-  /** The node's zone; empty if unknown. */
-  readonly zone: string;
-  /** The release of its kernel: `6.1.0-18-amd64`. */
-  readonly kernel: string;
-  readonly mode: ProxyMode;
-  /** The source of the services, as on the command line. */
-  readonly source: string;
-  /** The link to the API server or relay; undefined if the source is a file. */
-  readonly link: SourceLink | undefined;
-  /** The wall time of this status and of the proxy's start, in milliseconds since 1970. */
-  readonly atMs: number;
-  readonly startedAtMs: number;
-  readonly healthy: boolean;
-  /** Whether load balancers should send traffic to this node. */
-  readonly nodeEligible: boolean;
-  /** Changes whenever answers about services and endpoints may have changed. */
-  readonly stamp: string;
-  /** The number of services, and of changes to services and slices that wait to be planned. */
-  readonly services: number;
-  readonly changesToPlan: number;
-  readonly residentBytes: number;
-  readonly families: readonly FamilyStatusDetails[];
-  /** The status lines of features about the node, by the name of the feature. */
-  readonly features: Readonly<Record<string, FeatureStatus>>;
-  /** The current problems: errors before warnings, the newest first. */
-  readonly problems: readonly CurrentProblem[];
-}
-
-/** The status of one family. */
-export interface FamilyStatusDetails extends FamilyRecord {
-  readonly family: Family;
-  readonly healthy: boolean;
-  /** The revision last sent to the worker. */
-  readonly revision: number;
-  readonly servicePorts: number;
-  /** Service ports whose last change is not in the kernel. */
-  readonly changesPending: number;
-  readonly noLocalEndpoints: NoLocalEndpoints;
-  /** The status lines of features about the family, by the name of the feature. */
-  readonly features: Readonly<Record<string, FeatureStatus>>;
-}
-
-/** The proxy cannot answer yet: its caches have not synced. */
-export class NotReadyError extends Error {
-  override readonly name = "NotReadyError";
-}
+import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 
 /** A state in a few words, and its urgency. */
 export interface StateWords {
@@ -66,6 +10,12 @@ export interface StateWords {
   readonly words: string;
   /** The cause; undefined if there is nothing to add. */
   readonly reason: string | undefined;
+}
+
+/** The state of a family, for the state of the proxy. */
+interface FamilyState {
+  readonly family: Family;
+  readonly state: StateWords;
 }
 
 /** The problems of single service ports that a sync leaves out. */
@@ -114,7 +64,7 @@ export function stateOfFamily(
 }
 
 /** The state of the link to the API server or relay; undefined if the source is a file. */
-function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
+export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
   if (link === undefined) return undefined;
   const since = lasting(atMs - link.sinceMs);
   const { server, lastReceivedMs, lastError, retryAtMs } = link;
@@ -134,7 +84,7 @@ function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateW
 }
 
 /** The state of the proxy: the state of its worst family, or of its link to the source. */
-function stateOfProxy(status: ProxyStatus, views: readonly FamilyView[]): StateWords {
+export function stateOfProxy(status: ProxyStatus, views: readonly FamilyState[]): StateWords {
   const families = views.map(({ family, state }) => ({ name: family, ...state }));
   const isFailing = families.some(({ tone }) => tone === "bad");
   // One sentence where no family can be served, instead of one per family.
@@ -197,81 +147,6 @@ function timeText(timeMs: number, nowMs: number): string {
 /** A duration in whole seconds: `1 min 5 s`. */
 function lasting(durationMs: number): string {
   return durationText(Math.max(0, Math.round(durationMs / 1000) * 1000));
-}
-
-const EFFECTS: Readonly<Record<NonNullable<FeedEvent["effect"]>, string>> = {
-  "waiting": "not in effect yet",
-  "in effect": "in effect after ",
-  "refused": "refused by the kernel",
-  "overtaken": "overtaken by a later change",
-};
-
-/** The change, and whether it is in effect: `2 → 0 endpoints, in effect after 12 ms`. */
-export function eventText({ text, effect, tookMs }: Pick<FeedEvent, "text" | "effect" | "tookMs">): string {
-  if (effect === undefined) return text;
-  return `${text}, ${EFFECTS[effect]}${effect === "in effect" ? durationText(tookMs ?? 0) : ""}`;
-}
-
-/** A status with its words, for every place that shows one. */
-export interface StatusView extends Omit<ProxyStatus, "link" | "families"> {
-  /**
-   * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, the link to the source
-   * works, and the state is not a cached one.
-   */
-  readonly inOrder: boolean;
-  readonly state: StateWords;
-  /** The link to the API server or relay; undefined if the source is a file. */
-  readonly link: StateWords | undefined;
-  /**
-   * The beginning of the state, in milliseconds since 1970: of the oldest error, or of the proxy if everything is in
-   * effect; undefined if unknown.
-   */
-  readonly sinceMs: number | undefined;
-  /** The number of changes that are not in effect. */
-  readonly waiting: number;
-  /** The time since the start: `2 h 5 min`. */
-  readonly uptime: string;
-  readonly families: readonly FamilyView[];
-}
-
-/** The status of one family with its words. */
-export interface FamilyView extends FamilyStatusDetails {
-  readonly state: StateWords;
-  /** The last sync that has succeeded; undefined before it. */
-  readonly lastSync: SyncSummary | undefined;
-}
-
-/** Puts a status into words. */
-export function viewOf(status: ProxyStatus): StatusView {
-  const { link, changesToPlan, atMs, startedAtMs } = status;
-  const families = status.families.map((one): FamilyView => ({
-    ...one,
-    state: stateOfFamily(one, status),
-    lastSync: one.syncs.find(({ ok }) => ok),
-  }));
-  const state = stateOfProxy(status, families);
-  const inOrder = state.tone !== "bad" && families.every(hasSynced) && link?.state !== "connecting" &&
-    link?.keptMs === undefined;
-  return {
-    ...status,
-    ...{ inOrder, state, link: stateOfLink(status), families },
-    sinceMs: inOrder ? startedAtMs : beginningOfTrouble(status),
-    waiting: families.reduce((sum, { changesPending }) => sum + changesPending, changesToPlan),
-    uptime: durationText(Math.max(1000, atMs - startedAtMs)),
-  };
-}
-
-/** Whether a family has synced, or needs no sync. */
-function hasSynced({ worker, syncs }: FamilyRecord): boolean {
-  return worker.state === "resting" || worker.state === "unfit" && worker.unsupported || syncs.length > 0;
-}
-
-function beginningOfTrouble({ link, problems }: ProxyStatus): number | undefined {
-  const beginnings = [
-    ...problems.filter(({ code }) => problemKind(code).severity === "error").map(({ sinceMs }) => sinceMs),
-    ...(link === undefined || link.state === "connected" ? [] : [link.sinceMs]),
-  ];
-  return beginnings.length === 0 ? undefined : Math.min(...beginnings);
 }
 
 /** Puts a state and its reason into one sentence. */

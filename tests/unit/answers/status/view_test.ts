@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type ProxyStatus, viewOf } from "../../../../answers/control/status.ts";
+import { type ProxyStatus, type StatusLine, viewOf } from "../../../../answers/status/mod.ts";
+import { wordsText } from "../../../../cli/text/lines.ts";
 import type { SyncSummary } from "../../../../observe/mod.ts";
 import { createSourceLink } from "../../../../observe/process/mod.ts";
 import { FAMILIES, type Family } from "../../../../platform/address.ts";
@@ -101,11 +102,11 @@ const linked = fakeStatus({
 });
 
 Deno.test("a view says since when: of the start in order, otherwise of the oldest error", () => {
-  const { inOrder, state, link, sinceMs } = viewOf(linked);
-  assert.deepEqual({ inOrder, state, link, sinceMs }, {
+  const { inOrder, state, linkState, sinceMs } = viewOf(linked);
+  assert.deepEqual({ inOrder, state, linkState, sinceMs }, {
     inOrder: true,
     state: { tone: "good", words: "all in sync", reason: undefined },
-    link: { tone: "good", words: "connected to https://api for 5 s", reason: "last answer 1 s ago" },
+    linkState: { tone: "good", words: "connected to https://api for 5 s", reason: "last answer 1 s ago" },
     sinceMs: 1000,
   });
   const problem = { subject: "x", detail: "", lastMs: 9000, count: 1 };
@@ -120,18 +121,39 @@ Deno.test("a view says since when: of the start in order, otherwise of the oldes
   assert.deepEqual([trouble.inOrder, trouble.state.tone, trouble.sinceMs], [false, "bad", 7000]);
 });
 
-Deno.test("a view counts the changes that wait, and finds the last sync that has succeeded", () => {
+const textOf = ({ lines }: { readonly lines: readonly StatusLine[] }, label: string) => {
+  const line = lines.find((one) => one.label === label);
+  return line && wordsText(line.words, 10_000);
+};
+
+Deno.test("a view counts the changes that wait, and shows the last sync that has succeeded", () => {
   const family = (family: Family, syncs: readonly SyncSummary[]) =>
-    fakeFamilyStatus({ family, syncs, changesPending: 2 });
-  const failed = fakeSync({ revision: 3, ok: false });
-  const { waiting, uptime, families } = viewOf({
+    fakeFamilyStatus({ family, syncs, changesPending: 2, driftRepaired: 1 });
+  const failed = fakeSync({ revision: 3, ok: false, endedAtMs: 9_000 });
+  const view = viewOf({
     ...linked,
     changesToPlan: 5,
     families: [
-      family("IPv4", [failed, fakeSync({ revision: 2 }), fakeSync()]),
+      family("IPv4", [failed, fakeSync({ endedAtMs: 7_000, durationMs: 12 }), fakeSync()]),
       family("IPv6", [failed]),
     ],
   });
-  assert.deepEqual([waiting, uptime], [9, "9 s"]);
-  assert.deepEqual(families.map(({ lastSync }) => lastSync?.revision), [2, undefined]);
+  assert.deepEqual(["Waiting", "Repaired"].map((label) => textOf(view, label)), [
+    "9 changes",
+    "2 changes by other programs",
+  ]);
+  assert.deepEqual(view.families.map((one) => textOf(one, "Last sync")), [
+    "3 s ago, 12 ms, nothing to write",
+    "none has succeeded yet",
+  ]);
+});
+
+Deno.test("the reason of a family that is the detail of a problem is shown once, with the problem", () => {
+  const problem = { code: "sync-failed", subject: "IPv4", sinceMs: 0, lastMs: 0, count: 1, detail: "nft: no" } as const;
+  const syncs = [fakeSync({ ok: false })];
+  const view = viewOf({ ...linked, families: [fakeFamilyStatus({ syncs })], problems: [problem] });
+  assert.equal(view.families[0]!.state.reason, undefined);
+  assert.deepEqual(view.problemKinds.map(({ code, tone, occurrences }) => [code, tone, occurrences]), [
+    ["sync-failed", "bad", [problem]],
+  ]);
 });

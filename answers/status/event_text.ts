@@ -1,0 +1,15 @@
+import type { FeedEvent } from "../../observe/mod.ts";
+import { durationText } from "../../platform/mod.ts";
+
+const EFFECTS: Readonly<Record<NonNullable<FeedEvent["effect"]>, string>> = {
+  "waiting": "not in effect yet",
+  "in effect": "in effect after ",
+  "refused": "refused by the kernel",
+  "overtaken": "overtaken by a later change",
+};
+
+/** The change, and whether it is in effect: `2 → 0 endpoints, in effect after 12 ms`. */
+export function eventText({ text, effect, tookMs }: Pick<FeedEvent, "text" | "effect" | "tookMs">): string {
+  if (effect === undefined) return text;
+  return `${text}, ${EFFECTS[effect]}${effect === "in effect" ? durationText(tookMs ?? 0) : ""}`;
+}

@@ -1,0 +1,17 @@
+/**
+ * The status of a node: its data, and the view of it that the terminal, the page and programs share. A new line of the status
+ * is an entry in view.ts.
+ *
+ *   status.ts       the data, which node/running_status.ts collects
+ *   states.ts       the states of a family, the link and the proxy in words and a tone
+ *   view.ts         the view: state, lines, families, problems
+ *   sync_text.ts    the size and duration of a sync
+ *   event_text.ts   an event in one line
+ *
+ * In: records of `observe`. Out: plain data. May touch: nothing.
+ */
+export { eventText } from "./event_text.ts";
+export { sentenceOf, type StateWords } from "./states.ts";
+export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
+export { sizeOfSync } from "./sync_text.ts";
+export { type FamilyView, type NodeView, type ProblemView, type StatusLine, viewOf, type Words } from "./view.ts";

@@ -1,0 +1,37 @@
+import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
+import type { SyncSummary } from "../../observe/mod.ts";
+import { durationText, plural } from "../../platform/mod.ts";
+
+/** The wording of all counts, in every mode, that count changes in the kernel. */
+const WRITTEN: ReadonlyMap<string, string> = new Map(
+  MODE_DESCRIPTIONS.flatMap(({ figures }) =>
+    Object.entries(figures).flatMap(([figure, { written }]) =>
+      written === undefined ? [] : [[figure, written] as const]
+    )
+  ),
+);
+
+/** The size of a sync's change in the kernel: the number of chains, elements or servers, in total and of each kind. */
+interface SyncSize {
+  readonly total: number;
+  /** `3 chains written`, for each count that is not 0. */
+  readonly parts: readonly string[];
+}
+
+/** The size of a sync, from its counts. */
+export function sizeOfSync({ figures }: Pick<SyncSummary, "figures">): SyncSize {
+  const written = [...WRITTEN].flatMap(([figure, name]) => {
+    const count = figures[figure] ?? 0;
+    return count > 0 ? [{ count, name }] : [];
+  });
+  return {
+    total: written.reduce((sum, { count }) => sum + count, 0),
+    parts: written.map(({ count, name }) => `${count} ${name}`),
+  };
+}
+
+/** The duration and size of a sync: `12 ms, 3 changes`. */
+export function syncText(sync: SyncSummary): string {
+  const { total } = sizeOfSync(sync);
+  return `${durationText(sync.durationMs)}, ${total === 0 ? "nothing to write" : plural(total, "change")}`;
+}
