@@ -13,7 +13,7 @@ import {
   type Verdict,
 } from "../core/model/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
-import { countText, FAMILIES, type Family, joinHostPort } from "../platform/mod.ts";
+import { countText, FAMILIES, type Family, joinHostPort, plural } from "../platform/mod.ts";
 
 /** The fields of a service port that a list shows. */
 type ListedField =
@@ -128,7 +128,7 @@ interface ServiceState {
   readonly notes: readonly string[];
 }
 
-/** Returns the state of a service port: broken, waiting for its last change, or in effect with or without problems. */
+/** Returns the state of a service port: not served or refused, waiting for its last change, or in effect with or without problems. */
 export function stateOfService(service: ListedService): ServiceState {
   const { served, effect, problems } = service;
   const notes = [...problems, ...stoppedTraffic(service)];
@@ -162,8 +162,31 @@ function stopText(verdict: Verdict): string | undefined {
   return undefined;
 }
 
-/** The orders of services: broken first, by name, fewest endpoints first, last changed first, or most traffic first. */
-export const SERVICE_ORDERS = ["broken", "name", "endpoints", "changed", "traffic"] as const;
+/** The reasons why a service port needs attention, the worst first, as the end of their count. */
+const ATTENTION = {
+  refused: "refused by the kernel",
+  unserved: "whose address another service has",
+  limited: "with a problem",
+  empty: "without endpoints",
+} as const;
+
+/** One of `ATTENTION`. With `refused`, the rules are broken; the others are decisions, of Sluice or of the cluster. */
+type AttentionReason = keyof typeof ATTENTION;
+
+/** The numbers of service ports that need attention, by reason. */
+export type Attention = Readonly<Record<AttentionReason, number>>;
+
+/** Service ports that need attention: `2 service ports refused by the kernel, 1 without endpoints`; empty if none does. */
+export function attentionText(attention: Attention): string {
+  const counted = (Object.keys(ATTENTION) as AttentionReason[]).filter((reason) => attention[reason] > 0);
+  return counted.map((reason, i) => {
+    const count = attention[reason];
+    return `${i === 0 ? plural(count, "service port") : countText(count)} ${ATTENTION[reason]}`;
+  }).join(", ");
+}
+
+/** The orders of services: those that need attention first, by name, fewest endpoints first, last changed first, or most traffic first. */
+export const SERVICE_ORDERS = ["attention", "name", "endpoints", "changed", "traffic"] as const;
 
 /** Selects a page of services. */
 export interface BrowseQuestion {
@@ -171,7 +194,7 @@ export interface BrowseQuestion {
   readonly search: string;
   /** Only services of this namespace; of all by default. */
   readonly namespace?: string;
-  /** Only broken services: refused by the kernel, without a frontend that another one has, or without endpoints. */
+  /** Only services that need attention. */
   readonly attention: boolean;
   /** By name by default; services that are equal in another order are sorted by name. */
   readonly order?: typeof SERVICE_ORDERS[number];
@@ -193,8 +216,8 @@ export interface ServicePage {
   readonly page: number;
   readonly pages: number;
   readonly services: readonly BrowsedService[];
-  /** The number of broken service ports in the cluster, regardless of the selection. */
-  readonly broken: number;
+  /** The service ports of the cluster that need attention, regardless of the selection. */
+  readonly attention: Attention;
   /** The names of all namespaces with services, sorted. */
   readonly namespaces: readonly string[];
   /** Whether traffic is counted, so that services have `traffic`; absent if it is not. */
@@ -210,15 +233,16 @@ export function browse(
   basis: AnswerBasis,
   { search, namespace = "", attention, order = "name", page: requestedPage, pageSize }: BrowseQuestion,
 ): ServicePage {
-  const broken = new Set<PlannedPort>(), namespaces = new Set<string>();
+  const needy = new Map<PlannedPort, AttentionReason>(), namespaces = new Set<string>();
   const isWanted = (found: FoundServicePort) => {
     const { owner } = found, ofService = owner.service.slice(0, owner.service.indexOf("/"));
     namespaces.add(ofService);
-    if (isBroken(basis, found)) broken.add(owner);
+    const reason = attentionReason(basis, found);
+    if (reason !== undefined) needy.set(owner, reason);
     return owner.wanted.name.includes(search) && (namespace === "" || namespace === ofService) &&
-      (!attention || broken.has(owner));
+      (!attention || reason !== undefined);
   };
-  const found = inOrder(basis, findServicePorts(basis, isWanted), order, broken);
+  const found = inOrder(basis, findServicePorts(basis, isWanted), order, needy);
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
   const page = Math.min(Math.max(1, requestedPage), pages);
   const most = found.length <= FEW_SERVICES ? MOST_ENDPOINTS.ofFew : MOST_ENDPOINTS.ofMany;
@@ -228,9 +252,10 @@ export function browse(
     const outFirst = [...all.endpoints].sort((a, b) => Number(a.used) - Number(b.used));
     return [{ ...all.service, shownEndpoints: outFirst.slice(0, most) }];
   });
-  const all = { broken: broken.size, namespaces: [...namespaces].sort() };
+  const counts = { refused: 0, unserved: 0, limited: 0, empty: 0 };
+  for (const reason of needy.values()) counts[reason]++;
   return {
-    ...{ total: found.length, page, pages, services, ...all },
+    ...{ total: found.length, page, pages, services, attention: counts, namespaces: [...namespaces].sort() },
     ...(basis.traffic && { countsTraffic: true }),
   };
 }
@@ -240,7 +265,7 @@ function inOrder(
   basis: AnswerBasis,
   found: readonly FoundServicePort[],
   order: BrowseQuestion["order"],
-  broken: ReadonlySet<PlannedPort>,
+  needy: ReadonlyMap<PlannedPort, AttentionReason>,
 ): readonly FoundServicePort[] {
   if (order === "name") return found;
   const rank = (one: FoundServicePort): number => {
@@ -255,21 +280,21 @@ function inOrder(
       case "changed":
         return -owner.plannedIn;
       default:
-        // Services that Sluice cannot serve come before services without endpoints.
-        return !broken.has(owner) ? 2 : isServed(basis, one) ? 1 : 0;
+        return [...Object.keys(ATTENTION), undefined].indexOf(needy.get(owner));
     }
   };
   return found.map((one) => ({ one, rank: rank(one) })).sort((a, b) => a.rank - b.rank).map(({ one }) => one);
 }
 
-/** Whether a service port has its cluster IP, and the kernel does not refuse it. */
-function isServed({ families }: AnswerBasis, { owner, family }: FoundServicePort): boolean {
-  return owner.planned !== undefined && families[family].since(owner)?.state !== "refused";
-}
-
-/** Traffic policy Local without an endpoint on this node is normal: load balancers send nothing to such a node. */
-function isBroken(basis: AnswerBasis, found: FoundServicePort): boolean {
-  const { planned, reported } = found.owner;
-  if (planned === undefined || reported.length > 0 || !isServed(basis, found)) return true;
-  return planned.internal === "reject" || hasExternalFrontends(planned) && planned.external === "reject";
+/**
+ * The reason why a service port needs attention. Traffic policy Local without an endpoint on this node is none: load balancers
+ * send nothing to such a node.
+ */
+function attentionReason({ families }: AnswerBasis, { owner, family }: FoundServicePort): AttentionReason | undefined {
+  const { planned, reported } = owner;
+  if (planned === undefined) return "unserved";
+  if (families[family].since(owner)?.state === "refused") return "refused";
+  if (reported.length > 0) return "limited";
+  const isEmpty = planned.internal === "reject" || hasExternalFrontends(planned) && planned.external === "reject";
+  return isEmpty ? "empty" : undefined;
 }

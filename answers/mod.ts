@@ -8,6 +8,8 @@
 export { addressesOfHost, type Answers, createAnswers, NotReadyError } from "./answers.ts";
 export type { AnswerBasis, FamilyBasis } from "./basis.ts";
 export {
+  type Attention,
+  attentionText,
   type BrowsedService,
   type BrowseQuestion,
   failuresText,

@@ -79,8 +79,24 @@ export interface CommandSpec {
    * path of its control socket. It does not apply with one of the flags in `unless`.
    */
   readonly installed?: { readonly part: "configuration" | "socket"; readonly unless?: readonly string[] };
+  /** The meanings of its exit statuses that differ from `EXIT_STATUSES`. */
+  readonly exitStatuses?: ExitStatuses;
   /** Short explanations by complete command line. */
   readonly examples: Readonly<Record<string, string>>;
+}
+
+/** Meanings of exit statuses. */
+export type ExitStatuses = Readonly<Record<number, string>>;
+
+/** The exit statuses of a command. */
+const EXIT_STATUSES: ExitStatuses = { 0: "done", 1: "failed", 2: "the command line or the configuration is invalid" };
+
+/** The exit status of commands whose question the running proxy does not answer, as in the LSB's `status` action. */
+export const NO_ANSWER = 3;
+
+/** Returns the meanings of all exit statuses of a command. */
+export function exitStatusesOf({ exitStatuses }: Pick<CommandSpec, "exitStatuses">): ExitStatuses {
+  return { ...EXIT_STATUSES, ...exitStatuses };
 }
 
 /** The default command: the proxy itself. */

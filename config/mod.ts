@@ -29,8 +29,11 @@ export { type CommandLine, type CommandLineContext, parseCommandLine, readComman
 export {
   choice,
   type CommandSpec,
+  type ExitStatuses,
+  exitStatusesOf,
   type Flag,
   type GivenFlags,
+  NO_ANSWER,
   option,
   placeholderOf,
   RUN,

@@ -53,6 +53,7 @@ export function statusOf(
     startedAtMs,
     healthy,
     nodeEligible: health.nodeEligible(),
+    nodeKnown: tracking.node.state().known,
     stamp: stampOf(tracking, families, records, features.counts()),
     services: [...services.keys()].length,
     changesToPlan: FAMILIES.reduce((sum, family) => sum + endpoints[family].pending(), services.pending()),

@@ -130,7 +130,13 @@ export function createChangeFeed(clock: Clock, ledgers: Ledgers, log: EventLog =
       }
       const { title, severity } = problemKind(code);
       const tone = type === "solved" ? "good" : severity === "error" ? "bad" : "warning";
-      record({ kind, subject, text: type === "solved" ? `solved: ${title}` : `${title}: ${detail}`, tone, code });
+      record({
+        kind,
+        subject,
+        tone,
+        code,
+        ...type === "solved" ? { text: `solved: ${title}` } : { text: title, detail },
+      });
     },
     read: log.read,
   };

@@ -16,6 +16,8 @@ export interface FeedEvent {
   readonly family: Family | undefined;
   /** `2 → 0 endpoints`. */
   readonly text: string;
+  /** The detail of a problem that began. */
+  readonly detail?: string;
   readonly tone: "good" | "warning" | "bad" | "idle";
   /** The number of endpoints in use of a service, which is undefined where the service did not exist. */
   readonly endpoints?: { readonly before: number | undefined; readonly after: number | undefined };

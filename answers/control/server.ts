@@ -8,7 +8,7 @@
  *   GET /v1/resolve?name=default/web&from=pod       Question[]
  *   GET /v1/services?search=default/web             ListedService[]
  *   GET /v1/endpoints?search=default/web            ListedEndpoint[]
- *   GET /v1/browse?search=web&namespace=shop&attention=true&order=broken&page=2&pageSize=20
+ *   GET /v1/browse?search=web&namespace=shop&attention=true&order=attention&page=2&pageSize=20
  *                                                   ServicePage
  *   GET /v1/state?family=IPv4                       FamilyDelta: the desired state of the kernel, as a full snapshot
  */

@@ -76,7 +76,7 @@ autocomplete="off" spellcheck="false" maxlength="200"></label>
 <label><span>Namespace</span><select name="ns" data-part="namespaces">${namespaces}</select></label>
 <label class="check"><input type="checkbox" name="show" value="attention"${
     show !== "" && literally(" checked")
-  }> broken</label>
+  }> needing attention</label>
 ${kept({ to, from })}<button type="submit">Search</button></form>`;
 }
 

@@ -10,7 +10,7 @@
  * None of this is loaded before the page is first requested.
  */
 import type { ControlAnswers } from "../control/mod.ts";
-import { NotReadyError } from "../mod.ts";
+import { type Attention, attentionText, NotReadyError } from "../mod.ts";
 import {
   eventText,
   type FamilyView,
@@ -28,7 +28,7 @@ import { STYLE } from "./style.ts";
 import { syncChart } from "./sync_chart.ts";
 import type { CurrentProblem } from "../../core/problems/mod.ts";
 import type { Feed, FeedEvent, StatusPage } from "../../observe/mod.ts";
-import { countText, DOCUMENTATION, plural, timeOfDay } from "../../platform/mod.ts";
+import { countText, DOCUMENTATION, timeOfDay } from "../../platform/mod.ts";
 
 /** The answers that the page is rendered from. */
 export type PageAnswers = Pick<ControlAnswers, "status" | "browse" | "events" | "explain" | "resolve">;
@@ -37,15 +37,15 @@ export type PageAnswers = Pick<ControlAnswers, "status" | "browse" | "events" | 
 export async function createStatusPage(answers: PageAnswers): Promise<StatusPage> {
   const fields = { ...PRIVATE, "Content-Security-Policy": await contentSecurityPolicy() };
   // Counting examines every service, so an update without news shows the last count.
-  let broken: number | undefined;
+  let attention: Attention | undefined;
 
   const browsed = async (view: View): Promise<Pick<Parts, "namespaces" | "services">> => {
     try {
       const { q: search, ns: namespace, page } = view;
       const found = await answers.browse({
-        ...{ search, namespace, attention: view.show !== "", order: "broken", page, pageSize: PAGE_SIZE },
+        ...{ search, namespace, attention: view.show !== "", order: "attention", page, pageSize: PAGE_SIZE },
       });
-      broken = found.broken;
+      attention = found.attention;
       return { namespaces: namespaceOptions(found.namespaces, view), services: servicesPart(found, view) };
     } catch (error) {
       if (!(error instanceof NotReadyError)) throw error;
@@ -57,7 +57,7 @@ export async function createStatusPage(answers: PageAnswers): Promise<StatusPage
   const render = async (status: NodeView, view: View, isNews: boolean): Promise<Partial<Parts>> => {
     const ofServices = isNews ? { ...await browsed(view), explanation: await explanationPart(view, answers) } : {};
     return {
-      summary: summaryPart(status, broken),
+      summary: summaryPart(status, attention),
       problems: problemsPart(status),
       families: html`${status.families.map(familyCard)}`,
       events: eventsPart(await answers.events(0)),
@@ -120,22 +120,26 @@ function eventsPart({ events }: Feed): Html {
 }
 
 function eventRow(event: FeedEvent): Html {
-  const { atMs, subject, family, tone } = event;
+  const { atMs, subject, family, tone, detail } = event;
   const isOpen = event.effect === "waiting";
+  // The detail of a problem is with the problem, and with an earlier one in a tooltip.
   return html`
     <li
-      class="${tone}${isOpen && " waiting"}"><span class="at">${timeOfDay(
+      class="${tone}${isOpen && " waiting"}"
+      ${detail !== undefined && html`
+        title="${detail}"
+      `}><span class="at">${timeOfDay(
         atMs,
       )}</span><span><b>${subject}</b>${family !== undefined && html`
         <span class="family-tag">${family}</span>
-      `} ${eventText(event)}</span></li>
+      `} ${eventText({ ...event, detail: undefined })}</span></li>
   `;
 }
 
-/** The verdict in a sentence, and the lines about the node. `broken` is unknown before the first sync. */
+/** The verdict in a sentence, and the lines about the node. `attention` is unknown before the first sync. */
 function summaryPart(
   { state: { tone, words, reason }, lines, services }: NodeView,
-  broken: number | undefined,
+  attention: Attention | undefined,
 ): Html {
   const facts = [
     { label: "Services", words: [countText(services)] },
@@ -145,19 +149,16 @@ function summaryPart(
     <div class="verdict ${tone}"
       role="status"><span class="dot"></span><p><strong>${words}</strong>${reason !== undefined && html`
         <span class="reason">${reason}</span>
-      `}${broken !== undefined && broken > 0 && brokenText(broken)}</p></div>
+      `}${attention !== undefined && attentionLink(attention)}</p></div>
     ${lines.map(stateLine)}
     <dl class="figures">${facts.map(({ label, words }) => row(label, wordsPart(words)))}</dl>
   `;
 }
 
-function brokenText(broken: number): Html {
-  const verb = broken === 1 ? "is" : "are";
-  return html`
-    <a class="reason" href="${addressOf({ ...WHOLE, show: "attention" })}" data-view>${plural(
-      broken,
-      "service port",
-    )} ${verb} broken</a>
+function attentionLink(attention: Attention): Html | false {
+  const text = attentionText(attention);
+  return text !== "" && html`
+    <a class="reason" href="${addressOf({ ...WHOLE, show: "attention" })}" data-view>${text}</a>
   `;
 }
 

@@ -81,7 +81,7 @@ export function namespaceOptions(namespaces: readonly string[], { ns }: View): H
 }
 
 function nothingText({ q, ns, show }: View): string {
-  const kind = show === "" ? "service" : "broken service";
+  const kind = show === "" ? "service" : "service needing attention";
   const where = ns === "" ? "" : ` in namespace ${ns}`;
   return q === "" ? `No ${kind}${where}.` : `No ${kind} with “${q}” in its name${where}.`;
 }

@@ -9,7 +9,9 @@ const EFFECTS: Readonly<Record<NonNullable<FeedEvent["effect"]>, string>> = {
 };
 
 /** The change, and whether it is in effect: `2 → 0 endpoints, in effect after 12 ms`. */
-export function eventText({ text, effect, tookMs }: Pick<FeedEvent, "text" | "effect" | "tookMs">): string {
-  if (effect === undefined) return text;
+export function eventText(
+  { text, detail, effect, tookMs }: Pick<FeedEvent, "text" | "detail" | "effect" | "tookMs">,
+): string {
+  if (effect === undefined) return detail === undefined ? text : `${text}: ${detail}`;
   return `${text}, ${EFFECTS[effect]}${effect === "in effect" ? durationText(tookMs ?? 0) : ""}`;
 }

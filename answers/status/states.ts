@@ -94,7 +94,11 @@ export function stateOfProxy(status: ProxyStatus, views: readonly FamilyState[])
   if (!isFailing && status.link?.keptMs !== undefined) return servingKept(status, status.link, status.link.keptMs);
   if (!isFailing && status.link?.state === "disconnected") {
     const since = lasting(status.atMs - status.link.sinceMs);
-    const words = `no connection to ${status.link.server} for ${since}: the last known state stays in effect`;
+    const isServing = status.families.some(({ syncs }) => syncs.length > 0);
+    const effect = isServing
+      ? "the last known state stays in effect"
+      : "nothing read from it yet, the kernel stays as it is";
+    const words = `no connection to ${status.link.server} for ${since}: ${effect}`;
     return { tone: "bad", words, reason: status.link.lastError };
   }
   const tone = (["bad", "warning"] as const).find((one) => families.some(({ tone }) => tone === one));
@@ -105,11 +109,8 @@ export function stateOfProxy(status: ProxyStatus, views: readonly FamilyState[])
   }
   if (!status.healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
   if (!status.nodeEligible) {
-    return {
-      tone: "warning",
-      words: "the node is leaving",
-      reason: "health checks tell load balancers to send no traffic here",
-    };
+    const words = status.nodeKnown ? "the node is leaving" : `there is no Node object ${status.node}`;
+    return { tone: "warning", words, reason: "health checks tell load balancers to send no traffic here" };
   }
   const [problem, ...others] = status.problems;
   if (problem !== undefined) {

@@ -26,6 +26,8 @@ export interface ProxyStatus {
   readonly healthy: boolean;
   /** Whether load balancers should send traffic to this node. */
   readonly nodeEligible: boolean;
+  /** Whether this node's Node object has been read, although it may be deleted since. */
+  readonly nodeKnown: boolean;
   /** Changes whenever answers about services and endpoints may have changed. */
   readonly stamp: string;
   /** The number of services, and of changes to services and slices that wait to be planned. */

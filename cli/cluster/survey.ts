@@ -96,8 +96,8 @@ interface NodeStatus {
   readonly link: StateWords | undefined;
   /** The time since the beginning of the state, in milliseconds. */
   readonly lastingMs: number | undefined;
-  /** The number of broken service ports, and the names of the first ones; undefined if unknown. */
-  readonly broken: { readonly total: number; readonly names: readonly string[] } | undefined;
+  /** The number of service ports that need attention, and the names of the first ones; undefined if unknown. */
+  readonly attention: { readonly total: number; readonly names: readonly string[] } | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -113,11 +113,11 @@ function readNodeStatus(text: string): NodeStatus | undefined {
   } catch {
     return undefined;
   }
-  const status = fieldsOf(report.status), broken = fieldsOf(report.broken);
+  const status = fieldsOf(report.status), needy = fieldsOf(report.needy);
   const version = textOf(status.version), state = wordsOf(status.state);
   if (version === undefined) return undefined;
-  const sinceMs = numberOf(status.sinceMs), atMs = numberOf(status.atMs), total = numberOf(broken.total);
-  const services: readonly unknown[] = Array.isArray(broken.services) ? broken.services : [];
+  const sinceMs = numberOf(status.sinceMs), atMs = numberOf(status.atMs), total = numberOf(needy.total);
+  const services: readonly unknown[] = Array.isArray(needy.services) ? needy.services : [];
   return {
     version,
     mode: textOf(status.mode),
@@ -125,7 +125,7 @@ function readNodeStatus(text: string): NodeStatus | undefined {
     state: state ?? stateOfOlder(version, status.healthy),
     link: wordsOf(status.linkState),
     lastingMs: sinceMs === undefined || atMs === undefined ? undefined : Math.max(0, atMs - sinceMs),
-    broken: total === undefined
+    attention: total === undefined
       ? undefined
       : { total, names: services.flatMap((service) => textOf(fieldsOf(service).name) ?? []) },
   };

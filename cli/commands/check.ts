@@ -19,8 +19,9 @@ export const checkCommand: Command = {
     ...LISTEN_FLAGS,
   ],
   installed: { part: "configuration", unless: ["serve"] },
+  exitStatuses: { 0: "no check is red", 1: "a check is red, or yellow with --strict, or the command failed" },
   examples: {
-    "sluice check": "the installed configuration; exits with status 1 if a check is red",
+    "sluice check": "the installed configuration",
     "sluice check --proxy-mode nftables --source file:services.yaml": "only the node, for another mode",
     [
       "sluice check --serve --kubeconfig kubeconfig --listen tcp://:12090 --listen-tls-crt relay.pem " +

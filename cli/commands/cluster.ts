@@ -1,4 +1,4 @@
-import { duration, type Flag, option, suggestion, text, wholeTexts } from "../../config/mod.ts";
+import { duration, type Flag, NO_ANSWER, option, suggestion, text, wholeTexts } from "../../config/mod.ts";
 import { errorText, printable, writeToStderr } from "../../platform/mod.ts";
 import type { Kubectl, NodeEntry, PodSelection } from "../cluster/mod.ts";
 import { type Command, type Invocation, linesText, printAs, TEXT_OR_JSON, toolRunner, UsageError } from "./command.ts";
@@ -42,9 +42,6 @@ const KUBECTL_FLAGS = [
 ];
 const OWN = [NODE, NAMESPACE, SELECTOR, TIMEOUT, ...KUBECTL_FLAGS];
 
-/** The exit status if the cluster or the node does not answer, as of `sluice status` without a proxy. */
-const NO_ANSWER = 3;
-
 /** `kubectl sluice`, or `sluice cluster`: the nodes of a cluster, asked through kubectl. */
 export const clusterCommand: Command = {
   name: "cluster",
@@ -61,8 +58,13 @@ export const clusterCommand: Command = {
   ],
   flags: [...OWN, ...flagsOfAll()],
   withoutSource: true,
+  exitStatuses: {
+    0: "every node with a pod has everything in effect",
+    1: "something is broken or not in effect yet on a node; or the command failed",
+    [NO_ANSWER]: "otherwise, a node with a pod or the API server does not answer, or there is no pod",
+  },
   examples: {
-    "kubectl sluice status": "exit status 0: all in effect; 1: something is broken; 3: a node is silent",
+    "kubectl sluice status": "one line per node",
     "kubectl sluice explain default/web --node node-7": "where node-7 sends connections to a service",
     "kubectl sluice diff --node node-7 --context test": "how the kernel of node-7 differs",
   },

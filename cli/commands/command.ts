@@ -13,6 +13,7 @@ import {
   duration,
   type Flag,
   type GivenFlags,
+  NO_ANSWER,
   option,
 } from "../../config/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
@@ -82,6 +83,9 @@ export const TIMEOUT_FLAG = option(
   duration(),
   "How long to wait for an answer of the proxy; 5s by default.",
 );
+
+/** The exit status of commands that ask the running proxy. */
+export const PROXY_STATUS = { [NO_ANSWER]: "the proxy does not answer in time" } as const;
 
 /** Creates a runner of the kernel's tools and of the service manager. */
 export async function toolRunner({ clock, signal }: Pick<Invocation, "clock"> & Partial<Invocation>): Promise<Runner> {

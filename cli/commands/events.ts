@@ -1,7 +1,16 @@
 import { boolean, option } from "../../config/mod.ts";
 import type { FeedEvent } from "../../observe/mod.ts";
 import { errorText, sleep, writeToStderr } from "../../platform/mod.ts";
-import { type Command, type Invocation, isJson, jsonText, proxyFor, TEXT_OR_JSON, TIMEOUT_FLAG } from "./command.ts";
+import {
+  type Command,
+  type Invocation,
+  isJson,
+  jsonText,
+  PROXY_STATUS,
+  proxyFor,
+  TEXT_OR_JSON,
+  TIMEOUT_FLAG,
+} from "./command.ts";
 
 const REFRESH_MS = 250;
 
@@ -12,6 +21,7 @@ export const eventsCommand: Command = {
   arguments: [],
   flags: [option("once", boolean(), "Print the events so far and exit."), TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "socket" },
+  exitStatuses: PROXY_STATUS,
   examples: {
     "sluice events": "the last events, then new ones until interrupted",
     "sluice events --once -o json": "the events so far, one JSON object per line",

@@ -1,5 +1,5 @@
 import { boolean, duration, type Flag, option, text } from "../../config/mod.ts";
-import { answersOf, type Command, printAs, TEXT_OR_JSON } from "./command.ts";
+import { answersOf, type Command, printAs, PROXY_STATUS, TEXT_OR_JSON } from "./command.ts";
 
 const FROM: Flag = {
   ...option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
@@ -37,6 +37,7 @@ export const explainCommand: Command = {
   ],
   installed: { part: "configuration" },
   startsPrograms: true,
+  exitStatuses: { 1: "failed, or with --trace no connection in time", ...PROXY_STATUS },
   examples: {
     "sluice explain 10.96.0.10:80": "from a pod on this node, from the node and from outside",
     "sluice explain default/web":

@@ -1,7 +1,16 @@
 import type { ListedService } from "../../answers/mod.ts";
 import { suggestion } from "../../config/mod.ts";
 import { loadYaml } from "../../platform/mod.ts";
-import { answersOf, type Command, isJson, linesText, outputFlags, printAs, TIMEOUT_FLAG } from "./command.ts";
+import {
+  answersOf,
+  type Command,
+  isJson,
+  linesText,
+  outputFlags,
+  printAs,
+  PROXY_STATUS,
+  TIMEOUT_FLAG,
+} from "./command.ts";
 
 const ALIASES = { service: "services", svc: "services", endpoint: "endpoints", ep: "endpoints" };
 
@@ -26,6 +35,7 @@ export const getCommand: Command = {
   ],
   flags: [TIMEOUT_FLAG, ...outputFlags(["table", "json", "yaml", "name"])],
   installed: { part: "configuration" },
+  exitStatuses: PROXY_STATUS,
   examples: {
     "sluice get services": "every service port with its frontends and its number of endpoints in use",
     "sluice get endpoints default/web": "why an endpoint gets no traffic",

@@ -113,7 +113,7 @@ async function awaitService(invocation: Invocation, service: Service, socket: st
     if (clock.monotonic() - startMs > START_MS) return "the rules are in effect, but systemd was not notified";
   }
   const { statusLines } = await import("../text/mod.ts");
-  print(`${linesText(statusLines(report.status, report.broken))}\n`);
+  print(`${linesText(statusLines(report.status, report.needy))}\n`);
   return undefined;
 }
 

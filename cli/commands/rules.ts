@@ -8,6 +8,7 @@ import {
   FAMILY_FLAG,
   type Invocation,
   printAs,
+  PROXY_STATUS,
   TEXT_OR_JSON,
   TIMEOUT_FLAG,
   toolRunner,
@@ -22,6 +23,7 @@ export const renderCommand: Command = {
   arguments: [],
   flags: [FAMILY_FLAG, TIMEOUT_FLAG],
   installed: { part: "configuration" },
+  exitStatuses: PROXY_STATUS,
   examples: {
     "sluice render --source file:services.yaml": "the input of iptables-restore and ip6tables-restore",
     "sluice render --source file:services.yaml --proxy-mode nftables --family IPv6": "the input of nft",
@@ -64,8 +66,9 @@ export const diffCommand: Command = {
   arguments: [],
   flags: [FAMILY_FLAG, TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "configuration" },
+  exitStatuses: { 0: "no differences", 1: "differences", 2: "failed" },
   examples: {
-    "sluice diff": "exit status 0 without differences, 1 with differences, 2 after a failure",
+    "sluice diff": "what another program has changed, for example",
     "sluice diff --source file:services.yaml --proxy-mode nftables": "compares with the services of these manifests",
   },
   startsPrograms: true,

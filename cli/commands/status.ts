@@ -8,6 +8,7 @@ import {
   type Invocation,
   linesText,
   printAs,
+  PROXY_STATUS,
   proxyFor,
   socketFor,
   TEXT_OR_JSON,
@@ -16,7 +17,7 @@ import {
 } from "./command.ts";
 import { type Finding, findingsText } from "../../core/problems/mod.ts";
 import type { TopContent, TopView } from "../text/mod.ts";
-import { boolean, duration, option } from "../../config/mod.ts";
+import { boolean, duration, type ExitStatuses, NO_ANSWER, option } from "../../config/mod.ts";
 import {
   abortedBy,
   errorText,
@@ -28,8 +29,12 @@ import {
 } from "../../platform/mod.ts";
 
 const WAIT = option("wait", duration(), "Wait up to this time until everything is in effect: 60s.");
-/** The exit status if no proxy runs, as in the LSB's `status` action. */
-const NOT_RUNNING = 3;
+/** The exit statuses of what shows whether a node has everything in effect. */
+export const STATUS_STATUSES: ExitStatuses = {
+  0: "everything is in effect",
+  1: "something is broken or not in effect yet, as the first line says; or the command failed",
+  [NO_ANSWER]: "no proxy runs or answers",
+};
 
 /** `sluice status`: whether the running proxy has everything in effect, on one screen. */
 export const statusCommand: Command = {
@@ -40,8 +45,9 @@ export const statusCommand: Command = {
   withoutSource: true,
   installed: { part: "socket" },
   startsPrograms: true,
+  exitStatuses: STATUS_STATUSES,
   examples: {
-    "sluice status": "exit status 0: all in effect; 1: something is broken; 3: no proxy runs or answers",
+    "sluice status": "one screen",
     "sluice status --wait 60s": "in a script, after a start or an upgrade",
     "sluice status -o json": "every figure, for a program",
   },
@@ -50,7 +56,7 @@ export const statusCommand: Command = {
     const report = await awaitOrder(askerOf(invocation), socketFor("status", invocation), waitMs);
     if (typeof report === "string") {
       writeToStderr(`sluice: ${report}\n${await whyNotRunning(invocation)}`);
-      return NOT_RUNNING;
+      return NO_ANSWER;
     }
     const { inOrder } = report.status;
     const { statusLines } = await import("../text/mod.ts");
@@ -58,8 +64,7 @@ export const statusCommand: Command = {
     printAs(
       invocation,
       { ...report, firewalls },
-      () =>
-        linesText(statusLines(report.status, report.broken)) + (firewalls.length > 0 ? findingsText(firewalls) : ""),
+      () => linesText(statusLines(report.status, report.needy)) + (firewalls.length > 0 ? findingsText(firewalls) : ""),
     );
     return inOrder ? 0 : 1;
   },
@@ -98,14 +103,14 @@ export function stoppedText(words: string, restarts: number, log: string, comman
 
 /** The interval of attempts, in milliseconds. */
 const RETRY_MS = 250;
-/** The number of broken services in a report: on one screen, and of `top --once`. */
-const MOST_BROKEN = 20;
-const MOST_BROKEN_ONCE = 50;
+/** The number of services in a report: on one screen, and of `top --once`. */
+const MOST_NEEDY = 20;
+const MOST_NEEDY_ONCE = 50;
 
-/** The status and the first page of broken services; undefined if the proxy has not read the cluster yet. */
+/** The status and the first page of services that need attention; undefined if the proxy has not read the cluster yet. */
 export interface Report {
   readonly status: NodeView;
-  readonly broken: ServicePage | undefined;
+  readonly needy: ServicePage | undefined;
 }
 
 /**
@@ -125,7 +130,7 @@ export async function awaitOrder(
   for (;;) {
     let found: Report | string;
     try {
-      found = await readReport(await connectToProxy(path, asker), MOST_BROKEN);
+      found = await readReport(await connectToProxy(path, asker), MOST_NEEDY);
       if (found.status.inOrder) return found;
     } catch (error) {
       if (!(error instanceof NoProxyError) && waitMs === 0) throw error;
@@ -139,9 +144,9 @@ export async function awaitOrder(
 async function readReport(answers: ControlAnswers, pageSize: number): Promise<Report> {
   const status = await answers.status();
   // The proxy may not have read the cluster yet.
-  const broken = await answers.browse({ search: "", attention: true, page: 1, pageSize })
+  const needy = await answers.browse({ search: "", attention: true, page: 1, pageSize })
     .catch(() => undefined);
-  return { status, broken };
+  return { status, needy };
 }
 
 const REFRESH_MS = 1000;
@@ -157,6 +162,7 @@ export const topCommand: Command = {
   ],
   withoutSource: true,
   installed: { part: "socket" },
+  exitStatuses: PROXY_STATUS,
   examples: {
     "sluice top": "live, until you press q",
     "sluice top --once": "once, as plain lines",
@@ -169,8 +175,8 @@ export const topCommand: Command = {
       await showLive(invocation, proxy);
       return 0;
     }
-    const { status, broken } = await readReport(proxy, MOST_BROKEN_ONCE);
-    print(linesText(topLines(status, broken)));
+    const { status, needy } = await readReport(proxy, MOST_NEEDY_ONCE);
+    print(linesText(topLines(status, needy)));
     return 0;
   },
 };

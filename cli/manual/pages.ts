@@ -2,6 +2,7 @@
 import { Command, Help, Option } from "commander";
 import {
   type CommandSpec,
+  exitStatusesOf,
   type Flag,
   FLAG_GROUPS,
   FLAGS,
@@ -53,7 +54,7 @@ function commandHelp(spec: CommandSpec): string {
     ? ""
     : `\nThe flags of sluice ${RUN} are also accepted; sluice ${RUN} --help lists them.\n` +
       (spec.installed === undefined ? "" : "Without them, the configuration of the installed service is used.\n");
-  return text + more + examplesOf(spec);
+  return text + more + statusesOf(spec) + examplesOf(spec);
 }
 
 /** Whether the help of a command describes this flag of `run`. */
@@ -79,6 +80,11 @@ function argumentsOf({ arguments: words }: CommandSpec): string {
   const width = Math.max(...words.map(({ name }) => name.length));
   const lines = words.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}\n`);
   return `Arguments:\n${lines.join("")}\n`;
+}
+
+function statusesOf(spec: CommandSpec): string {
+  const lines = Object.entries(exitStatusesOf(spec)).map(([status, meaning]) => `  ${status}  ${meaning}`);
+  return ["\nExit status:", ...lines, ""].join("\n");
 }
 
 function examplesOf({ examples }: CommandSpec): string {
@@ -146,6 +152,9 @@ function commandPart(command: CommandSpec): string[] {
     roff(summary),
     ...words.flatMap(({ name, description }) => tagged(name, description)),
     ...flags.flatMap(flagPart),
+    ".PP",
+    "Exit status:",
+    ...Object.entries(exitStatusesOf(command)).flatMap(([status, meaning]) => tagged(status, meaning)),
     ...Object.entries(examples).flatMap((
       [line, does],
     ) => [".PP", roff(`${capital(does)}:`), ".PP", ".RS 4", ".nf", roff(line), ".fi", ".RE"]),

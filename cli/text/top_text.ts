@@ -1,6 +1,6 @@
 /** The status of a running proxy as lines for a terminal: the status page in text. */
 import type { NodeView } from "../../answers/status/mod.ts";
-import { type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "../../answers/mod.ts";
+import { attentionText, type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "../../answers/mod.ts";
 import { countText } from "../../platform/mod.ts";
 import { type Layout, type Line, PLAIN, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
@@ -15,9 +15,9 @@ export interface TopContent {
   readonly trouble: string | undefined;
 }
 
-/** The lines of a report that stays: broken services and all problems. */
-export function topLines(status: NodeView, broken: ServicePage | undefined): readonly string[] {
-  const lines = [...viewLines(status, { details: true }), ...brokenLines(status, broken), ...problemLines(status)];
+/** The lines of a report that stays: services that need attention and all problems. */
+export function topLines(status: NodeView, needy: ServicePage | undefined): readonly string[] {
+  const lines = [...viewLines(status, { details: true }), ...needyLines(status, needy), ...problemLines(status)];
   return lines.map((line) => textOf(line, PLAIN));
 }
 
@@ -56,7 +56,7 @@ function linesAbove(
 }
 
 const ORDER_WORDS: Readonly<Record<TopView["order"], string>> = {
-  broken: "broken first",
+  attention: "needing attention first",
   name: "by name",
   endpoints: "fewest endpoints first",
   changed: "last changed first",
@@ -65,15 +65,21 @@ const ORDER_WORDS: Readonly<Record<TopView["order"], string>> = {
 
 function titleLine(page: ServicePage | undefined, { order, search, attention, offset }: TopView): Line {
   if (page === undefined) return [["bold", "Services"]];
-  const { total, broken, services } = page;
+  const { total, attention: needs, services } = page;
+  const needy = attentionText(needs);
   const of = `${countText(services.length === 0 ? 0 : offset + 1)}–${countText(offset + services.length)} of ${
     countText(total)
   }`;
   return [
     ["bold", "Services"],
     `  ${of}`,
-    ...(broken === 0 ? [] : [["bad", `  ${countText(broken)} broken`] as const]),
-    ["soft", `  ${attention ? "broken only, " : ""}${ORDER_WORDS[order]}${search === "" ? "" : `, filter ${search}`}`],
+    ...(needy === "" ? [] : [[needs.refused > 0 ? "bad" : "warning", `  ${needy}`] as const]),
+    [
+      "soft",
+      `  ${attention ? "needing attention only, " : ""}${ORDER_WORDS[order]}${
+        search === "" ? "" : `, filter ${search}`
+      }`,
+    ],
   ];
 }
 
@@ -83,13 +89,13 @@ function hintLine({ isTyping, search }: TopView): Line {
     : [["soft", KEY_HINTS]];
 }
 
-function brokenLines({ node }: NodeView, broken: ServicePage | undefined): Line[] {
-  if (broken === undefined || broken.total === 0) return [];
+function needyLines({ node }: NodeView, needy: ServicePage | undefined): Line[] {
+  if (needy === undefined || needy.total === 0) return [];
   return [
     [],
-    [["bold", "Broken services"], ["soft", `  ${countText(broken.total)}`]],
-    ...serviceRows(broken.services, Infinity),
-    ...(broken.pages > 1 ? [[["soft", `  and more: the status page of ${node} finds them`] as const]] : []),
+    [["bold", "Services that need attention"], ["soft", `  ${attentionText(needy.attention)}`]],
+    ...serviceRows(needy.services, Infinity),
+    ...(needy.pages > 1 ? [[["soft", `  and more: the status page of ${node} finds them`] as const]] : []),
   ];
 }
 
@@ -100,14 +106,14 @@ export interface TopView {
   readonly search: string;
   /** Whether keys are added to `search`. */
   readonly isTyping: boolean;
-  /** Only broken services. */
+  /** Only services that need attention. */
   readonly attention: boolean;
   /** The scroll offset: the number of services above the first one shown. */
   readonly offset: number;
 }
 
 /** The view at the start. */
-export const FIRST_VIEW: TopView = { order: "broken", search: "", isTyping: false, attention: false, offset: 0 };
+export const FIRST_VIEW: TopView = { order: "attention", search: "", isTyping: false, attention: false, offset: 0 };
 
 const QUIT = ["q", "Q", "\x03", "\x04"];
 const STOP = ["\x03", "\x04"];
@@ -118,7 +124,7 @@ const HOME = ["g", "\x1b[H", "\x1b[1~", "\x1bOH"];
 const END = ["G", "\x1b[F", "\x1b[4~", "\x1bOF"];
 
 /** The keys, for the last line of the screen. */
-const KEY_HINTS = "q quit  s sort  / filter  b broken only  ↑↓ PgUp PgDn scroll";
+const KEY_HINTS = "q quit  s sort  / filter  b attention only  ↑↓ PgUp PgDn scroll";
 
 /**
  * The view after a key; undefined if it quits.

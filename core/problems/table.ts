@@ -260,7 +260,7 @@ const PROBLEMS = {
   "file-unreadable": {
     severity: "error",
     about: "file",
-    title: "a source file cannot be used; its last valid content stays in effect",
+    title: "a source file cannot be used",
     fix: "correct the file; it is read again when it changes",
   },
   "server-not-listening": {

@@ -76,7 +76,7 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
           const isMissing = error instanceof Deno.errors.NotFound;
           const detail = isMissing
             ? `no such file or folder${synced ? "; its objects are removed" : ""}`
-            : `cannot be accessed: ${errorText(error)}; retrying; the last state stays in effect`;
+            : `cannot be accessed: ${errorText(error)}; retrying${synced ? "; the last state stays in effect" : ""}`;
           sink.problems(scope, [{ code: "file-unreadable", subject: path, detail }]);
           return isMissing ? { files: undefined, folder: dirname(path) } : undefined;
         }

@@ -35,12 +35,14 @@ export function createStateSource({ path, inFull, clock, logger }: {
       const changes = watchChanges({ clock, logger, signal, quietMs: QUIET_MS, pollMs: POLL_MS });
       const reporter = createReporter(path, sink, inFull);
       let seen: string | undefined;
+      let isRead = false;
 
       // A function of its own, so that the file's text is released when it returns.
       const read = async () => {
         const yieldTurn = startTurn(clock);
         const items = await readStateFile(await Deno.readTextFile(path), reporter.known, yieldTurn);
         if (!signal.aborted) await reporter.report(items, yieldTurn);
+        isRead = true;
       };
 
       while (!signal.aborted) {
@@ -56,7 +58,7 @@ export function createStateSource({ path, inFull, clock, logger }: {
         } catch (error) {
           const reason = error instanceof Deno.errors.NotFound ? "no such file" : errorText(error);
           const subject = error instanceof StateError ? `${path}:${error.line}` : path;
-          const detail = `${reason}; its last valid version stays in effect`;
+          const detail = isRead ? `${reason}; its last valid version stays in effect` : reason;
           sink.problems(path, [{ code: "file-unreadable", subject, detail }]);
         }
         if (!signal.aborted) await changes.next();

@@ -41,6 +41,7 @@ export function fakeStatus(fields: Partial<ProxyStatus> = {}): ProxyStatus {
     startedAtMs: 0,
     healthy: true,
     nodeEligible: true,
+    nodeKnown: true,
     stamp: "a",
     services: 1,
     changesToPlan: 0,

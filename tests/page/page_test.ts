@@ -80,7 +80,7 @@ Deno.test("search filters services as the user types and updates the URL, and a 
     await page.getByPlaceholder("Search namespace/name").fill("");
     await page.getByText("3 service ports", { exact: true }).waitFor();
     assert.equal(page.url(), proxy.url);
-    await page.getByLabel("broken").check();
+    await page.getByLabel("needing attention").check();
     await page.getByText("1 service port", { exact: true }).waitFor();
     assert.deepEqual(trimmed(await names(page)), ["default/empty:http"]);
     await page.locator(".service summary").click();
@@ -200,7 +200,7 @@ Deno.test("a service that the kernel refuses is red, first, and counted until it
     const refused = page.locator(".service.bad");
     await refused.getByText("the kernel refuses its rules: nft: too long").waitFor();
     await page.getByText("IPv4: in sync, except for 1 refused service port").waitFor();
-    await page.getByText("1 service port is broken").waitFor();
+    await page.getByText("1 service port refused by the kernel").waitFor();
     assert.deepEqual(trimmed(await names(page)), ["kube-system/dns:http", "default/web:http"]);
     proxy.report("IPv4", {});
     await refused.waitFor({ state: "detached" });

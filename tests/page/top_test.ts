@@ -118,7 +118,10 @@ Deno.test("top sorts, filters and scrolls services by keys", () =>
     const line = `stty rows 24 cols 100; ${quoted(top(socket))}`;
     const rest = inTerminal(line, async ({ shows, type }) => {
       const first = (await shows(/q quit/)).replace(STYLES, "");
-      assert.match(first, /1–2 of 2 {2}1 broken {2}broken first\s[^]*SERVICE +FAMILY +ENDPOINTS +STATE/);
+      assert.match(
+        first,
+        /1–2 of 2 {2}1 service port without endpoints {2}needing attention first\s[^]*SERVICE +FAMILY +ENDPOINTS +STATE/,
+      );
       await type("s");
       await shows(/by name/);
       await type("/w");
@@ -129,7 +132,7 @@ Deno.test("top sorts, filters and scrolls services by keys", () =>
       await type("\x1b[B\x1b");
       await shows(/1–2 of 2/);
       await type("b");
-      await shows(/1–1 of 1[^]*broken only/);
+      await shows(/1–1 of 1[^]*needing attention only/);
       await type("q");
     });
     return rest.then(() => {});
@@ -177,10 +180,10 @@ Deno.test("without a terminal, top prints once and exits", () =>
     const { code, stdout } = await new Deno.Command(command!, { args, stderr: "inherit" }).output();
     const text = new TextDecoder().decode(stdout);
     assert.equal(code, 0);
-    assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, except for 1 refused service port\nservices 2 /);
+    assert.match(text, /^● IPv4: in sync, except for 1 refused service port\nsource .*\nnode {6}node-1/);
     assert.match(
       text,
-      /Broken services {2}2\n {2}SERVICE .* STATE\n {2}default\/empty:http {2}IPv4 +0\/0 {2}.*\n {2}default\/web:http +IPv4 +1\/1 {2}Not in/,
+      /Services that need attention {2}1 service port refused by the kernel, 1 without endpoints\n {2}SERVICE .* STATE\n {2}default\/empty:http {2}IPv4 +0\/0 {2}.*\n {2}default\/web:http +IPv4 +1\/1 {2}Not in/,
     );
     assert.match(
       text,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type BrowseQuestion, createAnswers } from "../../../answers/mod.ts";
+import { attentionText, type BrowseQuestion, createAnswers } from "../../../answers/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
 
@@ -38,7 +38,7 @@ Deno.test("services are paged by name; a page past the end shows the last one", 
     page: 1,
     pages: 1,
     services: [],
-    broken: 2,
+    attention: { refused: 0, unserved: 1, limited: 0, empty: 1 },
     namespaces: ["a", "b"],
   });
 });
@@ -55,12 +55,22 @@ Deno.test("a service that lost a frontend or has no usable endpoint needs attent
   assert.match(services[1]!.problems.join(), /b\/many/);
 });
 
+Deno.test("services that need attention are counted by reason, the worst first", () => {
+  const none = { refused: 0, unserved: 0, limited: 0, empty: 0 };
+  assert.equal(attentionText(none), "");
+  assert.equal(attentionText({ ...none, empty: 10 }), "10 service ports without endpoints");
+  assert.equal(
+    attentionText({ refused: 1, unserved: 2, limited: 0, empty: 1000 }),
+    "1 service port refused by the kernel, 2 whose address another service has, 1,000 without endpoints",
+  );
+});
+
 Deno.test("services can be those of a namespace, and in another order", async () => {
   const first = async (question: Partial<BrowseQuestion>) => (await ask(question)).services.map(({ name }) => name)[0];
   assert.equal((await ask({ namespace: "b" })).total, 3);
   assert.equal((await ask({ namespace: "b", search: "s0" })).total, 0);
-  const broken = (await ask({ order: "broken" })).services.map(({ name }) => name);
-  assert.deepEqual(broken.slice(0, 3), ["b/too:http", "b/out:http", "a/s00:http"]);
+  const needy = (await ask({ order: "attention" })).services.map(({ name }) => name);
+  assert.deepEqual(needy.slice(0, 3), ["b/too:http", "b/out:http", "a/s00:http"]);
   assert.equal(await first({ order: "endpoints" }), "b/out:http");
   assert.equal(await first({ order: "name" }), "a/s00:http");
   assert.equal((await ask({ order: "endpoints", page: 99 })).services.at(-1)!.name, "b/many:http");

@@ -157,3 +157,17 @@ Deno.test("the reason of a family that is the detail of a problem is shown once,
     ["sync-failed", "bad", [problem]],
   ]);
 });
+
+Deno.test("without a connection, a proxy says whether it has a state to serve", () => {
+  const link = { ...linked.link!, state: "disconnected" } as const;
+  const words = (syncs: readonly SyncSummary[]) =>
+    viewOf({ ...linked, link, families: [fakeFamilyStatus({ syncs })] }).state.words;
+  assert.match(words([fakeSync()]), /^no connection to https:\/\/api for 5 s: the last known state stays in effect$/);
+  assert.match(words([]), /: nothing read from it yet, the kernel stays as it is$/);
+});
+
+Deno.test("a missing Node object is the headline, and no node that is leaving", () => {
+  const away = { ...linked, nodeEligible: false };
+  assert.equal(viewOf({ ...away, nodeKnown: false }).state.words, `there is no Node object ${linked.node}`);
+  assert.equal(viewOf(away).state.words, "the node is leaving");
+});

@@ -40,10 +40,10 @@ export function runningPod(node: string, name = `sluice-${node}`): string {
 }
 
 /** The output of `sluice status -o json` on a node, with changes. */
-export function statusOutput(view: Record<string, unknown>, broken: Record<string, unknown> = {}): string {
+export function statusOutput(view: Record<string, unknown>, needy: Record<string, unknown> = {}): string {
   const state = { tone: "good", words: "all in sync" };
   return JSON.stringify({
     status: { version: "0.2.0", mode: "nftables", atMs: 100_000, inOrder: true, state, sinceMs: 40_000, ...view },
-    broken: { total: 0, services: [], ...broken },
+    needy: { total: 0, services: [], ...needy },
   });
 }

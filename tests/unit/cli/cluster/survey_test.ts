@@ -186,15 +186,17 @@ Deno.test("the table has one line per node, and no control characters of a node"
     nodes: { "node-1": true, "node-2": true, "node-3": true },
     pods: [runningPod("node-1"), runningPod("node-2")],
     exec: (pod) => ({
-      stdout: pod === "sluice-node-1" ? statusOutput({ linkState: { tone: "good", words: "connected" } }) : statusOutput(
-        { inOrder: false, state: { tone: "bad", words: "failing \x1b[2J", reason: "no such\nchain" } },
-        { total: 5, services: ["a", "b", "c", "d"].map((name) => ({ name: `shop/${name}:http` })) },
-      ),
+      stdout: pod === "sluice-node-1"
+        ? statusOutput({ linkState: { tone: "good", words: "connected" } })
+        : statusOutput(
+          { inOrder: false, state: { tone: "bad", words: "failing \x1b[2J", reason: "no such\nchain" } },
+          { total: 5, services: ["a", "b", "c", "d"].map((name) => ({ name: `shop/${name}:http` })) },
+        ),
     }),
   });
   assert.deepEqual(clusterLines(reports, PLAIN), [
     "● 3 nodes: 1 not in order, 1 without a pod of Sluice",
-    "NODE    VERSION  MODE      STATE         BROKEN                                         LINK       SINCE  REASON",
+    "NODE    VERSION  MODE      STATE         ATTENTION                                      LINK       SINCE  REASON",
     "node-2  0.2.0    nftables  failing  [2J  shop/a:http, shop/b:http, shop/c:http, 2 more  -          60 s   no such chain",
     "node-3  -        -         no pod        -                                              -          -",
     "node-1  0.2.0    nftables  all in sync   none                                           connected  60 s",

@@ -23,7 +23,7 @@ const status = (fields: Partial<ProxyStatus> = {}) =>
     ...fields,
   });
 
-const waiting = (fields: Partial<ProxyStatus>) => waitingFor({ status: status(fields), broken: undefined });
+const waiting = (fields: Partial<ProxyStatus>) => waitingFor({ status: status(fields), needy: undefined });
 
 Deno.test("the wait ends with the first status that has everything in effect", async () => {
   const folder = await Deno.makeTempDir();

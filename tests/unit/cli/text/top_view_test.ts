@@ -28,7 +28,7 @@ Deno.test("keys scroll within the services", () => {
 
 Deno.test("a filter is typed, kept and removed, and its letters are no commands", () => {
   const typed = press(["/", "Q", "s", "x", "\x7f"]);
-  assert.deepEqual([typed?.search, typed?.isTyping, typed?.order], ["qs", true, "broken"]);
+  assert.deepEqual([typed?.search, typed?.isTyping, typed?.order], ["qs", true, "attention"]);
   const kept = press(["\r"], typed);
   assert.deepEqual([kept?.search, kept?.isTyping], ["qs", false]);
   assert.equal(press([ESCAPE], typed)?.search, "");
@@ -36,12 +36,12 @@ Deno.test("a filter is typed, kept and removed, and its letters are no commands"
   assert.equal(press(["/", "\x03"]), undefined);
 });
 
-Deno.test("keys sort, show only broken services, and quit", () => {
+Deno.test("keys sort, show only services that need attention, and quit", () => {
   assert.deepEqual(["s", "ss", "sss", "ssss"].map((keys) => press([...keys])?.order), [
     "name",
     "endpoints",
     "changed",
-    "broken",
+    "attention",
   ]);
   assert.deepEqual([press(["G", "s"])?.offset, press(["b"])?.attention, press(["b", "b"])?.attention], [
     0,
@@ -94,13 +94,14 @@ Deno.test("a narrow terminal shows the start of long names, and the state", () =
 });
 
 const STATUS = fakeView();
+const NONE = { refused: 0, unserved: 0, limited: 0, empty: 0 };
 
 Deno.test("a screen has one line for each row of the terminal, the last one with the keys", () => {
   for (const rows of [4, 9, 30]) {
     const layout = { columns: 80, rows, colour: false };
     const room = roomForServices({ status: STATUS, trouble: undefined }, layout);
     const shown = Array.from({ length: room }, (_, i) => service(`a/s-${i}`));
-    const page = { total: 99, page: 1, pages: 9, services: shown, broken: 0, namespaces: [] };
+    const page = { total: 99, page: 1, pages: 9, services: shown, attention: NONE, namespaces: [] };
     const lines = topScreen({ status: STATUS, services: page, trouble: undefined }, FIRST_VIEW, layout);
     assert.equal(lines.length, rows);
     assert.match(lines.at(-1)!, /^q quit/);
@@ -135,11 +136,11 @@ Deno.test("rates have columns of their own, only if traffic is counted", () => {
   assert.match(lines([service("a/b", { traffic: connectionsOnly })])[1]!, / 12\.5 +- +in effect$/);
 });
 
-Deno.test("broken services have headings in the status and in the report of top", () => {
+Deno.test("services that need attention have headings in the status and in the report of top", () => {
   const perSecond = { connections: 12.5, packets: 1, bytes: 3_400_000 };
   const traffic = { connections: 1, packets: 1, bytes: 1, perSecond, failures: {} };
   const services = [service("a/b", { usedEndpoints: 0, internal: "reject", traffic })];
-  const page = { total: 1, page: 1, pages: 1, services, broken: 1, namespaces: [] };
+  const page = { total: 1, page: 1, pages: 1, services, attention: { ...NONE, empty: 1 }, namespaces: [] };
   const outputs = [
     statusLines(STATUS, page, PLAIN),
     topLines(STATUS, page),
