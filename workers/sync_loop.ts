@@ -308,7 +308,8 @@ async function checkEntryRules(loop: Loop): Promise<void> {
 
 function scheduleEntryCheck(loop: Loop, tookMs: number): void {
   if (!loop.backend.hasEntryRules) return;
-  const { shortestMs, longestMs, share, largestShare } = ENTRY_CHECK;
+  const { longestMs, share, largestShare } = ENTRY_CHECK,
+    { entryCheckMs: shortestMs = ENTRY_CHECK.shortestMs } = loop.backend;
   const delayMs = Math.min(Math.max(shortestMs, tookMs / share), longestMs);
   loop.entryCheck.schedule(Math.max(delayMs, tookMs / largestShare));
 }

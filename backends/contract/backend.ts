@@ -74,6 +74,8 @@ export interface Backend<Figure extends string = string> {
    * any number of services. Throws if the kernel cannot be read. Absent in modes without such a check.
    */
   hasEntryRules?(): Promise<boolean>;
+  /** The shortest time between two such checks, in milliseconds; 4,000 by default. */
+  readonly entryCheckMs?: number;
   /** Removes everything of Sluice and kube-proxy from this family, and nothing else. */
   cleanup(): Promise<void>;
   /**

@@ -154,6 +154,8 @@ export function createIptablesBackend(
       if (isRoutingOurs && (result.figures.drift_repaired ?? 0) > 0) await noteRouting(options);
       return result;
     },
+    // It asks for the chains of three tables, each on its own.
+    entryCheckMs: 8_000,
     async hasEntryRules() {
       // A flush of a table removes all jumps in it.
       for (const table of TABLES) {

@@ -19,7 +19,9 @@ export interface NftTools {
    * @param onInputTaken called when `nft -f -` has read all of its input and is busy with it
    */
   transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolFailure | undefined>;
-  /** Lists the table as text; false if it does not exist. Throws if it fails. */
+  /**
+   * Lists the table as text; false if it does not exist. A short one is read from the long-running nft. Throws if it fails.
+   */
   listTable(onLine: (line: string) => void): Promise<boolean>;
   /** Applies statements, without newlines, as one transaction. Throws if it is refused. */
   write(statements: readonly string[]): Promise<void>;
@@ -49,6 +51,8 @@ export interface NftTools {
 
 /** A table of 250,000 elements takes nft ten seconds to list on an idle machine. */
 const LIST_TIMEOUT_MS = 180_000;
+/** A listing of up to this many lines is short; the long-running nft keeps the memory of what it lists. */
+const SHORT_LISTING = 1_000;
 /** It takes milliseconds, and a change may wait for it. */
 const LIST_CHAINS_TIMEOUT_MS = 10_000;
 /** Transactions are cut into batches that take a second or two (see apply.ts). */
@@ -57,6 +61,7 @@ const TRANSACTION_TIMEOUT_MS = 60_000;
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
+  let linesOfTable = Infinity;
   async function runInput(
     input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">,
   ): Promise<ToolFailure | undefined> {
@@ -76,11 +81,20 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       return await runInput({ stdin: statements, onInputTaken, changes });
     },
     async listTable(onLine) {
-      const args = ["list", "table", ip, TABLE];
+      const args = ["list", "table", ip, TABLE], begin = `table ${ip} ${TABLE} {`;
+      const shown = linesOfTable <= SHORT_LISTING
+        ? await session?.list(args.join(" ")).catch(() => undefined)
+        : undefined;
+      if (shown?.[0] === begin) {
+        linesOfTable = shown.length;
+        shown.forEach(onLine);
+        return true;
+      }
       const form = createListingForm(onLine);
       const result = await runner.run({ tool: "nft", args, onLine: form.onLine, timeoutMs: LIST_TIMEOUT_MS });
       if (!isThere(failureOf("nft list table", result))) return false;
-      form.check("nft list table", `table ${ip} ${TABLE} {`);
+      form.check("nft list table", begin);
+      linesOfTable = form.lines();
       return true;
     },
     async write(statements) {
@@ -151,9 +165,12 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
  * in addition to what is there.
  */
 function createListingForm(onLine: (line: string) => void) {
-  let first: string | undefined, last: string | undefined;
+  let first: string | undefined, last: string | undefined, lines = 0;
   return {
+    /** The number of lines so far. */
+    lines: () => lines,
     onLine(line: string) {
+      lines++;
       first ??= line;
       last = line;
       onLine(line);
