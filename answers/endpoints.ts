@@ -3,7 +3,7 @@ import type { AnswerBasis } from "./basis.ts";
 import { balanceText, sharesByTarget } from "./balance.ts";
 import type { ExplainedEndpoint, ExplainedPolicy } from "./explanation.ts";
 import { NO_OWN_PREFIXES, NO_PREFIXES } from "./frontend.ts";
-import type { FamilySettings, FrontendKind, ServicePort } from "../core/model/mod.ts";
+import type { FamilySettings, Frontend, ServicePort } from "../core/model/mod.ts";
 import { OWN_ANNOTATIONS, ownAnnotations, type Service, type ServicePortSpec } from "../core/objects/mod.ts";
 import {
   BALANCE_ANNOTATIONS,
@@ -106,14 +106,14 @@ function reasonOf(cluster: EndpointFate, local: EndpointFate): string {
 /** The settings that affect connections to a frontend, with the effect of each. */
 export function policiesOf(
   { service, spec, node, port }: ExplainedPort,
-  frontend: FrontendKind,
+  { kind, destinations }: Frontend,
   { topology, ignoredHints }: ExplainedEndpoints,
   { nodePortPrefixes, masqueradeAll }: FamilySettings,
 ): readonly ExplainedPolicy[] {
   const policies: ExplainedPolicy[] = [];
   const add = (name: string, value: string, effect: string) => policies.push({ name, value, effect });
   const anyEndpoint = "any usable endpoint in the cluster may serve";
-  if (frontend === "clusterIP") {
+  if (kind === "clusterIP") {
     const local = service.internalPolicyLocal && localEffect(port);
     add("internalTrafficPolicy", local ? "Local" : "Cluster", local || anyEndpoint);
   } else if (trafficPolicies(service, familyOf(port.clusterIP), spec).externalLocal) {
@@ -139,7 +139,7 @@ export function policiesOf(
   if (port.balance !== undefined || asked !== "") {
     add("balance", port.balance ? balanceText(port.balance) : "default", asked || "set for all services");
   }
-  if (frontend === "loadBalancerIP" && sourceRanges.length > 0) {
+  if (kind === "loadBalancerIP" && sourceRanges.length > 0) {
     const effect = port.loadBalancerSources !== undefined
       ? "other sources are dropped"
       : sourceRanges.some((range) => isEverything(range, port.clusterIP))
@@ -147,19 +147,19 @@ export function policiesOf(
       : "none of them is of this family, so every source is admitted";
     add("loadBalancerSourceRanges", sourceRanges.join(", "), effect);
   }
-  if (frontend === "nodePort" && nodePortPrefixes !== undefined) {
+  if (kind === "nodePort" && nodePortPrefixes !== undefined) {
     const value = nodePortPrefixes.join(", ") || NO_PREFIXES;
     add("nodePortAddresses", value, "only addresses of this node in these prefixes serve node ports");
   }
-  if (frontend === "nodePort" && port.nodePortPrefixes !== undefined) {
-    const value = port.nodePortPrefixes.join(", ") || NO_OWN_PREFIXES;
+  if (destinations !== undefined) {
+    const value = destinations.join(", ") || NO_OWN_PREFIXES;
     add(
       OWN_ANNOTATIONS.nodePortAddresses,
       value,
       "only those of the addresses with node ports that are in these prefixes serve this one",
     );
   }
-  if (frontend === "clusterIP" && masqueradeAll) {
+  if (kind === "clusterIP" && masqueradeAll) {
     add("masqueradeAll", "true", "endpoints see this node's address as the client's");
   }
   return policies;

@@ -41,7 +41,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
 }
 
 async function explainService(
-  { family, address }: Question,
+  { family }: Question,
   { frontend, owner, port }: FrontendHit,
   outcomes: readonly Outcome[],
   basis: AnswerBasis,
@@ -58,8 +58,8 @@ async function explainService(
     name: port.name,
     type: explained.service.type,
     frontend: frontend.kind,
-    frontendText: frontendText(frontend.kind, port, address),
-    policies: policiesOf(explained, frontend.kind, endpoints, settings),
+    frontendText: frontendText(frontend),
+    policies: policiesOf(explained, frontend, endpoints, settings),
     topology: endpoints.topology,
     endpoints: endpoints.endpoints.map((endpoint) => ({ ...endpoint, used: reached.has(endpoint.target) })),
     rules: description && { ...description, from: basis.rulesFrom, since: since(owner) },

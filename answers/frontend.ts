@@ -1,10 +1,11 @@
 import { isLoopback, joinHostPort, prefixContains } from "../platform/mod.ts";
 import {
-  acceptsNodePortAt,
   type FamilySettings,
   type Frontend,
   type FrontendKind,
   frontendsOf,
+  isFrontendAt,
+  nodePortOf,
   type Protocol,
   type ServicePort,
 } from "../core/model/mod.ts";
@@ -23,7 +24,8 @@ export interface FrontendHit {
 /** A service port whose node port an address of this node does not serve. */
 export interface UnservedPort {
   readonly owner: PlannedPort;
-  readonly port: ServicePort;
+  /** Its node port. */
+  readonly frontend: Frontend;
 }
 
 /** Facts about the destination of a question. */
@@ -67,20 +69,23 @@ export function findDestination(
   let unserved: UnservedPort | undefined;
   for (const owner of ports) {
     const { planned, wanted } = owner;
-    isClusterIP ||= planned?.clusterIP === address;
-    isBound ||= !isThisNode && planned !== undefined && hasAddress(planned, address);
-    const frontend = planned && findFrontend(planned, question, isSelected);
+    const frontends = planned ? frontendsOf(planned) : [];
+    const there = frontends.filter((frontend) => frontend.address === address);
+    isClusterIP ||= there.some(({ kind }) => kind === "clusterIP");
+    isBound ||= !isThisNode && there.length > 0;
+    const frontend = findFrontend(frontends, question, isSelected);
     if (planned && frontend) {
       // As in the rules, an address has precedence over a node port.
       if (hit === undefined || hit.frontend.kind === "nodePort") hit = { frontend, owner, port: planned };
-    } else if (findFrontend(wanted, question, isSelected)) {
+    } else if (wanted !== planned && findFrontend(frontendsOf(wanted), question, isSelected)) {
       losers.push(owner);
     }
     if (!isThisNode || planned === undefined) continue;
-    const isOfNodePort = planned.nodePort === question.port && planned.protocol === question.protocol;
-    if (isOfNodePort && !(isSelected && acceptsNodePortAt(planned, address))) {
-      unserved = { owner, port: planned };
-      remarks.push(unservedRemark(planned, address, isSelected, settings));
+    const nodePort = frontends.find(({ kind }) => kind === "nodePort");
+    const isAsked = nodePort?.port === question.port && nodePort.protocol === question.protocol;
+    if (isAsked && !(isSelected && isFrontendAt(nodePort, address))) {
+      unserved = { owner, frontend: nodePort };
+      remarks.push(unservedRemark(planned.name, nodePort, address, isSelected, settings));
     }
     if (planned.healthCheckNodePort === question.port && question.protocol === "tcp") {
       remarks.push(
@@ -98,12 +103,13 @@ export function findDestination(
 function nearMiss(question: Question, isThisNode: boolean, ports: readonly PlannedPort[]): readonly string[] {
   const { address, port, protocol } = question;
   const planned = ports.flatMap((one) => one.planned ?? []);
-  const atNode = isThisNode ? planned.findLast(({ nodePort }) => nodePort === port) : undefined;
+  const atNode = isThisNode ? planned.findLast((one) => nodePortOf(one)?.port === port) : undefined;
   if (atNode !== undefined) {
     return [`node port ${port} is ${atNode.protocol.toUpperCase()} (${atNode.name}), not ${protocol.toUpperCase()}`];
   }
-  const there = planned.filter((one) => hasAddress(one, address)).map((one) =>
-    `${one.port}/${one.protocol.toUpperCase()} (${one.name})`
+  const there = planned.flatMap((one) =>
+    frontendsOf(one).filter((frontend) => frontend.address === address)
+      .map((frontend) => `${frontend.port}/${frontend.protocol.toUpperCase()} (${one.name})`)
   );
   if (there.length === 0) return [];
   const shown = there.slice(0, MOST_PORTS).join(", ");
@@ -111,22 +117,18 @@ function nearMiss(question: Question, isThisNode: boolean, ports: readonly Plann
   return [`${address} has port ${shown}${more}, not ${port}/${protocol.toUpperCase()}`];
 }
 
-function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, address: string): boolean {
-  return clusterIP === address || externalIPs.includes(address) || loadBalancerIPs.includes(address);
-}
-
 /**
- * The frontend of a service port at a destination; undefined if it has none there.
+ * The frontend at a destination; undefined if there is none.
  * @param isSelected whether the settings select the address for node ports
  */
-function findFrontend(servicePort: ServicePort, question: Question, isSelected: boolean): Frontend | undefined {
-  const { protocol, port, nodePort } = servicePort;
-  if (protocol !== question.protocol || port !== question.port && nodePort !== question.port) return undefined;
-  return frontendsOf(servicePort).find((frontend) =>
-    frontend.port === question.port &&
-    (frontend.kind === "nodePort"
-      ? isSelected && acceptsNodePortAt(servicePort, question.address)
-      : frontend.address === question.address)
+function findFrontend(
+  frontends: readonly Frontend[],
+  question: Question,
+  isSelected: boolean,
+): Frontend | undefined {
+  return frontends.find((frontend) =>
+    frontend.port === question.port && frontend.protocol === question.protocol &&
+    (isSelected || frontend.kind !== "nodePort") && isFrontendAt(frontend, question.address)
   );
 }
 
@@ -137,19 +139,20 @@ function isNodePortAddress(address: string, { nodePortPrefixes, localhostNodePor
 }
 
 function unservedRemark(
-  { name, nodePort, nodePortPrefixes: own }: ServicePort,
+  name: string,
+  { port, destinations }: Frontend,
   address: string,
   isSelected: boolean,
   { nodePortPrefixes }: FamilySettings,
 ): string {
   if (isSelected) {
-    return `node port ${nodePort} of ${name} is not served at ${address}: the annotation ${OWN_ANNOTATIONS.nodePortAddresses} limits it to ` +
-      (own?.join(", ") || NO_OWN_PREFIXES);
+    return `node port ${port} of ${name} is not served at ${address}: the annotation ${OWN_ANNOTATIONS.nodePortAddresses} limits it to ` +
+      (destinations?.join(", ") || NO_OWN_PREFIXES);
   }
   const where = nodePortPrefixes === undefined
     ? "at the node's addresses other than loopback"
     : `at ${nodePortPrefixes.join(", ") || NO_PREFIXES}`;
-  return `node port ${nodePort} of ${name} is served ${where}, not at ${address}`;
+  return `node port ${port} of ${name} is served ${where}, not at ${address}`;
 }
 
 /** The prefixes of node ports, as text, if there are none. */
@@ -159,9 +162,9 @@ export const NO_PREFIXES = "no address, since the node's primary one is unknown"
 export const NO_OWN_PREFIXES = "no address of this family";
 
 /** A frontend as text: `cluster IP 10.0.0.1:80/TCP`, `node port 30080/TCP`. */
-export function frontendText(kind: FrontendKind, port: ServicePort, address: string): string {
-  if (kind === "nodePort") return `node port ${port.nodePort}/${port.protocol.toUpperCase()}`;
-  return `${KIND_NAMES[kind]} ${endpointText(address, port.port, port.protocol)}`;
+export function frontendText({ kind, address, port, protocol }: Frontend): string {
+  const at = kind === "nodePort" ? `${port}/${protocol.toUpperCase()}` : endpointText(address, port, protocol);
+  return `${KIND_NAMES[kind]} ${at}`;
 }
 
 const KIND_NAMES: Readonly<Record<FrontendKind, string>> = {

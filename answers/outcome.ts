@@ -3,13 +3,7 @@ import { choiceText, sharesOfPolicy } from "./balance.ts";
 import type { Destination, FrontendHit } from "./frontend.ts";
 import type { Origin } from "./question.ts";
 import type { ModeDescription, ModeRelay, ModeTraffic, RuleTraffic } from "../backends/contract/mod.ts";
-import {
-  acceptsNodePortAt,
-  type Balance,
-  type FamilySettings,
-  type Protocol,
-  type ServicePort,
-} from "../core/model/mod.ts";
+import { type Balance, type FamilySettings, isFrontendAt, type Protocol, type ServicePort } from "../core/model/mod.ts";
 import { isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 
 /** Where a connection comes from. */
@@ -208,10 +202,10 @@ function toNoService(
     if (!isBound) return stopped(from, "untouched", "no-service");
     return stopped(from, "rejected", isClusterIP ? "unused-port" : "unused-service-port");
   }
-  if (unserved && traffic.refusesEverywhere && acceptsNodePortAt(unserved.port, address)) {
-    const { external } = unserved.port;
-    if (external === "reject") return stopped(from, "rejected", "no-endpoints");
-    if (external === "drop") return stopped(from, "dropped", "no-local-endpoints");
+  if (unserved && traffic.refusesEverywhere && isFrontendAt(unserved.frontend, address)) {
+    const { verdict } = unserved.frontend;
+    if (verdict === "reject") return stopped(from, "rejected", "no-endpoints");
+    if (verdict === "drop") return stopped(from, "dropped", "no-local-endpoints");
   }
   const isOfServices = settings.serviceRanges.some((range) => prefixContains(range, address));
   if (!isClusterIP && isOfServices && !isThisNode) return stopped(from, "dropped", "unused-address");

@@ -17,7 +17,7 @@ import {
   REST_DELAYS,
   type StopOptions,
 } from "../core/channel/mod.ts";
-import { describeRules, refusedPorts, type ServicePort, type SyncReport } from "../core/model/mod.ts";
+import { describeRules, nodePortOf, refusedPorts, type ServicePort, type SyncReport } from "../core/model/mod.ts";
 import {
   createFamilyPlanner,
   type HealthCheckChanges,
@@ -275,14 +275,16 @@ function createNodePortCheck(
       isReported = false;
       return;
     }
-    const closed = isReported ? undefined : set.find(({ nodePort }) => nodePort !== 0);
+    const closed = isReported ? undefined : set.find((port) => nodePortOf(port));
     if (closed === undefined) return;
     isReported = true;
     onProblems(scope, [{
       code: "node-ports-closed",
       subject: `Node ${configuration.nodeName} (${family})`,
       detail:
-        `node ports, such as ${closed.nodePort} of ${closed.name}, are served on no ${family} address that other hosts reach: ` +
+        `node ports, such as ${
+          nodePortOf(closed)!.port
+        } of ${closed.name}, are served on no ${family} address that other hosts reach: ` +
         `nodePortAddresses has primary, and no primary ${family} address is known`,
     }]);
   };

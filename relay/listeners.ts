@@ -1,7 +1,8 @@
 /** The listeners of service ports: opens the listeners that a service port needs, and closes them once it is deleted. */
 import {
-  acceptsNodePortAt,
   frontendsOf,
+  isFrontendAt,
+  nodePortOf,
   type PortRange,
   type RelayPorts,
   type ServicePort,
@@ -219,15 +220,16 @@ interface Place {
  * that the kernel refuses connections to it otherwise.
  */
 export function placesOf(servicePort: ServicePort, family: Family, placement: RelayPlacement): Place[] {
-  const { protocol, nodePort, clusterEndpoints, lingeringEndpoints } = servicePort;
+  const { protocol, clusterEndpoints, lingeringEndpoints } = servicePort;
   // The kernel serves SCTP.
   if (protocol === "sctp") return [];
   if (placement.by === "localhost-node-ports") {
     // UDP flows, to endpoints that linger too, end with their listener.
-    if (nodePort === 0 || clusterEndpoints.length + lingeringEndpoints.length === 0) return [];
+    const nodePort = nodePortOf(servicePort);
+    if (nodePort === undefined || clusterEndpoints.length + lingeringEndpoints.length === 0) return [];
     return placement.addresses
-      .filter((address) => familyOf(address) === family && acceptsNodePortAt(servicePort, address))
-      .map((address) => ({ list: "cluster", address, port: nodePort }));
+      .filter((address) => familyOf(address) === family && isFrontendAt(nodePort, address))
+      .map((address) => ({ list: "cluster", address, port: nodePort.port }));
   }
   const frontends = frontendsOf(servicePort);
   const uses = (list: EndpointList) => frontends.some((one) => one.verdict === list || one.ownVerdict === list);

@@ -1,5 +1,5 @@
 /** The entry of a family's relay worker: connects the relay to the messages of the main isolate. */
-import { acceptsNodePortAt, type FamilyDelta, frontendsOf, type Protocol, servicePortKey } from "../core/model/mod.ts";
+import { type FamilyDelta, frontendsOf, isFrontendAt, type Protocol, servicePortKey } from "../core/model/mod.ts";
 import { createLogger, joinHostPort, systemClock, writeToStderr } from "../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
 import type { FromRelay, RelayStart, ToRelay } from "./relay_worker.ts";
@@ -101,8 +101,8 @@ export function createOwnFrontends(): OwnFrontends {
       for (const { name, protocol } of set) forget(servicePortKey(name, protocol));
       for (const port of set) {
         const frontends = frontendsOf(port)
-          .filter(({ kind }) => kind !== "nodePort" || acceptsNodePortAt(port, nodeIP))
-          .map(({ address, port: number }) => `${port.protocol} ${joinHostPort(address || nodeIP, number)}`);
+          .filter((frontend) => isFrontendAt(frontend, frontend.address || nodeIP))
+          .map(({ address, protocol, port }) => `${protocol} ${joinHostPort(address || nodeIP, port)}`);
         byPort.set(servicePortKey(port.name, port.protocol), frontends);
         for (const frontend of frontends) all.add(frontend);
       }

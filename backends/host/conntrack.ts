@@ -3,6 +3,7 @@ import {
   type Family,
   type FamilyDelta,
   frontendsOf,
+  nodePortOf,
   relayPortsOf,
   type ServicePort,
   type ServicePortKey,
@@ -274,12 +275,9 @@ function lostBy(
 }
 
 function gainsFrontend(previous: ServicePort, next: ServicePort): boolean {
-  return !new Set(udpFrontendsOf(next)).isSubsetOf(new Set(udpFrontendsOf(previous))) ||
-    mayGainNodePort(previous, next);
-}
-
-/** Whether a node port may have gained an address of the node. */
-function mayGainNodePort({ nodePortPrefixes: before }: ServicePort, { nodePortPrefixes: after }: ServicePort): boolean {
+  if (!new Set(udpFrontendsOf(next)).isSubsetOf(new Set(udpFrontendsOf(previous)))) return true;
+  // The node port may have gained an address of the node.
+  const before = nodePortOf(previous)?.destinations, after = nodePortOf(next)?.destinations;
   return before !== undefined && (after === undefined || !new Set(after).isSubsetOf(new Set(before)));
 }
 

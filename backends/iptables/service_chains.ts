@@ -19,7 +19,7 @@ function usesExternalChain(port: ServicePort): boolean {
 
 /** Whether a service port has a firewall chain, which admits some sources to its load balancer IPs. */
 function usesFirewallChain(port: ServicePort): boolean {
-  return port.external !== "reject" && port.loadBalancerIPs.length > 0 && port.loadBalancerSources !== undefined;
+  return port.external !== "reject" && admittedSources(port) !== undefined;
 }
 
 /** The names of a service port's chains; each refers only to earlier ones. */

@@ -1,10 +1,10 @@
 import {
-  acceptsNodePortAt,
   type Family,
   type FamilyDelta,
   type FamilySettings,
   type Frontend,
   frontendsOf,
+  isFrontendAt,
   isPolicyLocal,
   type ServicePort,
   type ServicePortKey,
@@ -155,7 +155,6 @@ function contributionOf(port: ServicePort, circumstances: Circumstances): Contri
   };
   // An address of the node must not be on a second interface (kube-proxy's rule).
   const isNodes = (address: string) => nodeAddresses.includes(address);
-  const at = (address: string) => `${address},${port.protocol}:${port.port}`;
   const keepsSource = isPolicyLocal(port.external);
 
   for (const endpoint of port.endpointsOnThisNode) {
@@ -163,26 +162,26 @@ function contributionOf(port: ServicePort, circumstances: Circumstances): Contri
     enter("loopBack", `${address},${port.protocol}:${number},${address}`);
   }
   for (const frontend of frontendsOf(port)) {
-    const { kind, address } = frontend;
-    const reals = realServersOf(port, frontend);
+    const { kind, address, protocol, port: number } = frontend;
+    const reals = realServersOf(port, frontend), element = `${address},${protocol}:${number}`;
     if (kind === "nodePort") {
-      const { all, local } = NODE_PORT_SETS[port.protocol];
-      for (const own of nodePortAddresses(port, circumstances)) {
-        serve(own, port.nodePort, reals);
-        const element = port.protocol === "sctp" ? `${own},sctp:${port.nodePort}` : String(port.nodePort);
+      const { all, local } = NODE_PORT_SETS[protocol];
+      for (const own of nodePortAddresses(frontend, circumstances)) {
+        serve(own, number, reals);
+        const element = protocol === "sctp" ? `${own},sctp:${number}` : String(number);
         enter(all, element);
         if (keepsSource) enter(local, element);
       }
       continue;
     }
-    serve(address, port.port, reals);
+    serve(address, number, reals);
     if (kind === "clusterIP" || !isNodes(address)) bind(address);
-    if (kind === "clusterIP") enter("clusterIP", at(address));
-    if (kind === "externalIP") enter(keepsSource ? "externalIPLocal" : "externalIP", at(address));
+    if (kind === "clusterIP") enter("clusterIP", element);
+    if (kind === "externalIP") enter(keepsSource ? "externalIPLocal" : "externalIP", element);
     if (kind === "loadBalancerIP") {
-      enter("loadBalancer", at(address));
-      if (keepsSource) enter("loadBalancerLocal", at(address));
-      for (const [set, element] of firewallEntries(port, address)) enter(set, element);
+      enter("loadBalancer", element);
+      if (keepsSource) enter("loadBalancerLocal", element);
+      for (const [set, entry] of firewallEntries(port, address, element)) enter(set, entry);
     }
   }
   if (port.healthCheckNodePort !== 0) enter("healthCheckNodePort", String(port.healthCheckNodePort));
@@ -190,12 +189,10 @@ function contributionOf(port: ServicePort, circumstances: Circumstances): Contri
 }
 
 /** This node's addresses that serve a node port. */
-function nodePortAddresses(port: ServicePort, { settings, nodeAddresses }: Circumstances): readonly string[] {
+function nodePortAddresses(nodePort: Frontend, { settings, nodeAddresses }: Circumstances): readonly string[] {
   const { nodePortPrefixes } = settings;
-  if (!nodePortPrefixes && !port.nodePortPrefixes) return nodeAddresses;
   return nodeAddresses.filter((address) =>
-    acceptsNodePortAt(port, address) &&
-    (nodePortPrefixes?.some((prefix) => prefixContains(prefix, address)) ?? true)
+    isFrontendAt(nodePort, address) && (nodePortPrefixes?.some((prefix) => prefixContains(prefix, address)) ?? true)
   );
 }
 
@@ -244,18 +241,18 @@ function schedulerOf({ balance }: ServicePort, configured: string): string {
 
 /** The set entries that restrict a load balancer IP to some sources. */
 function firewallEntries(
-  { protocol, port, loadBalancerSources: sources }: ServicePort,
+  { loadBalancerSources: sources }: ServicePort,
   address: string,
+  frontend: string,
 ): [SetKind, string][] {
   if (sources === undefined) return [];
-  const frontend = `${address},${protocol}:${port}`;
   return [
     ["loadBalancerFirewall", frontend],
     ...sources.ranges.map((range): [SetKind, string] => [
       "loadBalancerSourceRange",
       `${frontend},${range.replace(address.includes(":") ? /\/128$/ : /\/32$/, "")}`,
     ]),
-    // kube-proxy's rule: each address admits itself alone here, unlike `admittedSources`.
+    // kube-proxy's rule: each address admits itself alone here, unlike `Frontend.sources`.
     ...(sources.includeNode ? [["loadBalancerSourceIP", `${frontend},${address}`] satisfies [SetKind, string]] : []),
   ];
 }

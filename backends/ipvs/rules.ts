@@ -1,4 +1,10 @@
-import type { Family, FamilySettings, Protocol, ServicePort } from "../../core/model/mod.ts";
+import {
+  type Family,
+  type FamilySettings,
+  frontendsOf,
+  type Protocol,
+  type ServicePort,
+} from "../../core/model/mod.ts";
 import { hostPrefix } from "../../platform/mod.ts";
 import {
   acceptRules,
@@ -197,9 +203,8 @@ function accessRules(family: Family): string[] {
 
 /** The load balancer frontends of service ports, as `address protocol port`, sorted. */
 export function loadBalancerFrontends(servicePorts: Iterable<ServicePort>): readonly string[] {
-  return [...servicePorts].flatMap(({ loadBalancerIPs, protocol, port }) =>
-    loadBalancerIPs.map((address) => `${address} ${protocol} ${port}`)
-  ).sort();
+  return [...servicePorts].flatMap(frontendsOf).filter(({ kind }) => kind === "loadBalancerIP")
+    .map(({ address, protocol, port }) => `${address} ${protocol} ${port}`).sort();
 }
 
 const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };

@@ -1,4 +1,4 @@
-import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
+import { type FamilySettings, nodePortOf, type ServicePortKey } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import {
@@ -228,7 +228,7 @@ function createSpellings(dialect: Dialect): Spellings {
 function* chainTexts(realized: RealizedState, dialect: Dialect): Generator<readonly [string, string]> {
   yield* realized.chains;
   for (const { port, settings } of realized.applied.values()) {
-    if (port.affinitySeconds === 0 && port.nodePortPrefixes === undefined) continue;
+    if (port.affinitySeconds === 0 && nodePortOf(port)?.destinations === undefined) continue;
     for (const { list, key, text } of contributionOf(port, settings, dialect).own) {
       if (list === "chain") yield [key, text];
     }

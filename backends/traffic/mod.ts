@@ -28,9 +28,8 @@ export interface FrontendIndex {
 export function indexFrontends(servicePorts: Iterable<ServicePort>): FrontendIndex {
   const owners = new Map<string, ServicePortKey>();
   for (const servicePort of servicePorts) {
-    const { name, protocol } = servicePort;
-    const owner = servicePortKey(name, protocol);
-    for (const { address, port } of frontendsOf(servicePort)) {
+    const owner = servicePortKey(servicePort.name, servicePort.protocol);
+    for (const { address, protocol, port } of frontendsOf(servicePort)) {
       owners.set(joinFlat(" ", address, protocol, port), owner);
     }
   }

@@ -186,9 +186,9 @@ export async function createServiceFinder(
     frontends(family) {
       const addresses = new Set<string>(), nodePorts = new Set<string>();
       for (const servicePort of states[FAMILIES.indexOf(family)]!.set) {
-        for (const { kind, address, port } of frontendsOf(servicePort)) {
-          if (kind === "nodePort") nodePorts.add(`${servicePort.protocol} . ${port}`);
-          else addresses.add(`${address} . ${servicePort.protocol} . ${port}`);
+        for (const { kind, address, protocol, port } of frontendsOf(servicePort)) {
+          if (kind === "nodePort") nodePorts.add(`${protocol} . ${port}`);
+          else addresses.add(`${address} . ${protocol} . ${port}`);
         }
       }
       return { addresses: [...addresses], nodePorts: [...nodePorts] };

@@ -189,5 +189,5 @@ function withReleases(chosen: Change[], others: readonly Change[]): readonly Cha
 }
 
 function identifiersOf(port: ServicePort): string[] {
-  return frontendsOf(port).map(({ address, port: number }) => `${port.protocol} ${address} ${number}`);
+  return frontendsOf(port).map(({ protocol, address, port }) => `${protocol} ${address} ${port}`);
 }

@@ -2,7 +2,8 @@
  * Defines the data that travels from the planner to the workers: plain objects per IP family, with every decision taken.
  * Addresses are canonical strings (see platform/address.ts), endpoints are `address:port` strings.
  *
- *   service_port.ts      one port of one Service, with every decision taken; its frontends, and its size in the kernel
+ *   service_port.ts      one port of one Service, with every decision taken, and its size in the kernel
+ *   frontend.ts          the addresses and ports of a service port, with the verdict of each
  *   balance.ts           how connections are spread over the endpoints, and the share of each
  *   slot_table.ts        tables of consistent hashing and of weights
  *   family_settings.ts   the settings of all services of a family
@@ -49,16 +50,9 @@ export {
   type ProxyMode,
 } from "./family_settings.ts";
 export {
-  acceptsNodePortAt,
-  admittedSources,
   balancedList,
   endpointsIn,
-  type Frontend,
-  type FrontendKind,
-  frontendsOf,
-  hasExternalFrontends,
   INTERNAL_PORT,
-  isPolicyLocal,
   kernelSize,
   type LoadBalancerSources,
   PROTOCOL,
@@ -112,4 +106,14 @@ export {
   type RulePart,
   type WorkerCall,
 } from "./worker_calls.ts";
+export {
+  admittedSources,
+  type Frontend,
+  type FrontendKind,
+  frontendsOf,
+  hasExternalFrontends,
+  isFrontendAt,
+  isPolicyLocal,
+  nodePortOf,
+} from "./frontend.ts";
 export { type KernelSetting, WORKER_START, type WorkerStart } from "./worker_start.ts";

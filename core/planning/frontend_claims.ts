@@ -42,7 +42,7 @@ export interface FrontendClaims<C extends Claimant> {
 const RANKS: readonly FrontendKind[] = ["clusterIP", "loadBalancerIP", "externalIP", "nodePort"];
 
 /** Identifies a frontend: equal for equal frontends of all service ports. */
-function frontendID({ kind, address, port }: Frontend, { protocol }: ServicePort): string {
+function frontendID({ kind, address, port, protocol }: Frontend): string {
   return kind === "nodePort" ? joinFlat("|", port, protocol) : joinFlat("|", address, port, protocol);
 }
 
@@ -62,7 +62,7 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
     claim(claimant) {
       const rivals: C[] = [];
       for (const frontend of frontendsOf(claimant.wanted)) {
-        const id = frontendID(frontend, claimant.wanted);
+        const id = frontendID(frontend);
         const others = claimantsOf(id);
         if (others.length === 1) contested++;
         holders.set(id, others.length === 0 ? claimant : [...others, claimant]);
@@ -73,7 +73,7 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
     release(claimant) {
       const rivals: C[] = [];
       for (const frontend of frontendsOf(claimant.wanted)) {
-        const id = frontendID(frontend, claimant.wanted);
+        const id = frontendID(frontend);
         const others = claimantsOf(id).filter((other) => other !== claimant);
         if (others.length === 1) contested--;
         if (others.length === 0) holders.delete(id);
@@ -88,10 +88,10 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
       const lost: LostFrontend<C>[] = [];
       const kept: Frontend[] = [];
       for (const frontend of frontendsOf(wanted)) {
-        const id = frontendID(frontend, wanted);
+        const id = frontendID(frontend);
         const winner = claimantsOf(id).reduce((a, b) => precedes(b, a, id) ? b : a);
         if (winner === claimant) kept.push(frontend);
-        else lost.push({ frontend: describe(frontend, wanted), winner });
+        else lost.push({ frontend: describe(frontend), winner });
       }
       if (lost.length === 0) return { port: wanted, lost };
       if (!kept.some(({ kind }) => kind === "clusterIP")) return { port: undefined, lost };
@@ -110,22 +110,17 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
 /** Whether two plans have the same frontends, each of the same kind. */
 export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
   const left = frontendsOf(a), right = frontendsOf(b);
-  return a.protocol === b.protocol && left.length === right.length && left.every(({ kind, address, port }, i) => {
-    const other = right[i]!;
-    return kind === other.kind && address === other.address && port === other.port;
-  });
+  return left.length === right.length &&
+    left.every((one, i) => one.kind === right[i]!.kind && frontendID(one) === frontendID(right[i]!));
 }
 
 function precedes(a: Claimant, b: Claimant, id: string): boolean {
-  const rank = ({ wanted }: Claimant) =>
-    RANKS.indexOf(frontendsOf(wanted).find((one) => frontendID(one, wanted) === id)!.kind);
+  const rank = ({ wanted }: Claimant) => RANKS.indexOf(frontendsOf(wanted).find((one) => frontendID(one) === id)!.kind);
   const created = ({ createdSeconds = Number.MAX_SAFE_INTEGER }: Claimant) => createdSeconds;
   return (rank(a) - rank(b) || created(a) - created(b) || (a.key < b.key ? -1 : 1)) < 0;
 }
 
-function describe({ kind, address }: Frontend, port: ServicePort): string {
-  const protocol = port.protocol.toUpperCase();
-  return kind === "nodePort"
-    ? `node port ${port.nodePort}/${protocol}`
-    : `${joinHostPort(address, port.port)}/${protocol}`;
+function describe({ kind, address, port, protocol }: Frontend): string {
+  const at = kind === "nodePort" ? `node port ${port}` : joinHostPort(address, port);
+  return `${at}/${protocol.toUpperCase()}`;
 }

@@ -1,3 +1,4 @@
+import { frontendsOf } from "../../core/model/mod.ts";
 /** Looks for rules of other programs that drop packets of services or pods while the canary answers. */
 import { type Family, hostPrefix, plural, splitHostPort } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
@@ -79,11 +80,11 @@ function servedBy(node: Node, family: Family, ports: ReturnType<NodeFamily["port
   if (podCIDR !== undefined) prefixes.add(podCIDR);
   for (const { planned } of ports) {
     if (planned === undefined) continue;
-    const { clusterIP, externalIPs, loadBalancerIPs, port, nodePort, endpointsOnThisNode } = planned;
-    for (const address of [clusterIP, ...externalIPs, ...loadBalancerIPs]) prefixes.add(hostPrefix(address));
-    served.add(port);
-    if (nodePort !== 0) nodePorts.add(nodePort);
-    for (const endpoint of endpointsOnThisNode) {
+    for (const { kind, address, port } of frontendsOf(planned)) {
+      if (kind !== "nodePort") prefixes.add(hostPrefix(address));
+      (kind === "nodePort" ? nodePorts : served).add(port);
+    }
+    for (const endpoint of planned.endpointsOnThisNode) {
       const { address, port } = splitHostPort(endpoint);
       served.add(port);
       if (!own.has(address)) prefixes.add(hostPrefix(address));

@@ -1,5 +1,11 @@
 /** Finds TCP endpoints that have died, and has the worker reset the connections of services to them. */
-import { type Frontend, frontendsOf, servicePortKey, type ServicePortName } from "../../core/model/mod.ts";
+import {
+  type Frontend,
+  frontendsOf,
+  isFrontendAt,
+  servicePortKey,
+  type ServicePortName,
+} from "../../core/model/mod.ts";
 import type { EndpointSlice } from "../../core/objects/mod.ts";
 import { servicePortName } from "../../core/planning/mod.ts";
 import {
@@ -9,7 +15,7 @@ import {
   type TrackedChanges,
   type Tracking,
 } from "../../core/tracking/mod.ts";
-import { joinHostPort, prefixContains } from "../../platform/mod.ts";
+import { joinHostPort } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
 import { resetGone } from "./calls.ts";
 
@@ -105,10 +111,10 @@ export function watchGone(
     if (absent.size === 0) return;
     for (const { endpoints } of tracked.values()) for (const { address } of endpoints) absent.delete(address);
     let own: readonly string[] | undefined;
-    const addressesOf = ({ address, destinations: within }: Frontend) => {
-      if (address !== "") return [address];
+    const addressesOf = (frontend: Frontend) => {
+      if (frontend.kind !== "nodePort") return [frontend.address];
       own ??= nodePortAddresses();
-      return within ? own.filter((one) => within.some((prefix) => prefixContains(prefix, one))) : own;
+      return own.filter((address) => isFrontendAt(frontend, address));
     };
     const gone = [];
     for (const [address, { lost }] of absent) {
