@@ -1,17 +1,7 @@
 /** The messages between the main isolate and a family's worker: plain data, distinguished by `type`. */
 import { FAMILY_DELTA, type SyncReport, WORKER_START } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import {
-  ANYTHING,
-  BOOLEAN,
-  COUNT,
-  MESSAGE_PORT,
-  oneOf,
-  record,
-  TEXT,
-  text,
-  type TypeOf,
-} from "../platform/shapes/mod.ts";
+import * as shape from "../platform/shapes/mod.ts";
 
 /** The messages to a family's worker by type. */
 export const TO_WORKER = {
@@ -19,39 +9,39 @@ export const TO_WORKER = {
    * The first message to every worker, from the isolate that starts it: main, before it has read anything from the network,
    * or a sibling. It holds for the worker's life; a later one is refused.
    */
-  role: record({
-    type: oneOf("role"),
+  role: shape.record({
+    type: shape.oneOf("role"),
     family: WORKER_START.fields.family,
     /** The search path of tools: folders, separated by colons. */
-    path: text(/^[^\0\n]{0,65536}$/),
+    path: shape.text(/^[^\0\n]{0,65536}$/),
   }),
   /** Start the sync loop. */
-  start: record({ type: oneOf("start"), ...WORKER_START.fields }),
+  start: shape.record({ type: shape.oneOf("start"), ...WORKER_START.fields }),
   /** Apply a delta; answered with a report of its revision, or with a reset on a base revision mismatch. */
-  sync: record({ type: oneOf("sync"), delta: FAMILY_DELTA }),
+  sync: shape.record({ type: shape.oneOf("sync"), delta: FAMILY_DELTA }),
   /** Answer a call (see `WorkerCall`); answered with `answered` of the same number, even during a sync. */
-  call: record({ type: oneOf("call"), number: COUNT, name: TEXT, request: ANYTHING }),
+  call: shape.record({ type: shape.oneOf("call"), number: shape.COUNT, name: shape.TEXT, request: shape.ANYTHING }),
   /** Compare the kernel with the desired state now; a report of a full sync follows unless syncs fail. */
-  compare: record({ type: oneOf("compare") }),
+  compare: shape.record({ type: shape.oneOf("compare") }),
   /** Remove every trace from the kernel; answered with `cleaned`. */
-  cleanup: record({ type: oneOf("cleanup") }),
+  cleanup: shape.record({ type: shape.oneOf("cleanup") }),
   /**
    * Stop the sync loop and its tools, then end, unless `keepWorker` keeps the worker for another start; answered with
    * `stopped`.
    */
-  stop: record({ type: oneOf("stop"), keepWorker: BOOLEAN }),
+  stop: shape.record({ type: shape.oneOf("stop"), keepWorker: shape.BOOLEAN }),
   /** Answered with `pong` while the worker is alive, however long a tool takes. */
-  ping: record({ type: oneOf("ping") }),
+  ping: shape.record({ type: shape.oneOf("ping") }),
   /** Communicate over this port from now on; sent to a worker that its sibling has started. */
-  "use-port": record({ type: oneOf("use-port"), port: MESSAGE_PORT }),
+  "use-port": shape.record({ type: shape.oneOf("use-port"), port: shape.MESSAGE_PORT }),
   /** Start the other family's worker and pass this port to it; its failure is reported as `sibling-failed` of this number. */
-  "start-sibling": record({ type: oneOf("start-sibling"), number: COUNT, port: MESSAGE_PORT }),
+  "start-sibling": shape.record({ type: shape.oneOf("start-sibling"), number: shape.COUNT, port: shape.MESSAGE_PORT }),
   /** Terminate the sibling that was started last. */
-  "end-sibling": record({ type: oneOf("end-sibling") }),
+  "end-sibling": shape.record({ type: shape.oneOf("end-sibling") }),
 };
 
 /** A message of one type to a family's worker. */
-type MessageOf<Type extends keyof typeof TO_WORKER> = TypeOf<typeof TO_WORKER[Type]>;
+type MessageOf<Type extends keyof typeof TO_WORKER> = shape.TypeOf<typeof TO_WORKER[Type]>;
 
 /** A message to a family's worker. */
 export type ToWorker = MessageOf<keyof typeof TO_WORKER>;

@@ -1,5 +1,5 @@
 import type { StateWords } from "../../answers/status/mod.ts";
-import { FINITE, ifValid, oneOf, TEXT } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import { askNode, byName, type Kubectl, KubectlError, type NodeEntry, type PodSelection } from "./kubectl.ts";
 
@@ -145,9 +145,9 @@ function wordsOf(value: unknown): StateWords | undefined {
   return tone === undefined || words === undefined ? undefined : { tone, words, reason: textOf(fields.reason) };
 }
 
-const textOf = ifValid(TEXT);
-const numberOf = ifValid(FINITE);
-const toneOf = ifValid(oneOf("good", "warning", "bad", "idle"));
+const textOf = shape.ifValid(shape.TEXT);
+const numberOf = shape.ifValid(shape.FINITE);
+const toneOf = shape.ifValid(shape.oneOf("good", "warning", "bad", "idle"));
 
 /** The fields of an object; none of anything else. */
 function fieldsOf(value: unknown): Fields {

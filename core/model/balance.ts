@@ -3,7 +3,7 @@
  * default with equal weights.
  */
 import { splitHostPort } from "../../platform/mod.ts";
-import { integer, list, oneOf, optional, record, type TypeOf } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import { type EndpointIndex, slotCounts, slotTable } from "./slot_table.ts";
 
 /** The algorithms that are not tied to a mode; the first is the default, except in IPVS mode. */
@@ -32,28 +32,28 @@ export type BalanceHash = typeof BALANCE_HASHES[number];
 /** The maximum weight of an endpoint. */
 export const MAX_WEIGHT = 1000;
 
-const WEIGHTS = list(integer(0, MAX_WEIGHT));
+const WEIGHTS = shape.list(shape.integer(0, MAX_WEIGHT));
 
 /** The decision of the planner for one service port. */
-export const BALANCE = record({
-  algorithm: oneOf<BalanceAlgorithm>(...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS),
+export const BALANCE = shape.record({
+  algorithm: shape.oneOf<BalanceAlgorithm>(...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS),
   /** Present for `consistent-hash` alone. */
-  hash: optional(oneOf(...BALANCE_HASHES)),
+  hash: shape.optional(shape.oneOf(...BALANCE_HASHES)),
   /** The weights of `clusterEndpoints`, in their order: whole numbers, not all 0. Absent if all are equal. */
-  clusterWeights: optional(WEIGHTS),
+  clusterWeights: shape.optional(WEIGHTS),
   /** The weights of `localEndpoints`, likewise. */
-  localWeights: optional(WEIGHTS),
+  localWeights: shape.optional(WEIGHTS),
   /**
    * The number of slots of each of `clusterEndpoints` in a table: few while their loads are equal.
    * Present for `least-connections` if this node counts the connections, and not the kernel's scheduler.
    */
-  clusterSlots: optional(WEIGHTS),
+  clusterSlots: shape.optional(WEIGHTS),
   /** The same for `localEndpoints`. */
-  localSlots: optional(WEIGHTS),
+  localSlots: shape.optional(WEIGHTS),
 });
 
 /** See `BALANCE`. */
-export interface Balance extends TypeOf<typeof BALANCE> {}
+export interface Balance extends shape.TypeOf<typeof BALANCE> {}
 
 /** If the weights, divided by their common factors, add up to at most this, each has as many slots; otherwise shares are rounded. */
 const MOST_WEIGHTED_SLOTS = 1000;

@@ -1,4 +1,4 @@
-import { COUNT, list, oneOf, optional, orUndefined, record, type TypeOf } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import { FAMILY_SETTINGS } from "./family_settings.ts";
 import {
   type RelayPorts,
@@ -10,24 +10,24 @@ import {
 } from "./service_port.ts";
 
 /** The changes of a family since the revision `base`, or a full snapshot. */
-export const FAMILY_DELTA = record({
+export const FAMILY_DELTA = shape.record({
   /** The revision after this delta. */
-  revision: COUNT,
+  revision: shape.COUNT,
   /** The revision that this delta changes; undefined for a full snapshot, which replaces everything. */
-  base: orUndefined(COUNT),
+  base: shape.orUndefined(shape.COUNT),
   /** Undefined if unchanged; always present in a full snapshot. */
-  settings: orUndefined(FAMILY_SETTINGS),
-  set: list(SERVICE_PORT),
-  deleted: list(SERVICE_PORT_KEY),
+  settings: shape.orUndefined(FAMILY_SETTINGS),
+  set: shape.list(SERVICE_PORT),
+  deleted: shape.list(SERVICE_PORT_KEY),
   /**
    * The part of a full snapshot that is sent in two batches. The `head` has the service ports that must take effect first and
    * leaves all others in the kernel unchanged; the `rest` follows.
    */
-  part: optional(oneOf("head", "rest")),
+  part: shape.optional(shape.oneOf("head", "rest")),
 });
 
 /** See `FAMILY_DELTA`. */
-export interface FamilyDelta extends TypeOf<typeof FAMILY_DELTA> {}
+export interface FamilyDelta extends shape.TypeOf<typeof FAMILY_DELTA> {}
 
 /** Whether the receiver has the full state of the family after this delta. */
 export function completesState({ base, part }: FamilyDelta): boolean {

@@ -1,40 +1,26 @@
-import {
-  ADDRESS,
-  anyOf,
-  BOOLEAN,
-  integer,
-  list,
-  oneOf,
-  optional,
-  orUndefined,
-  PREFIX,
-  record,
-  satisfying,
-  text,
-  type TypeOf,
-} from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 
 /** The name of a mode, as `--proxy-mode` takes it: `nftables`. backends/registry.ts lists the modes. */
 export type ProxyMode = string;
 
 /** A `ProxyMode`, known or not. */
-export const PROXY_MODE = text(/^[a-z]{1,16}$/);
+export const PROXY_MODE = shape.text(/^[a-z]{1,16}$/);
 
 /**
  * Linux permits more in an interface name (everything except spaces and slashes), but no such name is known to be in
  * use.
  */
-const INTERFACE = text(/^[A-Za-z\d_][\w.:@-]{0,14}$/);
+const INTERFACE = shape.text(/^[A-Za-z\d_][\w.:@-]{0,14}$/);
 
-const LOCAL_TRAFFIC = anyOf(
-  record({ by: oneOf("none") }),
-  record({ by: oneOf("source-prefix"), prefix: PREFIX }),
-  record({ by: oneOf("bridge"), interface: INTERFACE }),
-  record({ by: oneOf("interface-prefix"), prefix: INTERFACE }),
+const LOCAL_TRAFFIC = shape.anyOf(
+  shape.record({ by: shape.oneOf("none") }),
+  shape.record({ by: shape.oneOf("source-prefix"), prefix: shape.PREFIX }),
+  shape.record({ by: shape.oneOf("bridge"), interface: INTERFACE }),
+  shape.record({ by: shape.oneOf("interface-prefix"), prefix: INTERFACE }),
 );
 
 /** The detection of traffic from pods of this node (kube-proxy's detectLocalMode). */
-export type LocalTraffic = TypeOf<typeof LOCAL_TRAFFIC>;
+export type LocalTraffic = shape.TypeOf<typeof LOCAL_TRAFFIC>;
 
 /**
  * The interface that holds the service addresses in IPVS mode, by kube-proxy's name. They do not count as the node's own
@@ -42,57 +28,57 @@ export type LocalTraffic = TypeOf<typeof LOCAL_TRAFFIC>;
  */
 export const DUMMY_INTERFACE = "kube-ipvs0";
 
-const SECONDS = integer(0, 2 ** 31 - 1);
+const SECONDS = shape.integer(0, 2 ** 31 - 1);
 
 /** The settings of IPVS mode for one family (section `ipvs` of kube-proxy's configuration). */
-export const IPVS_SETTINGS = record({
+export const IPVS_SETTINGS = shape.record({
   /** The scheduler of all virtual servers, by its name in the kernel: `rr`. */
-  scheduler: text(/^[a-z\d_]{1,16}$/),
+  scheduler: shape.text(/^[a-z\d_]{1,16}$/),
   /** Whether the node answers ARP requests only for addresses of the interface on which they arrive. */
-  strictARP: BOOLEAN,
+  strictARP: shape.BOOLEAN,
   /** Prefixes of this family; virtual servers in them belong to other programs. */
-  excludePrefixes: list(PREFIX),
+  excludePrefixes: shape.list(shape.PREFIX),
   /** The timeouts of idle connections, in seconds; 0 keeps the kernel's. */
-  timeoutSeconds: record({ tcp: SECONDS, tcpFin: SECONDS, udp: SECONDS }),
+  timeoutSeconds: shape.record({ tcp: SECONDS, tcpFin: SECONDS, udp: SECONDS }),
 });
 
 /** See `IPVS_SETTINGS`. */
-export interface IpvsSettings extends TypeOf<typeof IPVS_SETTINGS> {}
+export interface IpvsSettings extends shape.TypeOf<typeof IPVS_SETTINGS> {}
 
 /** The settings that apply to all services of a family. */
-export const FAMILY_SETTINGS = record({
+export const FAMILY_SETTINGS = shape.record({
   mode: PROXY_MODE,
   /** This node's primary address of this family; the unspecified or loopback address if unknown. */
-  nodeIP: ADDRESS,
+  nodeIP: shape.ADDRESS,
   localTraffic: LOCAL_TRAFFIC,
-  masqueradeAll: BOOLEAN,
+  masqueradeAll: shape.BOOLEAN,
   /** The packet mark for masquerading: one bit of 32 (0x4000 by default). */
-  masqueradeMark: oneOf<number>(...Array.from({ length: 32 }, (_, bit) => 2 ** bit)),
+  masqueradeMark: shape.oneOf<number>(...Array.from({ length: 32 }, (_, bit) => 2 ** bit)),
   /** The prefixes of node addresses that serve node ports; undefined for all addresses. */
-  nodePortPrefixes: orUndefined(list(PREFIX)),
+  nodePortPrefixes: shape.orUndefined(shape.list(shape.PREFIX)),
   /** Whether loopback addresses serve node ports: those in `nodePortPrefixes`. */
-  localhostNodePorts: BOOLEAN,
+  localhostNodePorts: shape.BOOLEAN,
   /** Whether conntrack accepts out-of-window TCP packets, so that INVALID ones need not be dropped (iptables mode). */
-  conntrackTcpLiberal: BOOLEAN,
+  conntrackTcpLiberal: shape.BOOLEAN,
   /** Whether the rules count connection attempts and their answers (nftables mode); absent if they do not. */
-  countsAttempts: optional(oneOf(true)),
+  countsAttempts: shape.optional(shape.oneOf(true)),
   /**
    * The ranges of cluster IPs, as canonical prefixes of this family (nftables mode; empty in others). Traffic to an address
    * in them that no service has is dropped.
    */
-  serviceRanges: list(PREFIX),
+  serviceRanges: shape.list(shape.PREFIX),
   /** The interval of comparisons with the kernel. Deno's timers take 31 bits; longer intervals are clipped there. */
-  syncPeriodMs: satisfying<number>((value) => typeof value === "number" && value > 0),
+  syncPeriodMs: shape.satisfying<number>((value) => typeof value === "number" && value > 0),
   /** Whether traffic is counted; absent if it is not. */
-  countTraffic: optional(oneOf(true)),
+  countTraffic: shape.optional(shape.oneOf(true)),
   /** For IPVS mode; undefined in others. */
-  ipvs: optional(IPVS_SETTINGS),
+  ipvs: shape.optional(IPVS_SETTINGS),
   /**
    * The address of this node at which the relay takes connections (userspace mode). Undefined if the node's address is unknown
    * or not its own: then the kernel picks one for each packet, by the interface on which it arrived.
    */
-  relayAddress: optional(ADDRESS),
+  relayAddress: shape.optional(shape.ADDRESS),
 });
 
 /** See `FAMILY_SETTINGS`. */
-export interface FamilySettings extends TypeOf<typeof FAMILY_SETTINGS> {}
+export interface FamilySettings extends shape.TypeOf<typeof FAMILY_SETTINGS> {}

@@ -1,33 +1,18 @@
 import { joinFlat } from "../../platform/mod.ts";
-import {
-  ADDRESS,
-  BOOLEAN,
-  HOST_PORT,
-  integer,
-  list,
-  oneOf,
-  optional,
-  orUndefined,
-  PORT_NUMBER,
-  PORT_NUMBER_OR_NONE,
-  PREFIX,
-  record,
-  text,
-  type TypeOf,
-} from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import { BALANCE, type BalancedList, balanceSlots } from "./balance.ts";
 
 /** The TCP port of Sluice's own service, which no other proxy serves. */
 export const INTERNAL_PORT = 10260;
 
 /** The transport protocols, in the lower case that the kernel's tools use. */
-export const PROTOCOL = oneOf("tcp", "udp", "sctp");
+export const PROTOCOL = shape.oneOf("tcp", "udp", "sctp");
 
 /** One of `PROTOCOL`. */
-export type Protocol = TypeOf<typeof PROTOCOL>;
+export type Protocol = shape.TypeOf<typeof PROTOCOL>;
 
 /** Names as the decoders accept them (core/objects/metadata.ts). */
-const SERVICE_PORT_NAME = text(/^[A-Za-z\d][\w.-]{0,62}\/[A-Za-z\d][\w.-]{0,62}(?::[A-Za-z\d][\w.-]{0,62})?$/);
+const SERVICE_PORT_NAME = shape.text(/^[A-Za-z\d][\w.-]{0,62}\/[A-Za-z\d][\w.-]{0,62}(?::[A-Za-z\d][\w.-]{0,62})?$/);
 
 /** `namespace/name:port`, or `namespace/name` for a port without a name, as kube-proxy prints it. */
 export type ServicePortName = string;
@@ -36,7 +21,7 @@ export type ServicePortName = string;
 export type ServicePortKey = string;
 
 /** A `ServicePortKey`. */
-export const SERVICE_PORT_KEY = text(/^[A-Za-z\d][\w.:/-]{0,200}\|(?:tcp|udp|sctp)$/);
+export const SERVICE_PORT_KEY = shape.text(/^[A-Za-z\d][\w.:/-]{0,200}\|(?:tcp|udp|sctp)$/);
 
 /** The key of a service port. */
 export function servicePortKey(name: ServicePortName, protocol: Protocol): ServicePortKey {
@@ -50,55 +35,55 @@ export function servicePortKey(name: ServicePortName, protocol: Protocol): Servi
  * - `reject`: it is refused, since no endpoint in the cluster is usable;
  * - `drop`: it is dropped, since the traffic policy is Local and no endpoint on this node is usable.
  */
-const VERDICT = oneOf("cluster", "local", "reject", "drop");
+const VERDICT = shape.oneOf("cluster", "local", "reject", "drop");
 
 /** One of `VERDICT`. */
-export type Verdict = TypeOf<typeof VERDICT>;
+export type Verdict = shape.TypeOf<typeof VERDICT>;
 
-const LOAD_BALANCER_SOURCES = record({
+const LOAD_BALANCER_SOURCES = shape.record({
   /** Canonical prefixes of one family: at least one, none of length 0. */
-  ranges: list(PREFIX),
+  ranges: shape.list(shape.PREFIX),
   /** Whether the node's own address is in `ranges`. */
-  includeNode: BOOLEAN,
+  includeNode: shape.BOOLEAN,
 });
 
 /** The sources that may use the load balancer IPs of a service port (`loadBalancerSourceRanges`). */
-export type LoadBalancerSources = TypeOf<typeof LOAD_BALANCER_SOURCES>;
+export type LoadBalancerSources = shape.TypeOf<typeof LOAD_BALANCER_SOURCES>;
 
 /**
  * The ports of the relay that carries the connections of a service port (userspace mode), one for each list of endpoints that
  * some verdict uses. A port is stable as long as the service port exists.
  */
-const RELAY_PORTS = record({
+const RELAY_PORTS = shape.record({
   /** The port whose connections go to `clusterEndpoints`. */
-  cluster: optional(PORT_NUMBER),
+  cluster: shape.optional(shape.PORT_NUMBER),
   /** The port whose connections go to `localEndpoints`. */
-  local: optional(PORT_NUMBER),
+  local: shape.optional(shape.PORT_NUMBER),
 });
 
 /** See `RELAY_PORTS`. */
-export type RelayPorts = TypeOf<typeof RELAY_PORTS>;
+export type RelayPorts = shape.TypeOf<typeof RELAY_PORTS>;
 
 /** One port of one Service in one family, with every decision taken. `frontendsOf` lists its frontends. */
-export const SERVICE_PORT = record({
+export const SERVICE_PORT = shape.record({
   /** A `ServicePortName`. */
   name: SERVICE_PORT_NAME,
   protocol: PROTOCOL,
-  clusterIP: ADDRESS,
+  clusterIP: shape.ADDRESS,
   /** The port at the cluster IP, the external IPs and the load balancer IPs. */
-  port: PORT_NUMBER,
-  externalIPs: list(ADDRESS),
+  port: shape.PORT_NUMBER,
+  externalIPs: shape.list(shape.ADDRESS),
   /** Load balancer addresses that this node answers for (ipMode VIP). */
-  loadBalancerIPs: list(ADDRESS),
+  loadBalancerIPs: shape.list(shape.ADDRESS),
   /** The port on the node's own addresses; 0 for none. */
-  nodePort: PORT_NUMBER_OR_NONE,
+  nodePort: shape.PORT_NUMBER_OR_NONE,
   /**
    * The prefixes to which its Service limits the node port, canonical, of this family, none of length 0: of the addresses
    * that the settings select, those in one of them serve it. Absent without a limit.
    */
-  nodePortPrefixes: optional(list(PREFIX)),
+  nodePortPrefixes: shape.optional(shape.list(shape.PREFIX)),
   /** The node port that accepts health checks of a load balancer; 0 for none. */
-  healthCheckNodePort: PORT_NUMBER_OR_NONE,
+  healthCheckNodePort: shape.PORT_NUMBER_OR_NONE,
   /** The verdict on traffic to the cluster IP. */
   internal: VERDICT,
   /**
@@ -110,33 +95,33 @@ export const SERVICE_PORT = record({
    * The endpoints for policy Cluster, after readiness, termination and topology; in a stable order without duplicates.
    * Empty if no traffic uses that policy.
    */
-  clusterEndpoints: list(HOST_PORT),
+  clusterEndpoints: shape.list(shape.HOST_PORT),
   /** The endpoints for policy Local; in a stable order without duplicates. Empty if no traffic uses that policy. */
-  localEndpoints: list(HOST_PORT),
+  localEndpoints: shape.list(shape.HOST_PORT),
   /** The endpoints of both lists on this node, whose traffic to themselves must be masqueraded. */
-  endpointsOnThisNode: list(HOST_PORT),
+  endpointsOnThisNode: shape.list(shape.HOST_PORT),
   /**
    * For UDP: endpoints that get no new flows but still serve existing ones (terminating and serving, or excluded by topology
    * hints). Empty otherwise.
    */
-  lingeringEndpoints: list(HOST_PORT),
+  lingeringEndpoints: shape.list(shape.HOST_PORT),
   /** The timeout of session affinity in seconds; 0 without session affinity. */
-  affinitySeconds: integer(0, 2 ** 31 - 1),
+  affinitySeconds: shape.integer(0, 2 ** 31 - 1),
   /** How new connections are spread over the endpoints; absent for the default of the mode. */
-  balance: optional(BALANCE),
+  balance: shape.optional(BALANCE),
   /** Undefined admits every client, also if all ranges are of the other family (kube-proxy's rule). */
-  loadBalancerSources: orUndefined(LOAD_BALANCER_SOURCES),
+  loadBalancerSources: shape.orUndefined(LOAD_BALANCER_SOURCES),
   /**
    * The TCP endpoints that the lists above leave out because they do not answer this node, in a stable order. Absent if there
    * are none.
    */
-  unreachableEndpoints: optional(list(HOST_PORT)),
+  unreachableEndpoints: shape.optional(shape.list(shape.HOST_PORT)),
   /** Added on the way to the worker in userspace mode; a list without a port there is served by the kernel. */
-  relay: optional(RELAY_PORTS),
+  relay: shape.optional(RELAY_PORTS),
 });
 
 /** See `SERVICE_PORT`. */
-export interface ServicePort extends TypeOf<typeof SERVICE_PORT> {}
+export interface ServicePort extends shape.TypeOf<typeof SERVICE_PORT> {}
 
 /** The list of endpoints of a traffic policy. */
 export function balancedList(

@@ -1,5 +1,5 @@
 import type { Family } from "../../platform/mod.ts";
-import { COUNT, FINITE, list, oneOf, record, satisfying, TEXT, type TypeOf } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import type { ServicePortKey } from "./service_port.ts";
 
 /**
@@ -32,28 +32,32 @@ export interface TrafficCoverage {
 export const WHOLE_TRAFFIC: TrafficCoverage = { kinds: TRAFFIC_KINDS, failures: FAILURE_REASONS };
 
 /** Packets of new connections to one service port that reached no endpoint, since the previous reading. */
-const TRAFFIC_FAILURE = record({ port: TEXT, reason: oneOf(...FAILURE_REASONS), packets: COUNT });
+const TRAFFIC_FAILURE = shape.record({
+  port: shape.TEXT,
+  reason: shape.oneOf(...FAILURE_REASONS),
+  packets: shape.COUNT,
+});
 
 /** See `TRAFFIC_FAILURE`. */
-export type TrafficFailure = TypeOf<typeof TRAFFIC_FAILURE>;
+export type TrafficFailure = shape.TypeOf<typeof TRAFFIC_FAILURE>;
 
 /** The traffic of one family since the previous reading, by service port and endpoint; unchanged counts are absent. */
-export const TRAFFIC_READING = record({
+export const TRAFFIC_READING = shape.record({
   /** The duration of the reading. */
-  durationMs: FINITE,
+  durationMs: shape.FINITE,
   /** The `ServicePortKey` of each row. */
-  ports: list(TEXT),
+  ports: shape.list(shape.TEXT),
   /** The endpoint of each row, as `address:port`. */
-  endpoints: list(TEXT),
+  endpoints: shape.list(shape.TEXT),
   /** Three numbers for each row, see `TRAFFIC_KINDS`; 0 for a kind that the mode does not count. */
-  counts: satisfying<Float64Array>((counts) =>
+  counts: shape.satisfying<Float64Array>((counts) =>
     counts instanceof Float64Array && counts.every((count) => count >= 0 && count < Infinity)
   ),
-  failures: list(TRAFFIC_FAILURE),
+  failures: shape.list(TRAFFIC_FAILURE),
 });
 
 /** See `TRAFFIC_READING`. */
-export type TrafficReading = TypeOf<typeof TRAFFIC_READING>;
+export type TrafficReading = shape.TypeOf<typeof TRAFFIC_READING>;
 
 /** Connections, and packets and bytes in both directions, if the mode counts them. Bytes include the IP headers. */
 export interface TrafficCounts {

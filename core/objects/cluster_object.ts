@@ -5,15 +5,13 @@ import { PROTOCOL } from "../model/mod.ts";
 import { internString, internStrings } from "./intern.ts";
 import { OWN_TEXTS } from "./own_annotations.ts";
 
-const { BOOLEAN, COUNT, list, oneOf, optional, orUndefined, record, TEXT } = shape;
-
 /** A text that many objects have. */
-const SHARED: shape.Shape<string> = { is: TEXT.is, share: internString };
-const SHARED_LIST: shape.Shape<readonly string[]> = { is: list(TEXT).is, share: internStrings };
-const TEXTS = list(TEXT);
+const SHARED: shape.Shape<string> = { is: shape.TEXT.is, share: internString };
+const SHARED_LIST: shape.Shape<readonly string[]> = { is: shape.list(shape.TEXT).is, share: internStrings };
+const TEXTS = shape.list(shape.TEXT);
 const LABELS: shape.Shape<Readonly<Record<string, string>>> = {
   is: (value): value is Readonly<Record<string, string>> =>
-    typeof value === "object" && value !== null && Object.values(value).every(TEXT.is),
+    typeof value === "object" && value !== null && Object.values(value).every(shape.TEXT.is),
   share: (labels) =>
     Object.fromEntries(Object.entries(labels).map(([key, value]) => [internString(key), internString(value)])),
 };
@@ -22,154 +20,154 @@ const LABELS: shape.Shape<Readonly<Record<string, string>>> = {
 // on, decode them; a proxy saves the memory.
 
 /** The details of a Service: the chosen labels and annotations. */
-const SERVICE_DETAILS = record({
+const SERVICE_DETAILS = shape.record({
   labels: LABELS,
   annotations: LABELS,
   /** KPNG's `MapIP`. */
-  mapIP: BOOLEAN,
+  mapIP: shape.BOOLEAN,
 });
 
 /** The target port of a service port. */
-const PORT_TARGET = record({
+const PORT_TARGET = shape.record({
   /** 0 for a named port. */
-  port: COUNT,
-  name: TEXT,
+  port: shape.COUNT,
+  name: shape.TEXT,
 });
 
 /** See `PORT_TARGET`. */
 export type PortTarget = shape.TypeOf<typeof PORT_TARGET>;
 
 /** One port of a Service. */
-const SERVICE_PORT_SPEC = record({
+const SERVICE_PORT_SPEC = shape.record({
   /** Empty for the only port of a service. */
   name: SHARED,
   protocol: PROTOCOL,
-  port: COUNT,
+  port: shape.COUNT,
   /** 0 if unset. */
-  nodePort: COUNT,
-  target: optional(PORT_TARGET),
+  nodePort: shape.COUNT,
+  target: shape.optional(PORT_TARGET),
 });
 
 /** See `SERVICE_PORT_SPEC`. */
 export interface ServicePortSpec extends shape.TypeOf<typeof SERVICE_PORT_SPEC> {}
 
-const SERVICE = record({
-  kind: oneOf("Service"),
+const SERVICE = shape.record({
+  kind: shape.oneOf("Service"),
   namespace: SHARED,
   name: SHARED,
-  type: oneOf("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
+  type: shape.oneOf("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
   /** Empty for headless services. */
   clusterIPs: TEXTS,
   externalIPs: TEXTS,
   /** The load balancer IPs that the node itself serves (ipMode VIP or unset). */
   loadBalancerIPs: TEXTS,
-  ports: list(SERVICE_PORT_SPEC),
+  ports: shape.list(SERVICE_PORT_SPEC),
   /** The timeout of ClientIP affinity; 0 without affinity. */
-  affinitySeconds: COUNT,
+  affinitySeconds: shape.COUNT,
   /** Canonical prefixes of either family. */
   sourceRanges: TEXTS,
-  internalPolicyLocal: BOOLEAN,
-  externalPolicyLocal: BOOLEAN,
+  internalPolicyLocal: shape.BOOLEAN,
+  externalPolicyLocal: shape.BOOLEAN,
   /** 0 if unset. */
-  healthCheckNodePort: COUNT,
+  healthCheckNodePort: shape.COUNT,
   /** Whether it is another proxy's, by the label `service.kubernetes.io/service-proxy-name`. */
-  ignored: BOOLEAN,
+  ignored: shape.BOOLEAN,
   /** When it was created, in seconds since 1970; absent if the source does not say. */
-  createdSeconds: optional(COUNT),
+  createdSeconds: shape.optional(shape.COUNT),
   /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */
-  isClusterDNS: optional(oneOf(true)),
+  isClusterDNS: shape.optional(shape.oneOf(true)),
   /** The annotations of Sluice's own; absent if it has none. */
-  own: optional(OWN_TEXTS),
-  details: optional(SERVICE_DETAILS),
+  own: shape.optional(OWN_TEXTS),
+  details: shape.optional(SERVICE_DETAILS),
 });
 
 /** A Service. */
 export interface Service extends shape.TypeOf<typeof SERVICE> {}
 
 /** A port that every endpoint of a slice serves. */
-const ENDPOINT_PORT = record({ name: SHARED, protocol: PROTOCOL, port: COUNT });
+const ENDPOINT_PORT = shape.record({ name: SHARED, protocol: PROTOCOL, port: shape.COUNT });
 
 /** See `ENDPOINT_PORT`. */
 export interface EndpointPort extends shape.TypeOf<typeof ENDPOINT_PORT> {}
 
 /** A reference to a pod. */
-const POD_REF = record({ namespace: SHARED, name: SHARED, uid: SHARED });
+const POD_REF = shape.record({ namespace: SHARED, name: SHARED, uid: SHARED });
 
 /** See `POD_REF`. */
 export interface PodRef extends shape.TypeOf<typeof POD_REF> {}
 
 /** The details of an endpoint. */
-const ENDPOINT_DETAILS = record({ podName: TEXT, hostname: TEXT });
+const ENDPOINT_DETAILS = shape.record({ podName: shape.TEXT, hostname: shape.TEXT });
 
 /** See `ENDPOINT_DETAILS`. */
 export type EndpointDetails = shape.TypeOf<typeof ENDPOINT_DETAILS>;
 
 /** One endpoint of a slice. */
-const SLICE_ENDPOINT = record({
-  address: TEXT,
-  ready: BOOLEAN,
-  serving: BOOLEAN,
-  terminating: BOOLEAN,
+const SLICE_ENDPOINT = shape.record({
+  address: shape.TEXT,
+  ready: shape.BOOLEAN,
+  serving: shape.BOOLEAN,
+  terminating: shape.BOOLEAN,
   /** Empty if unknown. */
   nodeName: SHARED,
   zone: SHARED,
   /** The zones whose nodes should use it; undefined without a hint. */
-  zoneHints: orUndefined(SHARED_LIST),
+  zoneHints: shape.orUndefined(SHARED_LIST),
   /** The nodes that should use it; undefined without a hint. */
-  nodeHints: orUndefined(SHARED_LIST),
+  nodeHints: shape.orUndefined(SHARED_LIST),
   /** Its pod; only set if `DecodeOptions.podsOf` selects it, or a server sent it. */
-  pod: optional(POD_REF),
+  pod: shape.optional(POD_REF),
   /** The name of its pod; only kept if weights may refer to labels of pods. */
-  podName: optional(SHARED),
-  details: optional(ENDPOINT_DETAILS),
+  podName: shape.optional(SHARED),
+  details: shape.optional(ENDPOINT_DETAILS),
 });
 
 /** See `SLICE_ENDPOINT`. */
 export interface SliceEndpoint extends shape.TypeOf<typeof SLICE_ENDPOINT> {}
 
-const ENDPOINT_SLICE = record({
-  kind: oneOf("EndpointSlice"),
+const ENDPOINT_SLICE = shape.record({
+  kind: shape.oneOf("EndpointSlice"),
   namespace: SHARED,
-  name: TEXT,
+  name: shape.TEXT,
   /** The service it belongs to, from the label `kubernetes.io/service-name`. */
   serviceName: SHARED,
-  family: oneOf(...FAMILIES),
-  ports: list(ENDPOINT_PORT),
-  endpoints: list(SLICE_ENDPOINT),
+  family: shape.oneOf(...FAMILIES),
+  ports: shape.list(ENDPOINT_PORT),
+  endpoints: shape.list(SLICE_ENDPOINT),
   /**
    * The time at which the change in this version was triggered (annotation `endpoints.kubernetes.io/last-change-trigger-time`), in
    * milliseconds since 1970; 0 if unknown.
    */
-  triggerTimeMs: COUNT,
+  triggerTimeMs: shape.COUNT,
   /** The origin of a slice that was not received as one: KPNG's `SourceName`, which several slices can share. */
-  origin: optional(record({ source: TEXT })),
+  origin: shape.optional(shape.record({ source: shape.TEXT })),
 });
 
 /** An EndpointSlice. */
 export interface EndpointSlice extends shape.TypeOf<typeof ENDPOINT_SLICE> {}
 
-const NODE = record({
-  kind: oneOf("Node"),
-  name: TEXT,
+const NODE = shape.record({
+  kind: shape.oneOf("Node"),
+  name: shape.TEXT,
   /** The label `topology.kubernetes.io/zone`; empty if unset. */
   zone: SHARED,
   /** Its addresses by preference: internal ones, then external ones. */
   addresses: TEXTS,
   podCIDRs: TEXTS,
   /** Whether it is being deleted or carries the cluster autoscaler's deletion taint. */
-  leaving: BOOLEAN,
+  leaving: shape.BOOLEAN,
   /** The UID, which distinguishes a Node from an earlier one with the same name; absent if the source has none. */
-  uid: optional(TEXT),
+  uid: shape.optional(shape.TEXT),
   /** The chosen labels and annotations. */
-  details: optional(record({ labels: LABELS, annotations: LABELS })),
+  details: shape.optional(shape.record({ labels: LABELS, annotations: LABELS })),
 });
 
 /** A Node. */
 export interface Node extends shape.TypeOf<typeof NODE> {}
 
-const SERVICE_CIDR = record({
-  kind: oneOf("ServiceCIDR"),
-  name: TEXT,
+const SERVICE_CIDR = shape.record({
+  kind: shape.oneOf("ServiceCIDR"),
+  name: shape.TEXT,
   /** Canonical prefixes of either family. */
   cidrs: TEXTS,
 });
@@ -177,9 +175,9 @@ const SERVICE_CIDR = record({
 /** A ServiceCIDR: a range from which cluster IPs are allocated. */
 export interface ServiceCIDR extends shape.TypeOf<typeof SERVICE_CIDR> {}
 
-const NODE_LABELS = record({
-  kind: oneOf("NodeLabels"),
-  name: TEXT,
+const NODE_LABELS = shape.record({
+  kind: shape.oneOf("NodeLabels"),
+  name: shape.TEXT,
   /** Never empty. */
   labels: LABELS,
 });
@@ -187,10 +185,10 @@ const NODE_LABELS = record({
 /** Labels of a Node that weights may refer to. */
 export interface NodeLabels extends shape.TypeOf<typeof NODE_LABELS> {}
 
-const POD_LABELS = record({
-  kind: oneOf("PodLabels"),
+const POD_LABELS = shape.record({
+  kind: shape.oneOf("PodLabels"),
   namespace: SHARED,
-  name: TEXT,
+  name: shape.TEXT,
   /** Never empty. */
   labels: LABELS,
 });

@@ -1,4 +1,4 @@
-import { optional, record, type Shape, TEXT } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import { isAbsent, type RawObject } from "./raw.ts";
 
 /** The annotations of Services that are Sluice's own. One that is listed here is read, kept and passed on. */
@@ -18,7 +18,9 @@ const NAMES = Object.keys(OWN_ANNOTATIONS) as OwnAnnotation[];
 export type OwnTexts = Readonly<Partial<Record<OwnAnnotation, string>>>;
 
 /** See `OwnTexts`. */
-export const OWN_TEXTS: Shape<OwnTexts> = record(Object.fromEntries(NAMES.map((name) => [name, optional(TEXT)])));
+export const OWN_TEXTS: shape.Shape<OwnTexts> = shape.record(
+  Object.fromEntries(NAMES.map((name) => [name, shape.optional(shape.TEXT)])),
+);
 
 /** The maximum length of an annotation that Sluice reads, in characters. */
 export const LONGEST_ANNOTATION = 4_096;

@@ -1,4 +1,4 @@
-import { validElements } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import type { AnsweredCall } from "../contract.ts";
 import {
   EXAMINATION,
@@ -18,7 +18,7 @@ function shortened<T extends { readonly detail: string }>(answers: readonly T[] 
   return answers?.map((answer) => ({ ...answer, detail: answer.detail.slice(0, LONGEST_DETAIL) }));
 }
 
-const findings = validElements(PATH_FINDING), rules = validElements(RULE_IN_THE_WAY);
+const findings = shape.validElements(PATH_FINDING), rules = shape.validElements(RULE_IN_THE_WAY);
 
 /** Examines the kernel for reasons why packets may not flow. */
 export const examine: AnsweredCall<PathExamination, readonly PathFinding[]> = {

@@ -1,16 +1,5 @@
 /** Reasons in the kernel why packets of services may not flow, and what is examined for them. */
-import {
-  BOOLEAN,
-  COUNT,
-  list,
-  oneOf,
-  orUndefined,
-  PORT_NUMBER,
-  PREFIX,
-  record,
-  TEXT,
-  type TypeOf,
-} from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 
 /**
  * The reasons why packets of services may not flow that this node's kernel shows:
@@ -25,46 +14,46 @@ export const PATH_CAUSES = ["forwarding-off", "table-full", "foreign-chain", "rp
 export type PathCause = typeof PATH_CAUSES[number];
 
 /** Something in the kernel that may stop packets of services. */
-export const PATH_FINDING = record({
+export const PATH_FINDING = shape.record({
   /** Becomes a label of metrics. */
-  cause: oneOf(...PATH_CAUSES),
+  cause: shape.oneOf(...PATH_CAUSES),
   /** The details in a sentence without its full stop. */
-  detail: TEXT,
+  detail: shape.TEXT,
   /** Whether it stops the pods' packets in any case; otherwise it is only a suspect once packets stop. */
-  certain: BOOLEAN,
+  certain: shape.BOOLEAN,
 });
 
 /** See `PATH_FINDING`. */
-export type PathFinding = TypeOf<typeof PATH_FINDING>;
+export type PathFinding = shape.TypeOf<typeof PATH_FINDING>;
 
 /** What rules of other programs are compared with: the addresses and ports of services and of this node's pods. */
-export const SERVED_ADDRESSES = record({
+export const SERVED_ADDRESSES = shape.record({
   /** Canonical prefixes of one family. */
-  prefixes: list(PREFIX),
+  prefixes: shape.list(shape.PREFIX),
   /** The ports of services and endpoints at these addresses. */
-  ports: list(PORT_NUMBER),
-  nodePorts: list(PORT_NUMBER),
+  ports: shape.list(shape.PORT_NUMBER),
+  nodePorts: shape.list(shape.PORT_NUMBER),
 });
 
 /** See `SERVED_ADDRESSES`. */
-export type ServedAddresses = TypeOf<typeof SERVED_ADDRESSES>;
+export type ServedAddresses = shape.TypeOf<typeof SERVED_ADDRESSES>;
 
 /** A rule of another program that drops packets to or from served addresses. */
-export const RULE_IN_THE_WAY = record({
+export const RULE_IN_THE_WAY = shape.record({
   /** Table, chain and rule, in a sentence without its full stop. */
-  detail: TEXT,
+  detail: shape.TEXT,
   /** The packets that it has dropped; undefined if it does not count them. */
-  packets: orUndefined(COUNT),
+  packets: shape.orUndefined(shape.COUNT),
 });
 
 /** See `RULE_IN_THE_WAY`. */
-export type RuleInTheWay = TypeOf<typeof RULE_IN_THE_WAY>;
+export type RuleInTheWay = shape.TypeOf<typeof RULE_IN_THE_WAY>;
 
 /**
  * How much to examine: `settings` reads the kernel settings that are certain to stop packets, which takes milliseconds;
  * `everything` also lists the chains of other programs.
  */
-export const EXAMINATION = oneOf("settings", "everything");
+export const EXAMINATION = shape.oneOf("settings", "everything");
 
 /** See `EXAMINATION`. */
-export type PathExamination = TypeOf<typeof EXAMINATION>;
+export type PathExamination = shape.TypeOf<typeof EXAMINATION>;

@@ -1,19 +1,19 @@
 import { CONNECTION_READING } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
-import { anyOf, ifValid, NOTHING, record, TEXT, type TypeOf } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import type { AnsweredCall } from "../contract.ts";
 
 /** A reading, or why there is none. */
-const ANSWER = anyOf(CONNECTION_READING, record({ failure: TEXT }));
+const ANSWER = shape.anyOf(CONNECTION_READING, shape.record({ failure: shape.TEXT }));
 
 /** See `ANSWER`. */
-export type ConnectionAnswer = TypeOf<typeof ANSWER>;
+export type ConnectionAnswer = shape.TypeOf<typeof ANSWER>;
 
 /** Reads the open connections of the endpoints of services that ask for `least-connections`. */
 export const readConnections: AnsweredCall<undefined, ConnectionAnswer> = {
   name: "readConnections",
-  request: NOTHING,
-  checked: ifValid(ANSWER),
+  request: shape.NOTHING,
+  checked: shape.ifValid(ANSWER),
   async handle({ backend }) {
     try {
       return await backend.openConnections?.();

@@ -1,4 +1,4 @@
-import { ifValid, oneOf } from "../../platform/shapes/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import type { AnsweredCall } from "../contract.ts";
 import { NOTIFICATION, type ServiceNotification } from "./notification.ts";
 
@@ -8,7 +8,7 @@ export const notify: AnsweredCall<ServiceNotification, true> = {
   // Deno cannot send a datagram with the permission for one socket.
   tools: ["systemd-notify"],
   request: NOTIFICATION,
-  checked: ifValid(oneOf(true)),
+  checked: shape.ifValid(shape.oneOf(true)),
   async handle(worker, notification) {
     const { notifyServiceManager } = await import("./worker.ts");
     return await notifyServiceManager(worker, notification);

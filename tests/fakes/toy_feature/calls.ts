@@ -1,5 +1,5 @@
 import type { AnsweredCall } from "../../../features/contract.ts";
-import { ifValid, record, text } from "../../../platform/shapes/mod.ts";
+import * as shape from "../../../platform/shapes/mod.ts";
 
 /** Whom to greet, and how. */
 export interface Greeting {
@@ -14,8 +14,8 @@ export interface Greeted {
 /** Greets the family of a worker. */
 export const greet: AnsweredCall<Greeting, Greeted> = {
   name: "greet",
-  request: record({ greeting: text(/^[a-z ]+$/) }),
-  checked: ifValid(record({ words: text(/^[a-z ]+, IPv[46]$/) })),
+  request: shape.record({ greeting: shape.text(/^[a-z ]+$/) }),
+  checked: shape.ifValid(shape.record({ words: shape.text(/^[a-z ]+, IPv[46]$/) })),
   async handle(worker, request) {
     const { greetFamily } = await import("./worker.ts");
     return greetFamily(worker, request);
