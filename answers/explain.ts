@@ -1,5 +1,5 @@
 import type { FamilySettings } from "../core/model/mod.ts";
-import { balanceRequest, INTERNAL_SERVICE, nodePortAddressesOf } from "../core/planning/mod.ts";
+import { annotationProblems, INTERNAL_SERVICE } from "../core/planning/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, policiesOf, portOf } from "./endpoints.ts";
@@ -66,10 +66,7 @@ async function explainService(
   };
 }
 
-/**
- * The annotations of the service that have no effect: on how it is balanced, with a limit that prevents it, and on the addresses
- * of a node port.
- */
+/** The annotations of the service that have no effect on the frontend, and a limit that prevents one of them. */
 function annotationRemarks(
   { hit, unserved }: Destination,
   { family }: Question,
@@ -77,13 +74,9 @@ function annotationRemarks(
 ): readonly string[] {
   const key = (hit ?? unserved)?.owner.service, service = key === undefined ? undefined : tracking.services.get(key);
   if (key === undefined || service === undefined) return [];
-  const isNodePort = hit === undefined || hit.frontend.kind === "nodePort";
   const limit = hit && families[family].planner.limitOf(key);
-  return [
-    ...(hit ? balanceRequest(service, balance).problems : []),
-    ...(limit === undefined ? [] : [limit]),
-    ...(isNodePort ? nodePortAddressesOf(service).problems : []),
-  ];
+  const problems = annotationProblems(service, balance, hit?.frontend.kind ?? "nodePort");
+  return limit === undefined ? problems : [...problems, limit];
 }
 
 /** The sources of the connections that a question covers. */

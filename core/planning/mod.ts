@@ -17,8 +17,8 @@
  *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
-export { createAnnotationReports } from "./annotation_reports.ts";
-export { BALANCE_ANNOTATIONS, type BalanceOptions, balanceRequest, type Weighing } from "./balance.ts";
+export { annotationProblems, createAnnotationReports } from "./annotation_reports.ts";
+export { BALANCE_ANNOTATIONS, type BalanceOptions, type Weighing } from "./balance.ts";
 export { INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
 export {
   blocksNodeHints,
@@ -40,6 +40,5 @@ export {
   type PlannedPort,
 } from "./family_planner.ts";
 export { createHealthCheckPlanner, type HealthCheck, type HealthCheckChanges } from "./health_checks.ts";
-export { nodePortAddressesOf } from "./node_port_addresses.ts";
 export { servicePortName, trafficPolicies } from "./service_port.ts";
 export { servicesFirst } from "./services_first.ts";
