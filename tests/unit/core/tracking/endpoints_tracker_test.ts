@@ -119,6 +119,28 @@ Deno.test("a slice change that is undone before it is taken disappears", () => {
   assert.deepEqual(targets(tracker), []);
 });
 
+Deno.test("every version since the last round is a step, in order, and none from before the first round", () => {
+  const one = endpointSlice("default/web-a", [endpoint("10.1.0.1")]);
+  const two = endpointSlice("default/web-a", [endpoint("10.1.0.2")]);
+  const tracker = trackerOf(two, one);
+  tracker.delete("default/web-a");
+  tracker.set("default/web-a", one);
+  assert.deepEqual(tracker.take().steps, []);
+  tracker.set("default/web-a", two);
+  tracker.set("default/web-a", two);
+  tracker.set("default/web-a", one);
+  tracker.delete("default/web-a");
+  tracker.delete("default/web-a");
+  tracker.set("default/web-a", two);
+  assert.deepEqual(tracker.take().steps, [
+    { before: one, after: two },
+    { before: two, after: one },
+    { before: one, after: undefined },
+    { before: undefined, after: two },
+  ]);
+  assert.deepEqual(tracker.take().steps, []);
+});
+
 const webSlice = (name: string, address: string, triggerTimeMs: number) =>
   endpointSlice(`default/${name}`, [endpoint(address)], { triggerTimeMs });
 
@@ -140,7 +162,7 @@ Deno.test("trigger times after the start are collected by service until taken", 
 
 Deno.test("unknown trigger times, those before the start, and those without a change do not count", () => {
   const tracker = trackerOf(webSlice("web-a", "10.1.0.1", 0), webSlice("web-b", "10.1.0.2", STARTED_MS));
-  tracker.take();
+  assert.deepEqual([...tracker.take().triggerTimesMs], []);
   tracker.set("default/web-b", webSlice("web-b", "10.1.0.2", STARTED_MS + 1));
   assert.equal(tracker.pending(), 0);
   assert.deepEqual([...tracker.take().triggerTimesMs], []);
