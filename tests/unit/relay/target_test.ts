@@ -39,6 +39,15 @@ Deno.test("with affinity, a client's endpoint comes first while it is in the lis
   assert.equal([...chooser.candidates(target(["a", "b", "c"]), "10.0.0.1")][0], "a");
 });
 
+Deno.test("the endpoints of 50,000 clients are known, and the longest unused one makes room for more", () => {
+  const chooser = chooserOf(() => 0), web = target(["a", "b"], 60);
+  const firstOf = (client: number) => [...chooser.candidates(web, String(client))][0];
+  for (let client = 0; client < 50_000; client++) chooser.chosen(web, String(client), "b");
+  assert.equal(firstOf(0), "b");
+  chooser.chosen(web, "50000", "b");
+  assert.deepEqual([0, 1, 50_000].map(firstOf), ["a", "b", "b"]);
+});
+
 Deno.test("an expiring map forgets what has expired, and what was set longest ago", () => {
   const clock = createFakeClock();
   const map = createExpiringMap<string>(clock, 2);
