@@ -183,7 +183,6 @@ function launch(state: Supervised): void {
     onFailure(reason) {
       finishWork(state);
       state.worker = undefined;
-      state.cancelTimer?.();
       if (state.isLeaving) idleWorkerStopped(state);
       else if (state.stopping) finishStop(state);
       else restartLater(state, reason);
@@ -209,7 +208,6 @@ function terminate(state: Supervised): void {
 function stopped(state: Supervised): void {
   if (state.isLeaving) return idleWorkerStopped(state);
   if (state.keepsWorker) {
-    state.worker?.unwatch();
     state.worker?.release();
     state.worker = undefined;
   }
@@ -234,7 +232,6 @@ function finishStop(state: Supervised): void {
 
 /** Requests the worker to stop, and calls `onLate` if it does not stop in time. */
 function requestStop(state: Supervised, keepWorker: boolean, graceMs: number, onLate: () => void): void {
-  state.cancelTimer?.();
   state.worker?.unwatch();
   state.worker?.post({ type: "stop", keepWorker } satisfies ToWorker);
   state.cancelTimer = state.options.clock.schedule(graceMs, onLate);

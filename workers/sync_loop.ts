@@ -346,7 +346,6 @@ async function cleanUp(loop: Loop): Promise<void> {
   loop.isCleanupRequested = false;
   loop.held = undefined;
   loop.failure = undefined;
-  loop.isBehind = false;
   if (loop.isSetUp) loop.retry.clear();
   for (const timer of [loop.resync, loop.followUp, loop.entryCheck]) timer.clear();
   let problem: string | undefined;

@@ -18,7 +18,6 @@ const CODES: Partial<Record<ApiErrorKind, ProblemCode>> = {
   unreachable: "api-unreachable",
   dns: "api-unreachable",
   timeout: "api-slow",
-  throttled: "api-slow",
   "certificate-expired": "api-certificate-expired",
   certificate: "api-certificate-untrusted",
   credentials: "api-unauthorized",

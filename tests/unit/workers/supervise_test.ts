@@ -95,14 +95,14 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
     },
     clock,
     memory(onExhausted) {
-      works.add(onExhausted);
-      return () => works.delete(onExhausted);
+      const work = (reason: string) => onExhausted(reason);
+      works.add(work);
+      return () => works.delete(work);
     },
     logger: silentLogger,
     backoff: createBackoff({ firstMs: 100, longestMs: 10_000, jitter: 0 }),
     pingPeriodMs: 1000,
     pingsUnanswered: 3,
-    stopGraceMs: 700,
   });
   await settled();
   return { link, works, clock, workers, events, health, worker: () => workers.at(-1)! };
@@ -166,6 +166,7 @@ Deno.test("a worker that fails twice is restarted once, and its later messages a
   const dead = worker();
   dead.fails("a");
   dead.fails("b");
+  assert.deepEqual(clock.pending(), [100], "only the restart is left");
   clock.advance(1000);
   assert.equal(workers.length, 2);
   dead.says({ type: "report", report: REPORT });

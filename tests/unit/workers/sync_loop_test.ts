@@ -385,6 +385,26 @@ Deno.test("cleanup runs whether or not setup succeeds, and its failures are repo
   assert.deepEqual(emitted.slice(1), [{ type: "cleaned", problem: "b" }, { type: "cleaned", problem: undefined }]);
 });
 
+Deno.test("a cleanup does not end the retries of a setup", async () => {
+  const { loop, backend, clock } = start((backend) => backend.failNext(new Error("locked")));
+  await settled();
+  loop.cleanup();
+  await clock.advanceSettled(100);
+  assert.deepEqual(backend.calls, ["setup", "cleanup", "setup"]);
+});
+
+Deno.test("a setup interrupted by a stop is not reported", async () => {
+  let release = () => {};
+  const { loop, clock, emitted } = start((backend) => {
+    release = backend.hold();
+    backend.failNext(new Error("killed"));
+  });
+  const stopped = loop.stop();
+  release();
+  await stopped;
+  assert.deepEqual([emitted, clock.pending()], [[], []]);
+});
+
 Deno.test("after cleanup nothing is restored automatically", async () => {
   const { loop, backend, clock, emitted } = await startSynced();
   loop.cleanup();
@@ -394,6 +414,38 @@ Deno.test("after cleanup nothing is restored automatically", async () => {
   loop.sync(delta(1));
   await settled();
   assert.equal(emitted.at(-1)?.type, "reset");
+});
+
+Deno.test("after a cleanup or a stop, no timer is left, whatever was scheduled", async () => {
+  for (const end of ["cleanup", "stop"] as const) {
+    const { loop, backend, clock } = start((backend) => {
+      backend.hasEntryRules = () => Promise.resolve(true);
+    });
+    loop.sync(snapshot(1));
+    await settled();
+    backend.returnNext({
+      problems: [{ code: "rules-refused", servicePort: "a", message: "b" }],
+      figures: {},
+      againAfterMs: 1,
+    });
+    loop.sync(delta(1));
+    await settled();
+    assert.equal(clock.pending().length, 4);
+    await loop[end]();
+    await settled();
+    assert.deepEqual(clock.pending(), [], end);
+  }
+});
+
+Deno.test("the retries of a later problem begin again without a comparison", async () => {
+  const { loop, backend, clock } = await startSynced();
+  const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
+  for (const revision of [1, 2]) {
+    backend.returnNext({ problems, figures: {} });
+    loop.sync(delta(revision));
+    await clock.advanceSettled(100);
+  }
+  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "sync 3", "sync 3"]);
 });
 
 Deno.test("stop waits for running work and starts nothing more", async () => {

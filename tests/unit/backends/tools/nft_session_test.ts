@@ -112,3 +112,67 @@ Deno.test("an nft that does not print the end of a listing is not used for the n
   assert.equal(await session.list("b"), undefined);
   assert.deepEqual(asked, ["a"]);
 });
+
+/** How the transactions ended, with nfts that die in one at these starts; each works for a thousand lines otherwise. */
+async function endsOf(dies: (start: number) => boolean, transactions: number): Promise<readonly string[]> {
+  const { transact } = sessionWith((start) => dies(start) ? "dies in a transaction" : "works"), ends: string[] = [];
+  for (let i = 0; i < transactions; i++) ends.push(await transact().then(String, () => "died"));
+  return ends;
+}
+
+const indicesOf = (ends: readonly string[], what: string) => ends.flatMap((end, i) => end === what ? [i] : []);
+
+Deno.test("a transaction that succeeds ends the growth of the pause", async () => {
+  const ends = await endsOf((start) => start !== 3 && start < 5, 1_100), died = indicesOf(ends, "died");
+  assert.deepEqual(died.slice(0, 3), [0, 2, 5]);
+  assert.deepEqual(ends.slice(died[3], died[3]! + 3), ["died", "false", "true"]);
+});
+
+Deno.test("the pause is a thousand calls at most", async () => {
+  const died = indicesOf(await endsOf(() => true, 6_000), "died").slice(-3);
+  assert.deepEqual(died.map((at) => at - died[0]!), [0, 1_001, 2_002]);
+});
+
+Deno.test("an nft is replaced after a thousand lines, and ends after a minute without a call", async () => {
+  const clock = createFakeClock();
+  let starts = 0, open = 0;
+  const runner: Runner = {
+    run: () => Promise.reject(new Error("unexpected run")),
+    converse(): Conversation {
+      starts++;
+      open++;
+      let isOpen = true;
+      return {
+        ask: () => Promise.resolve("Error: syntax error\n"),
+        isOpen: () => isOpen,
+        close() {
+          isOpen = false;
+          open--;
+        },
+      };
+    },
+  };
+  const { transact } = createNftSession({ runner, clock });
+  // The first line of each nft shows that it works.
+  for (let i = 0; i < 999; i++) await transact(["a"]);
+  assert.deepEqual([starts, open], [1, 1]);
+  for (let i = 0; i < 999; i++) await transact(["a"]);
+  assert.deepEqual([starts, open], [2, 1]);
+  clock.advance(59_999);
+  await transact(["a"]);
+  assert.deepEqual([starts, open], [3, 1]);
+  clock.advance(59_999);
+  assert.equal(open, 1);
+  clock.advance(1);
+  assert.equal(open, 0);
+});
+
+Deno.test("an nft that shows nothing in time is asked again: it may have nothing to show", async () => {
+  const { session, clock, asked } = listingSession(() => "answers");
+  for (const command of ["a", "b"]) {
+    const shown = session.shows(command, () => true);
+    await clock.advanceSettled(50);
+    assert.equal(await shown, false);
+  }
+  assert.deepEqual(asked, ["a", "b"]);
+});

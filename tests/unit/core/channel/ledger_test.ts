@@ -145,6 +145,18 @@ Deno.test("an unsent item is replaced; sent ones settle in their order, even if 
   assert.deepEqual(settled, ["a=2", "a=3", "b=3"]);
 });
 
+Deno.test("items settle in the order of their revisions, also if many are in flight", () => {
+  const { ledger, report, awaiting } = setUp();
+  const { list, settled } = awaiting();
+  for (let revision = 1; revision <= 17; revision++) {
+    if (revision === 1) list.add("first", revision);
+    if (revision === 3) list.add("third", revision);
+    ledger.sent(revision, revision);
+  }
+  report(17);
+  assert.deepEqual(settled, ["first=1", "third=3"]);
+});
+
 Deno.test("a deleted item does not settle", () => {
   const { ledger, report, awaiting } = setUp();
   const { list, settled } = awaiting();

@@ -83,3 +83,14 @@ Deno.test("the oldest services of a namespace get its budget, and others when it
   const changed = remove("a/s5");
   assert.deepEqual([algorithm("a/s0"), changed.map(({ name }) => name)], [hashed, ["a/s0:p0", "a/s0:p1"]]);
 });
+
+Deno.test("a service above its own budget takes nothing from its namespace, and of equal age, the first by name wins", () => {
+  const { set, algorithm } = planned();
+  // 11 of 20,162 elements, and one of 30,243: with a twelfth, no room is left.
+  const small = Array.from({ length: 12 }, (_, i) => `a/s${String(i).padStart(2, "0")}`);
+  set({ "a/large": 3 }, { createdSeconds: 1 });
+  for (const key of small.toReversed()) set({ [key]: 2 }, { createdSeconds: 2 });
+  for (const key of small) assert.deepEqual(algorithm(key), hashed, key);
+  set({ "a/late": 2, "a/s": 2 }, { createdSeconds: 2 });
+  assert.deepEqual([algorithm("a/late"), algorithm("a/s"), algorithm("a/s11")], [hashed, hashed, random]);
+});

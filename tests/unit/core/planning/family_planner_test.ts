@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { type Family, INTERNAL_PORT, type ServicePort } from "../../../../core/model/mod.ts";
 import { type ClusterObject, KINDS, refOf, type Service } from "../../../../core/objects/cluster_object.ts";
+import type { ReportProblems } from "../../../../core/problems/mod.ts";
 import { createFamilyPlanner, type InternalService } from "../../../../core/planning/mod.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
 
-function createPlanned(family: Family = "IPv4") {
+function createPlanned(family: Family = "IPv4", onProblems?: ReportProblems) {
   const problems: string[] = [];
   const tracking = fakeTracking();
   for (const kind of KINDS) tracking.synced(kind);
@@ -14,7 +15,7 @@ function createPlanned(family: Family = "IPv4") {
     family,
     nodeName: "here",
     tracking,
-    onProblems: sayProblems((where, message) => problems.push(`${where}: ${message}`)),
+    onProblems: onProblems ?? sayProblems((where, message) => problems.push(`${where}: ${message}`)),
   });
   const plan = () => {
     const { set, ...others } = planner.plan(tracking.take());
@@ -60,6 +61,26 @@ Deno.test("a changed slice plans only the ports of its service", () => {
   assert.deepEqual(set.map(({ name, clusterEndpoints }) => [name, clusterEndpoints]), [
     ["default/web:http", ["10.1.0.2:8080"]],
   ]);
+});
+
+Deno.test("a service port says in which round its plan last changed", () => {
+  const planned = createPlanned(),
+    rounds = () => planned.planner.portsOf("default/web").map(({ plannedIn }) => plannedIn);
+  planned.set(web);
+  planned.set(webSlice);
+  assert.deepEqual(rounds(), [2]);
+  planned.set(service("default/db", { clusterIPs: ["10.0.0.2"] }));
+  assert.deepEqual([rounds(), planned.planner.rounds()], [[2], 3]);
+});
+
+Deno.test("the conflict of a service ends with it", () => {
+  const reports: string[] = [];
+  const { set, delete: remove } = createPlanned("IPv4", (scope, { length }) => reports.push(`${scope}: ${length}`));
+  const rival = service("default/rival", { clusterIPs: web.clusterIPs, createdSeconds: 2 });
+  set({ ...web, createdSeconds: 1 }, rival);
+  remove(rival);
+  const scope = "frontends of default/rival:http|tcp (IPv4)";
+  assert.deepEqual(reports, [`${scope}: 1`, `${scope}: 0`]);
 });
 
 Deno.test("an unchanged plan is not returned again", () => {

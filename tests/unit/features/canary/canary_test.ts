@@ -47,6 +47,8 @@ function createHarness() {
     treatment: "delivered" as Treatment,
     findings: [] as readonly PathFinding[],
     comparisons: 0,
+    /** The number of responders that were closed. */
+    closed: 0,
     /** Whether the worker takes long to examine the kernel. */
     isSlow: false,
     /** The time that the worker takes to list the chains of other programs. */
@@ -58,7 +60,7 @@ function createHarness() {
   const listen = (hostname: string) => ({
     addr: { transport: "tcp", hostname, port: 4711 },
     accept: () => Promise.reject(new Deno.errors.BadResource()),
-    close() {},
+    close: () => void t.closed++,
   } as unknown as Deno.TcpListener);
   const served = {
     family: "IPv4",
@@ -384,12 +386,48 @@ Deno.test("a host without an address of the family has an unusable canary, which
     assert.deepEqual(problems.at(-1), []);
   }));
 
+Deno.test("a canary that cannot be placed is not tried again once its family has no services", () =>
+  setUp(async ({ canary, clock, t, plans }) => {
+    t.own.length = 0;
+    canary.place(NODE);
+    canary.place(undefined);
+    t.own.push(NODE);
+    await clock.advanceSettled(10_000);
+    assert.deepEqual(plans, [undefined]);
+  }));
+
+Deno.test("each failure is compared with the kernel at once, however long or recent an earlier comparison was", () =>
+  setUp(async ({ canary, clock, place, t }) => {
+    await place();
+    canary.reported({ ...REPORT, durationMs: 60_000 });
+    for (const comparisons of [1, 2]) {
+      t.treatment = "refused";
+      await clock.advanceSettled(4000);
+      assert.equal(t.comparisons, comparisons);
+      t.treatment = "delivered";
+      await clock.advanceSettled(4000);
+    }
+  }));
+
+Deno.test("what a comparison repaired before the last answer is not the cause", () =>
+  setUp(async ({ canary, clock, place, t, states }) => {
+    await place();
+    canary.reported({ ...REPORT, figures: { drift_repaired: 3 } });
+    await clock.advanceSettled(4000);
+    t.treatment = "refused";
+    await clock.advanceSettled(4000);
+    canary.reported(REPORT);
+    await clock.advanceSettled(0);
+    assert.deepEqual(states.filter((state) => state.includes("rules-changed")), []);
+    assert.ok(states.at(-1)!.startsWith("failing"));
+  }));
+
 Deno.test("a family without services has no canary", () =>
   setUp(async ({ canary, clock, place, plans, t }) => {
     await place();
     canary.place(undefined);
     assert.deepEqual(plans.at(-1), undefined);
-    assert.equal(canary.status(), undefined);
+    assert.deepEqual([canary.status(), t.closed], [undefined, 1]);
     const before = t.examinations.length;
     await clock.advanceSettled(60_000);
     assert.equal(t.examinations.length, before);

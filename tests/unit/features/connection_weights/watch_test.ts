@@ -187,3 +187,38 @@ Deno.test("the ports of a service are written at once, and count once", async ()
   await pass(60_000);
   assert.deepEqual(plannedAgain.slice(0, 2).map(({ length }) => length), [25, 1]);
 });
+
+Deno.test("after a failure, connections are read again every 10 s", async () => {
+  const { apply, kernel, slice, pass, readings } = await weighing();
+  kernel.failure = "Error: Operation not supported";
+  await apply(asking(), slice());
+  await loaded();
+  await pass(60_000);
+  assert.ok(readings.length > 3);
+  for (let i = 1; i < readings.length; i++) assert.equal(readings[i]! - readings[i - 1]!, 10_000);
+});
+
+Deno.test("the shortest of the last eight readings counts: a short one is out of date after that", async () => {
+  const { apply, kernel, slice, pass, readings } = await weighing();
+  await apply(asking(), slice());
+  await loaded();
+  await pass(4_000);
+  kernel.durationMs = 50;
+  readings.length = 0;
+  await pass(120_000);
+  const pauses = readings.slice(1).map((at, i) => at - readings[i]!);
+  assert.deepEqual([pauses[0], pauses.at(-1)], [2_000, 20_000]);
+  assert.equal(pauses.indexOf(20_000), 7);
+});
+
+Deno.test("the problem ends when no service asks any more", async () => {
+  const { apply, kernel, slice, pass, problems } = await weighing();
+  kernel.failure = "Error: Operation not supported";
+  await apply(asking(), slice());
+  await loaded();
+  await pass(10_000);
+  assert.match(problems.at(-1)!, /connections-not-counted/);
+  await apply(asking("default/web", 1, {}));
+  await pass(20_000);
+  assert.equal(problems.at(-1), "");
+});

@@ -181,3 +181,39 @@ Deno.test("a suspicion without a result is over: without another attempt, it doe
   detector.judge("a", false);
   for (const ms of [250, 10_000, 600_000]) assert.deepEqual(read(ms), []);
 });
+
+Deno.test("each time that an endpoint is left out, it must answer twice as many probes in a row, up to 16", () => {
+  const { detector, attempts, read } = suspecting();
+  for (const probes of [2, 4, 8, 16, 16, 16]) {
+    detector.noteProbe("a", "silent");
+    assert.ok(detector.judge("a", true));
+    for (let i = 1; i < probes; i++) detector.noteProbe("a", "answered");
+    assert.equal(detector.unreachable().size, 1, `${probes - 1} of ${probes}`);
+    detector.noteProbe("a", "answered");
+    assert.equal(detector.unreachable().size, 0, `${probes} of ${probes}`);
+    assert.deepEqual(read(1_000), [], "its earlier attempts are over");
+    attempts("a", 3);
+    assert.deepEqual(read(150), ["a"]);
+  }
+});
+
+Deno.test("an endpoint without attempts is forgotten after an hour, and its counters may start again before", () => {
+  const { detector, attempts, answers, read, wait } = detecting();
+  attempts("a", 3);
+  answers("a", 3);
+  read(0);
+  attempts("a", 1);
+  answers("a", 1);
+  read(0);
+  detector.noteProbe("a", "answered");
+  detector.note(new Map());
+  wait(1_000);
+  assert.deepEqual(detector.note(new Map([["a", { made: 3, answered: 0 }]])), ["a"]);
+  detector.judge("a", false);
+  wait(3_599_999);
+  detector.note(new Map());
+  assert.equal(detector.lastAnswerMs("a"), 0);
+  wait(1);
+  detector.note(new Map());
+  assert.equal(detector.lastAnswerMs("a"), -Infinity);
+});

@@ -167,6 +167,7 @@ Deno.test("a reading that waits for a processor does not delay the next ones; th
   };
   assert.ok(await readings((index) => index % 2 === 0 ? 100 : 10) > 40);
   assert.ok(await readings(() => 100) < 12);
+  assert.ok(await readings((index) => index === 0 ? 10 : 100) < 20, "a short one counts for eight readings");
   // Those of few endpoints wait for a processor.
   assert.ok(await readings(() => 100, 10) > 25);
 });
@@ -259,6 +260,17 @@ Deno.test("if the others fail later, an endpoint that was left out is used again
   fail(...ALL);
   await traffic(5_000);
   assert.equal(left(), "");
+});
+
+Deno.test("if the others answer attempts but no probes, an endpoint that was left out stays so", async () => {
+  const { traffic, fail, silentToProbes, left } = watching();
+  await traffic(1_000);
+  fail("d");
+  await traffic(2_000);
+  for (const one of ALL) silentToProbes.add(one);
+  fail("c");
+  await traffic(5_000);
+  assert.equal(left(), "d");
 });
 
 Deno.test("an endpoint that never answered a probe is no suspect: a network policy may drop what this node sends", async () => {

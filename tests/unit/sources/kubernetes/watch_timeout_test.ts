@@ -22,6 +22,18 @@ async function bookmarked({ server, receives }: SourceUnderTest, name: string): 
   await receives(`set Service default/${name} ${server.revision()}`);
 }
 
+Deno.test("the silence that is allowed follows from the longest time between two bookmarks", () => {
+  const clock = createFakeClock(), timeout = createWatchTimeout({ clock, random: () => 0.5, fixedMs: undefined });
+  timeout.begin(450);
+  for (
+    const [gapMs, silenceMs] of [[10_000, 20_000], [60_000, 120_000], [60_000, 120_000], [10_000, 120_000]] as const
+  ) {
+    clock.advance(gapMs);
+    timeout.received(true);
+    assert.equal(timeout.silenceMs(), silenceMs);
+  }
+});
+
 Deno.test("if bookmarks stop, the watch is renewed long before its end", async () => {
   const clock = createFakeClock();
   await withSource((server) => server.apply(service("web")), async (source) => {
