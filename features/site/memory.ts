@@ -1,5 +1,6 @@
-import { isRawObject, rawObject } from "../../core/objects/mod.ts";
+import { rawObject } from "../../core/objects/mod.ts";
 import { errorText, type Logger, sameData } from "../../platform/mod.ts";
+import * as shape from "../../platform/shapes/mod.ts";
 import type { FeatureFile } from "../contract.ts";
 import type { Leader } from "./lease.ts";
 import type { CertificateMemory, CertificatePair } from "./certificates.ts";
@@ -61,27 +62,20 @@ export async function openSiteMemory(file: FeatureFile | undefined, logger: Logg
   };
 }
 
+const leader = shape.ifValid<Leader>(
+  shape.record({ node: shape.TEXT, address: shape.TEXT, certificate: shape.TEXT, proof: shape.TEXT }),
+);
+const members = shape.ifValid(shape.list(shape.TEXT));
+const server = shape.ifValid<CertificatePair>(shape.record({ cert: shape.TEXT, key: shape.TEXT }));
+
 async function read(file: FeatureFile, logger: Logger): Promise<Remembered> {
   try {
     const bytes = await file.read();
     if (bytes === undefined) return {};
     const raw = rawObject(JSON.parse(new TextDecoder().decode(bytes)));
-    const isList = Array.isArray(raw.members) && raw.members.every((name) => typeof name === "string");
-    const members = isList ? raw.members as readonly string[] : undefined;
-    return { leader: fieldsOf(raw.leader, LEADER), members, server: fieldsOf(raw.server, SERVER) };
+    return { leader: leader(raw.leader), members: members(raw.members), server: server(raw.server) };
   } catch (error) {
     logger.warn("the last leader of the site cannot be read", { file: file.path, error: errorText(error) });
     return {};
   }
-}
-
-const LEADER = ["node", "address", "certificate", "proof"] as const;
-const SERVER = ["cert", "key"] as const;
-
-/** An object with exactly these fields, which must be strings; undefined otherwise. */
-function fieldsOf<K extends string>(raw: unknown, names: readonly K[]): Record<K, string> | undefined {
-  if (!isRawObject(raw)) return undefined;
-  const entries = names.map((name) => [name, raw[name]] as const);
-  if (entries.some(([, value]) => typeof value !== "string")) return undefined;
-  return Object.fromEntries(entries) as Record<K, string>;
 }
