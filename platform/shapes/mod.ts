@@ -1,9 +1,10 @@
 /**
- * Declarations of plain data that crosses a border: to another isolate, or into a file. From the declaration of an object
- * follow its TypeScript type (`TypeOf`), its check (`is`) and how copies share memory (`share`).
+ * Declarations of plain data that crosses a border: to another isolate, or into a file. The declaration of an object gives
+ * its TypeScript type (`TypeOf`), its check (`is`) and which texts its copies share in memory (`share`).
  *
- *     const POINT = record({ x: integer(0, 9), name: optional(text(/^[a-z]+$/)) });
- *     type Point = TypeOf<typeof POINT>; // { readonly x: number; readonly name?: string }
+ *     import * as shape from "../platform/shapes/mod.ts";
+ *     const POINT = shape.record({ x: shape.integer(0, 9), name: shape.optional(shape.TEXT) });
+ *     type Point = shape.TypeOf<typeof POINT>; // { readonly x: number; readonly name?: string }
  *
  * In: any value. Out: whether it is valid. May touch: nothing.
  */
@@ -45,7 +46,7 @@ export interface RecordShape<F extends Fields> extends Shape<RecordOf<F>> {
 /** Declares values by a check alone. */
 export const satisfying = <T>(is: (value: unknown) => boolean): Shape<T> => ({ is: is as Shape<T>["is"] });
 
-/** Declares a value of a few. */
+/** Declares one of these values. */
 export function oneOf<const T>(...values: readonly T[]): Shape<T> {
   return {
     is: (value): value is T => values.includes(value as T),

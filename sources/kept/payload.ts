@@ -78,6 +78,6 @@ export function objectOfLine(line: string): ClusterObject {
   if (!Object.hasOwn(CLUSTER_OBJECTS, kind)) throw new Error("an object of an unknown kind");
   const { wrongField, share } = CLUSTER_OBJECTS[kind];
   const wrong = wrongField(value);
-  if (wrong !== undefined) throw new Error(`a ${kind} with an invalid field ${wrong}`);
+  if (wrong !== undefined) throw new Error(`${kind} with an invalid field ${wrong}`);
   return share!(value as never);
 }

@@ -36,7 +36,7 @@ type Slot =
 export const SLOT_BYTES = 4096;
 
 /** The version of the format, to be raised with every change that earlier versions of Sluice cannot read. */
-const VERSION = 1;
+const VERSION = 2;
 const MAGIC = "sluice state ";
 
 /** Returns the bytes of a header: three lines of text (magic and version, JSON, its SHA-256), filled up with zeros. */

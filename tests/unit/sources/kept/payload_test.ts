@@ -61,7 +61,11 @@ Deno.test("an object of another shape is refused", () => {
     { own: { nodePortAddresses: ["192.168.1.0/24"] } },
   ];
   for (const fields of wrong) {
-    assert.throws(() => objectOfLine(line(fields)), /a Service with an invalid field|unknown kind/, line(fields));
+    assert.throws(
+      () => objectOfLine(line(fields)),
+      /^Error: (Service with an invalid field|an object of an unknown kind)/,
+      line(fields),
+    );
   }
   assert.throws(() => objectOfLine("null"), /unknown kind/);
 });

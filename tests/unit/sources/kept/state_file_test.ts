@@ -83,11 +83,11 @@ Deno.test("a state of a later version is named and ignored, and an older one of 
   const storage = createFakeStorage();
   const file = createStateFile(PATH, storage);
   await file.write(ORIGIN, state("ours"));
-  await storage.write(SLOT_BYTES, new TextEncoder().encode("sluice state 2\nwhatever"));
+  await storage.write(SLOT_BYTES, new TextEncoder().encode("sluice state 3\nwhatever"));
   assert.deepEqual(await read(storage), {
     text: "ours",
     atMs: 1,
-    ignored: ["its second slot is of a later version of Sluice (format 2)"],
+    ignored: ["its second slot is of a later version of Sluice (format 3)"],
   });
 });
 
