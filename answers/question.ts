@@ -1,7 +1,7 @@
 /** Questions about a connection: their destinations by address or by name. */
 import type { AnswerBasis } from "./basis.ts";
 import { suggestion } from "../config/mod.ts";
-import type { Protocol, ServicePort } from "../core/model/mod.ts";
+import { frontendsOf, type Protocol, type ServicePort } from "../core/model/mod.ts";
 import { serviceKeyOf } from "../core/tracking/mod.ts";
 import { canonicalAddress, FAMILIES, type Family, familyOf, splitHostPort } from "../platform/mod.ts";
 
@@ -123,7 +123,7 @@ function withAddress(text: string, ports: readonly Port[]): readonly Destination
   const { inner, bare = inner, protocol } = ADDRESS.exec(text)?.groups ?? {};
   const address = bare === undefined ? undefined : canonicalAddress(bare);
   if (address === undefined) return undefined;
-  const found = ports.filter((one) => [one.clusterIP, ...one.externalIPs, ...one.loadBalancerIPs].includes(address))
+  const found = ports.filter((one) => frontendsOf(one).some((frontend) => frontend.address === address))
     .filter((one) => isOf(one, protocol));
   if (found.length > 0) return found.map((one) => destinationAt(address, one));
   const place = `${address.includes(":") ? `[${address}]` : address}:PORT`;
