@@ -55,7 +55,7 @@ export const BALANCE = shape.record({
 /** See `BALANCE`. */
 export interface Balance extends shape.TypeOf<typeof BALANCE> {}
 
-/** If the weights, divided by their common factors, add up to at most this, each has as many slots; otherwise shares are rounded. */
+/** The maximum sum of weights without common factors up to which each weight is a number of slots; shares are rounded above it. */
 const MOST_WEIGHTED_SLOTS = 1000;
 
 /**

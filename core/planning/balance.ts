@@ -63,7 +63,7 @@ const NO_PROBLEMS: readonly string[] = Object.freeze([]);
 /** The annotations that say how a Service is balanced. */
 export const BALANCE_ANNOTATIONS: readonly OwnAnnotation[] = ["balance", "affinityHash", "weights"];
 
-/** Reads how a service asks to be balanced. */
+/** Reads the balancing annotations of a service. */
 export function balanceRequest({ own }: Pick<Service, "own">, options: BalanceOptions): BalanceRequest {
   const { byDefault } = options;
   if (own === undefined) return { ...byDefault, terms: undefined, problems: NO_PROBLEMS };

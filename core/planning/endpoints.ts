@@ -73,7 +73,7 @@ export interface EndpointExplanation {
 /**
  * Decides which endpoints serve each policy on this node, as kube-proxy's CategorizeEndpoints does. Each policy uses ready
  * endpoints, or if it has none, those that are terminating and still serving. Policy Cluster follows topology hints if they
- * can be trusted. Of `unreachable` targets, as many are left out as `leaveOut` permits.
+ * can be trusted. Leaves out `unreachable` targets as far as `leaveOut` permits.
  */
 export function categorizeEndpoints(
   endpoints: readonly ServiceEndpoint[],

@@ -8,7 +8,7 @@
  *   balance.ts              how connections are spread over the endpoints
  *   weight_terms.ts         reads the annotation of weights
  *   balance_budget.ts       limits the tables in the kernel
- *   node_port_addresses.ts  at which addresses of a node a service wants its node ports
+ *   node_port_addresses.ts  the addresses of a node to which a service limits its node ports
  *   annotation_reports.ts   reports annotations without effect
  *   frontend_claims.ts      assigns each frontend to one service port
  *   health_checks.ts        health check node ports of load balancers

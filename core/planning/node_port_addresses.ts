@@ -1,9 +1,9 @@
 import { canonicalAddress, canonicalPrefix, type Family, familyOf, hostPrefix } from "../../platform/mod.ts";
 import { LONGEST_ANNOTATION, OWN_ANNOTATIONS, quote, type Service } from "../objects/mod.ts";
 
-/** The addresses of a node at which a service wants its node ports. */
+/** The addresses of a node to which a service limits its node ports. */
 export interface NodePortAddresses {
-  /** Canonical prefixes by family, sorted: none if it wants none; undefined if it wants all addresses of the family. */
+  /** Canonical prefixes by family, sorted; empty for no address, undefined for all addresses of the family. */
   readonly prefixes: Readonly<Record<Family, readonly string[] | undefined>>;
   /** The parts of the annotation that have no effect, one sentence each. */
   readonly problems: readonly string[];
@@ -19,7 +19,7 @@ const MOST_PREFIXES = 32;
 const MOST_NAMED = 3;
 
 /**
- * Reads at which addresses of a node a service wants its node ports. It fails closed: entries that are invalid or too many are
+ * Reads the addresses of a node to which a service limits its node ports. It fails closed: entries that are invalid or too many are
  * left out, and without a valid one the node ports are at no address. A list without an entry of a family has no address of this family.
  */
 export function nodePortAddressesOf({ own }: Pick<Service, "own">): NodePortAddresses {
