@@ -2,9 +2,21 @@
  * Takes part in the election of a site's leader; `createElector` makes the decisions. This code only decides when to send
  * requests: a follower sends none until its leader is lost.
  */
-import { type Clock, createBackoff, errorText, type Logger, sameData } from "../../platform/mod.ts";
+import { type Backoff, type Clock, createBackoff, errorText, type Logger } from "../../platform/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { ApiError, type ApiErrorKind } from "../../core/objects/mod.ts";
+import {
+  afterAnswer,
+  afterLoss,
+  afterRound,
+  afterWatch,
+  calmUnlessLost,
+  type ElectionState,
+  FIRST_STATE,
+  isSuccessor,
+  rememberedRole,
+  withRole,
+} from "./election_state.ts";
 import { createElector, type ElectionStep } from "./elector.ts";
 import type { Leader, LeaseClient, LeaseRecord, Role } from "./lease.ts";
 import type { SiteMemory } from "./memory.ts";
@@ -18,16 +30,6 @@ export interface ElectionTiming {
   readonly spreadMs?: number;
 }
 
-/**
- * The leader of a follower: it answers; or it was lost, and the Lease will be read at `dueMs`; or the Lease was read since, and
- * its expiry is awaited for the `round`th time.
- */
-type Watch =
-  | { readonly kind: "calm" }
-  | { readonly kind: "lost"; readonly dueMs: number }
-  | { readonly kind: "waiting"; readonly round: number };
-
-const CALM: Watch = { kind: "calm" };
 const SPREAD_MS = 1_000;
 const RETRY = { firstMs: 1_000, longestMs: 5_000 };
 const REREAD = { firstMs: 2_000, longestMs: 30_000 };
@@ -39,8 +41,6 @@ const PREPARE_SHARE = 1 / 3;
 const MEMBERS_MS = 60_000;
 /** The nodes of a site may start at the same moment: their first reads are spread over this multiple of the spread. */
 const START_SPREADS = 2;
-/** The time, in spreads, that a successor has to take a Lease that has ended, before the others read it. */
-const TAKE_SPREADS = 1.5;
 /** The maximum time until a follower that cannot reach the holder of the Lease reads the Lease again. */
 const LONGEST_ROUND_MS = 60_000;
 
@@ -64,8 +64,8 @@ export interface Election {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Creates an election in which this node does not take part yet. */
-export function createElection(options: {
+/** Options of `createElection`. */
+interface ElectionOptions {
   readonly node: string;
   readonly lease: LeaseClient;
   readonly memory: Pick<SiteMemory, "leader" | "remember">;
@@ -85,285 +85,318 @@ export function createElection(options: {
   readonly logger: Logger;
   /** A number from 0 up to 1; Math.random by default. */
   readonly random?: () => number;
-}): Election {
-  const { node, lease, memory, timing, clock, logger, random = Math.random } = options;
-  const { leaseMs, spreadMs = SPREAD_MS } = timing;
-  const elector = createElector({ node, renewMs: timing.renewMs });
-  const retries = createBackoff({ ...RETRY, random });
-  const rereads = createBackoff({ ...REREAD, random });
-  let role: Role = { kind: "undecided" };
-  let transitions = 0;
-  /** Undefined if they must be read. */
-  let members: { readonly names: readonly string[]; readonly atMs: number } | undefined;
-  let watch: Watch = CALM;
-  /** Whether the leader does not answer at this moment. */
-  let isLost = false;
-  /** Whether the leader has answered since it is this node's leader. */
-  let hasAnswered = false;
-  /** Whether this node has waited for the node whose turn it is to take the Lease. */
-  let hasWaited = false;
-  let isWarned = false;
-  /** Ends the current wait. */
-  let wake = () => {};
+}
 
-  const isHeldFor = (share: number) => {
-    const untilMs = elector.heldUntilMs();
-    return untilMs !== undefined && clock.monotonic() < untilMs - (1 - share) * leaseMs;
+/** Creates an election in which this node does not take part yet. */
+export function createElection(options: ElectionOptions): Election {
+  const { node, timing, random = Math.random } = options;
+  const part: Part = {
+    ...timing,
+    spreadMs: timing.spreadMs ?? SPREAD_MS,
+    ...options,
+    random,
+    elector: createElector({ node, renewMs: timing.renewMs }),
+    retries: createBackoff({ ...RETRY, random }),
+    rereads: createBackoff({ ...REREAD, random }),
+    signal: AbortSignal.abort(),
+    state: FIRST_STATE,
+    wake() {},
   };
-
-  const setRole = (next: Role) => {
-    if (sameData(next, role)) return;
-    const isNewLeader = next.kind !== "follower" || role.kind !== "follower" || next.leader.node !== role.leader.node;
-    if (isNewLeader) {
-      watch = CALM;
-      isLost = hasAnswered = false;
-    }
-    role = next;
-    options.onRole(next);
-  };
-
-  /** The role without the Lease: the last leader stays, either this node or the stored leader. */
-  const rememberedRole = (): Role => {
-    const leader = memory.leader();
-    if (leader === undefined) return { kind: "undecided" };
-    return leader.node === node
-      ? { kind: "leader", isConfirmed: false }
-      : { kind: "follower", leader, isConfirmed: false };
-  };
-
-  /** Waits until a time, or until something happens if it is undefined. Ends early when the leader is lost or returns. */
-  const pause = (untilMs: number | undefined, signal: AbortSignal): Promise<void> =>
-    new Promise((resolve) => {
-      if (signal.aborted) return resolve();
-      const ms = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonic());
-      const cancel = ms === undefined ? () => {} : clock.schedule(ms, () => wake());
-      wake = () => {
-        cancel();
-        wake = () => {};
-        resolve();
-      };
-    });
-
-  /** Waits while `isWanted` holds, until a time at the latest. */
-  const pauseWhile = async (isWanted: () => boolean, untilMs: number, signal: AbortSignal) => {
-    while (!signal.aborted && isWanted() && clock.monotonic() < untilMs) await pause(untilMs, signal);
-  };
-  const pauseFully = (untilMs: number, signal: AbortSignal) => pauseWhile(() => true, untilMs, signal);
-
-  const noteSuccess = (record: LeaseRecord) => {
-    transitions = record.transitions;
-    options.onProblems(SCOPE, []);
-    isWarned = false;
-    retries.reset();
-    rereads.reset();
-  };
-
-  /** This node takes no part for now, and watches the API server. */
-  const stayAlone = (code: "site-lease-refused" | "site-not-member" | "site-leader-refused", detail: string) => {
-    if (!isWarned) logger.warn("this node takes no part in its site", { reason: detail });
-    isWarned = true;
-    options.onProblems(SCOPE, [{ code, subject: "the Lease of the site", detail }]);
-    setRole({ kind: "alone" });
-  };
-
-  /** Without the Lease, the last leader stays: this node, or the stored leader. */
-  const fallBack = (failure: string, error: unknown) => {
-    const detail = `${failure}: ${errorText(error)}`;
-    // Any error that is not an ApiError is about this node's certificates.
-    const isRefused = !(error instanceof ApiError) || ANSWERED.includes(error.kind);
-    if (role.kind !== "leader" && isRefused) return stayAlone("site-lease-refused", detail);
-    logger[isWarned ? "debug" : "warn"](failure, { error: errorText(error) });
-    isWarned = true;
-    const problem = { code: "site-lease-refused", subject: "the Lease of the site", detail } as const;
-    options.onProblems(SCOPE, isRefused ? [problem] : []);
-    if (role.kind !== "leader") setRole(rememberedRole());
-    else if (!isHeldFor(DEADLINE_SHARE)) setRole({ kind: "leader", isConfirmed: false });
-  };
-
-  const readMembers = async (signal: AbortSignal) => {
-    members = { names: await lease.members(signal), atMs: clock.monotonic() };
-    options.onMembers(members.names);
-    return members.names;
-  };
-
-  /** Whether a node is a member, by the last known members, or else by reading them now. */
-  const isMember = async (name: string, signal: AbortSignal) =>
-    members?.names.includes(name) || (await readMembers(signal)).includes(name);
-
-  /** The member whose turn it is to succeed a holder of the Lease: the next one by name. */
-  const isSuccessorOf = (holder: string) => {
-    const names = members?.names.filter((name) => name !== holder) ?? [];
-    return (names.find((name) => name > holder) ?? names[0]) === node;
-  };
-
-  const read = async (signal: AbortSignal) => {
-    try {
-      if (!await isMember(node, signal)) {
-        stayAlone("site-not-member", `${node} is not among the members of the site: ${members!.names.join(", ")}`);
-        await pauseFully(clock.monotonic() + MEMBERS_MS, signal);
-        return;
-      }
-      const record = await lease.read(signal);
-      elector.read(record, clock.monotonic());
-      if (record.node === "" || record.node === node) noteSuccess(record);
-    } catch (error) {
-      if (signal.aborted) return;
-      fallBack("cannot read the Lease of the site", error);
-      await pause(clock.monotonic() + (role.kind === "leader" ? retries : rereads).nextMs(), signal);
-    }
-  };
-
-  /** Takes the Lease, after a while if it is another node's turn. */
-  const acquire = async ({ record }: Extract<ElectionStep, { kind: "acquire" }>, signal: AbortSignal) => {
-    if (!hasWaited && role.kind !== "leader" && !isSuccessorOf(record.node)) {
-      hasWaited = true;
-      await pauseFully(clock.monotonic() + (START_SPREADS + random()) * spreadMs, signal);
-      return elector.forget();
-    }
-    hasWaited = false;
-    await write(async () => {
-      const claim = { ...await options.self(signal), durationMs: leaseMs, transitions: transitionsAfter(record) };
-      return await lease.take(record.version, claim, signal);
-    }, signal);
-  };
-
-  /** Renews the Lease when it is time; takes it if this process has not taken it yet, or the server of this node has changed. */
-  const renew = async ({ record, atMs }: Extract<ElectionStep, { kind: "renew" }>, signal: AbortSignal) => {
-    if (atMs > clock.monotonic()) return await pause(atMs, signal);
-    await write(async () => {
-      if (members === undefined || clock.monotonic() - members.atMs >= MEMBERS_MS) await readMembers(signal);
-      if (!members!.names.includes(node)) return undefined;
-      const claim = await options.self(signal);
-      const isSame = record.address === claim.address && record.certificate === claim.certificate;
-      const isOwnTerm = elector.heldUntilMs() !== undefined;
-      if (isOwnTerm && isSame && record.durationMs === leaseMs) return await lease.renew(record.version, signal);
-      return await lease.take(
-        record.version,
-        { ...claim, durationMs: leaseMs, transitions: record.transitions },
-        signal,
-      );
-    }, signal);
-  };
-
-  /** Sends a write, and leads if it is accepted; returns undefined if this node is not permitted to. */
-  const write = async (send: () => Promise<LeaseRecord | undefined>, signal: AbortSignal) => {
-    const sentMs = clock.monotonic();
-    try {
-      const record = await send();
-      if (record === undefined) return elector.forget();
-      elector.wrote(record, sentMs);
-      noteSuccess(record);
-      memory.remember(record);
-      setRole({ kind: "leader", isConfirmed: true });
-    } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof ApiError && error.kind === "conflict") {
-        if (watch.kind === "waiting" && !isLost) watch = CALM;
-        return elector.forget();
-      }
-      fallBack("cannot write the Lease of the site", error);
-      await pause(clock.monotonic() + (role.kind === "leader" ? retries : rereads).nextMs(), signal);
-      // The write may have arrived although its answer did not.
-      if (role.kind !== "leader") elector.forget();
-    }
-  };
-
-  /** The reason for not following a leader; undefined if it is followed. */
-  const objection = async (leader: LeaseRecord, signal: AbortSignal): Promise<string | undefined> => {
-    if (!await isMember(leader.node, signal)) return `${leader.node}, which holds the Lease, is no member of the site`;
-    if (await options.isProven(leader)) return undefined;
-    return `the certificate of ${leader.node} does not prove that it has written the Lease which names it`;
-  };
-
-  /** Follows a leader until it does not answer; then waits for the end of its Lease, and has it read again. */
-  const follow = async ({ leader, untilMs }: Extract<ElectionStep, { kind: "follow" }>, signal: AbortSignal) => {
-    const { node: name, address, certificate, proof } = leader;
-    const known = { node: name, address, certificate, proof };
-    try {
-      const reason = await objection(leader, signal);
-      if (reason !== undefined) {
-        stayAlone("site-leader-refused", reason);
-        await pauseFully(Math.max(untilMs, clock.monotonic() + spreadMs), signal);
-        return elector.forget();
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      fallBack("cannot check the leader of the site", error);
-      await pause(clock.monotonic() + rereads.nextMs(), signal);
-      return elector.forget();
-    }
-    noteSuccess(leader);
-    memory.remember(known);
-    setRole({ kind: "follower", leader: known, isConfirmed: true });
-    hasWaited = false;
-    for (;;) {
-      const { kind, dueMs } = watch as { readonly kind: Watch["kind"]; readonly dueMs?: number };
-      if (signal.aborted || kind === "waiting" || dueMs !== undefined && clock.monotonic() >= dueMs) break;
-      await pause(dueMs, signal);
-    }
-    if (watch.kind === "lost") {
-      watch = isLost || isSuccessorOf(name) ? { kind: "waiting", round: 0 } : CALM;
-      members = undefined;
-      return elector.forget();
-    }
-    if (watch.kind === "waiting") await awaitEnd(leader, untilMs, watch.round, signal);
-  };
-
-  /** Waits for the end of a Lease whose holder was lost: its successor takes it then, the others read it again. */
-  const awaitEnd = async ({ node: holder }: Leader, untilMs: number, round: number, signal: AbortSignal) => {
-    watch = { kind: "waiting", round: round + 1 };
-    if (round === 0 && isSuccessorOf(holder)) {
-      await pauseFully(untilMs - PREPARE_SHARE * leaseMs, signal);
-      if (isLost) options.onStandBy();
-      return await pauseFully(untilMs, signal);
-    }
-    const nextMs = clock.monotonic() + Math.min(round * leaseMs, LONGEST_ROUND_MS);
-    await pauseWhile(() => isLost, Math.max(untilMs, nextMs) + (1 + random()) * spreadMs, signal);
-    if (!isLost) watch = CALM;
-    elector.forget();
-  };
-
-  const step = async (signal: AbortSignal) => {
-    const next = elector.next(clock.monotonic());
-    if (next.kind === "read") return await read(signal);
-    if (next.kind === "acquire") return await acquire(next, signal);
-    if (next.kind === "renew") return await renew(next, signal);
-    await follow(next, signal);
-  };
-
   return {
     lost() {
-      if (isLost) return;
-      isLost = true;
-      if (role.kind !== "follower") return;
-      // The Lease has nothing new for the others until its successor has had time to take it. A new leader may not serve yet.
-      const waitMs = hasAnswered && isSuccessorOf(role.leader.node) ? 0 : leaseMs + TAKE_SPREADS * spreadMs;
-      if (watch.kind === "calm") watch = { kind: "lost", dueMs: clock.monotonic() + waitMs + random() * spreadMs };
-      wake();
+      if (part.state.isLost) return;
+      part.state = afterLoss(part.state, node, part, part.clock.monotonic(), random());
+      if (part.state.role.kind === "follower") part.wake();
     },
     followed() {
-      if (watch.kind === "lost" && !hasAnswered) watch = CALM;
-      hasAnswered = true;
-      if (!isLost) return;
-      isLost = false;
-      if (role.kind === "follower") wake();
+      const { isLost, role } = part.state;
+      part.state = afterAnswer(part.state);
+      if (isLost && role.kind === "follower") part.wake();
     },
-    role: () => role,
-    transitions: () => transitions,
-    holds: () => isHeldFor(1),
-    async run(signal) {
-      const onAbort = () => wake();
-      signal.addEventListener("abort", onAbort);
-      try {
-        setRole(rememberedRole());
-        // All nodes of a site may start at the same moment.
-        if (role.kind !== "leader") await pauseFully(clock.monotonic() + START_SPREADS * random() * spreadMs, signal);
-        while (!signal.aborted) await step(signal);
-      } finally {
-        signal.removeEventListener("abort", onAbort);
-      }
-    },
+    role: () => part.state.role,
+    transitions: () => part.state.transitions,
+    holds: () => isHeldFor(part, 1),
+    run: (signal) => takePart(Object.assign(part, { signal })),
   };
+}
+
+/** A node's part in the election: its state, and what it needs to act. */
+interface Part extends ElectionOptions, Required<ElectionTiming> {
+  readonly random: () => number;
+  readonly elector: ReturnType<typeof createElector>;
+  readonly retries: Backoff;
+  readonly rereads: Backoff;
+  /** Ends the part that this node takes. */
+  signal: AbortSignal;
+  state: ElectionState;
+  /** Ends the current wait. */
+  wake(): void;
+}
+
+async function takePart(part: Part): Promise<void> {
+  const { signal, node, memory, elector, clock, random, spreadMs } = part;
+  const onAbort = () => part.wake();
+  signal.addEventListener("abort", onAbort);
+  try {
+    setRole(part, rememberedRole(node, memory.leader()));
+    // All nodes of a site may start at the same moment.
+    const startMs = clock.monotonic() + START_SPREADS * random() * spreadMs;
+    if (part.state.role.kind !== "leader") await pauseFully(part, startMs);
+    while (!signal.aborted) {
+      const next = elector.next(clock.monotonic());
+      if (next.kind === "read") await read(part);
+      else if (next.kind === "acquire") await acquire(part, next);
+      else if (next.kind === "renew") await renew(part, next);
+      else await follow(part, next);
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function setRole(part: Part, role: Role): void {
+  const before = part.state.role;
+  part.state = withRole(part.state, role);
+  if (part.state.role !== before) part.onRole(role);
+}
+
+function isHeldFor({ elector, clock, leaseMs }: Part, share: number): boolean {
+  const untilMs = elector.heldUntilMs();
+  return untilMs !== undefined && clock.monotonic() < untilMs - (1 - share) * leaseMs;
+}
+
+/** Waits until a time, or until something happens if it is undefined. Ends early when the leader is lost or returns. */
+function pause(part: Part, untilMs: number | undefined): Promise<void> {
+  const { clock, signal } = part;
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const ms = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonic());
+    const cancel = ms === undefined ? () => {} : clock.schedule(ms, () => part.wake());
+    part.wake = () => {
+      cancel();
+      part.wake = () => {};
+      resolve();
+    };
+  });
+}
+
+/** Waits while `isWanted` holds, until a time at the latest. */
+async function pauseWhile(part: Part, isWanted: () => boolean, untilMs: number): Promise<void> {
+  const { clock, signal } = part;
+  while (!signal.aborted && isWanted() && clock.monotonic() < untilMs) await pause(part, untilMs);
+}
+
+function pauseFully(part: Part, untilMs: number): Promise<void> {
+  return pauseWhile(part, () => true, untilMs);
+}
+
+/** Waits after a failed request, the longer the more have failed; less long if this node leads. */
+function pauseAfterFailure(part: Part): Promise<void> {
+  const { retries, rereads, clock, state } = part;
+  return pause(part, clock.monotonic() + (state.role.kind === "leader" ? retries : rereads).nextMs());
+}
+
+function noteSuccess(part: Part, { transitions }: LeaseRecord): void {
+  part.state = { ...part.state, transitions, isWarned: false };
+  part.onProblems(SCOPE, []);
+  part.retries.reset();
+  part.rereads.reset();
+}
+
+/** This node takes no part for now, and watches the API server. */
+function stayAlone(
+  part: Part,
+  code: "site-lease-refused" | "site-not-member" | "site-leader-refused",
+  detail: string,
+): void {
+  if (!part.state.isWarned) part.logger.warn("this node takes no part in its site", { reason: detail });
+  part.state = { ...part.state, isWarned: true };
+  part.onProblems(SCOPE, [{ code, subject: "the Lease of the site", detail }]);
+  setRole(part, { kind: "alone" });
+}
+
+/** Without the Lease, the last leader stays: this node, or the stored leader. */
+function fallBack(part: Part, failure: string, error: unknown): void {
+  const { node, memory, logger, state: { role, isWarned } } = part;
+  const detail = `${failure}: ${errorText(error)}`;
+  // Any error that is not an ApiError is about this node's certificates.
+  const isRefused = !(error instanceof ApiError) || ANSWERED.includes(error.kind);
+  if (role.kind !== "leader" && isRefused) return stayAlone(part, "site-lease-refused", detail);
+  logger[isWarned ? "debug" : "warn"](failure, { error: errorText(error) });
+  part.state = { ...part.state, isWarned: true };
+  const problem = { code: "site-lease-refused", subject: "the Lease of the site", detail } as const;
+  part.onProblems(SCOPE, isRefused ? [problem] : []);
+  if (role.kind !== "leader") setRole(part, rememberedRole(node, memory.leader()));
+  else if (!isHeldFor(part, DEADLINE_SHARE)) setRole(part, { kind: "leader", isConfirmed: false });
+}
+
+async function readMembers(part: Part): Promise<readonly string[]> {
+  const names = await part.lease.members(part.signal);
+  part.state = { ...part.state, members: { names, atMs: part.clock.monotonic() } };
+  part.onMembers(names);
+  return names;
+}
+
+/** Whether a node is a member, by the last known members, or else by reading them now. */
+async function isMember(part: Part, name: string): Promise<boolean> {
+  return part.state.members?.names.includes(name) || (await readMembers(part)).includes(name);
+}
+
+async function read(part: Part): Promise<void> {
+  const { node, lease, elector, clock, signal } = part;
+  try {
+    if (!await isMember(part, node)) {
+      const members = part.state.members!.names.join(", ");
+      stayAlone(part, "site-not-member", `${node} is not among the members of the site: ${members}`);
+      return await pauseFully(part, clock.monotonic() + MEMBERS_MS);
+    }
+    const record = await lease.read(signal);
+    elector.read(record, clock.monotonic());
+    if (record.node === "" || record.node === node) noteSuccess(part, record);
+  } catch (error) {
+    if (signal.aborted) return;
+    fallBack(part, "cannot read the Lease of the site", error);
+    await pauseAfterFailure(part);
+  }
+}
+
+/** Takes the Lease, after a while if it is another node's turn. */
+async function acquire(
+  part: Part,
+  { record }: Extract<ElectionStep, { kind: "acquire" }>,
+): Promise<void> {
+  const { node, lease, elector, clock, random, leaseMs, spreadMs, signal, state } = part;
+  const isWaiting = !state.hasWaited && state.role.kind !== "leader" && !isSuccessor(state, node, record.node);
+  part.state = { ...state, hasWaited: isWaiting };
+  if (isWaiting) {
+    await pauseFully(part, clock.monotonic() + (START_SPREADS + random()) * spreadMs);
+    return elector.forget();
+  }
+  await write(part, async () => {
+    const claim = { ...await part.self(signal), durationMs: leaseMs, transitions: transitionsAfter(record) };
+    return await lease.take(record.version, claim, signal);
+  });
+}
+
+/** Renews the Lease when it is time; takes it if this process has not taken it yet, or the server of this node has changed. */
+async function renew(
+  part: Part,
+  { record, atMs }: Extract<ElectionStep, { kind: "renew" }>,
+): Promise<void> {
+  const { node, lease, elector, clock, leaseMs, signal } = part;
+  if (atMs > clock.monotonic()) return await pause(part, atMs);
+  await write(part, async () => {
+    const { members } = part.state;
+    const isOld = members === undefined || clock.monotonic() - members.atMs >= MEMBERS_MS;
+    const names = isOld ? await readMembers(part) : members.names;
+    if (!names.includes(node)) return undefined;
+    const claim = await part.self(signal);
+    const isSame = record.address === claim.address && record.certificate === claim.certificate;
+    const isOwnTerm = elector.heldUntilMs() !== undefined;
+    if (isOwnTerm && isSame && record.durationMs === leaseMs) return await lease.renew(record.version, signal);
+    return await lease.take(
+      record.version,
+      { ...claim, durationMs: leaseMs, transitions: record.transitions },
+      signal,
+    );
+  });
+}
+
+/** Sends a write, and leads if it is accepted; `send` returns undefined if this node is not permitted to. */
+async function write(part: Part, send: () => Promise<LeaseRecord | undefined>): Promise<void> {
+  const { elector, memory, clock, signal } = part;
+  const sentMs = clock.monotonic();
+  try {
+    const record = await send();
+    if (record === undefined) return elector.forget();
+    elector.wrote(record, sentMs);
+    noteSuccess(part, record);
+    memory.remember(record);
+    setRole(part, { kind: "leader", isConfirmed: true });
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error instanceof ApiError && error.kind === "conflict") {
+      part.state = calmUnlessLost(part.state);
+      return elector.forget();
+    }
+    fallBack(part, "cannot write the Lease of the site", error);
+    await pauseAfterFailure(part);
+    // The write may have arrived although its answer did not.
+    if (part.state.role.kind !== "leader") elector.forget();
+  }
+}
+
+/** The reason for not following a leader; undefined if it is followed. */
+async function objection(part: Part, leader: LeaseRecord): Promise<string | undefined> {
+  if (!await isMember(part, leader.node)) {
+    return `${leader.node}, which holds the Lease, is no member of the site`;
+  }
+  if (await part.isProven(leader)) return undefined;
+  return `the certificate of ${leader.node} does not prove that it has written the Lease which names it`;
+}
+
+/** Follows a leader until it does not answer; then waits for the end of its Lease, and has it read again. */
+async function follow(
+  part: Part,
+  { leader, untilMs }: Extract<ElectionStep, { kind: "follow" }>,
+): Promise<void> {
+  const { node, memory, elector, clock, rereads, spreadMs, signal } = part;
+  const { node: name, address, certificate, proof } = leader;
+  const known = { node: name, address, certificate, proof };
+  try {
+    const reason = await objection(part, leader);
+    if (reason !== undefined) {
+      stayAlone(part, "site-leader-refused", reason);
+      await pauseFully(part, Math.max(untilMs, clock.monotonic() + spreadMs));
+      return elector.forget();
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    fallBack(part, "cannot check the leader of the site", error);
+    await pause(part, clock.monotonic() + rereads.nextMs());
+    return elector.forget();
+  }
+  noteSuccess(part, leader);
+  memory.remember(known);
+  setRole(part, { kind: "follower", leader: known, isConfirmed: true });
+  part.state = { ...part.state, hasWaited: false };
+  await untilDue(part);
+  const { watch } = part.state;
+  if (watch.kind === "lost") {
+    part.state = afterWatch(part.state, node, name);
+    return elector.forget();
+  }
+  if (watch.kind === "waiting") await awaitEnd(part, leader, untilMs, watch.round);
+}
+
+/** Waits until the Lease must be read because the leader does not answer. */
+async function untilDue(part: Part): Promise<void> {
+  while (!part.signal.aborted) {
+    const { watch } = part.state, dueMs = watch.kind === "lost" ? watch.dueMs : undefined;
+    if (watch.kind === "waiting" || dueMs !== undefined && part.clock.monotonic() >= dueMs) return;
+    await pause(part, dueMs);
+  }
+}
+
+/** Waits for the end of a Lease whose holder was lost: its successor takes it then, the others read it again. */
+async function awaitEnd(
+  part: Part,
+  { node: holder }: Leader,
+  untilMs: number,
+  round: number,
+): Promise<void> {
+  const { node, elector, clock, random, leaseMs, spreadMs } = part;
+  part.state = afterRound(part.state, round);
+  if (round === 0 && isSuccessor(part.state, node, holder)) {
+    await pauseFully(part, untilMs - PREPARE_SHARE * leaseMs);
+    if (part.state.isLost) part.onStandBy();
+    return await pauseFully(part, untilMs);
+  }
+  const nextMs = clock.monotonic() + Math.min(round * leaseMs, LONGEST_ROUND_MS);
+  const endMs = Math.max(untilMs, nextMs) + (1 + random()) * spreadMs;
+  await pauseWhile(part, () => part.state.isLost, endMs);
+  part.state = calmUnlessLost(part.state);
+  elector.forget();
 }
 
 /** How often the leader will have changed when this Lease is taken; a Lease that was never held has no term. */
