@@ -23,8 +23,8 @@ export interface Feed {
   readonly ended: Promise<void>;
 }
 
-/** Creates a feed that watches nothing yet. */
-export function createFeed(options: {
+/** Options of `createFeed`. */
+interface FeedOptions {
   readonly sink: SourceSink;
   /** Opens the API server as a source, in full. */
   readonly openApi: (onLink: ReportLink) => Source;
@@ -44,139 +44,100 @@ export function createFeed(options: {
   readonly logger: Logger;
   /** Ends all sources. */
   readonly signal: AbortSignal;
-}): Feed {
+}
+
+/** The sources that a feed watches. */
+interface Watched {
+  readonly api: WatchedSource | undefined;
+  /** The leader, and its server unless its address is unknown. */
+  readonly leader: Leader | undefined;
+  readonly leaderServer: WatchedSource | undefined;
+  /** The origin of the state. */
+  readonly from: "leader" | "api" | undefined;
+  /** Stops waiting for an answer of the leader; undefined if the feed does not wait. */
+  readonly endPatience: (() => void) | undefined;
+}
+
+/** Creates a feed that watches nothing yet. */
+export function createFeed(options: FeedOptions): Feed {
   const { openApi, openLeader, clock, logger, signal } = options;
   const newSink = createHandOver(options.sink);
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   ended.catch(() => {});
-  let apiRun: ReturnType<typeof start> | undefined;
-  let leaderRun: ReturnType<typeof start> | undefined;
-  let leader: Leader | undefined;
-  let from: "leader" | "api" | undefined;
-  let cancelPatience = () => {};
-  let isPatient = false;
-
-  const start = (open: (onLink: ReportLink) => Promise<Source> | Source, onEvent?: (event: LinkEvent) => void) => {
-    const own = newSink();
-    const ending = new AbortController();
-    const streams = new Map<string, string>();
-    let isMuted = false;
-    const onLink: ReportLink = (stream, server, event) => {
-      if (ending.signal.aborted) return;
-      onEvent?.(event);
-      if (isMuted || ending.signal.aborted) return;
-      streams.set(stream, server);
-      options.onLink(stream, server, event);
-    };
-    const mute = () => {
-      isMuted = true;
-      for (const [stream, server] of streams) options.onLink(stream, server, { type: "ended" });
-      streams.clear();
-    };
-    const run = async () => {
-      const source = await openRetrying(() => open(onLink), (event) => onLink("open", "", event), ending.signal);
-      if (!ending.signal.aborted) await source?.run(own, ending.signal);
-    };
-    run().catch((error) => {
-      if (!ending.signal.aborted) reject(error);
-    });
-    return {
-      /** Stops reporting its link: another source is in use. */
-      mute,
-      stop() {
-        ending.abort();
-        mute();
-        own.end();
-      },
-    };
+  let watched: Watched = {
+    api: undefined,
+    leader: undefined,
+    leaderServer: undefined,
+    from: undefined,
+    endPatience: undefined,
   };
+  const change = (fields: Partial<Watched>) => watched = { ...watched, ...fields };
 
-  /** Opens a source. Retries after a delay if that fails, for example because a certificate cannot be read. */
-  const openRetrying = async (
-    open: () => Promise<Source> | Source,
-    onEvent: (event: LinkEvent) => void,
-    signal: AbortSignal,
-  ): Promise<Source | undefined> => {
-    let reason = "";
-    while (!signal.aborted) {
-      try {
-        const source = await open();
-        if (reason !== "") onEvent({ type: "ended" });
-        return source;
-      } catch (error) {
-        if (reason !== errorText(error)) {
-          logger.warn("cannot watch the leader of the site", { error: errorText(error) });
-        }
-        reason = errorText(error);
-        onEvent({ type: "failed", error: reason, retryInMs: REOPEN_MS });
-        await sleep(clock, REOPEN_MS, signal).catch(() => {});
-      }
-    }
+  const start = (open: OpenSource, onEvent?: (event: LinkEvent) => void) => {
+    const source = watchSource(open, newSink(), options, onEvent);
+    source.ended.catch(reject);
+    return source;
   };
-
   const endPatience = () => {
-    cancelPatience();
-    cancelPatience = () => {};
-    isPatient = false;
+    watched.endPatience?.();
+    change({ endPatience: undefined });
   };
-
-  const comesFrom = (next: "leader" | "api") => {
-    if (from === next) return;
-    from = next;
+  const comesFrom = (from: "leader" | "api") => {
+    if (watched.from === from) return;
+    change({ from });
     options.onFrom();
   };
-
   const watchApi = () => {
     endPatience();
-    apiRun ??= start(openApi);
+    change({ api: watched.api ?? start(openApi) });
     comesFrom("api");
   };
 
-  const watchLeader = (next: Leader) => {
-    leaderRun?.stop();
-    leaderRun = start((onLink) => openLeader(next, onLink), (event) => {
+  const leaderAnswered = (leader: Leader) => {
+    endPatience();
+    comesFrom("leader");
+    if (watched.api !== undefined) {
+      logger.info("the leader of the site answers, so the API server is no longer watched", { leader: leader.node });
+      watched.api.stop();
+      change({ api: undefined });
+    }
+    options.onFollowed();
+  };
+  const watchLeader = (leader: Leader) => {
+    watched.leaderServer?.stop();
+    const leaderServer = start((onLink) => openLeader(leader, onLink), (event) => {
       if (event.type === "ended") return;
-      if (event.type === "failed") {
-        waitForLeader();
-        return options.onLost();
-      }
-      endPatience();
-      comesFrom("leader");
-      if (apiRun !== undefined) {
-        logger.info("the leader of the site answers, so the API server is no longer watched", { leader: next.node });
-        apiRun.stop();
-        apiRun = undefined;
-      }
-      options.onFollowed();
+      if (event.type !== "failed") return leaderAnswered(leader);
+      waitForLeader();
+      options.onLost();
     });
+    change({ leaderServer });
   };
-
-  /** Watches the API server, too, if the leader has not answered in time. */
-  const waitForLeader = () => {
-    if (isPatient || apiRun !== undefined) return;
-    isPatient = true;
-    cancelPatience = clock.schedule(options.patienceMs(), () => {
-      logger.warn("no leader of the site answers, watching the API server", { leader: leader?.node });
-      watchBoth();
-    });
-  };
-
   const watchBoth = () => {
+    const { leader, leaderServer } = watched;
     // The API server's objects replace the leader's, so the leader must send its whole state again.
-    if (leader !== undefined && leaderRun !== undefined) watchLeader(leader);
-    leaderRun?.mute();
+    if (leader !== undefined && leaderServer !== undefined) watchLeader(leader);
+    watched.leaderServer?.mute();
     watchApi();
   };
-
+  /** Watches the API server, too, if the leader has not answered in time. */
+  const waitForLeader = () => {
+    if (watched.endPatience !== undefined || watched.api !== undefined) return;
+    const cancel = clock.schedule(options.patienceMs(), () => {
+      logger.warn("no leader of the site answers, watching the API server", { leader: watched.leader?.node });
+      watchBoth();
+    });
+    change({ endPatience: cancel });
+  };
   const leaveLeader = () => {
-    leaderRun?.stop();
-    leaderRun = leader = undefined;
+    watched.leaderServer?.stop();
+    change({ leaderServer: undefined, leader: undefined });
   };
 
   signal.addEventListener("abort", () => {
     endPatience();
     leaveLeader();
-    apiRun?.stop();
+    watched.api?.stop();
     resolve();
   }, { once: true });
 
@@ -188,22 +149,97 @@ export function createFeed(options: {
         leaveLeader();
         return watchApi();
       }
-      const { address, certificate } = role.leader;
-      if (leader?.address === address && leader.certificate === certificate) return;
+      const { leader } = role;
+      if (watched.leader?.address === leader.address && watched.leader.certificate === leader.certificate) return;
       leaveLeader();
-      leader = role.leader;
+      change({ leader });
       waitForLeader();
-      if (address === "") options.onLost();
+      if (leader.address === "") options.onLost();
       else watchLeader(leader);
     },
     standBy() {
-      if (signal.aborted || apiRun !== undefined) return;
-      logger.info("watching the API server, to take over from the leader of the site", { leader: leader?.node });
+      if (signal.aborted || watched.api !== undefined) return;
+      const leader = watched.leader?.node;
+      logger.info("watching the API server, to take over from the leader of the site", { leader });
       watchBoth();
     },
-    from: () => from,
+    from: () => watched.from,
     ended,
   };
+}
+
+type OpenSource = (onLink: ReportLink) => Promise<Source> | Source;
+
+/** A source that is watched. */
+interface WatchedSource {
+  /** Stops reporting its link: another source is in use. */
+  mute(): void;
+  stop(): void;
+  /** Rejects if the source cannot work. */
+  readonly ended: Promise<void>;
+}
+
+/** Watches a source, which feeds `sink`. `onEvent` receives the events of its link, also while it is muted. */
+function watchSource(
+  open: OpenSource,
+  sink: ReturnType<ReturnType<typeof createHandOver>>,
+  options: Pick<FeedOptions, "onLink" | "clock" | "logger">,
+  onEvent?: (event: LinkEvent) => void,
+): WatchedSource {
+  const ending = new AbortController();
+  const streams = new Map<string, string>();
+  let isMuted = false;
+  const onLink: ReportLink = (stream, server, event) => {
+    if (ending.signal.aborted) return;
+    onEvent?.(event);
+    if (isMuted || ending.signal.aborted) return;
+    streams.set(stream, server);
+    options.onLink(stream, server, event);
+  };
+  const mute = () => {
+    isMuted = true;
+    for (const [stream, server] of streams) options.onLink(stream, server, { type: "ended" });
+    streams.clear();
+  };
+  const run = async () => {
+    const source = await openRetrying(() => open(onLink), (event) => onLink("open", "", event), options, ending.signal);
+    if (!ending.signal.aborted) await source?.run(sink, ending.signal);
+  };
+  return {
+    mute,
+    stop() {
+      ending.abort();
+      mute();
+      sink.end();
+    },
+    ended: run().catch((error) => {
+      if (!ending.signal.aborted) throw error;
+    }),
+  };
+}
+
+/** Opens a source. Retries after a delay if that fails, for example because a certificate cannot be read. */
+async function openRetrying(
+  open: () => Promise<Source> | Source,
+  onEvent: (event: LinkEvent) => void,
+  { clock, logger }: Pick<FeedOptions, "clock" | "logger">,
+  signal: AbortSignal,
+): Promise<Source | undefined> {
+  let reason = "";
+  while (!signal.aborted) {
+    try {
+      const source = await open();
+      if (reason !== "") onEvent({ type: "ended" });
+      return source;
+    } catch (error) {
+      if (reason !== errorText(error)) {
+        logger.warn("cannot watch the leader of the site", { error: errorText(error) });
+      }
+      reason = errorText(error);
+      onEvent({ type: "failed", error: reason, retryInMs: REOPEN_MS });
+      await sleep(clock, REOPEN_MS, signal).catch(() => {});
+    }
+  }
 }
 
 /**
