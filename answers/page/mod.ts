@@ -192,9 +192,9 @@ ${lines.map(({ label, words }) => row(label, wordsPart(words)))}
 const SHOWN_PROBLEMS = 4;
 
 /** The current problems by kind, each with its start, its fix and its documentation; nothing without any. */
-function problemsPart({ problemKinds }: Pick<NodeView, "problemKinds">): Html {
-  if (problemKinds.length === 0) return html``;
-  return html`<h2>Problems</h2>${list("problems", "problems", problemKinds.map(kindRow))}`;
+function problemsPart({ problems }: Pick<NodeView, "problems">): Html {
+  if (problems.length === 0) return html``;
+  return html`<h2>Problems</h2>${list("problems", "problems", problems.map(kindRow))}`;
 }
 
 /** The first rows of a list; the rest expands. */

@@ -9,7 +9,7 @@ import { syncText } from "./sync_text.ts";
  * The status of a node as everyone sees it: `sluice status`, `sluice top`, the page, `kubectl sluice` and programs. The proxy
  * makes it, the others only print it. Plain data.
  */
-export interface NodeView extends Omit<ProxyStatus, "families"> {
+export interface NodeView extends Omit<ProxyStatus, "families" | "problems"> {
   /**
    * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, the link to the source
    * works, and the state is not a cached one.
@@ -27,7 +27,7 @@ export interface NodeView extends Omit<ProxyStatus, "families"> {
   readonly lines: readonly StatusLine[];
   readonly families: readonly FamilyView[];
   /** The current problems by kind, errors first. */
-  readonly problemKinds: readonly ProblemView[];
+  readonly problems: readonly ProblemView[];
 }
 
 /** The status of one family. */
@@ -81,7 +81,7 @@ export function viewOf(status: ProxyStatus): NodeView {
     sinceMs: inOrder ? startedAtMs : beginningOfTrouble(status),
     lines: linesOfNode(status, linkState),
     families: families.map((family) => ({ ...family, state: withoutListed(family.state, status.problems) })),
-    problemKinds: [...Map.groupBy(status.problems, ({ code }) => code)].map(([code, occurrences]) => {
+    problems: [...Map.groupBy(status.problems, ({ code }) => code)].map(([code, occurrences]) => {
       const { severity, title, fix } = problemKind(code);
       return { code, tone: severity === "error" ? "bad" : "warning", title, fix, occurrences };
     }),

@@ -52,12 +52,12 @@ function sparkline(syncs: readonly SyncSummary[]): Line {
 }
 
 /** The problems of a node by kind, each kind with its fix. */
-export function problemLines({ problemKinds, atMs }: NodeView): readonly Line[] {
-  if (problemKinds.length === 0) return [];
+export function problemLines({ problems, atMs }: NodeView): readonly Line[] {
+  if (problems.length === 0) return [];
   return [
     [],
     [["bold", "Problems"]],
-    ...problemKinds.flatMap(({ code, tone, title, fix, occurrences }): Line[] => [
+    ...problems.flatMap(({ code, tone, title, fix, occurrences }): Line[] => [
       [[tone, `  ${title}`], ["soft", `  ${code}`]],
       ...occurrences.flatMap(({ subject, detail, sinceMs, count }): Line[] => [
         [`    ${subject}  ${detail}`],

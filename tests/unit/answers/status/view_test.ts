@@ -153,7 +153,7 @@ Deno.test("the reason of a family that is the detail of a problem is shown once,
   const syncs = [fakeSync({ ok: false })];
   const view = viewOf({ ...linked, families: [fakeFamilyStatus({ syncs })], problems: [problem] });
   assert.equal(view.families[0]!.state.reason, undefined);
-  assert.deepEqual(view.problemKinds.map(({ code, tone, occurrences }) => [code, tone, occurrences]), [
+  assert.deepEqual(view.problems.map(({ code, tone, occurrences }) => [code, tone, occurrences]), [
     ["sync-failed", "bad", [problem]],
   ]);
 });
