@@ -41,35 +41,57 @@ const UNLIMITED: RoundPace = { delayMs: () => BATCH_DELAY_MS, began() {}, synced
  */
 export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: () => number): RoundPace {
   if (minSyncPeriodMs > 0) return UNLIMITED;
-  let lastBeganMs = -Infinity, closeRounds = 0;
-  let filledMs = 0, updatedAtMs = clock.monotonic(), beganCpuMs: number | undefined;
-
-  const addWork = (workMs: number) => {
-    const nowMs = clock.monotonic();
-    filledMs = Math.max(0, filledMs - (nowMs - updatedAtMs) * SHARE) + workMs;
-    // An overdrawn bucket may not delay changes for longer than the longest wait.
-    filledMs = Math.min(filledMs, CAPACITY_MS + SHARE * LONGEST_WAIT_MS);
-    updatedAtMs = nowMs;
+  let pace: Pace = {
+    beganMs: -Infinity,
+    closeRounds: 0,
+    filledMs: 0,
+    updatedAtMs: clock.monotonic(),
+    beganCpuMs: undefined,
   };
   return {
     delayMs() {
-      addWork(0);
-      const sinceMs = clock.monotonic() - lastBeganMs;
-      closeRounds = sinceMs < QUIET_MS ? closeRounds + 1 : 0;
-      const waiting = closeRounds - FREE_ROUNDS;
-      const gapMs = waiting > 0 ? Math.min(FIRST_GAP_MS * 2 ** (waiting - 1), LONGEST_WAIT_MS) : 0;
-      const waitMs = Math.max(gapMs - sinceMs, (filledMs - CAPACITY_MS) / SHARE, BATCH_DELAY_MS);
-      return Math.ceil(Math.min(waitMs, LONGEST_WAIT_MS));
+      const nowMs = clock.monotonic();
+      pace = afterChange(afterWork(pace, nowMs, 0), nowMs);
+      return delayOf(pace, nowMs);
     },
     began() {
-      lastBeganMs = clock.monotonic();
-      beganCpuMs = cpuMs();
+      pace = { ...pace, beganMs: clock.monotonic(), beganCpuMs: cpuMs() };
     },
     synced({ full, durationMs }) {
-      const roundMs = beganCpuMs === undefined ? 0 : cpuMs() - beganCpuMs;
-      beganCpuMs = undefined;
+      const roundMs = pace.beganCpuMs === undefined ? 0 : cpuMs() - pace.beganCpuMs;
+      pace = { ...pace, beganCpuMs: undefined };
       // The start and comparisons with the kernel are no measure of what changes cost.
-      if (!full) addWork(roundMs + durationMs);
+      if (!full) pace = afterWork(pace, clock.monotonic(), roundMs + durationMs);
     },
   };
+}
+
+interface Pace {
+  /** When the last round began. */
+  readonly beganMs: number;
+  /** The number of rounds in a row that were asked for soon after the one before. */
+  readonly closeRounds: number;
+  /** The work in the bucket at `updatedAtMs`. */
+  readonly filledMs: number;
+  readonly updatedAtMs: number;
+  /** The CPU time at the begin of a round that no sync has ended yet. */
+  readonly beganCpuMs: number | undefined;
+}
+
+function afterWork(pace: Pace, nowMs: number, workMs: number): Pace {
+  const left = Math.max(0, pace.filledMs - (nowMs - pace.updatedAtMs) * SHARE);
+  // An overdrawn bucket may not delay changes for longer than the longest wait.
+  return { ...pace, filledMs: Math.min(left + workMs, CAPACITY_MS + SHARE * LONGEST_WAIT_MS), updatedAtMs: nowMs };
+}
+
+/** A first change has come since the last round. */
+function afterChange(pace: Pace, nowMs: number): Pace {
+  return { ...pace, closeRounds: nowMs - pace.beganMs < QUIET_MS ? pace.closeRounds + 1 : 0 };
+}
+
+function delayOf({ beganMs, closeRounds, filledMs }: Pace, nowMs: number): number {
+  const waiting = closeRounds - FREE_ROUNDS;
+  const gapMs = waiting > 0 ? Math.min(FIRST_GAP_MS * 2 ** (waiting - 1), LONGEST_WAIT_MS) : 0;
+  const waitMs = Math.max(gapMs - (nowMs - beganMs), (filledMs - CAPACITY_MS) / SHARE, BATCH_DELAY_MS);
+  return Math.ceil(Math.min(waitMs, LONGEST_WAIT_MS));
 }

@@ -27,6 +27,16 @@ interface SiteServer {
   run(signal: AbortSignal): Promise<void>;
 }
 
+/** The part of this node in its site, as its server needs it. */
+interface ServerPart {
+  readonly isLeader: boolean;
+  readonly isConfirmed: boolean;
+  /** The members whose connections are accepted. */
+  readonly members: readonly string[];
+  /** Counts the times that all connections must be closed. */
+  readonly term: number;
+}
+
 /** Creates the server of a site's leader, which does not listen yet. */
 export function createSiteServer(options: {
   readonly listen: WireAddress;
@@ -40,26 +50,20 @@ export function createSiteServer(options: {
   readonly logger: Logger;
 }): SiteServer {
   const { listen, readTls, store, onProblems, clock, logger } = options;
-  let isLeader = false;
-  let isConfirmed = false;
-  let { members } = options;
-  // Counts the times that all connections must be closed.
-  let term = 0;
-  let serving: Serving | undefined;
+  let part: ServerPart = { isLeader: false, isConfirmed: false, members: options.members, term: 0 };
   let change = Promise.withResolvers<void>();
 
   const serve = async (signal: AbortSignal) => {
-    const ofTerm = term;
+    const { term, members } = part;
     const { startServing } = await import("../../kpng/server/mod.ts");
-    serving = await startServing({ address: listen, ...await readTls(members), store, clock, logger });
+    const serving = await startServing({ address: listen, ...await readTls(members), store, clock, logger });
     onProblems(SCOPE, []);
     const cancelRenewals = renewCertificates(serving, signal);
     try {
-      while (isLeader && term === ofTerm && !signal.aborted) await change.promise;
+      while (part.isLeader && part.term === term && !signal.aborted) await change.promise;
     } finally {
       cancelRenewals();
       await serving.close();
-      serving = undefined;
     }
   };
 
@@ -68,7 +72,7 @@ export function createSiteServer(options: {
     const schedule = () => {
       cancel = clock.schedule(RENEW_MS, async () => {
         try {
-          renew((await readTls(members)).tls);
+          renew((await readTls(part.members)).tls);
         } catch (error) {
           logger.warn("the site's certificates cannot be used, keeping the earlier ones", { error: errorText(error) });
         }
@@ -79,30 +83,26 @@ export function createSiteServer(options: {
     return () => cancel();
   };
 
-  const changed = () => {
+  const enterPart = (next: ServerPart) => {
+    part = next;
     change.resolve();
     change = Promise.withResolvers<void>();
   };
 
   return {
-    admit(next) {
-      if (sameData(next, members)) return;
-      members = next;
-      term++;
-      changed();
+    admit(members) {
+      if (!sameData(members, part.members)) enterPart({ ...part, members, term: part.term + 1 });
     },
     enter(role) {
-      const confirmed = role.kind === "leader" && role.isConfirmed;
-      if (isConfirmed && !confirmed) term++;
-      isLeader = role.kind === "leader";
-      isConfirmed = confirmed;
-      changed();
+      const isLeader = role.kind === "leader", isConfirmed = isLeader && role.isConfirmed;
+      const term = part.isConfirmed && !isConfirmed ? part.term + 1 : part.term;
+      enterPart({ ...part, isLeader, isConfirmed, term });
     },
     async run(signal) {
       const onAbort = () => change.resolve();
       signal.addEventListener("abort", onAbort, { once: true });
       while (!signal.aborted) {
-        if (!isLeader) {
+        if (!part.isLeader) {
           await change.promise;
           continue;
         }
