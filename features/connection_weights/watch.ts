@@ -1,5 +1,6 @@
 import { type ConnectionReading, isCounted, type ServicePort, type ServicePortKey } from "../../core/model/mod.ts";
 import type { ServiceKey } from "../../core/tracking/mod.ts";
+import { sleep } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
 import { readConnections } from "./calls.ts";
 import { type EndpointLoad, factorsOf, nextLoad, steppedFactors } from "./decision.ts";
@@ -38,12 +39,11 @@ export function watchConnections(
   { family, weigh, portsOf, planAgain, call }: Pick<NodeFamily, "family" | "weigh" | "portsOf" | "planAgain" | "call">,
   asking: Set<ServiceKey>,
 ): void {
-  let loads: ReadonlyMap<string, EndpointLoad> = new Map();
+  let counted: Counted = { loads: new Map(), atMs: clock.monotonic() };
   const factors = new Map<ServicePortKey, ReadonlyMap<string, number>>();
   const readingsMs: number[] = [];
-  let answeredAtMs = clock.monotonic(), countedAtMs = answeredAtMs;
+  let answeredAtMs = clock.monotonic();
   let isFailing = false;
-  let cancel = () => {};
 
   const report = (detail: string | undefined) => {
     if (detail === undefined && !isFailing) return;
@@ -63,20 +63,18 @@ export function watchConnections(
   /** Returns to the configured weights. */
   const fail = (detail: string) => {
     report(detail);
-    loads = new Map();
+    counted = { ...counted, loads: new Map() };
     const weighed = new Set([...planned()].filter(({ key }) => factors.has(key)).map(({ service }) => service));
     factors.clear();
     if (weighed.size > 0) planAgain(weighed);
   };
   /** Notes the counts of a reading; returns the number of services whose weights it has changed. */
   const note = (endpoints: NonNullable<ConnectionReading["endpoints"]>): number => {
-    const nowMs = clock.monotonic(), seconds = (nowMs - countedAtMs) / 1000;
-    countedAtMs = nowMs;
-    loads = new Map([...endpoints].map(([target, counts]) => [target, nextLoad(loads.get(target), counts, seconds)]));
+    counted = nextCounted(counted, endpoints, clock.monotonic());
     const ports = [...planned()], keys = new Set(ports.map(({ key }) => key));
     for (const key of factors.keys()) if (!keys.has(key)) factors.delete(key);
     const changes = ports.flatMap(({ service, key, wanted }) => {
-      const change = changeOf(wanted, loads, factors.get(key));
+      const change = changeOf(wanted, counted.loads, factors.get(key));
       return change ? [{ service, key, ...change }] : [];
     });
     const services = new Set<ServiceKey>();
@@ -88,19 +86,22 @@ export function watchConnections(
     if (services.size > 0) planAgain(services);
     return services.size;
   };
-  const round = async () => {
+  /** Reads the connections; returns the time until the next reading, undefined if there is none. */
+  const round = async (): Promise<number | undefined> => {
     // The first service that asks ends the search.
     const isLast = planned().next().done === true;
     // Without services that ask, it has the worker end the counting.
     const answer = await call(readConnections, undefined);
-    if (signal.aborted) return;
-    if (isLast) return report(undefined);
+    if (signal.aborted) return undefined;
+    if (isLast) {
+      report(undefined);
+      return undefined;
+    }
     const nowMs = clock.monotonic();
     if (answer === undefined || "failure" in answer) {
       if (answer !== undefined) fail(answer.failure);
       else if (nowMs - answeredAtMs >= STALE_MS) fail("the worker does not answer");
-      cancel = clock.schedule(RETRY_MS, round);
-      return;
+      return RETRY_MS;
     }
     answeredAtMs = nowMs;
     report(undefined);
@@ -112,12 +113,35 @@ export function watchConnections(
     const readMs = endpoints === undefined ? durationMs : Math.min(...readingsMs);
     const tookMs = readMs + clock.monotonic() - nowMs +
       (changed === 0 ? 0 : CHANGE_MS + SERVICE_CHANGE_MS * changed);
-    cancel = clock.schedule(Math.max(SHORTEST_PAUSE_MS, tookMs / SHARE), round);
+    return Math.max(SHORTEST_PAUSE_MS, tookMs / SHARE);
+  };
+  const run = async () => {
+    for (let waitMs: number | undefined = SHORTEST_PAUSE_MS; waitMs !== undefined; waitMs = await round()) {
+      await sleep(clock, waitMs, signal);
+    }
   };
 
-  weigh({ factors: (key) => factors.get(key), open: (target) => loads.get(target)?.counts.open });
-  cancel = clock.schedule(SHORTEST_PAUSE_MS, round);
-  signal.addEventListener("abort", () => cancel(), { once: true });
+  weigh({ factors: (key) => factors.get(key), open: (target) => counted.loads.get(target)?.counts.open });
+  run().catch((error) => {
+    if (!signal.aborted) throw error;
+  });
+}
+
+/** The loads of the endpoints at the last reading. */
+interface Counted {
+  readonly loads: ReadonlyMap<string, EndpointLoad>;
+  readonly atMs: number;
+}
+
+function nextCounted(
+  { loads, atMs }: Counted,
+  endpoints: NonNullable<ConnectionReading["endpoints"]>,
+  nowMs: number,
+): Counted {
+  const next = [...endpoints].map(([target, counts]) =>
+    [target, nextLoad(loads.get(target), counts, (nowMs - atMs) / 1000)] as const
+  );
+  return { loads: new Map(next), atMs: nowMs };
 }
 
 /** The new factors of a service port; undefined if they are not worth a change. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../../platform/mod.ts";
+import { type Clock, sleep } from "../../platform/mod.ts";
 import type { AttemptCounts, ServicePortName } from "../../core/model/mod.ts";
 import { createFailureDetector, type Thresholds } from "./detector.ts";
 import type { ProbeEndpoint } from "./endpoint_probe.ts";
@@ -64,16 +64,12 @@ const GATHER_MS = 10;
 export function watchFailures(options: FailureWatchOptions): FailureWatch {
   const { clock, signal, usesOf, settings } = options;
   const detector = createFailureDetector(settings, () => clock.monotonic());
-  const waiting: string[] = [];
-  let probed = 0, ejections = 0;
+  let ejections = 0;
   let unreachable: ReadonlySet<string> = new Set();
-  let cancelGathering: (() => void) | undefined;
-  let cancelReading = () => {};
-  let tryAtMs = 0, isTrying = false;
-  const readingsMs: number[] = [];
+  /** When endpoints are tried again; Infinity while they are. */
+  let tryAtMs = 0;
 
   const applyChanges = () => {
-    cancelGathering = undefined;
     const now: ReadonlySet<string> = new Set(detector.unreachable());
     const changed = now.symmetricDifference(unreachable);
     if (changed.size === 0 || signal.aborted) return;
@@ -82,9 +78,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     const list = [...now].map((endpoint) => ({ endpoint, servicePorts: uses.get(endpoint)?.servicePorts ?? [] }));
     options.onChange(list, changed);
   };
-  const applySoon = () => {
-    cancelGathering ??= clock.schedule(GATHER_MS, applyChanges);
-  };
+  const applySoon = gathering(clock, signal, applyChanges);
 
   const probe: ProbeEndpoint = async (endpoint, kind) => {
     if (signal.aborted) return "unknown";
@@ -122,54 +116,88 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     }
   };
 
-  const examineWaiting = () => {
-    while (probed < MOST_PROBED && waiting.length > 0 && !signal.aborted) {
-      probed++;
-      examine(waiting.shift()!).finally(() => {
-        probed--;
-        examineWaiting();
-      });
-    }
-  };
-
-  /** Probes unreachable endpoints, and some endpoints not probed recently. */
-  const tryUntried = async (): Promise<void> => {
+  /** Probes unreachable endpoints, and some endpoints not probed recently. Resolves with the earliest time of the next call. */
+  const tryUntried = async (): Promise<number> => {
     const tried = new Set(detector.takeUntried(MOST_TRIED));
-    if (tried.size === 0) return;
-    tryAtMs = clock.monotonic() + settings.recoveryIntervalMs;
+    if (tried.size === 0) return 0;
+    const nextMs = clock.monotonic() + settings.recoveryIntervalMs;
     const used = usesOf(tried);
     for (const endpoint of tried.intersection(detector.unreachable())) {
       if (!used.has(endpoint)) detector.release(endpoint);
     }
     await Promise.all([...used.keys()].map((endpoint) => probe(endpoint, "single")));
     applySoon();
+    return nextMs;
   };
 
-  const readOnce = async (): Promise<void> => {
-    const startedAtMs = clock.monotonic();
-    const counts = await options.read();
-    if (signal.aborted) return;
-    const nowMs = clock.monotonic();
-    if (counts) {
-      waiting.push(...detector.note(counts));
-      examineWaiting();
+  const examineLater = limited(MOST_PROBED, examine, signal);
+  const readForever = async () => {
+    const pace = createReadingPace(settings.intervalMs);
+    for (let waitMs = settings.intervalMs;;) {
+      await sleep(clock, waitMs, signal);
+      const startedAtMs = clock.monotonic();
+      const counts = await options.read();
+      signal.throwIfAborted();
+      const nowMs = clock.monotonic();
+      if (counts) examineLater(detector.note(counts));
+      if (nowMs >= tryAtMs) {
+        tryAtMs = Infinity;
+        tryUntried().then((nextMs) => tryAtMs = nextMs);
+      }
+      waitMs = pace.waitMs(nowMs - startedAtMs, counts?.size ?? 0);
     }
-    if (!isTrying && nowMs >= tryAtMs) {
-      isTrying = true;
-      tryUntried().finally(() => isTrying = false);
-    }
-    const least = counts && counts.size > 0 ? settings.intervalMs : IDLE_INTERVAL_MS;
-    readingsMs.push(nowMs - startedAtMs);
-    if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
-    const mostMs = MOST_READING_MS + MOST_OF_ENDPOINT_MS * (counts?.size ?? 0);
-    const waitMs = Math.max(least, Math.min(mostMs, ...readingsMs) * (1 / READING_SHARE - 1));
-    cancelReading = clock.schedule(waitMs, readOnce);
   };
-
-  cancelReading = clock.schedule(settings.intervalMs, readOnce);
-  signal.addEventListener("abort", () => {
-    cancelReading();
-    cancelGathering?.();
-  }, { once: true });
+  readForever().catch((error) => {
+    if (!signal.aborted) throw error;
+  });
   return { unreachable: () => unreachable, ejections: () => ejections };
+}
+
+/** Returns a function that has `apply` called soon, once for all calls until then. */
+function gathering(clock: Clock, signal: AbortSignal, apply: () => void): () => void {
+  let cancel: (() => void) | undefined;
+  signal.addEventListener("abort", () => cancel?.(), { once: true });
+  return () => {
+    cancel ??= clock.schedule(GATHER_MS, () => {
+      cancel = undefined;
+      apply();
+    });
+  };
+}
+
+/** Returns a function that has `act` called with each of its items, with at most `most` of them at a time. */
+function limited(
+  most: number,
+  act: (item: string) => Promise<void>,
+  signal: AbortSignal,
+): (items: readonly string[]) => void {
+  const waiting: string[] = [];
+  let running = 0;
+  const next = () => {
+    while (running < most && waiting.length > 0 && !signal.aborted) {
+      running++;
+      act(waiting.shift()!).finally(() => {
+        running--;
+        next();
+      });
+    }
+  };
+  return (items) => {
+    waiting.push(...items);
+    next();
+  };
+}
+
+/** Decides how long to wait after each reading, from its duration and the number of endpoints with attempts. */
+function createReadingPace(intervalMs: number): { waitMs(readingMs: number, endpoints: number): number } {
+  const readingsMs: number[] = [];
+  return {
+    waitMs(readingMs, endpoints) {
+      readingsMs.push(readingMs);
+      if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
+      const mostMs = MOST_READING_MS + MOST_OF_ENDPOINT_MS * endpoints;
+      const idleMs = endpoints > 0 ? intervalMs : IDLE_INTERVAL_MS;
+      return Math.max(idleMs, Math.min(mostMs, ...readingsMs) * (1 / READING_SHARE - 1));
+    },
+  };
 }
