@@ -10,6 +10,7 @@ import { type Backoff, type Clock, createBackoff, type Family, type Level, type 
 import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
 import {
   createQuestions,
+  type Questions,
   startWatchedWorker,
   type Watchable,
   type Watched,
@@ -86,8 +87,8 @@ export interface RelayWorker {
 
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** Starts a family's relay worker. */
-export function startRelayWorker(options: {
+/** Options of `startRelayWorker`. */
+interface RelayWorkerOptions {
   readonly start: RelayStart;
   readonly spawn: (listener: WorkerListener<FromRelay>) => Watchable<ToRelay>;
   readonly clock: Clock;
@@ -96,77 +97,96 @@ export function startRelayWorker(options: {
   readonly backoff?: Backoff;
   /** How long the worker may take to stop before it is terminated, in milliseconds. */
   readonly stopGraceMs?: number;
-}): RelayWorker {
+}
+
+/** A relay worker, and the one that replaces it. */
+interface Supervised {
+  readonly options: RelayWorkerOptions;
+  readonly logger: Logger;
+  readonly backoff: Backoff;
+  readonly figures: Questions<RelayFigures>;
+  readonly traffic: Questions<TrafficReading>;
+  listener?: RelayListener | undefined;
+  worker?: (Watchable<ToRelay> & Watched) | undefined;
+  cancelTimer?: () => void;
+  stopping?: PromiseWithResolvers<void>;
+  restarts: number;
+}
+
+/** Starts a family's relay worker. */
+export function startRelayWorker(options: RelayWorkerOptions): RelayWorker {
   const { start, clock, stopGraceMs = 7_000 } = options;
-  const logger = options.logger.with({ family: start.family });
-  const backoff = options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 });
-  const questions = createQuestions<RelayFigures>(clock, ANSWER_TIMEOUT_MS);
-  const trafficQuestions = createQuestions<TrafficReading>(clock, ANSWER_TIMEOUT_MS);
-  let listener: RelayListener | undefined;
-  let worker: (Watchable<ToRelay> & Watched) | undefined;
-  let cancelTimer: (() => void) | undefined;
-  let stopping: PromiseWithResolvers<void> | undefined;
-  let restarts = 0;
-
-  const ended = () => {
-    cancelTimer?.();
-    worker?.terminate();
-    worker = undefined;
-    stopping?.resolve();
+  const state: Supervised = {
+    options,
+    logger: options.logger.with({ family: start.family }),
+    backoff: options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 }),
+    figures: createQuestions(clock, ANSWER_TIMEOUT_MS),
+    traffic: createQuestions(clock, ANSWER_TIMEOUT_MS),
+    restarts: 0,
   };
-
-  const receive = (message: FromRelay) => {
-    if (message.type === "stopped") ended();
-    else if (message.type === "figures") questions.answer(message.number, message.figures);
-    else if (message.type === "traffic") {
-      trafficQuestions.answer(message.number, readTraffic.checked(message.reading));
-    } else if (message.type === "applied") {
-      backoff.reset();
-      listener?.onApplied(message);
-    }
-  };
-
-  const restartLater = (reason: string) => {
-    const waitMs = backoff.nextMs();
-    restarts++;
-    logger.error("relay died, restarting", { reason, restarts, inMs: Math.round(waitMs) });
-    cancelTimer = clock.schedule(waitMs, () => {
-      launch();
-      if (worker) listener?.onRestarted();
-    });
-    queueMicrotask(() => listener?.onLost(reason, restarts));
-  };
-
-  const launch = () => {
-    worker = startWatchedWorker<RelayStart, FromRelay, Watchable<ToRelay>>(options, {
-      onMessage: receive,
-      onFailure(reason) {
-        worker = undefined;
-        if (stopping) ended();
-        else restartLater(reason);
-      },
-    });
-  };
-
-  launch();
+  const ask = async <T>(type: "figures" | "traffic", questions: Questions<T>) =>
+    state.worker && await questions.ask((number) => state.worker?.post({ type, number }));
+  launch(state);
   return {
-    listen(replaced) {
-      listener = replaced;
+    listen(listener) {
+      state.listener = listener;
     },
-    apply: (delta) => worker?.post({ type: "apply", delta }),
-    figures: async () => worker && await questions.ask((number) => worker?.post({ type: "figures", number })),
-    traffic: async () => worker && await trafficQuestions.ask((number) => worker?.post({ type: "traffic", number })),
+    apply: (delta) => state.worker?.post({ type: "apply", delta }),
+    figures: () => ask("figures", state.figures),
+    traffic: () => ask("traffic", state.traffic),
     stop() {
-      if (stopping) return stopping.promise;
-      const { promise } = stopping = Promise.withResolvers<void>();
-      cancelTimer?.();
-      if (worker === undefined) ended();
+      if (state.stopping) return state.stopping.promise;
+      const { promise } = state.stopping = Promise.withResolvers<void>();
+      state.cancelTimer?.();
+      if (state.worker === undefined) ended(state);
       else {
-        worker.unwatch();
-        worker.post({ type: "stop" });
-        cancelTimer = clock.schedule(stopGraceMs, ended);
+        state.worker.unwatch();
+        state.worker.post({ type: "stop" });
+        state.cancelTimer = clock.schedule(stopGraceMs, () => ended(state));
       }
       return promise;
     },
   };
+}
+
+function launch(state: Supervised): void {
+  state.worker = startWatchedWorker<RelayStart, FromRelay, Watchable<ToRelay>>(state.options, {
+    onMessage: (message) => receive(state, message),
+    onFailure(reason) {
+      state.worker = undefined;
+      if (state.stopping) ended(state);
+      else restartLater(state, reason);
+    },
+  });
+}
+
+function receive(state: Supervised, message: FromRelay): void {
+  switch (message.type) {
+    case "stopped":
+      return ended(state);
+    case "figures":
+      return state.figures.answer(message.number, message.figures);
+    case "traffic":
+      return state.traffic.answer(message.number, readTraffic.checked(message.reading));
+    case "applied":
+      state.backoff.reset();
+      state.listener?.onApplied(message);
+  }
+}
+
+function restartLater(state: Supervised, reason: string): void {
+  const waitMs = state.backoff.nextMs(), restarts = ++state.restarts;
+  state.logger.error("relay died, restarting", { reason, restarts, inMs: Math.round(waitMs) });
+  state.cancelTimer = state.options.clock.schedule(waitMs, () => {
+    launch(state);
+    if (state.worker) state.listener?.onRestarted();
+  });
+  queueMicrotask(() => state.listener?.onLost(reason, restarts));
+}
+
+function ended(state: Supervised): void {
+  state.cancelTimer?.();
+  state.worker?.terminate();
+  state.worker = undefined;
+  state.stopping?.resolve();
 }

@@ -213,7 +213,11 @@ footer a { color: var(--soft); }
   body { padding: 1rem 0.75rem 2rem; }
   .card { padding: 1rem; border-radius: 12px; }
   .top { grid-template-columns: 1fr; }
-  .figures { gap: 0.4rem 1.6rem; }
+  .figures { flex-direction: column; gap: 0.2rem; }
+  .figures div { display: flex; align-items: baseline; gap: 0.75rem; }
+  .figures dt { flex: 0 0 4.5rem; }
+  .changes, .changes > div { min-height: 0; }
+  .changes > div { contain: none; max-height: 20rem; }
   .verdict strong { font-size: 1.2rem; }
   form, form label:first-child, form label:has(select), form label:has([list]), input[type="search"], input[list], select { width: 100%; max-width: none; }
   input[type="search"], input[list], select { font-size: 16px; }

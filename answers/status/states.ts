@@ -43,7 +43,9 @@ export function stateOfFamily(
   }
   if (last === undefined) return { tone: "warning", words: "waiting for the cluster's state", reason: undefined };
   if (!last.ok) {
-    const times = failure === undefined ? "" : ` for ${lasting(atMs - failure.sinceMs)} (${failure.count} times)`;
+    const times = failure === undefined
+      ? ""
+      : ` for ${lasting(atMs - failure.sinceMs)} (${plural(failure.count, "time")})`;
     return { tone: "bad", words: `syncs have been failing${times}, retrying`, reason: failure?.detail };
   }
   const broken = Object.values(features).find((one) => one.broken !== undefined);

@@ -163,29 +163,24 @@ export async function createServiceFinder(
   clock: Clock,
 ): Promise<ServiceFinder> {
   const read = () => Promise.all(FAMILIES.map((family) => answers.state(family)));
-  let states: readonly FamilyDelta[];
-  let indexes: ReturnType<typeof indexFrontends>[];
-  let readAtMs = 0, isReading = false;
-  const use = (read: readonly FamilyDelta[]) => {
-    states = read;
-    indexes = states.map(({ set }) => indexFrontends(set));
-    readAtMs = clock.monotonic();
-  };
-  use(await read());
+  const known = (states: readonly FamilyDelta[]) => (
+    { states, indexes: states.map(({ set }) => indexFrontends(set)), atMs: clock.monotonic() }
+  );
+  let current = known(await read()), isReading = false;
   return {
     find(address, protocol, port) {
       const family = familyOf(address);
-      const key = indexes[FAMILIES.indexOf(family)]!.find(address, protocol, port);
+      const key = current.indexes[FAMILIES.indexOf(family)]!.find(address, protocol, port);
       if (key !== undefined) return key.slice(0, key.lastIndexOf("|"));
-      if (!isReading && clock.monotonic() - readAtMs > REFRESH_MS) {
+      if (!isReading && clock.monotonic() - current.atMs > REFRESH_MS) {
         isReading = true;
-        read().then(use).catch(() => {}).finally(() => isReading = false);
+        read().then((states) => current = known(states)).catch(() => {}).finally(() => isReading = false);
       }
       return undefined;
     },
     frontends(family) {
       const addresses = new Set<string>(), nodePorts = new Set<string>();
-      for (const servicePort of states[FAMILIES.indexOf(family)]!.set) {
+      for (const servicePort of current.states[FAMILIES.indexOf(family)]!.set) {
         for (const { kind, address, protocol, port } of frontendsOf(servicePort)) {
           if (kind === "nodePort") nodePorts.add(`${protocol} . ${port}`);
           else addresses.add(`${address} . ${protocol} . ${port}`);
