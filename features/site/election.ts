@@ -133,6 +133,8 @@ interface Part extends ElectionOptions, Required<ElectionTiming> {
   wake(): void;
 }
 
+type Step<Kind extends ElectionStep["kind"]> = Extract<ElectionStep, { readonly kind: Kind }>;
+
 async function takePart(part: Part): Promise<void> {
   const { signal, node, memory, elector, clock, random, spreadMs } = part;
   const onAbort = () => part.wake();
@@ -261,10 +263,7 @@ async function read(part: Part): Promise<void> {
 }
 
 /** Takes the Lease, after a while if it is another node's turn. */
-async function acquire(
-  part: Part,
-  { record }: Extract<ElectionStep, { kind: "acquire" }>,
-): Promise<void> {
+async function acquire(part: Part, { record }: Step<"acquire">): Promise<void> {
   const { node, lease, elector, clock, random, leaseMs, spreadMs, signal, state } = part;
   const isWaiting = !state.hasWaited && state.role.kind !== "leader" && !isSuccessor(state, node, record.node);
   part.state = { ...state, hasWaited: isWaiting };
@@ -279,10 +278,7 @@ async function acquire(
 }
 
 /** Renews the Lease when it is time; takes it if this process has not taken it yet, or the server of this node has changed. */
-async function renew(
-  part: Part,
-  { record, atMs }: Extract<ElectionStep, { kind: "renew" }>,
-): Promise<void> {
+async function renew(part: Part, { record, atMs }: Step<"renew">): Promise<void> {
   const { node, lease, elector, clock, leaseMs, signal } = part;
   if (atMs > clock.monotonic()) return await pause(part, atMs);
   await write(part, async () => {
@@ -336,10 +332,7 @@ async function objection(part: Part, leader: LeaseRecord): Promise<string | unde
 }
 
 /** Follows a leader until it does not answer; then waits for the end of its Lease, and has it read again. */
-async function follow(
-  part: Part,
-  { leader, untilMs }: Extract<ElectionStep, { kind: "follow" }>,
-): Promise<void> {
+async function follow(part: Part, { leader, untilMs }: Step<"follow">): Promise<void> {
   const { node, memory, elector, clock, rereads, spreadMs, signal } = part;
   const { node: name, address, certificate, proof } = leader;
   const known = { node: name, address, certificate, proof };
