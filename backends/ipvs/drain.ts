@@ -18,7 +18,6 @@ export const IPVS_DRAIN = { layout: DRAIN_LAYOUT, start: startDrain };
 function startDrain(options: BackendOptions) {
   const { family, runner, clock, logger } = options;
   let startedMs: number | undefined;
-  let isOver = false;
   return {
     async prepare(): Promise<void> {
       if (!await createDummyInterface(family, runner).isUsed()) return;
@@ -31,7 +30,7 @@ function startDrain(options: BackendOptions) {
       const { own, servers } = found;
       const isFirst = startedMs === undefined;
       startedMs ??= clock.monotonic();
-      isOver ||= clock.monotonic() - startedMs >= LIMIT_HOURS * 3_600_000;
+      const isOver = clock.monotonic() - startedMs >= LIMIT_HOURS * 3_600_000;
       const { operations, addresses, virtualServers, connections } = planDrain(
         own,
         own.size > 0 ? await servers.connections(new Set(own.keys())) : new Map(),

@@ -108,3 +108,12 @@ Deno.test("with minSyncPeriod, rounds do not wait: the families limit their sync
   const { waits } = setUp({ minSyncPeriodMs: 1, workMs: 1000 });
   assert.deepEqual(new Set(waits(100, 10)), new Set([2]));
 });
+
+Deno.test("however much work a round took, a second later a change is planned at once", () => {
+  const { clock, pace } = setUp();
+  pace.began();
+  pace.synced({ full: false, durationMs: 600_000 });
+  assert.equal(pace.delayMs(), 1_000);
+  clock.advance(1_000);
+  assert.equal(pace.delayMs(), 2);
+});

@@ -330,3 +330,15 @@ Deno.test("the attempts of endpoints that do not answer are deleted in at most o
   assert.deepEqual(takeCalls(), [`${deletion(POD_2)}\n${deletion(POD_3)}`]);
   assert.equal(unanswered.clean(), undefined);
 });
+
+Deno.test("flows to a frontend that a service gives up, and to an endpoint that it loses at once, are deleted", async () => {
+  const { change, flow, sync, syncLater, left } = createLab();
+  change([withPods(["10.1.0.1", "10.1.0.2"])]);
+  await sync();
+  flow("10.1.0.1");
+  flow("10.1.0.2");
+  change([withPods(["10.1.0.2"], { ...DNS, clusterIP: OTHER.clusterIP })]);
+  await syncLater();
+  await syncLater();
+  assert.deepEqual(left(), ["10.1.0.2"]);
+});
