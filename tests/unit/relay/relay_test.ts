@@ -4,7 +4,7 @@ import type { FamilyDelta, ServicePort } from "../../../core/model/mod.ts";
 import { silentLogger, splitHostPort, systemClock } from "../../../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type RelayOptions } from "../../../relay/mod.ts";
 import { systemNetwork } from "../../../relay/network.ts";
-import { createFakeClock } from "../../fakes/clock.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 import { answerOf, open, received, reservePort, startNamed, startServer } from "../../fakes/sockets.ts";
 
@@ -152,6 +152,32 @@ Deno.test("once files are available again, listeners that stopped accepting acce
   assert.equal(accepting.length, 2);
   assert.equal(ports.get("default/web|tcp")!.cluster, port);
   assert.equal(await answerOf(`127.0.0.1:${port}`), "web");
+  const stopped = relay.stop();
+  await clock.advanceSettled(60_000);
+  await stopped;
+});
+
+Deno.test("a listener that is renewed keeps its port of a range, also if its first choice is free by then", async () => {
+  const clock = createFakeClock(), tried: number[] = [], accept: ((client: Socket) => void)[] = [];
+  const relay = createRelay({
+    ...{ ...OPTIONS, clock, ports: { first: 20_000, last: 20_001 } },
+    network: {
+      ...systemNetwork,
+      listenTcp(_, port, onConnection) {
+        if (tried.push(port) === 1) return Promise.reject(new Deno.errors.AddrInUse("Address already in use"));
+        accept.push(onConnection);
+        return Promise.resolve({ port, close() {} });
+      },
+      connectTcp: () => new Socket().destroy(new Error("connect EMFILE")),
+    },
+  });
+  await relay.apply(state(fakeServicePort("default/web", { clusterEndpoints: ["10.0.0.1:80"] })));
+  accept[0]!(new Socket());
+  await settled();
+  clock.advance(1000);
+  await relay.apply(change(2, []));
+  assert.equal(accept.length, 2);
+  assert.deepEqual(tried.slice(2), [tried[1]]);
   const stopped = relay.stop();
   await clock.advanceSettled(60_000);
   await stopped;
