@@ -52,7 +52,7 @@ Deno.test("a deleted service port drains, and gets its port back if it returns m
   clock.advance(4999);
   await set(fakeServicePort("default/web"));
   clock.advance(5000);
-  assert.deepEqual(listeners.ports.get(KEY), { cluster: 40_001 });
+  assert.deepEqual([listeners.ports.get(KEY), [...open.keys()]], [{ cluster: 40_001 }, [40_001]]);
   listeners.delete(KEY);
   clock.advance(5000);
   assert.deepEqual([open.size, counters.listeners, listeners.keys()], [0, 0, []]);
@@ -74,6 +74,14 @@ Deno.test("a listener that cannot be opened is a problem of its service port, un
   assert.deepEqual(listeners.problems(), []);
   assert.deepEqual(listeners.ports.get(KEY), { cluster: 40_002 });
   assert.deepEqual([counters.listeners, counters.listenersFailed], [2, 2]);
+});
+
+Deno.test("the problem of a service port ends with it", async () => {
+  const { listeners, refused, set } = startLab();
+  refused.error = "EMFILE";
+  await set(fakeServicePort("default/web"));
+  listeners.delete(KEY);
+  assert.deepEqual(listeners.problems(), []);
 });
 
 Deno.test("node ports on loopback addresses move at once, also if two service ports swap theirs", async () => {

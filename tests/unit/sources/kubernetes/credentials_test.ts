@@ -190,7 +190,9 @@ Deno.test("a plugin runs only for users with exec, once, and again after a refus
       assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-1"]]);
     }
     credentials.failed(true);
-    assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-2"]]);
+    for (let times = 0; times < 2; times++) {
+      assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-2"]]);
+    }
     const unarmed = await load({ kubeconfig: write("exec", kubeconfig("", exec)) });
     await assert.rejects(
       unarmed.current(never),
