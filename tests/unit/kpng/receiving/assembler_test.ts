@@ -92,3 +92,20 @@ Deno.test("a change in a round after the slices were assembled counts", () => {
   assembler.sync();
   assert.deepEqual(sink.take(), []);
 });
+
+Deno.test("the problems of an entry end with it, or with a round that sets everything else again", () => {
+  const scopes = new Set<string>();
+  const problems = (scope: string, list: readonly unknown[]) =>
+    void (list.length > 0 ? scopes.add(scope) : scopes.delete(scope));
+  const assembler = createAssembler({ ...createRecordingSink(), problems }, false);
+  const setBroken = (path: string) =>
+    assembler.setEndpoint(path, undefined, { subject: path, sentences: ["it has no address"] });
+  for (const path of ["deleted", "missing", "stays"]) setBroken(path);
+  assembler.sync();
+  assembler.delete("endpoint", "deleted");
+  assert.deepEqual([...scopes], ["received endpoint missing", "received endpoint stays"]);
+  assembler.reset();
+  setBroken("stays");
+  assembler.sync();
+  assert.deepEqual([...scopes], ["received endpoint stays"]);
+});
