@@ -138,13 +138,10 @@ function eventRow(event: FeedEvent): Html {
 
 /** The verdict in a sentence, and the lines about the node. `attention` is unknown before the first sync. */
 function summaryPart(
-  { state: { tone, words, reason }, lines, services }: NodeView,
+  { state: { tone, words, reason }, lines }: NodeView,
   attention: Attention | undefined,
 ): Html {
-  const facts = [
-    { label: "Services", words: [countText(services)] },
-    ...lines.filter(({ tone }) => tone === undefined),
-  ];
+  const facts = lines.filter(({ tone }) => tone === undefined);
   return html`
     <div class="verdict ${tone}"
       role="status"><span class="dot"></span><p><strong>${words}</strong>${reason !== undefined && html`

@@ -101,6 +101,7 @@ function linesOfNode(status: ProxyStatus, link: StateWords | undefined): readonl
     },
     ...Object.values(status.features).map(lineOf),
     { label: "Memory", words: [megabytesText(status.residentBytes)] },
+    { label: "Services", words: [countText(status.services)] },
     ...(waiting === 0 ? [] : [{ label: "Waiting", words: [plural(waiting, "change")] }]),
     ...(repaired === 0 ? [] : [{ label: "Repaired", words: [`${plural(repaired, "change")} by other programs`] }]),
   ];

@@ -144,7 +144,7 @@ export async function awaitOrder(
 async function readReport(answers: ControlAnswers, pageSize: number): Promise<Report> {
   const status = await answers.status();
   // The proxy may not have read the cluster yet.
-  const needy = await answers.browse({ search: "", attention: true, page: 1, pageSize })
+  const needy = await answers.browse({ search: "", attention: true, order: "attention", page: 1, pageSize })
     .catch(() => undefined);
   return { status, needy };
 }

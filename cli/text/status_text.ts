@@ -13,18 +13,18 @@ export function statusLines(
   needy: ServicePage | undefined,
   layout = layoutOfOutput(),
 ): readonly string[] {
-  const lines = [...viewLines(view, { details: false }), ...serviceLines(view, needy), ...problemLines(view)];
+  const lines = [...viewLines(view, { details: false }), ...attentionLines(needy), ...problemLines(view)];
   return lines.map((line) => textOf(line, layout));
 }
 
-function serviceLines({ services }: NodeView, needy: ServicePage | undefined): Line[] {
-  if (needy === undefined) return [["services  not read yet"]];
-  const total = `services  ${countText(services)}`, { attention } = needy;
-  if (needy.total === 0) return [[`${total}, none needs attention`]];
+function attentionLines(needy: ServicePage | undefined): Line[] {
+  if (needy === undefined) return [["attention services not read yet"]];
+  const { total, pages, services, attention } = needy;
+  if (total === 0) return [["attention none"]];
   return [
-    [`${total}, `, [attention.refused > 0 ? "bad" : "warning", attentionText(attention)]],
-    ...serviceRows(needy.services, Infinity),
-    ...(needy.pages > 1 ? [[["soft", "  and more; `sluice top` and the status page list them"] as const]] : []),
+    ["attention ", [attention.refused > 0 ? "bad" : "warning", attentionText(attention)]],
+    ...serviceRows(services, Infinity),
+    ...(pages > 1 ? [[["soft", "  and more; `sluice top` and the status page list them"] as const]] : []),
   ];
 }
 
