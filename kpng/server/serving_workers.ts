@@ -1,5 +1,5 @@
 /** The main isolate's side: starts workers that accept connections on one port, and answers their questions. */
-import { type Clock, createBackoff, type Logger, startTurn } from "../../platform/mod.ts";
+import { type Backoff, type Clock, createBackoff, type Logger, startTurn } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import type { TlsFiles } from "../address/mod.ts";
 import { type Answer, createAnswers, type StoreAnswers } from "./answers.ts";
@@ -61,7 +61,10 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
     },
   };
   let { tls } = options;
-  const workers = Array.from({ length: count }, (_, row) => startServingWorker(row, shared, answers, lag, () => tls));
+  const workers = Array.from(
+    { length: count },
+    (_, row) => startServingWorker({ row, options: shared, answers, lag, tlsNow: () => tls }),
+  );
   const unsubscribe = store.subscribe(() => {
     const revision = store.revision();
     lag.changed(revision);
@@ -90,96 +93,111 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
 /** How long a worker may take to close; connections that linger take a second. */
 const CLOSE_MS = 5_000;
 
+/** The worker of a row, and those after it. */
+interface Supervised {
+  readonly row: number;
+  readonly options: WorkersOptions;
+  readonly answers: StoreAnswers;
+  readonly lag: Lag;
+  /** The certificates at this time. */
+  readonly tlsNow: () => TlsFiles | undefined;
+  readonly backoff: Backoff;
+  /** Resolves when the first worker listens; rejects if it cannot. */
+  readonly listening: PromiseWithResolvers<void>;
+  readonly closed: PromiseWithResolvers<void>;
+  worker: ServingWorkerHandle | undefined;
+  restarts: number;
+  state: "starting" | "listening" | "closing";
+  cancelTimer(): void;
+}
+
 /** Starts the worker of a row, and others after it, with the certificates at that time. */
-function startServingWorker(
-  row: number,
-  { spawn, store, clock, logger, memory, address, clients, limits }: WorkersOptions,
-  answers: StoreAnswers,
-  lag: Lag,
-  tlsNow: () => TlsFiles | undefined,
-): ServingWorker {
-  const backoff = createBackoff({ firstMs: 100, longestMs: 30_000 });
-  const listening = Promise.withResolvers<void>();
-  const closed = Promise.withResolvers<void>();
-  let worker: ServingWorkerHandle | undefined;
-  let hasListened = false;
-  let isClosing = false;
-  let restarts = 0;
-  let cancelRestart = () => {};
-
-  const end = () => {
-    cancelRestart();
-    worker?.terminate();
-    worker = undefined;
-    clearGauges(memory, row);
-    closed.resolve();
+function startServingWorker(given: Pick<Supervised, "row" | "options" | "answers" | "lag" | "tlsNow">): ServingWorker {
+  const one: Supervised = {
+    ...given,
+    backoff: createBackoff({ firstMs: 100, longestMs: 30_000 }),
+    listening: Promise.withResolvers(),
+    closed: Promise.withResolvers(),
+    worker: undefined,
+    restarts: 0,
+    state: "starting",
+    cancelTimer() {},
   };
-
-  const launch = () => {
-    const received = lag.join();
-    if (store.ready()) received.skip(store.revision());
-    const answer = createAnswerService(answers, clock, (message) => handle?.post(message));
-    const onMessage = (message: FromServingWorker) => {
-      switch (message.type) {
-        case "listening":
-          hasListened = true;
-          backoff.reset();
-          listening.resolve();
-          break;
-        case "failed":
-          handle?.terminate();
-          onFailure(message.reason);
-          break;
-        case "ask":
-        case "next":
-        case "release":
-          void answer(message);
-          break;
-        case "received":
-          (message.wasWritten ? received.upToDate : received.skip)(message.revision);
-          break;
-        case "log":
-          logger[message.level](message.message, message.fields);
-          break;
-        case "closed":
-          end();
-      }
-    };
-    const onFailure = (reason: string) => {
-      received.leave();
-      worker = undefined;
-      clearGauges(memory, row);
-      if (isClosing) return closed.resolve();
-      if (!hasListened) return listening.reject(new Error(reason));
-      const waitMs = backoff.nextMs();
-      restarts++;
-      logger.error("worker of the gRPC server died, restarting; its watchers reconnect", {
-        reason,
-        restarts,
-        inMs: Math.round(waitMs),
-      });
-      cancelRestart = clock.schedule(waitMs, launch);
-    };
-    const start: ServingStart = { type: "start", address, tls: tlsNow(), clients, limits, memory, row };
-    const handle = spawn(start, { onMessage, onFailure });
-    worker = handle;
-    if (store.ready()) handle?.post({ type: "revision", revision: store.revision() });
-  };
-
-  launch();
+  launch(one);
   return {
-    listening: listening.promise,
-    post: (message) => worker?.post(message),
+    listening: one.listening.promise,
+    post: (message) => one.worker?.post(message),
     async close() {
-      isClosing = true;
-      if (worker === undefined) return end();
-      worker.post({ type: "close" });
-      const cancel = clock.schedule(CLOSE_MS, end);
-      await closed.promise;
-      cancel();
+      one.state = "closing";
+      one.cancelTimer();
+      if (one.worker === undefined) return end(one);
+      one.worker.post({ type: "close" });
+      one.cancelTimer = one.options.clock.schedule(CLOSE_MS, () => end(one));
+      await one.closed.promise;
     },
-    terminate: end,
+    terminate: () => end(one),
   };
+}
+
+function launch(one: Supervised): void {
+  const { row, options: { store, spawn, clock, memory, address, clients, limits } } = one;
+  const received = one.lag.join();
+  if (store.ready()) received.skip(store.revision());
+  const answer = createAnswerService(one.answers, clock, (message) => handle?.post(message));
+  const onFailure = (reason: string) => {
+    received.leave();
+    failed(one, reason);
+  };
+  const onMessage = (message: FromServingWorker) => {
+    switch (message.type) {
+      case "listening":
+        if (one.state === "starting") one.state = "listening";
+        one.backoff.reset();
+        one.listening.resolve();
+        break;
+      case "failed":
+        handle?.terminate();
+        onFailure(message.reason);
+        break;
+      case "ask":
+      case "next":
+      case "release":
+        void answer(message);
+        break;
+      case "received":
+        (message.wasWritten ? received.upToDate : received.skip)(message.revision);
+        break;
+      case "log":
+        one.options.logger[message.level](message.message, message.fields);
+        break;
+      case "closed":
+        end(one);
+    }
+  };
+  const start: ServingStart = { type: "start", address, tls: one.tlsNow(), clients, limits, memory, row };
+  const handle = spawn(start, { onMessage, onFailure });
+  one.worker = handle;
+  if (store.ready()) handle?.post({ type: "revision", revision: store.revision() });
+}
+
+function failed(one: Supervised, reason: string): void {
+  const { row, options: { clock, logger, memory } } = one;
+  one.worker = undefined;
+  clearGauges(memory, row);
+  if (one.state === "closing") return end(one);
+  if (one.state === "starting") return one.listening.reject(new Error(reason));
+  const waitMs = one.backoff.nextMs(), restarts = ++one.restarts;
+  const fields = { reason, restarts, inMs: Math.round(waitMs) };
+  logger.error("worker of the gRPC server died, restarting; its watchers reconnect", fields);
+  one.cancelTimer = clock.schedule(waitMs, () => launch(one));
+}
+
+function end(one: Supervised): void {
+  one.cancelTimer();
+  one.worker?.terminate();
+  one.worker = undefined;
+  clearGauges(one.options.memory, one.row);
+  one.closed.resolve();
 }
 
 /** A question of a worker. */
