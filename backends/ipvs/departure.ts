@@ -73,10 +73,10 @@ export async function differencesFrom(question: DepartureQuestion): Promise<read
 }
 
 function unreadable(error: unknown): Omit<Difference, "name"> {
-  const message = `cannot be read: ${errorText(error)}`;
-  if (!(error instanceof ToolMissingError)) return { message, fix: "run sudo sluice check" };
+  const missing = error instanceof Error && error.cause instanceof ToolMissingError ? error.cause : undefined;
+  if (missing === undefined) return { message: `cannot be read: ${errorText(error)}`, fix: "run sudo sluice check" };
   return {
-    message: `${message}; without it, Sluice does not remove the state of ipvs mode either`,
+    message: `cannot be read: ${missing.message}; without it, Sluice does not remove the state of ipvs mode either`,
     fix: "install ipvsadm and ipset until the node has left ipvs mode: run apt-get install ipvsadm ipset iproute2",
   };
 }

@@ -65,7 +65,8 @@ export function createHeldAddresses(family: Family, runner: Runner): HeldAddress
           if (address !== undefined) held.add(address);
         },
       });
-      requireSuccess("ip route show", result);
+      // Without any route in the family, the kernel has no table of routes yet.
+      if (failureOf("ip route show", result)?.kind !== "absent") requireSuccess("ip route show", result);
       return held;
     },
     async hold(addresses, nodeAddresses) {

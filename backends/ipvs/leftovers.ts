@@ -1,4 +1,5 @@
 import type { BackendOptions } from "../contract/mod.ts";
+import { ToolMissingError } from "../tools/mod.ts";
 import { type Layout, removeIptablesTraces } from "../xtables/mod.ts";
 import { createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
 import { createHeldAddresses, type HeldAddresses } from "./held_addresses.ts";
@@ -30,8 +31,27 @@ export interface Leftovers {
   readonly held: HeldAddresses;
 }
 
-/** Finds what the mode has in a family; undefined if that is nothing. Throws if the kernel cannot be read. */
+/**
+ * Finds what the mode has in a family; undefined if that is nothing. Throws if the kernel cannot be read; a missing ipvsadm or
+ * ipset is an error that says what stays.
+ */
 export async function findLeftovers(
+  options: Pick<BackendOptions, "family" | "runner">,
+): Promise<Leftovers | undefined> {
+  try {
+    return await listLeftovers(options);
+  } catch (error) {
+    // Without `ip`, the mode has never run here.
+    if (!(error instanceof ToolMissingError) || error.tool === "ip") throw error;
+    throw new Error(
+      "the virtual servers, sets and addresses of ipvs mode stay, and with them services at this node: " +
+        `${error.message} (install it and repeat sluice --cleanup, or reboot)`,
+      { cause: error },
+    );
+  }
+}
+
+async function listLeftovers(
   { family, runner }: Pick<BackendOptions, "family" | "runner">,
 ): Promise<Leftovers | undefined> {
   const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);

@@ -71,7 +71,7 @@ const TOOL_MESSAGES: Readonly<Record<string, FailureTable>> = {
     // Addresses and links that exist, routes and addresses that do not.
     ["done already", /File exists|address already assigned/i],
     ["done already", /No such process|Cannot assign requested address|address not found/i],
-    ["absent", /Device "[^"]*" does not exist|Cannot find device/],
+    ["absent", /Device "[^"]*" does not exist|Cannot find device|FIB table does not exist/],
   ],
 };
 

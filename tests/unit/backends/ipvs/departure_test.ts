@@ -1,10 +1,13 @@
-/** What `sluice check` for another mode says on a node that is in ipvs mode. */
+/** What `sluice check` for another mode, and a cleanup, say on a node that is in ipvs mode. */
 import assert from "node:assert/strict";
 import type { DepartureSettings } from "../../../../backends/contract/mod.ts";
 import { describeMode, findMode, MODES } from "../../../../backends/mod.ts";
+import { removeIpvsTraces } from "../../../../backends/ipvs/leftovers.ts";
 import { checkDifferences } from "../../../../backends/preflight/mod.ts";
 import { IPVS_SCHEDULERS, type IpvsSettings, type ServicePort } from "../../../../core/model/mod.ts";
 import type { Finding } from "../../../../core/problems/mod.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest, createIpvsHost, type IpvsHost } from "./host.ts";
 
@@ -120,5 +123,18 @@ Deno.test("each timeout that differs from the kernel's own is reported, and none
   assert.equal(await isReported(own), false);
   for (const name of ["tcp", "tcpFin", "udp"] as const) {
     assert.equal(await isReported({ ...own, [name]: 60 }), true, name);
+  }
+});
+
+Deno.test("a cleanup without a tool of ipvs mode says what stays, and how to remove it", async () => {
+  for (const tool of ["ipvsadm", "ipset"]) {
+    const { runner } = await served([{}]);
+    runner.inject((call) => call.tool === tool, { how: "is missing" });
+    const options = { family: "IPv4", runner, clock: createFakeClock(), logger: silentLogger } as const;
+    await assert.rejects(removeIpvsTraces(options), (error: Error) => {
+      assert.match(error.message, /virtual servers, sets and addresses of ipvs mode stay/);
+      assert.match(error.message, new RegExp(`: ${tool} is not installed.*\\(install it and repeat sluice --cleanup`));
+      return true;
+    });
   }
 });

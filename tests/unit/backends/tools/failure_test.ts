@@ -112,6 +112,7 @@ const MESSAGES: Readonly<Record<string, readonly (readonly [tool: string, messag
     ["ipvsadm", "No such destination"],
     ["ip", 'Device "kube-ipvs0" does not exist.'],
     ["ip", 'Cannot find device "kube-ipvs0"'],
+    ["ip", "Error: ipv4: FIB table does not exist.\nDump terminated"],
   ],
   "done already": [
     ["conntrack", "conntrack v1.4.6 (conntrack-tools): 0 flow entries have been deleted."],
