@@ -8,7 +8,7 @@ import {
   serverUrl,
 } from "./access.ts";
 import { ApiError } from "../../core/objects/mod.ts";
-import { authProvider } from "./auth_provider.ts";
+import { oidcProvider } from "./oidc.ts";
 import { execPlugin } from "./exec_plugin.ts";
 import { readKubeconfig } from "./kubeconfig.ts";
 
@@ -130,7 +130,7 @@ const NOTHING: Omit<Access, "server"> = {
 };
 
 function startPlugin(plugin: CredentialPlugin, runProgram: RunProgram, clock: Clock): RunningPlugin {
-  return plugin.kind === "exec" ? execPlugin(plugin.exec, runProgram, clock) : authProvider(plugin);
+  return plugin.kind === "exec" ? execPlugin(plugin.exec, runProgram, clock) : oidcProvider(plugin, clock);
 }
 
 function runNothing(): Promise<never> {
