@@ -1,7 +1,8 @@
 /** Loaded only for a kubeconfig with `tls-server-name`: Deno's fetch takes the name from the URL, `node:https` has an option. */
 import { Agent, request as startRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
-import { Readable } from "node:stream";
+import { pipeline, Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
 import type { Credentials } from "./credentials.ts";
 import type { HttpClient, HttpRequest } from "./http_client.ts";
 
@@ -19,7 +20,9 @@ export function connectToNamed({ serverName, caCerts, certificate, key }: Creden
 
 function send(url: string, { method, headers, body, signal }: HttpRequest, agent: Agent): Promise<Response> {
   return new Promise((resolve, reject) => {
-    const options = { agent, method, headers: valuesByName(headers), signal: signal ?? undefined };
+    // Unlike fetch, it neither asks for compressed answers nor decompresses them.
+    const values = { ...valuesByName(headers), "accept-encoding": ["gzip"] };
+    const options = { agent, method, headers: values, signal: signal ?? undefined };
     startRequest(url, options, (answer) => resolve(responseOf(answer))).on("error", reject).end(body);
   });
 }
@@ -29,9 +32,14 @@ function responseOf(answer: IncomingMessage): Response {
   const headers = new Headers();
   for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i]!, rawHeaders[i + 1]!);
   // A response without a body, by its status, cannot be constructed with one.
-  if (status === 204 || status === 304) answer.resume();
-  const body = status === 204 || status === 304 ? null : Readable.toWeb(answer) as ReadableStream<Uint8Array>;
-  return new Response(body, { status, headers });
+  if (status === 204 || status === 304) {
+    answer.resume();
+    return new Response(null, { status, headers });
+  }
+  const isCompressed = headers.get("content-encoding") === "gzip";
+  // An error reaches the reader of the body.
+  const content = isCompressed ? pipeline(answer, createGunzip(), () => {}) : answer;
+  return new Response(Readable.toWeb(content) as ReadableStream<Uint8Array>, { status, headers });
 }
 
 function valuesByName(headers: HttpRequest["headers"]): Record<string, string[]> {

@@ -111,6 +111,20 @@ Deno.test("a server whose certificate has another name than its URL is verified 
   );
 });
 
+Deno.test("lists of a server with tls-server-name are compressed", async () => {
+  const tls = await authority.issue("server", 3, "kubernetes.default.svc");
+  await inFolder((folder) =>
+    withSource((server) => server.apply(service("web")), async ({ receives, server }) => {
+      await receivesChanges(receives, server);
+      const lists = server.requests.filter(({ verb }) => verb === "list");
+      assert.ok(lists.length > 0 && lists.every(({ headers }) => headers.get("accept-encoding") === "gzip"));
+    }, {
+      server: { tls, compressFrom: 0 },
+      connection: connectionWith({ ca: authority.cert, serverName: "kubernetes.default.svc" }, folder),
+    })
+  );
+});
+
 Deno.test("a certificate with neither the URL's name nor tls-server-name is not trusted", async () => {
   const tls = await authority.issue("server");
   for (const [ca, problem] of [[authority.cert, "other.example"], [other.cert, "certificate"]] as const) {
