@@ -71,8 +71,8 @@ export async function runDenoTest(args: readonly string[], longestSilenceMs?: nu
 }
 
 /**
- * Runs all unit tests; again if Deno hangs. Deno 2.9.6 was seen to do so once in some hundred runs, with all isolates waiting for
- * a lock of V8's.
+ * Runs all unit tests; again if Deno hangs. Deno 2.9.6 was seen to do so twice on an overloaded machine: the isolate of a room slept
+ * while its workers waited.
  */
 async function runUnitTests(): Promise<number> {
   const first = await runDenoTest(Deno.args, LONGEST_SILENCE_MS);
