@@ -20,7 +20,6 @@ const LOCAL: ProtoPackage = {
     WatchReq: messages.WATCH_REQUEST,
     OpItem: messages.OP_ITEM,
     EmptyOp: messages.EMPTY_OP,
-    ResetOp: messages.RESET_OP,
     Ref: messages.REF,
     Value: messages.VALUE,
     Service: messages.SERVICE,

@@ -302,12 +302,6 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       settingWithoutEffect("kube-api-content-type", "clientConnection.contentType"),
       settingWithoutEffect("kube-api-qps", "clientConnection.qps"),
       settingWithoutEffect("config-sync-period", "configSyncPeriod"),
-      setting(
-        "site-discovery-address",
-        "site.discoveryAddress",
-        "Has no effect: the nodes of a site find their leader by its Lease.",
-        INEFFECTIVE,
-      ),
       settingWithoutEffect("profiling", "enableProfiling"),
       settingWithoutEffect("show-hidden-metrics-for-version", "showHiddenMetricsForVersion"),
       setting("log-flush-frequency", "logging.flushFrequency", COMPATIBILITY, {

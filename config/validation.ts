@@ -7,7 +7,7 @@ import {
   KUBERNETES_VERSION,
 } from "../platform/mod.ts";
 import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
-import { BALANCE_HASHES, currentAlgorithmName } from "../core/model/mod.ts";
+import { BALANCE_HASHES } from "../core/model/mod.ts";
 import { FEATURES } from "../features/mod.ts";
 import { type Configuration, LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
 import { formatDuration } from "../platform/schema/mod.ts";
@@ -75,7 +75,7 @@ export function validate(
     notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
     checkScheduler(ipvs.scheduler, schedulers, report);
   }
-  const balance = checkBalance(settings.balance, mode, report, warnings);
+  checkBalance(settings.balance, mode, report);
   notNegative("userspace.udpIdleTimeout", settings.userspace.udpIdleTimeoutMs);
   range("userspace.maxConnections", settings.userspace.maxConnections, 0, 1_000_000);
   const refuse = (path: string, message: string) => problems.push({ path, message });
@@ -122,7 +122,7 @@ export function validate(
       mode.settings.defaultNodePortAddresses,
       report,
     ),
-    balance,
+    balance: settings.balance,
     excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, section === "ipvs" ? report : () => {}),
   };
   return { decisions, problems, warnings };
@@ -149,12 +149,8 @@ function checkBalance(
   settings: Settings["balance"],
   { name, balance: { algorithms } }: ModeDescription,
   report: Report,
-  warnings: Problem[],
-): Settings["balance"] {
-  const { affinityHash, nodeLabels, podLabels } = settings, algorithm = currentAlgorithmName(settings.algorithm);
-  if (algorithm !== settings.algorithm) {
-    warnings.push({ path: "balance.algorithm", message: `is ${settings.algorithm}, the former name of ${algorithm}` });
-  }
+): void {
+  const { algorithm, affinityHash, nodeLabels, podLabels } = settings;
   if (algorithm !== "" && !algorithms.some((one) => one === algorithm)) {
     report("balance.algorithm", algorithm, `in ${name} mode, it must be ${algorithms.join(", ")} or empty`);
   }
@@ -165,7 +161,6 @@ function checkBalance(
     const wrong = keys.find((key) => !LABEL_KEY.test(key));
     if (wrong !== undefined) report(`balance.${name}`, wrong, "must be the key of a label");
   }
-  return { ...settings, algorithm };
 }
 
 function checkScheduler(given: string, schedulers: () => readonly string[], report: Report): void {

@@ -100,7 +100,7 @@ function silence(path: string, timeoutMs: number): string {
   try {
     pid = ` (pid ${Number(Deno.readTextFileSync(pidFileOf(path)))})`;
   } catch {
-    // An older version does not write the file.
+    // The proxy could not write it.
   }
   return `the proxy${pid} does not answer within ${timeoutMs / 1000} s: it is stopped or overloaded ` +
     "(look at its log and at the load of the node, or restart it)";

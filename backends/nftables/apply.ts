@@ -86,13 +86,13 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   return await transactWhole(transactions, build([], "last"));
 }
 
-/** Fills the sets of clients that changes create, before rules use them, with those that an earlier proxy remembers. */
+/** Fills the sets of clients that changes create, before rules use them, with those that kube-proxy remembers. */
 async function keepClients(
-  { earlierClients, realized, tools, logger }: Transactions,
+  { earlierClients, tools, logger }: Transactions,
   changes: readonly Change[],
 ): Promise<void> {
   try {
-    const filling = await earlierClients.forChanges(changes, realized);
+    const filling = await earlierClients.forChanges(changes);
     const failure = filling && await tools.transact(filling);
     if (failure) throw new Error(failure.text);
   } catch (error) {

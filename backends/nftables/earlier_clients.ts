@@ -1,41 +1,39 @@
 import type { ServicePort } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { CLIENT_SET, clientSets, isClientSet } from "./affinity.ts";
+import { clientSets } from "./affinity.ts";
 import type { Change } from "./build.ts";
-import type { RealizedState } from "./realized.ts";
-import { type Dialect, KUBE_PROXY_TABLE, type SetName, TABLE } from "./table.ts";
+import { type Dialect, KUBE_PROXY_TABLE, type SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import { type Item, type ItemList, type Transaction } from "./transaction.ts";
 
-/** The clients in sets of kube-proxy's nftables mode and of Sluice before 0.2, whose names depend on the timeout. */
+/** The clients in the sets of kube-proxy's nftables mode. */
 export interface EarlierClients {
   /**
-   * The sets that changes are about to create, with the clients that an earlier proxy remembers for the same endpoint;
-   * undefined if there are none. Throws if a table cannot be read.
+   * The sets that changes are about to create, with the clients that kube-proxy remembers for the same endpoint; undefined
+   * if there are none. Throws if kube-proxy's table cannot be read.
    */
-  forChanges(changes: readonly Change[], realized: RealizedState): Promise<Transaction | undefined>;
+  forChanges(changes: readonly Change[]): Promise<Transaction | undefined>;
 }
 
-/** Reads the sets of earlier proxies when they are first needed. */
+/** Reads kube-proxy's sets when they are first needed. */
 export function createEarlierClients(tools: NftTools, dialect: Dialect): EarlierClients {
   // A takeover deletes the table, and it never returns while Sluice runs.
   let isKubeProxyHere = true;
 
-  /** Reads the elements of a table's sets into `sources`, by `TABLE NAME`; returns whether the table exists. */
-  const read = (table: string, sources: Sources) =>
-    tools.listSets(table, (set, element) => {
-      const target = sources.get(`${table} ${set}`), [client, rest] = nameAndRest(element);
+  /** Reads the elements of kube-proxy's sets into `sources`, by name; returns whether its table exists. */
+  const read = (sources: ReadonlyMap<string, Target>) =>
+    tools.listSets(KUBE_PROXY_TABLE, (set, element) => {
+      const target = sources.get(set), [client, rest] = nameAndRest(element);
       const left = /\bexpires (\w+)/.exec(rest)?.[1];
       if (target !== undefined && left !== undefined) target.clients.set(client, left);
     });
 
   return {
-    async forChanges(changes, { strays }) {
-      const isOlderHere = strays.some(({ list, key }) => list === "set" && isClientSet(key));
-      if (!isKubeProxyHere && !isOlderHere) return undefined;
+    async forChanges(changes) {
+      if (!isKubeProxyHere) return undefined;
       const targets: Target[] = [];
-      const sources: Sources = new Map();
+      const sources = new Map<string, Target>();
       for (const { before, next } of changes) {
         if (next === undefined || next.port.affinitySeconds === 0) continue;
         const held = new Set(before.own.map(({ key }) => key));
@@ -43,13 +41,11 @@ export function createEarlierClients(tools: NftTools, dialect: Dialect): Earlier
           if (held.has(set.key)) continue;
           const target: Target = { set, clients: new Map() };
           targets.push(target);
-          sources.set(`${TABLE} ${olderName(next.port, endpoint)}`, target);
-          sources.set(`${KUBE_PROXY_TABLE} ${kubeProxyName(next.port, endpoint)}`, target);
+          sources.set(kubeProxyName(next.port, endpoint), target);
         }
       }
       if (targets.length === 0) return undefined;
-      if (isOlderHere) await read(TABLE, sources);
-      if (isKubeProxyHere) isKubeProxyHere = await read(KUBE_PROXY_TABLE, sources);
+      isKubeProxyHere = await read(sources);
       const found = targets.filter(({ clients }) => clients.size > 0);
       return found.length === 0 ? undefined : transactionOf(found);
     },
@@ -61,8 +57,6 @@ interface Target {
   readonly set: Item;
   readonly clients: Map<string, string>;
 }
-
-type Sources = Map<string, Target>;
 
 function transactionOf(targets: readonly Target[]): Transaction {
   const added = new Map<ItemList, readonly Item[]>([["set", targets.map(({ set }) => set)]]);
@@ -76,11 +70,6 @@ function transactionOf(targets: readonly Target[]): Transaction {
 function nameAndRest(element: string): [string, string] {
   const space = element.indexOf(" ");
   return space === -1 ? [element, ""] : [element.slice(0, space), element.slice(space)];
-}
-
-/** The name of the set in Sluice before 0.2. */
-function olderName({ name, protocol, affinitySeconds }: ServicePort, endpoint: string): string {
-  return `${CLIENT_SET}${shortHash(`${name}${protocol}${endpoint}|${affinitySeconds}`)}`;
 }
 
 /** The longest name of a set, without its prefix, in kube-proxy. */

@@ -18,7 +18,7 @@
  *   realized.ts         the realized state: a listing, assigned to service ports
  *   build.ts            builds one transaction, and its effect on the realized state
  *   transaction.ts      chains, sets and elements as one kind of item, and a transaction of them, as data and as input of nft
- *   earlier_clients.ts  the clients of earlier proxies, which keep their endpoints
+ *   earlier_clients.ts  the clients of kube-proxy, which keep their endpoints
  *   apply.ts            the transactions of one write, cut into batches, and the search for refused changes
  *   reconcile.ts        the target of the shared reconciler
  *   resets.ts           the table that resets connections to dead endpoints, beside this and other modes

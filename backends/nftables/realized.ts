@@ -131,7 +131,7 @@ function claimItems(listing: Listing, wanted: readonly Item[]): { readonly held:
   for (const item of wanted) {
     const { list, key, text } = item;
     const items = listing.get(list), read = items?.get(key);
-    // A set of clients that an earlier version has declared is kept with its elements.
+    // Declaring a set again would forget its clients.
     const isAsWanted = read === text || read !== undefined && list === "set";
     if (!isAsWanted) isWhole = false;
     if (read === undefined) continue;

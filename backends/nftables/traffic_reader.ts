@@ -72,8 +72,6 @@ export function createTrafficReader(
     const packets = parseInt(element.slice(end + COUNTER.length));
     const bytes = parseInt(element.slice(element.indexOf(OF_BYTES, end) + OF_BYTES.length));
     const reason = FAILURES[set];
-    // An earlier version of Sluice had other keys.
-    if (reason === undefined && !key.startsWith("0x")) return;
     if (reason === undefined) return noteHash(Number(key) | 0, set === "count-connections", packets, bytes);
     const grown = failing.get(set)!.note("second", key, packets, bytes);
     const frontend = grown && readFrontend(key), owner = frontend && ownerOf(frontend);

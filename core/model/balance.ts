@@ -18,11 +18,6 @@ export const IPVS_SCHEDULERS = [
 /** An algorithm, or in IPVS mode the name of a scheduler. */
 export type BalanceAlgorithm = typeof BALANCE_ALGORITHMS[number] | typeof IPVS_SCHEDULERS[number];
 
-/** The current name of an algorithm. `maglev`, the former name of `consistent-hash`, is accepted until Sluice 0.3. */
-export function currentAlgorithmName(name: string): string {
-  return name === "maglev" ? "consistent-hash" : name;
-}
-
 /** The kinds of `BalanceHash`; the first is the default. */
 export const BALANCE_HASHES = ["flow", "client"] as const;
 

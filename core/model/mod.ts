@@ -25,7 +25,6 @@ export {
   balanceShares,
   balanceTable,
   countedSlots,
-  currentAlgorithmName,
   IPVS_SCHEDULERS,
   isCounted,
   MAX_WEIGHT,

@@ -5,7 +5,6 @@ import {
   type BalanceAlgorithm,
   type BalanceHash,
   countedSlots,
-  currentAlgorithmName,
   IPVS_SCHEDULERS,
   MOST_CONSISTENT_HASH_ENDPOINTS,
   MOST_COUNTED_ENDPOINTS,
@@ -88,7 +87,7 @@ function readAlgorithm(
   { mode, algorithms, modeDefault, byDefault }: BalanceOptions,
   problems: string[],
 ): BalanceAlgorithm | undefined {
-  const wanted = currentAlgorithmName(text.trim());
+  const wanted = text.trim();
   const found = algorithms.find((algorithm) => algorithm === wanted);
   if (found !== undefined) return found === modeDefault ? undefined : found;
   const instead = `balanced by ${byDefault.algorithm ?? modeDefault}`;

@@ -209,12 +209,6 @@ const PROBLEMS = {
     title: "the source cannot be read; its last state stays in effect",
     fix: "check that the server runs and can be reached from this node without a service proxy; Sluice keeps retrying",
   },
-  "node-port-limits-unknown": {
-    severity: "error",
-    about: "server",
-    title: "the server is an older Sluice that does not say which addresses node ports are limited to: they are closed",
-    fix: "upgrade the server (docs/node-ports.md)",
-  },
   "api-unreachable": {
     severity: "error",
     about: "API server",

@@ -11,8 +11,6 @@ export const SITE = section({
   renewPeriod: duration(4_000),
   /** HOST:PORT on which a leader serves the other nodes. */
   listenAddress: text(":12094"),
-  /** Without effect: nodes find their leader by its Lease. */
-  discoveryAddress: text(),
   /** This node's host for the other nodes; its Node's first address if empty. */
   advertiseAddress: text(),
   /** PEM files; without a key, the certificate (by default the kubelet's) is one for clients, with its key. */

@@ -149,14 +149,11 @@ export const VALUE = message({ ref: nested(1, REF), bytes: bytes(2) });
 
 export const EMPTY_OP = message({});
 
-/** Sluice's own: whether the server passes on the addresses to which Services limit their node ports. */
-export const RESET_OP = message({ limitsNodePorts: bool(1001) });
-
 export const OP_ITEM = message({
   sync: nested(1, EMPTY_OP),
   set: nested(2, VALUE),
   delete: nested(3, REF),
-  reset: nested(4, RESET_OP),
+  reset: nested(4, EMPTY_OP),
 });
 
 /**

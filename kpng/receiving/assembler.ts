@@ -39,12 +39,8 @@ export interface Assembler {
   assemble(path: string): void;
   /** Everything is about to be set again; entries that are not set before `sync` are deleted. */
   reset(): void;
-  /**
-   * Ends the round: reports the changes, and `synced` after the first round.
-   * @param closesNodePorts whether services are reported without their node ports
-   * @returns the number of services whose node ports are left out
-   */
-  sync(closesNodePorts?: boolean): number;
+  /** Ends the round: reports the changes, and `synced` after the first round. */
+  sync(): void;
 }
 
 /** The kinds of entries. */
@@ -114,18 +110,17 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
         scoped: new Set(scoped.keys()),
       };
     },
-    sync(closesNodePorts = false) {
+    sync() {
       for (const path of unconfirmed?.services ?? []) services.setService(path, undefined);
       for (const path of unconfirmed?.endpoints ?? []) services.setEndpoint(path, undefined);
       for (const key of unconfirmed?.scoped ?? []) scoped.delete(key);
       unconfirmed = undefined;
       endProblems();
       endProblems = () => {};
-      services.settle(closesNodePorts);
+      services.settle();
       scoped.settle();
       if (!synced) { for (const kind of KINDS) sink.synced(kind); }
       synced = true;
-      return closesNodePorts ? services.withNodePorts() : 0;
     },
   };
 }
@@ -137,7 +132,6 @@ function createServices(sink: SourceSink) {
   const endpointAt = new Map<string, ServiceKey>();
   // The services that changed in this round, with the Service before.
   const touched = new Map<ServiceKey, Service | undefined>();
-  let isClosed = false;
 
   const touch = (key: ServiceKey): Entry => {
     const entry = entries.get(key) ?? { service: undefined, endpoints: new Map(), slices: NO_SLICES, next: undefined };
@@ -160,10 +154,7 @@ function createServices(sink: SourceSink) {
     return { key, service: entry.service, before, slices: entry.slices };
   };
 
-  const settle = (closesNodePorts: boolean) => {
-    const wasClosed = isClosed;
-    isClosed = closesNodePorts;
-    if (isClosed !== wasClosed) { for (const key of entries.keys()) touch(key); }
+  const settle = () => {
     const settled = Array.from(touched.keys(), settleOne);
     // Deletions first: a slice can move from one service to another.
     for (const { key, before, slices } of settled) {
@@ -171,11 +162,9 @@ function createServices(sink: SourceSink) {
       for (const name of before.keys()) if (!slices.has(name)) sink.delete({ kind: "EndpointSlice", namespace, name });
     }
     for (const { key, service, before, slices } of settled) {
-      const earlier = touched.get(key);
-      const reported = wasClosed ? withoutNodePorts(earlier) : earlier;
-      const next = isClosed ? withoutNodePorts(service) : service;
-      if (next !== undefined && !sameData(next, reported)) sink.set(next);
-      if (next === undefined && reported !== undefined) sink.delete({ kind: "Service", ...splitServiceKey(key) });
+      const reported = touched.get(key);
+      if (service !== undefined && !sameData(service, reported)) sink.set(service);
+      if (service === undefined && reported !== undefined) sink.delete({ kind: "Service", ...splitServiceKey(key) });
       for (const [name, slice] of slices) if (slice !== before.get(name)) sink.set(slice);
     }
     touched.clear();
@@ -214,14 +203,7 @@ function createServices(sink: SourceSink) {
       if (key !== undefined && entry !== undefined && touched.has(key)) entry.next = nextSlices(key, entry);
     },
     settle,
-    /** The number of services with node ports. */
-    withNodePorts: () =>
-      entries.values().filter(({ service }) => service?.ports.some(({ nodePort }) => nodePort !== 0)).toArray().length,
   };
-}
-
-function withoutNodePorts(service: Service | undefined): Service | undefined {
-  return service && { ...service, ports: service.ports.map((spec) => ({ ...spec, nodePort: 0 })) };
 }
 
 /** The cluster-scoped objects, by kind and path; `settle` reports those that changed in this round. */

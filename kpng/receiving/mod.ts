@@ -3,7 +3,7 @@
  *
  * In: operations of a server, or entries of a state file. Out: objects, to a `SourceSink`. May touch: nothing.
  */
-import { canonicalAddress, familyOf, plural } from "../../platform/mod.ts";
+import { canonicalAddress, familyOf } from "../../platform/mod.ts";
 import {
   internString,
   internStrings,
@@ -38,8 +38,8 @@ export { createAssembler } from "./assembler.ts";
 
 /** Receives the global or local state from a server of KPNG's protocol, across reconnects. */
 interface Receiver {
-  /** A new call to this server begins: it sends its whole state, even if it does not say so with `Reset`. */
-  restart(server: string): void;
+  /** A new call to a server begins: it sends its whole state, even if it does not say so with `Reset`. */
+  restart(): void;
   /** Applies one `OpItem`. Returns whether it ends the round. Throws WireError for invalid bytes. */
   receive(bytes: Uint8Array<ArrayBuffer>): boolean;
 }
@@ -63,31 +63,22 @@ export function createReceiver({ sink, nodeName, inFull }: {
   readonly inFull: boolean;
 }): Receiver {
   const assembler = createAssembler(sink, inFull);
-  let server = "", limitsNodePorts = false, isSluice = false;
-  const noted = (endpoint: EndpointMessage = {}) => {
-    isSluice ||= endpoint.details !== undefined;
-    return endpoint;
-  };
 
   const set = (set: number, path: string, bytes: Uint8Array<ArrayBuffer>) => {
     const sentences: string[] = [];
     const reading = { inFull, problem: (sentence: string) => sentences.push(sentence) };
     const setEndpoint = (endpoint: ReceivedEndpoint | undefined) =>
       assembler.setEndpoint(path, endpoint, { subject: `endpoint ${path}`, sentences });
-    const setGlobalEndpoint = (info: EndpointInfoMessage) => {
-      noted(info.endpoint);
-      setEndpoint(readGlobalEndpoint(info, reading));
-    };
     switch (set) {
       case SETS.ServicesSet:
         return assembler.setService(path, SERVICE.decode(bytes));
       case SETS.GlobalServiceInfos:
         return assembler.setService(path, SERVICE_INFO.decode(bytes).service ?? {});
       case SETS.EndpointsSet:
-        return setEndpoint(readLocalEndpoint(path, noted(ENDPOINT.decode(bytes)), nodeName, reading));
+        return setEndpoint(readLocalEndpoint(path, ENDPOINT.decode(bytes), nodeName, reading));
       case SETS.GlobalEndpointInfos:
         if (isSecondPath(path)) return;
-        return setGlobalEndpoint(ENDPOINT_INFO.decode(bytes));
+        return setEndpoint(readGlobalEndpoint(ENDPOINT_INFO.decode(bytes), reading));
       case SETS.GlobalNodeInfos:
         return assembler.setNode(path, NODE_INFO.decode(bytes).node ?? {});
       case SETS.ServiceCIDRs:
@@ -96,15 +87,10 @@ export function createReceiver({ sink, nodeName, inFull }: {
   };
 
   return {
-    restart(of) {
-      server = of;
-      limitsNodePorts = isSluice = false;
-      assembler.reset();
-    },
+    restart: assembler.reset,
     receive(bytes) {
       const operation = OP_ITEM.decode(bytes);
       if (operation.reset !== undefined) assembler.reset();
-      limitsNodePorts ||= operation.reset?.limitsNodePorts === true;
       if (operation.set?.ref !== undefined) {
         const { ref, bytes: content = new Uint8Array() } = operation.set;
         set(ref.set ?? 0, ref.path ?? "", content);
@@ -112,11 +98,7 @@ export function createReceiver({ sink, nodeName, inFull }: {
       const kind = ENTRY_KINDS[operation.delete?.set ?? 0];
       if (kind !== undefined) assembler.delete(kind, operation.delete?.path ?? "");
       if (operation.sync === undefined) return false;
-      // An older Sluice does not say which addresses a Service limits its node ports to. KPNG knows no limits at all.
-      const closed = assembler.sync(isSluice && !limitsNodePorts);
-      const detail = `the node ports of ${plural(closed, "Service")} are closed`;
-      const problems = [{ code: "node-port-limits-unknown", subject: server, detail } as const];
-      sink.problems("limits of node ports", closed > 0 ? problems : []);
+      assembler.sync();
       return true;
     },
   };

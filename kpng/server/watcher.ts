@@ -1,7 +1,7 @@
 import { type Clock, joinBytes, startTurn } from "../../platform/mod.ts";
 import { METHODS, WATCH_REQUEST } from "../messages/mod.ts";
 import { framesOf, STATUS, StatusError } from "../transport/mod.ts";
-import { EXTENDED_RESET, RESET, SYNC } from "../views/mod.ts";
+import { RESET, SYNC } from "../views/mod.ts";
 import type { Answer, Answers, Position, Subscription } from "./answers.ts";
 import type { Call } from "./call.ts";
 import type { WatcherTraffic } from "./metrics.ts";
@@ -29,7 +29,6 @@ export interface WatcherOptions {
 }
 
 const BEGINNING_OF_EVERYTHING = framesOf([RESET]);
-const EXTENDED_BEGINNING = framesOf([EXTENDED_RESET]);
 const EMPTY = new Uint8Array(0);
 const END_OF_ROUND = framesOf([SYNC]);
 /** The chunks of an answer that may be written without a slot: enough for ordinary rounds of changes. */
@@ -60,7 +59,7 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
         if (answer === undefined) {
           // A reader that does not accept these few bytes gets no slot, and so blocks no other.
           position = undefined;
-          await stream.write(request.extended ? EXTENDED_BEGINNING : BEGINNING_OF_EVERYTHING);
+          await stream.write(BEGINNING_OF_EVERYTHING);
           // Wait before computing the answer, so that it is the newest.
           await slot.enter(signal);
           answer = await answers.snapshot(request);

@@ -3,6 +3,6 @@
  *
  * In: states of a store. Out: encoded operations. May touch: nothing.
  */
-export { contentHash, difference, everythingOf, EXTENDED_RESET, RESET, SYNC, type View } from "./operations.ts";
+export { contentHash, difference, everythingOf, RESET, SYNC, type View } from "./operations.ts";
 export { createGlobalView } from "./global_view.ts";
 export { createLocalViews, type LocalViews } from "./local_view.ts";

@@ -37,9 +37,6 @@ export const SYNC: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ sync: {} });
 /** Makes a watcher discard its state. */
 export const RESET: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ reset: {} });
 
-/** The same for a Sluice. */
-export const EXTENDED_RESET: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ reset: { limitsNodePorts: true } });
-
 /** The difference to an empty state, which a watcher receives after a `Reset`. */
 export function everythingOf({ services, scoped }: StoreState): StoreDifference {
   return {

@@ -135,10 +135,9 @@ async function watchServer(
   const stopWaiting = limitMs === undefined
     ? () => {}
     : clock.schedule(limitMs, () => unanswered.abort(new Error(`no answer within ${limitMs / 1000} s`)));
-  const name = wireAddressText(address);
   let isAnswered = false;
   const onMessage = (message: Uint8Array<ArrayBuffer>): boolean => {
-    if (!isAnswered) receiver.restart(name);
+    if (!isAnswered) receiver.restart();
     isAnswered = true;
     stopWaiting();
     const endsRound = receiver.receive(message);

@@ -117,28 +117,24 @@ for (const family of ["IPv4", "IPv6"] as const) {
     assert.match(listed.join(""), new RegExp(`${node}.* expires 23h59m`));
   });
 
-  const setsOf = {
-    "kube-proxy": (endpoint: string) => {
-      const [, address, port] = /^\[?(.+?)\]?:(\d+)$/.exec(endpoint)!;
-      const base = `default/dns/udp/dns__${address!.replaceAll(":", ".")}/${port}`;
-      return `kube-proxy affinity-${shortHash(base).slice(0, 8)}-${base}`;
+  withShop(
+    "clients of kube-proxy keep their endpoint",
+    async ({ network: { node }, sync, flows, port, clientSets }) => {
+      const sets = port.clusterEndpoints.map((endpoint) => {
+        const [, address, port] = /^\[?(.+?)\]?:(\d+)$/.exec(endpoint)!;
+        const base = `default/dns/udp/dns__${address!.replaceAll(":", ".")}/${port}`;
+        return `affinity-${shortHash(base).slice(0, 8)}-${base}`;
+      });
+      await nft(
+        `add table ${ip} kube-proxy`,
+        ...sets.map((set) =>
+          `add set ${ip} kube-proxy ${set} { type ${addressType}; flags dynamic,timeout; timeout 3h; }`
+        ),
+        `add element ${ip} kube-proxy ${sets[1]} { ${node} expires 59m }`,
+      );
+      await sync(port);
+      assert.deepEqual(await flows(), [2]);
+      assert.equal((await clientSets()).length, PODS.length);
     },
-    "an older Sluice": (endpoint: string) => `sluice clients-${shortHash(`default/dns:dnsudp${endpoint}|10800`)}`,
-  };
-  for (const [proxy, setOf] of Object.entries(setsOf)) {
-    withShop(
-      `clients of ${proxy} keep their endpoint`,
-      async ({ network: { node }, sync, flows, port, clientSets }) => {
-        const sets = port.clusterEndpoints.map(setOf), [table] = sets[0]!.split(" ");
-        await nft(
-          `add table ${ip} ${table}`,
-          ...sets.map((set) => `add set ${ip} ${set} { type ${addressType}; flags dynamic,timeout; timeout 3h; }`),
-          `add element ${ip} ${sets[1]} { ${node} expires 59m }`,
-        );
-        await sync(port);
-        assert.deepEqual(await flows(), [2]);
-        assert.equal((await clientSets()).length, PODS.length);
-      },
-    );
-  }
+  );
 }

@@ -65,7 +65,6 @@ for (
     "connections-not-counted",
     "connections-not-reset",
     "rules-changed-by-others",
-    "node-port-limits-unknown",
   ] as const
 ) {
   REPORTED[code] = ({ problems }) => problems("IPv4", code, [{ code, subject: code, detail: "no" }]);

@@ -1,5 +1,4 @@
 import { describeMode } from "../../../backends/mod.ts";
-import { balanceOptions } from "../../../config/balance.ts";
 import { readConfigurationFile } from "../../../config/file.ts";
 import { defaultSettings } from "../../../config/kube_proxy_configuration.ts";
 import { FEATURE_FIELDS } from "../../../features/mod.ts";
@@ -123,7 +122,6 @@ windowsRunAsService: true
       leaseDurationMs: 40_000,
       renewPeriodMs: 20_000,
       listenAddress: "10.0.0.1:1",
-      discoveryAddress: "",
       advertiseAddress: "h",
       tlsCAFile: "ca",
       tlsCertFile: "crt",
@@ -242,12 +240,6 @@ Deno.test("null, empty and zero values mean the default where they do in kube-pr
     assert.deepEqual(read(configuration), expected, body);
     assert.deepEqual(beyondEffect(warnings), [], body);
   }
-});
-
-Deno.test("the former name of consistent-hash is replaced, with a warning", () => {
-  const { configuration, warnings } = loaded("mode: nftables\nbalance: { algorithm: maglev }");
-  assert.equal(balanceOptions(configuration).byDefault.algorithm, "consistent-hash");
-  assert.deepEqual(warnings, ["kp.yaml:4: balance.algorithm is maglev, the former name of consistent-hash"]);
 });
 
 Deno.test("JSON files are read", () => {

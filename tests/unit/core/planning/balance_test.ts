@@ -58,12 +58,6 @@ Deno.test("an annotation chooses the algorithm, and for consistent-hash what is 
   assert.deepEqual(decided({ balance: "sh" }, optionsOf("ipvs")), { algorithm: "sh" });
 });
 
-Deno.test("the former name of consistent-hash chooses it without a problem", () => {
-  const former = { balance: "maglev", affinityHash: "client" };
-  assert.deepEqual(decided(former), { algorithm: "consistent-hash", hash: "client" });
-  assert.deepEqual(balanceRequest({ own: former }, optionsOf("nftables")).problems, []);
-});
-
 Deno.test("the configuration decides for services without an annotation", () => {
   const options = optionsOf("nftables", { algorithm: "consistent-hash", hash: "client" });
   assert.deepEqual(decided(undefined, options), { algorithm: "consistent-hash", hash: "client" });

@@ -3,7 +3,7 @@ import { checkSite, readSiteAddress, type SiteOptions } from "../../../../featur
 
 const SITE: SiteOptions = {
   ...{ name: "north", leaseNamespace: "sluice-sites", leaseDurationMs: 10_000, renewPeriodMs: 4_000 },
-  ...{ listenAddress: ":12094", discoveryAddress: "", advertiseAddress: "" },
+  ...{ listenAddress: ":12094", advertiseAddress: "" },
   ...{ tlsCAFile: "", tlsCertFile: "", tlsPrivateKeyFile: "" },
 };
 

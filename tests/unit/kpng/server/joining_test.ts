@@ -7,7 +7,7 @@ import { createChangeWaiters, createSemaphore } from "../../../../kpng/server/wa
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
 import { createStore } from "../../../../kpng/store/mod.ts";
 import { framesOf } from "../../../../kpng/transport/grpc.ts";
-import { EXTENDED_RESET, SYNC } from "../../../../kpng/views/operations.ts";
+import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
 import { createFakeClock, type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { manyServices } from "./served.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
@@ -15,7 +15,7 @@ import { sayProblems } from "../../../fakes/problems.ts";
 const PLACES = 4;
 const END_OF_ROUND = framesOf([SYNC]);
 /** The bytes that every watcher receives before it needs a slot. */
-const BEGINNING_BYTES = framesOf([EXTENDED_RESET]).length;
+const BEGINNING_BYTES = framesOf([RESET]).length;
 
 /** A reader that reads on demand. */
 interface Reader {

@@ -6,7 +6,7 @@ import type { Limits } from "../../../../kpng/server/limits.ts";
 import type { ClosureReason } from "../../../../kpng/server/metrics.ts";
 import { type Serving, type ServingOptions, startServing } from "../../../../kpng/server/mod.ts";
 import { createStore, type Store } from "../../../../kpng/store/mod.ts";
-import { EXTENDED_RESET, RESET } from "../../../../kpng/views/operations.ts";
+import { RESET } from "../../../../kpng/views/operations.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -103,7 +103,7 @@ export function answerOf(
   const changes = position && answers.changes(position, subscription);
   if (changes !== undefined) return changes;
   const { parts, ...answer } = answers.snapshot(subscription);
-  return { ...answer, parts: [lazyChunks([subscription.extended ? EXTENDED_RESET : RESET]), ...parts] };
+  return { ...answer, parts: [lazyChunks([RESET]), ...parts] };
 }
 
 /** Services with one endpoint each, at distinct addresses. */
