@@ -87,6 +87,9 @@ export async function watchPods(path: string, clock: Clock, onReport: (report: P
 /** The longest message that the kubelet accepts from a runtime. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
+/** The maximum number of pods, each of which costs a request; a kubelet runs 110 by default. */
+const MOST_PODS = 10_000;
+
 /** The timeout of a request: a runtime that has not answered by then will not answer. */
 const TIMEOUT_MS = 5_000;
 
@@ -121,8 +124,10 @@ export function createPodReader(connection: Connection, clock: Clock): () => Pro
     const filter = { state: { state: SANDBOX_STATE.ready } };
     const { items = [] } = await call(METHODS.list, [LIST_REQUEST, LIST_RESPONSE], { filter });
     const found = new Map<string, Network>();
+    const newest = newestOfEachPod(items);
+    if (newest.length > MOST_PODS) throw new Error(`it has ${newest.length} pods, more than the limit of ${MOST_PODS}`);
     const pods = await Promise.all(
-      newestOfEachPod(items).map(async (sandbox): Promise<LivePod[]> => {
+      newest.map(async (sandbox): Promise<LivePod[]> => {
         const { id = "", metadata: { namespace = "", name = "", uid = "" } = {}, annotations = {} } = sandbox;
         const network = known.get(id) ?? await networkOf(id);
         if (network === undefined) return [];

@@ -93,6 +93,23 @@ export function startTurn(clock: Clock, turnMs = TURN_MS): () => Promise<void> {
   };
 }
 
+/** The number of received bytes after which other tasks get a turn. */
+const TURN_BYTES = 64 * 1024;
+
+/**
+ * Counts the bytes of a peer that may send faster than they are processed, as compressed ones come. Returns `yieldAfter`: once
+ * for each 64 KiB, it returns a promise, and awaiting that lets other tasks run.
+ */
+export function startReading(): (bytes: number) => Promise<void> | undefined {
+  let left = TURN_BYTES;
+  return (bytes) => {
+    left -= bytes;
+    if (left > 0) return undefined;
+    left = TURN_BYTES;
+    return sleep(systemClock, 0);
+  };
+}
+
 /**
  * Returns a controller that is also aborted by each of these signals, with its reason. Replaces AbortSignal.any, whose
  * result Deno 2.7 garbage-collects together with its listeners (2.9 does not).

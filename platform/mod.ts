@@ -25,6 +25,7 @@ export {
   abortedBy,
   type Clock,
   sleep,
+  startReading,
   startTurn,
   systemClock,
   unlessAborted,
@@ -51,6 +52,7 @@ export { type CertificateCheck, loadCertificateCheck } from "./client_certificat
 export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
 export { compact, joinBytes, joinFlat, parseJsonObject, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";
+export { readTextWithin, readTextWithinSync } from "./text_file.ts";
 export {
   machineCores,
   networkNamespace,

@@ -16,13 +16,23 @@ scope.onmessage = ({ data }) => {
   }
 };
 
+/** The maximum of a program's output, in characters. An ExecCredential has some kB. */
+const MOST_OUTPUT = 2 ** 20;
+
 /** Everything except these strings and numbers was fixed before the main isolate read anything from the network. */
 async function run({ program, args, env }: PluginRole, runner: Runner, request: PluginRequest): Promise<void> {
   const number = Number(request.number);
   const own = request.execInfo === undefined ? env : { ...env, KUBERNETES_EXEC_INFO: String(request.execInfo) };
   const stdin = request.stdin === undefined ? undefined : [String(request.stdin)];
   try {
-    const result = await runner.run({ tool: program, args, env: own, stdin, timeoutMs: Number(request.timeoutMs) });
+    const result = await runner.run({
+      tool: program,
+      args,
+      env: own,
+      stdin,
+      timeoutMs: Number(request.timeoutMs),
+      mostOutput: MOST_OUTPUT,
+    });
     scope.postMessage({ number, result });
   } catch (error) {
     scope.postMessage({ number, problem: errorText(error) });

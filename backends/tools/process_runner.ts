@@ -83,7 +83,7 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
         });
       try {
         const [out, err, status] = await Promise.all([
-          orStop(readOutput(stdout, call.onLine)),
+          orStop(readOutput(stdout, call)),
           orStop(readErrors(stderr)),
           child.status,
           call.stdin && orStop(feed(child.stdin, call.stdin, stopped.signal, onPiece)).then(call.onInputTaken),
@@ -206,11 +206,20 @@ async function* piecesOf(reader: ReadableStreamBYOBReader): AsyncGenerator<Uint8
   }
 }
 
-/** Reads all output of a tool; with `onLine`, passes on each line, without its newline, and returns an empty text. */
-export async function readOutput(reader: ReadableStreamBYOBReader, onLine?: (line: string) => void): Promise<string> {
+/** The default of `mostOutput`: hundreds of times a listing of 10,000 services. */
+const MOST_OUTPUT = 256 * 2 ** 20;
+
+/**
+ * Reads all output of a tool; with `onLine`, passes on each line, without its newline, and returns an empty text. Throws an Error
+ * above `mostOutput`.
+ */
+export async function readOutput(
+  reader: ReadableStreamBYOBReader,
+  { onLine, mostOutput = MOST_OUTPUT }: Pick<ToolCall, "onLine" | "mostOutput"> = {},
+): Promise<string> {
   const decoder = new TextDecoder();
   const parts: string[] = [];
-  let open = "";
+  let open = "", held = 0;
   const split = (text: string, onLine: (line: string) => void) => {
     let start = 0;
     for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
@@ -221,7 +230,11 @@ export async function readOutput(reader: ReadableStreamBYOBReader, onLine?: (lin
     open += text.slice(start);
   };
   const take = onLine ? (text: string) => split(text, onLine) : (text: string) => void parts.push(text);
-  for await (const piece of piecesOf(reader)) take(decoder.decode(piece, { stream: true }));
+  for await (const piece of piecesOf(reader)) {
+    take(decoder.decode(piece, { stream: true }));
+    held = onLine ? open.length : held + piece.length;
+    if (held > mostOutput) throw new Error(`printed ${onLine ? "a line of " : ""}more than ${mostOutput} characters`);
+  }
   take(decoder.decode());
   // The last line may have no newline.
   if (open !== "") onLine?.(open);
@@ -284,9 +297,10 @@ function converseWith(
   };
   listen().catch(() => {}).finally(() => over(new ToolEndedError(tool)));
   if (onLine) {
-    ignoreFailure(readOutput(child.stdout.getReader({ mode: "byob" }), (line) => {
+    const onOpenLine = (line: string) => {
       if (isOpen) onLine(line);
-    }));
+    };
+    readOutput(child.stdout.getReader({ mode: "byob" }), { onLine: onOpenLine }).catch(() => kill(child));
   }
 
   return {

@@ -13,6 +13,8 @@ export interface ToolCall {
   readonly onInputTaken?: () => void;
   /** Called for each line of standard output, without its newline; `stdout` of the result is then empty. */
   readonly onLine?: (line: string) => void;
+  /** The maximum of its standard output, or with `onLine` of a line, in characters; the tool is killed above it. 256 Mi by default. */
+  readonly mostOutput?: number;
   /** The tool is killed after this time at the latest; 60,000 by default. See `RunLimits`. */
   readonly timeoutMs?: number;
   /** Aborting it kills the tool; the run then rejects with the signal's reason. */

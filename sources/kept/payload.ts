@@ -42,6 +42,9 @@ export async function packObjects(objects: Iterable<ClusterObject>, clock: Clock
   return { payload: await packed, busyMs };
 }
 
+/** The maximum length of a line, in characters. */
+const MOST_LINE = 16 * 2 ** 20;
+
 /** Reads compressed objects, in pieces. Throws an Error if they are not of this version. */
 export async function unpackObjects(payload: Uint8Array<ArrayBuffer>, clock: Clock): Promise<readonly ClusterObject[]> {
   const yieldTurn = startTurn(clock);
@@ -52,6 +55,7 @@ export async function unpackObjects(payload: Uint8Array<ArrayBuffer>, clock: Clo
   for await (const piece of text) {
     const lines = (rest + piece).split("\n");
     rest = lines.pop()!;
+    if (rest.length > MOST_LINE) throw new Error(`a line of more than ${MOST_LINE / 2 ** 20} MiB`);
     for (const line of lines) objects.push(objectOfLine(line));
     await yieldTurn();
   }

@@ -35,6 +35,9 @@ type Slot =
 /** The size of a slot's header in bytes: a block of the usual file systems, so that a torn write of one spares the other. */
 export const SLOT_BYTES = 4096;
 
+/** The maximum size of a payload that is read, in bytes. */
+const MOST_PAYLOAD_BYTES = 256 * 2 ** 20;
+
 /** The version of the format, to be raised with every change that earlier versions of Sluice cannot read. */
 const VERSION = 2;
 const MAGIC = "sluice state ";
@@ -193,6 +196,10 @@ async function readSlots(storage: Storage): Promise<{ slots: readonly Slot[]; st
       continue;
     }
     const { header } = read;
+    if (header.length > MOST_PAYLOAD_BYTES) {
+      slots.push({ kind: "torn" });
+      continue;
+    }
     const payload = await storage.read(header.offset, header.length);
     const isIntact = await sha256Of(payload) === header.sha256;
     slots.push(isIntact ? read : { kind: "torn" });

@@ -1,3 +1,5 @@
+import { readTextWithinSync } from "../../platform/mod.ts";
+
 /** The API server's URL and the origin of each part of the credentials. */
 export interface Access {
   readonly server: string;
@@ -39,6 +41,9 @@ export interface MaterialReader {
   forget(): void;
 }
 
+/** The maximum size of a kubeconfig, and of a file that it names, in bytes. */
+export const MOST_FILE_BYTES = 16 * 2 ** 20;
+
 /**
  * A reader for `material`. A file is read again when its modification time changes; while it is missing or empty (during its
  * replacement) the last text is used.
@@ -52,7 +57,7 @@ export function createMaterialReader(material: Material): MaterialReader {
       try {
         const modified = Deno.statSync(file).mtime?.getTime() ?? 0;
         if (known?.modified === modified) return known.text;
-        const text = Deno.readTextFileSync(file);
+        const text = readTextWithinSync(file, MOST_FILE_BYTES);
         if (text.trim() === "") throw new Error(`${file} is empty`);
         known = { text: text === known?.text ? known.text : text, modified };
       } catch (error) {

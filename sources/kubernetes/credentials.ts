@@ -1,8 +1,17 @@
-import { type Clock, errorText, joinHostPort, type Logger, type RunProgram, systemClock } from "../../platform/mod.ts";
+import {
+  type Clock,
+  errorText,
+  joinHostPort,
+  type Logger,
+  readTextWithinSync,
+  type RunProgram,
+  systemClock,
+} from "../../platform/mod.ts";
 import {
   type Access,
   createMaterialReader,
   type CredentialPlugin,
+  MOST_FILE_BYTES,
   type PluginCredentials,
   type RunningPlugin,
   serverUrl,
@@ -216,7 +225,7 @@ function readInCluster(
 
 function isReadable(file: string): boolean {
   try {
-    return Deno.readTextFileSync(file).trim() !== "";
+    return readTextWithinSync(file, MOST_FILE_BYTES).trim() !== "";
   } catch {
     return false;
   }

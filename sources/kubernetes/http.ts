@@ -3,6 +3,7 @@ import {
   loadCertificateCheck,
   type Logger,
   sleep,
+  startReading,
   unlessAborted,
   VERSION,
   withDeadline,
@@ -190,6 +191,7 @@ async function consume(
   if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
   const contentType = response.headers.get("content-type") ?? "";
   let isFirst = true;
+  const yieldAfter = startReading();
   for await (const chunk of chunksOf(response, deadline.signal)) {
     if (isFirst && !looksLikeJson(chunk)) {
       throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
@@ -201,6 +203,7 @@ async function consume(
       throw new CallerError("the caller refused the answer", { cause });
     }
     expectMore();
+    await yieldAfter(chunk.length);
   }
 }
 

@@ -1,6 +1,13 @@
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
-import { dirname, loadYaml, parseJsonObject, pathIn } from "../../platform/mod.ts";
-import { type Access, createMaterialReader, type CredentialPlugin, type Material, serverUrl } from "./access.ts";
+import { dirname, loadYaml, parseJsonObject, pathIn, readTextWithinSync } from "../../platform/mod.ts";
+import {
+  type Access,
+  createMaterialReader,
+  type CredentialPlugin,
+  type Material,
+  MOST_FILE_BYTES,
+  serverUrl,
+} from "./access.ts";
 import { execExtension, readExecSection } from "./exec_plugin.ts";
 
 /**
@@ -114,7 +121,7 @@ export async function pluginOf(
 
 function readText(path: string): string {
   try {
-    return Deno.readTextFileSync(path);
+    return readTextWithinSync(path, MOST_FILE_BYTES);
   } catch (error) {
     throw new Error(`cannot read the kubeconfig ${path}: ${error instanceof Error ? error.message : error}`);
   }

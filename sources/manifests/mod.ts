@@ -24,12 +24,16 @@ import {
   errorText,
   type Logger,
   type OpenWatch,
+  readTextWithin,
   sameData,
   startTurn,
   watchChanges,
 } from "../../platform/mod.ts";
 import { findFiles, type FoundFile, type ManifestFile, objectsOf, type PlacedObject, readFile } from "./files.ts";
 export { findFiles } from "./files.ts";
+
+/** The maximum size of a file, in bytes. */
+const MOST_BYTES = 64 * 2 ** 20;
 
 /** Options of `createManifestSource`. */
 export interface ManifestSourceOptions {
@@ -39,7 +43,7 @@ export interface ManifestSourceOptions {
   readonly logger: Logger;
   /** Decodes objects; decodeObject by default. */
   readonly decode?: Decode;
-  /** Reads a file; Deno.readTextFile by default. */
+  /** Reads a file; `readTextWithin` by default. */
   readonly readText?: (path: string) => Promise<string>;
   /** Opens a watch on a folder; Deno.watchFs by default. */
   readonly openWatch?: OpenWatch;
@@ -111,7 +115,8 @@ interface KnownFile {
 
 /** Keeps the files of a source, each in its last valid version. */
 function createFiles(
-  { readText = Deno.readTextFile, decode = decodeObject, clock, logger }: ManifestSourceOptions,
+  { readText = (path) => readTextWithin(path, MOST_BYTES), decode = decodeObject, clock, logger }:
+    ManifestSourceOptions,
   sink: SourceSink,
 ) {
   let files = new Map<string, KnownFile>();

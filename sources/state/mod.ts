@@ -11,7 +11,15 @@
 import type { Source, SourceSink } from "../../core/objects/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createAssembler, readGlobalEndpoint } from "../../kpng/receiving/mod.ts";
-import { type Clock, dirname, errorText, type Logger, startTurn, watchChanges } from "../../platform/mod.ts";
+import {
+  type Clock,
+  dirname,
+  errorText,
+  type Logger,
+  readTextWithin,
+  startTurn,
+  watchChanges,
+} from "../../platform/mod.ts";
 import { findFiles } from "../manifests/mod.ts";
 import { type Section, SECTIONS, StateError, type StateItem } from "./document.ts";
 import { type ReadItem, readStateFile } from "./reading.ts";
@@ -19,6 +27,8 @@ export { writeStateFile } from "./write.ts";
 
 const QUIET_MS = 50;
 const POLL_MS = 1000;
+/** The maximum size of a state file, in bytes. */
+const MOST_BYTES = 256 * 2 ** 20;
 
 /**
  * A source that reads a state file and follows its changes. An error is reported with its line. While the file is invalid or
@@ -40,7 +50,7 @@ export function createStateSource({ path, inFull, clock, logger }: {
       // A function of its own, so that the file's text is released when it returns.
       const read = async () => {
         const yieldTurn = startTurn(clock);
-        const items = await readStateFile(await Deno.readTextFile(path), reporter.known, yieldTurn);
+        const items = await readStateFile(await readTextWithin(path, MOST_BYTES), reporter.known, yieldTurn);
         if (!signal.aborted) await reporter.report(items, yieldTurn);
         isRead = true;
       };

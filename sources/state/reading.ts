@@ -45,7 +45,8 @@ async function readSplit(
   const items: ReadItem[] = [];
   let firstError: StateError | undefined;
   for (const one of split) {
-    const { section, text } = one;
+    const { section, text, line } = one;
+    requireShort(text, line);
     const path = known(section, text);
     if (path !== undefined) {
       items.push({ section, path, text, item: async () => readItem(section, (await parseItem(one))!) });
@@ -66,8 +67,16 @@ async function readSplit(
 }
 
 async function readWhole(text: string): Promise<readonly ReadItem[]> {
+  requireShort(text, 1);
   const { parseYamlTree } = await import("./yaml_tree.ts");
   return readState(parseYamlTree(text, 1).root).map((item) => readItemOf(item, undefined));
+}
+
+/** The maximum length of what is parsed at once, in characters: an item, or a file that cannot be split. */
+const MOST_AT_ONCE = 16 * 2 ** 20;
+
+function requireShort({ length }: string, line: number): void {
+  if (length > MOST_AT_ONCE) throw new StateError(`an item of more than ${MOST_AT_ONCE / 2 ** 20} MiB`, line);
 }
 
 function readItemOf(item: StateItem, text: string | undefined): ReadItem {

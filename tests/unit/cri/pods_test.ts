@@ -82,3 +82,9 @@ Deno.test("a runtime that goes away is an error", () =>
     await runtime.close();
     await assert.rejects(read(), Error);
   }));
+
+Deno.test("a runtime with more than 10,000 pods is refused before it is asked about each", () =>
+  withReader(async (read, runtime) => {
+    runtime.run(...Array.from({ length: 10_001 }, (_, i) => ({ ...WEB, id: `s${i}`, uid: `u${i}` })));
+    await assert.rejects(read(), /it has 10001 pods, more than the limit of 10000/);
+  }));

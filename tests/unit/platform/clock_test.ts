@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { startTurn, waitAtMost } from "../../../platform/clock.ts";
+import { startReading, startTurn, waitAtMost } from "../../../platform/clock.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 
 Deno.test("long work yields after 20 ms, not before", async () => {
@@ -26,4 +26,14 @@ Deno.test("waitAtMost ends with the work, or when its time has passed, and leave
   const late = waitAtMost(clock, 1000, new Promise(() => {}));
   clock.advance(1000);
   await late;
+});
+
+Deno.test("whoever reads lets other tasks run after each 64 KiB", async () => {
+  const yieldAfter = startReading();
+  assert.equal(yieldAfter(64 * 1024 - 1), undefined);
+  let hasRun = false;
+  setTimeout(() => hasRun = true, 0);
+  await yieldAfter(1);
+  assert.ok(hasRun);
+  assert.equal(yieldAfter(1), undefined);
 });

@@ -23,7 +23,7 @@ Deno.test("lines are the same regardless of chunk boundaries", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.stringMatching(/^[ab\n]{0,6}$/)), async (pieces) => {
       const lines: string[] = [];
-      assert.equal(await readOutput(readerOf(pieces), (line) => lines.push(line)), "");
+      assert.equal(await readOutput(readerOf(pieces), { onLine: (line) => lines.push(line) }), "");
       const expected = pieces.join("").split("\n");
       if (expected.at(-1) === "") expected.pop();
       assert.deepEqual(lines, expected);
@@ -36,6 +36,15 @@ Deno.test("lines are the same regardless of chunk boundaries", async () => {
 Deno.test("output of any length is whole", async () => {
   const text = Array.from({ length: 30_000 }, (_, i) => `line ${i}\n`).join("");
   assert.equal(await readOutput(readerOf([text])), text);
+});
+
+Deno.test("output, or a line, above its limit is an error", async () => {
+  const pieces = ["ab\n", "cd\n", "ef\n"];
+  assert.equal(await readOutput(readerOf(pieces), { mostOutput: 9 }), pieces.join(""));
+  await assert.rejects(readOutput(readerOf(pieces), { mostOutput: 8 }), /printed more than 8 characters/);
+  const onLine = () => {};
+  assert.equal(await readOutput(readerOf(pieces), { onLine, mostOutput: 2 }), "");
+  await assert.rejects(readOutput(readerOf(["ab\ncde"]), { onLine, mostOutput: 2 }), /printed a line of more than 2/);
 });
 
 Deno.test("text within its limit stays whole", async () => {

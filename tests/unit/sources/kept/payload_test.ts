@@ -74,3 +74,9 @@ Deno.test("a payload whose last line is incomplete is refused", async () => {
   const cut = new Response(new Blob(['{"kind":"Node"']).stream().pipeThrough(new CompressionStream("gzip")));
   await assert.rejects(unpackObjects(await cut.bytes(), systemClock), /incomplete/);
 });
+
+Deno.test("a line without an end is refused after 16 MiB", async () => {
+  const endless = ReadableStream.from(Array.from({ length: 64 }, () => new Uint8Array(2 ** 20).fill(0x20)));
+  const payload = await new Response(endless.pipeThrough(new CompressionStream("gzip"))).bytes();
+  await assert.rejects(unpackObjects(payload, systemClock), /a line of more than 16 MiB/);
+});

@@ -79,6 +79,22 @@ Deno.test("a byte that the disk changed hides that state alone, and is named", a
   }
 });
 
+Deno.test("a payload of more than 256 MiB is not read", async () => {
+  const storage = createFakeStorage();
+  const header = { sequence: 1, atMs: 1, offset: 2 * SLOT_BYTES, length: 2 ** 28 + 1, sha256: "", origin: ORIGIN };
+  await storage.write(0, await encodeSlot(header));
+  const lengths: number[] = [];
+  const counting: FakeStorage = {
+    ...storage,
+    read(offset, length) {
+      lengths.push(length);
+      return storage.read(offset, length);
+    },
+  };
+  assert.match((await read(counting)).ignored.join(), /its first slot is torn/);
+  assert.deepEqual(lengths, [SLOT_BYTES, SLOT_BYTES]);
+});
+
 Deno.test("a state of a later version is named and ignored, and an older one of this version served", async () => {
   const storage = createFakeStorage();
   const file = createStateFile(PATH, storage);

@@ -116,6 +116,12 @@ const MISTAKES: readonly (readonly [name: string, text: string, problem: RegExp]
   ["a list for a mapping", "services:\n- service: []\n", /:2: .*a service must be a mapping/],
   ["a mapping for a list", "nodes: {}\n", /:1: .*nodes must be a list/],
   ["no YAML", "nodes:\n- {name: a\n", /:\d: /],
+  [
+    "an item of more than 16 MiB",
+    `nodes:\n- name: a\n- name: ${"b".repeat(16 * 2 ** 20)}\n`,
+    /:3: an item of more than 16 MiB/,
+  ],
+  ["a file of more than 16 MiB that cannot be split", `nodes: [${" ".repeat(16 * 2 ** 20)}]\n`, /:1: an item of more/],
 ];
 
 for (const [name, text, problem] of MISTAKES) {
