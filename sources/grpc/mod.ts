@@ -17,7 +17,7 @@ import {
   silenceText,
   watchLiveness,
 } from "../../kpng/transport/mod.ts";
-import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import { type Clock, createBackoff, errorText, type Logger, sleep, startReading } from "../../platform/mod.ts";
 import type { ClientHttp2Stream } from "node:http2";
 
 /** Options of `createGrpcSource`. */
@@ -273,6 +273,7 @@ export async function call(options: CallOptions): Promise<never> {
     stream = connection.request(method);
     watchEnd(stream, reject);
     const frames = createFrameReader(options.maxMessageBytes ?? DEFAULT_MESSAGE_BYTES);
+    const yieldAfter = startReading();
     stream.on("data", (bytes: Uint8Array) => {
       liveness.received();
       try {
@@ -281,6 +282,10 @@ export async function call(options: CallOptions): Promise<never> {
           if (stream!.writableLength > REQUEST_BYTES_WAITING) throw new Error("the server does not read requests");
           stream!.write(framesOf([request]));
         }
+        const turn = yieldAfter(bytes.length);
+        if (turn === undefined) return;
+        stream!.pause();
+        turn.then(() => stream!.resume());
       } catch (error) {
         reject(error);
       }

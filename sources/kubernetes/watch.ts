@@ -137,12 +137,14 @@ export function createWatchDecoder(onEvent: (event: WatchEvent) => void): WatchD
   return {
     push(chunk) {
       let from = 0;
-      for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+      for (;;) {
+        // Millions of empty lines come in a compressed chunk of some kB.
+        const blankFrom = from;
+        while (heldBytes === 0 && chunk[from] === NEWLINE) from++;
+        limit.add(from - blankFrom);
+        const end = chunk.indexOf(NEWLINE, from);
+        if (end === -1) break;
         limit.add(end + 1 - from);
-        if (end === from && heldBytes === 0) {
-          from = end + 1;
-          continue;
-        }
         const line = held + text.decode(chunk.subarray(from, end));
         held = "";
         heldBytes = 0;
