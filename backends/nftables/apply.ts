@@ -86,13 +86,13 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   return await transactWhole(transactions, build([], "last"));
 }
 
-/** Fills the sets of clients that changes create, before rules use them, with those that kube-proxy remembers. */
+/** Adds the clients that kube-proxy remembers, before rules look for them. */
 async function keepClients(
-  { earlierClients, tools, logger }: Transactions,
+  { earlierClients, realized, tools, logger }: Transactions,
   changes: readonly Change[],
 ): Promise<void> {
   try {
-    const filling = await earlierClients.forChanges(changes);
+    const filling = await earlierClients.forChanges(changes, realized);
     const failure = filling && await tools.transact(filling);
     if (failure) throw new Error(failure.text);
   } catch (error) {

@@ -4,7 +4,7 @@
  *
  * Rules add an element with a counter to a set for each pair of frontend and endpoint, and for each frontend whose packets
  * fail. Elements expire when the traffic ends, so that the sets hold the active pairs only. A pair is counted under its hash
- * (see pair_hash.ts); `count-pairs` has the pair itself, unless the frontend is at a cluster IP, whose pairs are planned.
+ * (see hashes.ts); `count-pairs` has the pair itself, unless the frontend is at a cluster IP, whose pairs are planned.
  *
  * A connection is counted in nat chains, which see its first packet only: right before the sources are translated, or, if
  * the endpoint is on the host network, right before delivery. A packet is counted where it is forwarded, sent, or
@@ -17,7 +17,7 @@
  */
 import type { AttemptCounts, Attempts, FamilySettings, Protocol } from "../../core/model/mod.ts";
 import { joinHostPort } from "../../platform/mod.ts";
-import { hashText } from "./pair_hash.ts";
+import { hashText } from "./hashes.ts";
 import { type BaseChain, type Dialect, frontendKey, PROTOCOLS, type TrafficSetName } from "./table.ts";
 
 /** The sets of failures, by the set that refuses the packets. */

@@ -10,20 +10,18 @@ import {
   sharesSlots,
 } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
-import { affinityChainNames, affinityChains, clientSets } from "./affinity.ts";
+import { affinityChainNames, endpointNumbers, type NumberedPort, ownAffinityChains } from "./affinity.ts";
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS } from "./frame.ts";
+import { counterOwner, type ListName, type SlotList, slotList } from "./draw.ts";
 import {
-  counterOwner,
-  type ListName,
+  isSharedChain,
   outsideMap,
   outsideMapName,
   type PickChain,
   pickChainName,
   type PickKind,
   pickRules,
-  type SlotList,
-  slotList,
 } from "./shared_chains.ts";
 import { keepSlots, type SlotOrder } from "./slot_order.ts";
 import { sourceRanges } from "./sources.ts";
@@ -34,19 +32,19 @@ import { chainText, type Item, itemId } from "./transaction.ts";
 export interface Desired {
   /** Applies a delta; returns the service ports whose part of the table may have changed or must be deleted. */
   apply(delta: FamilyDelta): ReadonlySet<ServicePortKey>;
-  servicePort(key: ServicePortKey): ServicePort | undefined;
-  servicePorts(): Iterable<ServicePort>;
+  servicePort(key: ServicePortKey): NumberedPort | undefined;
+  servicePorts(): Iterable<NumberedPort>;
   keys(): Iterable<ServicePortKey>;
   /** Undefined before the first full state. */
   settings(): FamilySettings | undefined;
   /** Reorders the endpoints of a service port by the slots that they have in the kernel; returns the result. */
-  orderBy(key: ServicePortKey, slots: SlotOrder): ServicePort | undefined;
+  orderBy(key: ServicePortKey, slots: SlotOrder): NumberedPort | undefined;
 }
 
 /** The state of a family before the first delta. */
 export function createDesired(): Desired {
   let settings: FamilySettings | undefined;
-  let ports = new Map<ServicePortKey, ServicePort>();
+  let ports = new Map<ServicePortKey, NumberedPort>();
   return {
     apply(delta) {
       const changed = new Set<ServicePortKey>(), before = ports;
@@ -100,7 +98,7 @@ export const NOTHING: Contribution = { own: [], shared: [] };
  * port (one, except for node ports and load balancers), and no rule. Only where a service port has many external frontends, these
  * share a list, in a map and with a chain of their own.
  */
-export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
+export function contributionOf(port: NumberedPort, settings: FamilySettings, dialect: Dialect): Contribution {
   const { protocol, clusterEndpoints, localEndpoints } = port;
   const own: Item[] = [];
   /** Chains of its own that refer to others. */
@@ -113,7 +111,14 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   const sourceLists = new Set<string>();
   const withAffinity = port.affinitySeconds > 0;
   const ownChains = withAffinity ? affinityChainNames(port) : undefined;
-  const slotsOf = (list: ListName) => withAffinity ? NO_SLOTS : slotList(port, list);
+  const slotsOf = (list: ListName): SlotList => {
+    const slots = slotList(port, list);
+    if (ownChains === undefined) return slots;
+    // Chains of its own name the endpoints.
+    return isSharedChain(ownChains[list])
+      ? { ...slots, numbers: endpointNumbers(port, list) }
+      : { ...slots, slots: [] };
+  };
   const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
 
   /** Sends packets to a frontend to the chain that picks an endpoint: the service port's own, or a shared one. */
@@ -126,7 +131,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   ) => {
     const chain = pickChain(kind, frontend, list);
     const name = ownChain ?? (isShared(frontend) ? addOutside(chain) : pickChainName(chain));
-    if (ownChain === undefined && !isShared(frontend)) sharedChains.add(name);
+    if (isSharedChain(name)) sharedChains.add(name);
     const { destinations } = frontend;
     // Packets reach a shortcut through the chain in the map of services.
     const first = destinations && set === "services" ? limited("nodeport-at", destinations, `goto ${name}`) : name;
@@ -168,8 +173,8 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     return name;
   };
   const fill = (set: SetName, frontend: Frontend, list: ListName) => {
-    const prefix = `${addressOf(frontend)} . ${frontend.port} . `;
-    lists[list].slots.forEach((text, i) => own.push({ list: set, key: `${prefix}${i}`, text }));
+    const prefix = `${addressOf(frontend)} . ${frontend.port} . `, { slots, numbers } = lists[list];
+    slots.forEach((text, i) => own.push({ list: set, key: `${prefix}${numbers?.[i] ?? i}`, text }));
   };
   const fillExternal = (kind: PickKind, frontend: Frontend, list: ListName) => {
     if (!isShared(frontend)) {
@@ -179,7 +184,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     if (outside.has(map)) return;
     outside.add(map);
     own.push({ list: "set", key: map, text: outsideMap(protocol, dialect) });
-    lists[list].slots.forEach((text, i) => own.push({ list: map, key: String(i), text }));
+    lists[list].slots.forEach((text, i) => own.push({ list: map, key: `${frontend.port} . ${i}`, text }));
   };
   const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
   const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
@@ -224,7 +229,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
       sharedChains.add(chain);
     }
   }
-  if (withAffinity) own.push(...affinityChains(port, settings, dialect), ...clientSets(port, dialect).values());
+  if (withAffinity) own.push(...ownAffinityChains(port, settings, dialect));
   own.push(...chains);
   return {
     own,
@@ -235,9 +240,6 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     ],
   };
 }
-
-/** Session affinity has no slots: its chains name the endpoints. */
-const NO_SLOTS: SlotList = { draw: "random", slots: [] };
 
 /**
  * The ids of the elements that service ports share. Traffic from an endpoint to itself through a service must be masqueraded, or the

@@ -1,75 +1,51 @@
 import type { ServicePort } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { clientSets } from "./affinity.ts";
+import { clientElement, numberingOf } from "./affinity.ts";
 import type { Change } from "./build.ts";
-import { type Dialect, KUBE_PROXY_TABLE, type SetName } from "./table.ts";
+import type { RealizedState } from "./realized.ts";
+import { CLIENTS, KUBE_PROXY_TABLE } from "./table.ts";
 import type { NftTools } from "./tools.ts";
-import { type Item, type ItemList, type Transaction } from "./transaction.ts";
+import type { Item, Transaction } from "./transaction.ts";
 
 /** The clients in the sets of kube-proxy's nftables mode. */
 export interface EarlierClients {
   /**
-   * The sets that changes are about to create, with the clients that kube-proxy remembers for the same endpoint; undefined
-   * if there are none. Throws if kube-proxy's table cannot be read.
+   * The clients that kube-proxy remembers for endpoints of service ports that get session affinity by changes; undefined if there
+   * are none. Throws if its table cannot be read.
    */
-  forChanges(changes: readonly Change[]): Promise<Transaction | undefined>;
+  forChanges(changes: readonly Change[], realized: RealizedState): Promise<Transaction | undefined>;
 }
 
-/** Reads kube-proxy's sets when they are first needed. */
-export function createEarlierClients(tools: NftTools, dialect: Dialect): EarlierClients {
+/** Reads the sets of kube-proxy when they are first needed. */
+export function createEarlierClients(tools: NftTools): EarlierClients {
   // A takeover deletes the table, and it never returns while Sluice runs.
   let isKubeProxyHere = true;
 
-  /** Reads the elements of kube-proxy's sets into `sources`, by name; returns whether its table exists. */
-  const read = (sources: ReadonlyMap<string, Target>) =>
-    tools.listSets(KUBE_PROXY_TABLE, (set, element) => {
-      const target = sources.get(set), [client, rest] = nameAndRest(element);
-      const left = /\bexpires (\w+)/.exec(rest)?.[1];
-      if (target !== undefined && left !== undefined) target.clients.set(client, left);
-    });
-
   return {
-    async forChanges(changes) {
+    async forChanges(changes, { applied }) {
       if (!isKubeProxyHere) return undefined;
-      const targets: Target[] = [];
-      const sources = new Map<string, Target>();
-      for (const { before, next } of changes) {
-        if (next === undefined || next.port.affinitySeconds === 0) continue;
-        const held = new Set(before.own.map(({ key }) => key));
-        for (const [endpoint, set] of clientSets(next.port, dialect)) {
-          if (held.has(set.key)) continue;
-          const target: Target = { set, clients: new Map() };
-          targets.push(target);
-          sources.set(kubeProxyName(next.port, endpoint), target);
+      /** The element of a client, by the name of the set that has it. */
+      const sources = new Map<string, (client: string) => string>();
+      for (const { key, next } of changes) {
+        const hadClients = (applied.get(key)?.port.affinitySeconds ?? 0) > 0;
+        if (next === undefined || next.port.affinitySeconds === 0 || hadClients) continue;
+        const { port } = next, { numbers } = port.numbering ?? numberingOf(port);
+        for (const [endpoint, number] of numbers) {
+          sources.set(kubeProxyName(port, endpoint), (client) => clientElement(port, number, client));
         }
       }
-      if (targets.length === 0) return undefined;
-      isKubeProxyHere = await read(sources);
-      const found = targets.filter(({ clients }) => clients.size > 0);
-      return found.length === 0 ? undefined : transactionOf(found);
+      if (sources.size === 0) return undefined;
+      const found: Item[] = [];
+      isKubeProxyHere = await tools.listSets(KUBE_PROXY_TABLE, (set, element) => {
+        const [, client, left] = /^(\S+) .*\bexpires (\w+)/.exec(element) ?? [], elementOf = sources.get(set);
+        if (elementOf === undefined || client === undefined) return;
+        found.push({ list: CLIENTS, key: `${elementOf(client)} timeout ${left}`, text: "" });
+      });
+      if (found.length === 0) return undefined;
+      return { table: "keep", deleted: new Map(), added: new Map([[CLIENTS, found]]) };
     },
   };
-}
-
-/** A set to fill, and its clients with the time until they expire: `1h59m3s`. */
-interface Target {
-  readonly set: Item;
-  readonly clients: Map<string, string>;
-}
-
-function transactionOf(targets: readonly Target[]): Transaction {
-  const added = new Map<ItemList, readonly Item[]>([["set", targets.map(({ set }) => set)]]);
-  for (const { set: { key }, clients } of targets) {
-    const list = key as SetName;
-    added.set(list, Array.from(clients, ([client, left]) => ({ list, key: `${client} timeout ${left}`, text: "" })));
-  }
-  return { table: "keep", deleted: new Map(), added };
-}
-
-function nameAndRest(element: string): [string, string] {
-  const space = element.indexOf(" ");
-  return space === -1 ? [element, ""] : [element.slice(0, space), element.slice(space)];
 }
 
 /** The longest name of a set, without its prefix, in kube-proxy. */

@@ -1,13 +1,13 @@
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
-import { isClientSet } from "./affinity.ts";
 import { isTrafficSet } from "./counters.ts";
-import { DEFAULT_SET_SIZE, type Dialect, type SetName } from "./table.ts";
+import { CLIENT_HASHES } from "./hashes.ts";
+import { CLIENTS, DEFAULT_SET_SIZE, type Dialect, type SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import type { ItemList } from "./transaction.ts";
 
 /**
- * The items of the table in the kernel: the texts by list and key. `chain` and `set` are always among the lists, the elements
- * that rules add never.
+ * The items of the table in the kernel: the texts by list and key. `chain` and `set` are always among the lists. Of the elements that
+ * rules add, only those of clients are, summed up by `noteClient`.
  */
 export type Listing = ReadonlyMap<ItemList, Map<string, string>>;
 
@@ -34,7 +34,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
   const takeElements = (text: string) => {
     inElements = !text.endsWith(" }");
     const list = text.endsWith(",") ? text.slice(0, -1) : inElements ? text : text.slice(0, -2);
-    if (into) { for (const element of list.split(", ")) addElement(into, element); }
+    if (into) { for (const element of list.split(", ")) (name === CLIENTS ? noteClient : addElement)(into, element); }
   };
 
   const found = await tools.listTable((line) => {
@@ -46,7 +46,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
       name = block[2]!;
       lines = [];
       into = undefined;
-      if (kind !== "chain" && !isClientSet(name) && !isTrafficSet(name)) {
+      if (kind !== "chain" && !isTrafficSet(name)) {
         listing.set(name as SetName, into = new Map());
       }
     } else if (line === "\t}") {
@@ -78,6 +78,15 @@ export function asRendered(line: string): string {
       (_, start: string, name: string, sign = "+", offset = "0") =>
         `${start}${PRIORITIES[name]! + Number(`${sign}${offset}`)};`,
     );
+}
+
+/** Notes an element of the set of clients in a listing: the numbers of endpoints by that of the service port. */
+function noteClient(numbers: Map<string, string>, element: string): void {
+  const [, service, rest] = /^(\d+) \. (\d+)/.exec(element) ?? [];
+  if (service === undefined) return;
+  const number = String(Math.floor(Number(rest) / CLIENT_HASHES)), known = numbers.get(service);
+  if (known === undefined) numbers.set(service, number);
+  else if (!known.split(" ").includes(number)) numbers.set(service, `${known} ${number}`);
 }
 
 function addElement(into: Map<string, string>, element: string): void {

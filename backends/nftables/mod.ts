@@ -6,12 +6,13 @@
  *   backend.ts          sync, resync, cleanup and the features of the host, with the parts below; loaded on first use
  *   table.ts            the table, its sets and maps, and what rules consist of, as nft prints it
  *   counters.ts         the counters of traffic and of connection attempts
- *   pair_hash.ts        the number under which a pair of frontend and endpoint is counted
+ *   hashes.ts           numbers of pairs, frontends and clients, as the kernel hashes them
  *   traffic_reader.ts   reads the counters of traffic; loaded only if it is counted
  *   frame.ts            all sets, and the fixed chains: dispatch, rejections, source ranges, masquerading
  *   shared_chains.ts    the chains that service ports share
  *   sources.ts          source ranges: their elements, and the chains that look for these
- *   affinity.ts         the chains and sets of a service port with session affinity
+ *   draw.ts             how a slot with an endpoint is drawn
+ *   affinity.ts         session affinity: the clients as elements, and the chains that look for them
  *   desired.ts          the desired state, and everything in the table that one service port needs
  *   slot_order.ts       which endpoint has which slot, so that a change of one endpoint is one element
  *   listing.ts          the table, as nft lists it

@@ -1,16 +1,17 @@
-import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/model/mod.ts";
+import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
+import type { NumberedPort } from "./affinity.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { allSets, baseChains } from "./frame.ts";
 import type { Listing } from "./listing.ts";
 import { isSharedChain } from "./shared_chains.ts";
 import { slotsIn } from "./slot_order.ts";
 import { isSourceList, sourceListText } from "./sources.ts";
-import type { Dialect, SetDeclarations, SetName, SharedSetName } from "./table.ts";
+import { CLIENTS, type Dialect, type SetDeclarations, type SetName, type SharedSetName } from "./table.ts";
 import { type Item, itemId, type ItemList } from "./transaction.ts";
 
 /** A service port whose part of the table is in effect. */
 export interface Applied {
-  readonly port: ServicePort;
+  readonly port: NumberedPort;
   /** The settings that its chains were rendered with. */
   readonly settings: FamilySettings;
 }
@@ -131,7 +132,7 @@ function claimItems(listing: Listing, wanted: readonly Item[]): { readonly held:
   for (const item of wanted) {
     const { list, key, text } = item;
     const items = listing.get(list), read = items?.get(key);
-    // Declaring a set again would forget its clients.
+    // A set cannot be changed in place, and its name tells what it holds.
     const isAsWanted = read === text || read !== undefined && list === "set";
     if (!isAsWanted) isWhole = false;
     if (read === undefined) continue;
@@ -143,11 +144,13 @@ function claimItems(listing: Listing, wanted: readonly Item[]): { readonly held:
 
 /** What no service port claimed. */
 function straysIn(listing: Listing, declared: ReadonlySet<string>): Item[] {
-  const strays: Item[] = [];
+  const strays: Item[] = [], unclaimed = listing.get("set")!;
+  /** Other elements are shared, deleted with their set, or added by rules. */
+  const hasOwnElements = (list: SetName) =>
+    (declared.has(list) || !unclaimed.has(list)) && list !== CLIENTS && !isSourceList(list) &&
+    !(SHARED_SETS as readonly SetName[]).includes(list);
   for (const [list, items] of listing) {
-    // Other elements are shared, or deleted with their set.
-    const isOwn = declared.has(list) && !(SHARED_SETS as readonly ItemList[]).includes(list);
-    if (list !== "chain" && list !== "set" && !isOwn) continue;
+    if (list !== "chain" && list !== "set" && !hasOwnElements(list)) continue;
     for (const [key, text] of items) {
       if (list !== "set" || !declared.has(key)) strays.push({ list, key, text });
     }

@@ -62,7 +62,7 @@ export function createTableReconciler(
   let handles: ChainHandles = new Map(), isReplaced = false;
   const context: TransactionContext = {
     ...options,
-    earlierClients: createEarlierClients(tools, dialect),
+    earlierClients: createEarlierClients(tools),
     refusals,
     figures,
     dirty,

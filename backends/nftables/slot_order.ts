@@ -1,9 +1,10 @@
-import { frontendsOf, isPolicyLocal, type ServicePort } from "../../core/model/mod.ts";
+import { frontendsOf, isPolicyLocal } from "../../core/model/mod.ts";
+import { type NumberedPort, numberingIn, numberingOf } from "./affinity.ts";
 import type { Listing } from "./listing.ts";
 import { type Dialect, endpointElement } from "./table.ts";
 
 /** The endpoints of both lists of a service port, by slot; undefined where the endpoint of a slot is unknown. */
-export interface SlotOrder {
+export interface SlotOrder extends Pick<NumberedPort, "numbering"> {
   readonly clusterEndpoints: readonly (string | undefined)[];
   readonly localEndpoints: readonly (string | undefined)[];
 }
@@ -11,10 +12,11 @@ export interface SlotOrder {
 /**
  * A service port with its endpoints in an order in which each keeps the slot that it has in `held`: others take the slots that
  * are free. So one endpoint among 5,000 is one element of each frontend, and not all behind it in the order of their
- * addresses. The tables of a balanced service port depend on the order, and a service port with affinity has no slots.
+ * addresses. The tables of a balanced service port depend on the order; with session affinity, endpoints keep their numbers instead.
  */
-export function keepSlots(port: ServicePort, held: SlotOrder | undefined): ServicePort {
-  if (held === undefined || port.balance !== undefined || port.affinitySeconds > 0) return port;
+export function keepSlots(port: NumberedPort, held: SlotOrder | undefined): NumberedPort {
+  if (port.affinitySeconds > 0) return { ...port, numbering: numberingOf(port, held?.numbering) };
+  if (held === undefined || port.balance !== undefined) return port;
   const clusterEndpoints = ordered(port.clusterEndpoints, held.clusterEndpoints);
   const localEndpoints = ordered(port.localEndpoints, held.localEndpoints);
   const isSame = clusterEndpoints === port.clusterEndpoints && localEndpoints === port.localEndpoints;
@@ -30,7 +32,10 @@ function ordered(endpoints: readonly string[], held: readonly (string | undefine
 }
 
 /** The slots that the endpoints of a service port have in a listing. */
-export function slotsIn(listing: Listing, port: ServicePort, { anyAddress }: Dialect): SlotOrder {
+export function slotsIn(listing: Listing, port: NumberedPort, { anyAddress }: Dialect): SlotOrder {
+  if (port.affinitySeconds > 0) {
+    return { clusterEndpoints: [], localEndpoints: [], numbering: numberingIn(listing, port, port.numbering) };
+  }
   const { protocol } = port, frontends = frontendsOf(port);
   const inSet = (
     set: "endpoints" | "shortcut-endpoints",

@@ -59,10 +59,12 @@ export type SetName =
   | `${Protocol}-shortcut-endpoints`
   /** The endpoints of a service port with many external frontends. */
   | OutsideMapName
-  /** The clients of one endpoint of one service port. */
-  | `clients-${string}`
+  | typeof CLIENTS
   | SharedSetName
   | TrafficSetName;
+
+/** The name of the set of the clients of services with session affinity (see affinity.ts). */
+export const CLIENTS = "clients";
 
 /** The name of the set of a list of source ranges. */
 export type SourceListName = `sources-${string}`;
@@ -111,8 +113,17 @@ export interface BaseChain {
  */
 export const DEFAULT_SET_SIZE = 65_535;
 
+/** An expression with the type of a number of 32 bits. */
+export const NUMBER = "numgen random mod 65536";
+
 /**
- * The sets and maps of a family. None has a size: the kernel's hash table then grows with the elements.
+ * The maximum number of clients of all services. As with `MOST_PAIRS` in counters.ts, its lower 16 bits are 0, so that the kernel
+ * allocates no table at once.
+ */
+const MOST_CLIENTS = 2 ** 24;
+
+/**
+ * The sets and maps of a family. No other has a size: the kernel's hash table then grows with the elements.
  *
  * Each protocol has a map of endpoints: nft 1.0.6 accepts the port of a DNAT only from a map whose type names the protocol.
  */
@@ -124,7 +135,7 @@ export function declareSets({ ip, addressType }: Dialect): SetDeclarations {
     ([`${protocol}-endpoints`, `${protocol}-shortcut-endpoints`] as const).map((name) =>
       [
         name,
-        map(`${ip} daddr . ${protocol} dport . numgen random mod 65536 : ${ip} daddr . ${protocol} dport`),
+        map(`${ip} daddr . ${protocol} dport . ${NUMBER} : ${ip} daddr . ${protocol} dport`),
       ] as const
     )
   );
@@ -136,6 +147,8 @@ export function declareSets({ ip, addressType }: Dialect): SetDeclarations {
     ["restricted", map(`${frontend} : verdict`)],
     // nft cannot store the type of so many fields as expressions.
     ["sources", `set\ntype ${addressType} . inet_proto . inet_service . ${addressType} . mark`],
+    // Rules give each element its timeout, which a Service may change.
+    [CLIENTS, `${set(`${NUMBER} . ${NUMBER}`)}\nsize ${MOST_CLIENTS}\nflags dynamic,timeout`],
     ["cluster-ips", set(`${ip} daddr`)],
     ["hairpins", set(`${ip} saddr . ${ip} daddr`)],
     ...endpoints,

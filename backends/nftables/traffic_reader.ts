@@ -13,7 +13,7 @@ import {
   PACKETS,
 } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
-import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./pair_hash.ts";
+import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./hashes.ts";
 import { type Dialect, TABLE, type TrafficSetName } from "./table.ts";
 import { elementReader, isThere } from "./tools.ts";
 

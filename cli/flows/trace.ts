@@ -224,7 +224,7 @@ function ownRuleText({ chain, rule, verdict }: TraceStep, service: string): stri
     [/masquerade fully-random$/, "is sent from this node's address"],
     [/jump count-|^count-/, "is counted"],
     [/update @count-/, "is counted"],
-    [/ update @clients-\S+ /, "is remembered, so that this client stays with its endpoint"],
+    [/ update @clients /, "is remembered, so that this client stays with its endpoint"],
   ];
   if (chain.startsWith("count-")) return "is counted";
   return texts.find(([pattern]) => pattern.test(rule))?.[1];

@@ -1,7 +1,7 @@
 /** Reads the rules in the node's kernel in a canonical form, and compares them over time. */
 import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import { withSortedSlots } from "../fakes/slots.ts";
+import { rulesToCompare, withoutNumbers, withSortedSlots } from "../fakes/slots.ts";
 import type { ChaosLab } from "./lab.ts";
 import { waitFor } from "./wait.ts";
 
@@ -86,13 +86,13 @@ function nftState(text: string): string {
     else if (line === "\t}") blocks.push(normalBlock(block));
     else block.push(line);
   }
-  return blocks.filter((block) => !/^table \w+ sluice-resets /.test(block)).sort().join("\n");
+  return [...new Set(blocks)].filter((block) => !/^table \w+ sluice-resets /.test(block)).sort().join("\n");
 }
 
 function normalBlock(lines: readonly string[]): string {
   const text = lines.join("\n");
   const elements = /elements = \{([^}]*)\}/.exec(text);
-  if (!elements) return text;
+  if (!elements) return [withoutNumbers(lines[0] ?? ""), ...rulesToCompare(lines[0] ?? "", lines.slice(1))].join("\n");
   const sorted = withSortedSlots(
     elements[1]!.split(",").map((element) => element.trim().replace(/ expires \S+/, "")),
   );

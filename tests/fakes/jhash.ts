@@ -1,4 +1,4 @@
-import { jhash } from "../../backends/nftables/pair_hash.ts";
+import { jhash } from "../../backends/nftables/hashes.ts";
 import { canonicalAddress } from "../../platform/address.ts";
 
 /**

@@ -57,14 +57,15 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
   };
   /** The number that an expression draws; undefined for another expression. */
   const drawn = (what: string, rule: string): number | undefined => {
-    const number = /^numgen (random|inc) mod (\d+)$/.exec(what);
-    if (number) {
-      return number[1] === "inc" ? situation.count(`${name} ${rule}`, Number(number[2])) : draw(Number(number[2]));
+    const [, kind, modulus, start = "0"] = /^numgen (random|inc) mod (\d+)(?: offset (\d+))?$/.exec(what) ?? [];
+    if (kind !== undefined) {
+      const counted = kind === "inc" ? situation.count(`${name} ${rule}`, Number(modulus)) : draw(Number(modulus));
+      return counted + Number(start);
     }
-    const hash = /^jhash (.+) mod (\d+) seed (0x\w+)$/.exec(what);
+    const hash = /^jhash ((?:(?! seed ).)+) mod (\d+) seed (0x\w+)(?: offset (\d+))?$/.exec(what);
     if (!hash) return undefined;
     const bytes = registersOf(hash[1]!.split(" . ").map((each) => field(each, rule)));
-    return drawByHash(bytes, Number(hash[2]), Number(hash[3]));
+    return drawByHash(bytes, Number(hash[2]), Number(hash[3])) + Number(hash[4] ?? 0);
   };
   const field = (what: string, rule: string): string => {
     const constant = /^meta mark & (0x\w+) \| \1$/.exec(what);
@@ -112,7 +113,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     if (number !== undefined) {
       return lines.includes("type mark") ? `0x${number.toString(16).padStart(8, "0")}` : String(number);
     }
-    return text.split(/ \. (?!\w+ sport mod)/).map((what) => field(what, rule)).join(" . ");
+    return text.split(/ \. (?!\w+ [ds]port mod)/).map((what) => field(what, rule)).join(" . ");
   };
   const lookUp = (set: string, text: string, rule: string): string | undefined => {
     const content = table.sets.get(set);
@@ -182,6 +183,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         must(
           match[2] === "0" ? situation.chance(1 / Number(match[1])) : draw(Number(match[1])) === Number(match[2]),
         );
+      } else if ((match = take(/^((?:numgen|jhash) (?:(?! (?:update|dnat) )[^@])+) @(\S+)/))) {
+        must(lookUp(match[2]!, match[1]!, rule) !== undefined);
       } else if ((match = take(/^((?:numgen|jhash) .+?) (\{ [\d, ]+ \}|< \d+|\d+)(?= (?:update|meta|dnat) )/))) {
         const number = drawn(match[1]!, rule), wanted = match[2]!;
         if (number === undefined) throw new Error(`the fake nft does not support "${match[1]}"`);

@@ -260,10 +260,9 @@ function* printChain(
   yield "\t}";
 }
 
-/** Prints keys that are numbers five per line, single IPv4 addresses two, and longer elements one, as nft does. */
+/** Prints single IPv4 addresses two per line and longer elements one per line, as nft does. */
 function* printElements(elements: readonly string[]): Generator<string> {
-  const areNumbers = elements.every((element) => /^\d+ : /.test(element));
-  const perLine = areNumbers ? 5 : elements.some((element) => /[ :]/.test(element)) ? 1 : 2;
+  const perLine = elements.some((element) => /[ :]/.test(element)) ? 1 : 2;
   for (let i = 0; i < elements.length; i += perLine) {
     const line = elements.slice(i, i + perLine).join(", ");
     yield (i === 0 ? "\t\telements = { " : "\t\t\t     ") + line + (i + perLine < elements.length ? "," : " }");

@@ -1,5 +1,6 @@
-/** Session affinity in nftables mode with the kernel's own sets of clients. */
+/** Session affinity in nftables mode with the kernel's own set of clients. */
 import assert from "node:assert/strict";
+import { clientElement } from "../../backends/nftables/affinity.ts";
 import { DIALECTS } from "../../backends/nftables/table.ts";
 import { loadBackend } from "../../backends/registry.ts";
 import type { Backend } from "../../backends/contract/backend.ts";
@@ -12,7 +13,6 @@ import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 import { answeringAddresses, createBlackhole, type Network, removeBlackhole, run, runner, send } from "./blackhole.ts";
 
 const FLOWS = 60;
-const CLIENTS_OF_AN_ENDPOINT = 65_535;
 const PODS = [1, 2, 3];
 
 /** Runs nft with statements as one transaction. */
@@ -32,8 +32,8 @@ for (const family of ["IPv4", "IPv6"] as const) {
     sync(port: ServicePort): Promise<void>;
     /** Opens flows; resolves with the numbers of the pods that they reach. Fails if one of them reaches none. */
     flows(): Promise<readonly number[]>;
-    /** The sets of clients. */
-    clientSets(): Promise<readonly string[]>;
+    /** The set of clients as nft lists it. */
+    clients(): Promise<string>;
   }
 
   const withShop = (name: string, test: (shop: Shop) => Promise<void>) =>
@@ -74,9 +74,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
             assert.equal(reached.filter((pod) => pod !== undefined).length, FLOWS);
             return [...new Set(reached)];
           },
-          async clientSets() {
-            return (await run("nft", "list", "sets", "table", ip, "sluice")).match(/(?<=set )clients-\S+/g)!;
-          },
+          clients: () => run("nft", "list", "set", ip, "sluice", "clients"),
         });
       } finally {
         await backend.cleanup();
@@ -84,57 +82,39 @@ for (const family of ["IPv4", "IPv6"] as const) {
       }
     });
 
-  withShop("full sets of clients shut out no new client, and known ones keep their endpoint", async (shop) => {
-    const { network: { node }, sync, flows, clientSets, port } = shop;
-    await sync(port);
-    const known = await flows();
-    assert.equal(known.length, 1);
-    const address = (i: number) => family === "IPv4" ? `100.64.${i >> 8}.${i & 255}` : `fd64::${i.toString(16)}`;
-    const clients = Array.from({ length: CLIENTS_OF_AN_ENDPOINT - 1 }, (_, i) => address(i)).join(" timeout 1h, ");
-    const sets = await clientSets();
-    assert.equal(sets.length, PODS.length);
-    await nft(...sets.map((set) => `add element ${ip} sluice ${set} { ${clients} timeout 1h }`));
-    const last = family === "IPv4" ? "100.65.0.0" : "fd65::";
-    for (const set of sets) {
-      await runner.run({ tool: "nft", args: [`add element ${ip} sluice ${set} { ${last} timeout 1h }`] });
+  withShop("a client is remembered under the numbers that Sluice computes", async (shop) => {
+    const { network: { node }, sync, flows, clients, port } = shop;
+    for (
+      const changes of [{ externalIPs: [] }, { externalIPs: [shop.network.service(9)], external: "cluster" }] as const
+    ) {
+      await sync({ ...port, ...changes });
+      const [known, ...others] = await flows();
+      assert.deepEqual(others, []);
+      assert.ok((await clients()).includes(clientElement(port, known! - 1, node)));
     }
-    assert.deepEqual(await flows(), known);
-    // The client is new, and another one takes its place.
-    for (const set of sets) {
-      await runner.run({ tool: "nft", args: [`delete element ${ip} sluice ${set} { ${node} }`] });
-      await runner.run({ tool: "nft", args: [`add element ${ip} sluice ${set} { ${last} timeout 1h }`] });
-    }
-    assert.deepEqual((await flows()).toSorted(), PODS);
   });
 
   withShop("a changed timeout keeps clients, and renews them with itself", async (shop) => {
-    const { network: { node }, sync, flows, clientSets, port } = shop;
+    const { network: { node }, sync, flows, clients, port } = shop;
     await sync(port);
     const known = await flows();
     await sync({ ...port, affinitySeconds: 86_400 });
     assert.deepEqual(await flows(), known);
-    const listed = await Promise.all((await clientSets()).map((set) => run("nft", "list", "set", ip, "sluice", set)));
-    assert.match(listed.join(""), new RegExp(`${node}.* expires 23h59m`));
+    assert.match(await clients(), new RegExp(`${clientElement(port, known[0]! - 1, node)} .* expires 23h59m`));
   });
 
-  withShop(
-    "clients of kube-proxy keep their endpoint",
-    async ({ network: { node }, sync, flows, port, clientSets }) => {
-      const sets = port.clusterEndpoints.map((endpoint) => {
-        const [, address, port] = /^\[?(.+?)\]?:(\d+)$/.exec(endpoint)!;
-        const base = `default/dns/udp/dns__${address!.replaceAll(":", ".")}/${port}`;
-        return `affinity-${shortHash(base).slice(0, 8)}-${base}`;
-      });
-      await nft(
-        `add table ${ip} kube-proxy`,
-        ...sets.map((set) =>
-          `add set ${ip} kube-proxy ${set} { type ${addressType}; flags dynamic,timeout; timeout 3h; }`
-        ),
-        `add element ${ip} kube-proxy ${sets[1]} { ${node} expires 59m }`,
-      );
-      await sync(port);
-      assert.deepEqual(await flows(), [2]);
-      assert.equal((await clientSets()).length, PODS.length);
-    },
-  );
+  withShop("clients of kube-proxy keep their endpoint", async ({ network: { node }, sync, flows, port }) => {
+    const sets = port.clusterEndpoints.map((endpoint) => {
+      const [, address, port] = /^\[?(.+?)\]?:(\d+)$/.exec(endpoint)!;
+      const base = `default/dns/udp/dns__${address!.replaceAll(":", ".")}/${port}`;
+      return `kube-proxy affinity-${shortHash(base).slice(0, 8)}-${base}`;
+    });
+    await nft(
+      `add table ${ip} kube-proxy`,
+      ...sets.map((set) => `add set ${ip} ${set} { type ${addressType}; flags dynamic,timeout; timeout 3h; }`),
+      `add element ${ip} ${sets[1]} { ${node} expires 59m }`,
+    );
+    await sync(port);
+    assert.deepEqual(await flows(), [2]);
+  });
 }

@@ -51,6 +51,15 @@ for (const family of ["IPv4", "IPv6"] as const) {
       assert.deepEqual(problems, []);
       assert.equal(figures["nftables_transactions"], 0, `settings ${which} do not read back as written`);
     }
+    // With session affinity, the numbers of the endpoints that are left have a gap.
+    const fewer = ports.map((port) =>
+      port.balance ? port : ({
+        ...port,
+        clusterEndpoints: port.clusterEndpoints.filter((_, i) => i !== 1),
+      })
+    );
+    assert.deepEqual((await backend.sync(snapshot(fewer, 0))).problems, []);
+    assert.equal((await newBackend(family).sync(snapshot(fewer, 0))).figures["nftables_transactions"], 0);
     // Every service port changes, by way of a state with half of them.
     const rotated = ports.map((port, i) => ({
       ...ports[(i + 1) % ports.length]!,

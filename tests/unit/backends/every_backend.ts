@@ -21,7 +21,7 @@ import {
   type Surroundings,
 } from "../../fakes/packet.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
-import { withSortedSlots } from "../../fakes/slots.ts";
+import { rulesToCompare, withoutNumbers, withSortedSlots } from "../../fakes/slots.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
 import { backendUnderTest as iptablesUnderTest, createHost, tamper } from "./iptables/host.ts";
 import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "./ipvs/host.ts";
@@ -203,12 +203,17 @@ function sorted({ sets, chains }: NftTable): unknown {
       lines,
       withSortedSlots(elements.entries().map(([key, value]) => `${key} : ${value}`)),
     ]).sort(),
-    [...chains].sort(),
+    [
+      ...new Map([...chains].map(([name, { hook, rules }]) => [
+        withoutNumbers(name),
+        { hook, rules: rulesToCompare(name, rules) },
+      ])),
+    ].sort(),
   ];
 }
 
 function vandalizeTable({ sets, chains }: NftTable, at: number, how: number): void {
-  const shared = [...sets].filter(([name]) => !name.startsWith("clients-")).map(([, set]) => set);
+  const shared = [...sets].filter(([name]) => name !== "clients").map(([, set]) => set);
   const set = shared[at % shared.length]!;
   const key = [...set.elements.keys()][at % Math.max(1, set.elements.size)];
   if (how % 4 === 0 && key !== undefined) set.elements.delete(key);

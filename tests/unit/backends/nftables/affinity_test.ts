@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { shortHash } from "../../../../backends/reconcile/mod.ts";
 import type { Balance, ServicePort } from "../../../../core/model/mod.ts";
 import type { FakeNftHost } from "../../../fakes/nft_runner.ts";
-import { applyStatement } from "../../../fakes/nft_tables.ts";
+import { applyStatement, sizeOf } from "../../../fakes/nft_tables.ts";
 import { outcomeShares } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest } from "./host.ts";
@@ -20,20 +20,21 @@ const STRANGER = "10.2.0.1", REGULAR = "10.2.0.9";
 /** A backend on a host, and the connections of clients to the shop. */
 function serving(host?: FakeNftHost) {
   const under = backendUnderTest(host);
-  const packet = (address: string) => ({ from: { address, interface: "eth0" }, to: SHOP.clusterIP, port: SHOP.port });
-  const clientSets = () => [...under.table().sets].filter(([name]) => name.startsWith("clients-"));
+  const packet = (address: string, to = SHOP.clusterIP) => ({
+    from: { address, interface: "eth0" },
+    to,
+    port: SHOP.port,
+  });
   return {
     ...under,
+    packet,
     /** The probability of each endpoint for the client's next connection. */
     shares: (client: string) => outcomeShares(under.host, packet(client)),
-    connect: (client: string) => under.host.send(packet(client)).destination,
-    /** Fills every set of clients as far as the kernel lets rules do it. */
-    flood() {
-      for (const [, { clients }] of clientSets()) {
-        for (let i = clients.size; i < 65_535; i++) clients.set(`100.64.${i >> 8}.${i & 255}`, Infinity);
-      }
-    },
-    clientSets,
+    connect: (client: string, to?: string) => under.host.send(packet(client, to)).destination,
+    clients: () => under.table().sets.get("clients")!.clients,
+    /** Sets and chains that belong to service ports with session affinity. */
+    objects: () =>
+      [...under.table().sets.keys(), ...under.table().chains.keys()].filter((name) => /affinity/.test(name)),
   };
 }
 
@@ -44,54 +45,163 @@ function hostWith(...statements: readonly string[]): FakeNftHost {
   return host;
 }
 
+/** Addresses of clients with different hashes. */
+const CLIENTS = Array.from({ length: 40 }, (_, i) => `10.2.1.${i}`);
+const OTHER: ServicePort = { ...SHOP, name: "shop/other:http", clusterIP: "10.96.0.2" };
+/** Service ports that each have chains of their own, and one that shares its chain. */
+const KINDS: Readonly<Record<string, Partial<ServicePort>>> = {
+  "at its cluster IP": { external: "reject" },
+  "at a load balancer": { external: "cluster", loadBalancerIPs: ["192.0.2.1"] },
+  "with weights": { external: "reject", balance: { algorithm: "random", clusterWeights: [2, 1, 1] } },
+};
+
+for (const [kind, changes] of Object.entries(KINDS)) {
+  const shop = { ...SHOP, ...changes };
+
+  Deno.test(`an endpoint that leaves or joins moves no client of others (${kind})`, async () => {
+    const { snapshot, change, connect, shares } = serving();
+    await snapshot([shop]);
+    const before = new Map(CLIENTS.map((client) => [client, connect(client)]));
+    assert.equal(new Set(before.values()).size, 3);
+    const keeping = [...before].filter(([, endpoint]) => endpoint !== ENDPOINTS[0]);
+    const staysWith = (endpoint: string, client: string) =>
+      assert.deepEqual(Object.keys(shares(client)), [endpoint + " masqueraded"]);
+    await change([{ ...shop, clusterEndpoints: ENDPOINTS.slice(1), balance: undefined }]);
+    for (const [client, endpoint] of keeping) staysWith(endpoint, client);
+    assert.equal(Object.keys(shares(STRANGER)).length, 2);
+    await change([{
+      ...shop,
+      clusterEndpoints: ["10.1.0.0:80", ...ENDPOINTS.slice(1), "10.1.0.9:80"],
+      balance: undefined,
+    }]);
+    for (const [client, endpoint] of keeping) staysWith(endpoint, client);
+    assert.equal(Object.keys(shares(STRANGER)).length, 4);
+  });
+
+  Deno.test(`a restart keeps clients at their endpoints and writes nothing (${kind})`, async () => {
+    const before = serving();
+    await before.snapshot([shop]);
+    const rest = [...ENDPOINTS.slice(1), "10.1.0.4:80"];
+    const changed = { ...shop, clusterEndpoints: rest, balance: undefined };
+    await before.change([{ ...changed, clusterEndpoints: rest.slice(0, 2) }]);
+    await before.change([changed]);
+    const at = new Map(CLIENTS.map((client) => [client, before.connect(client)]));
+    const written = before.host.transactions.length;
+    const after = serving(before.host);
+    await after.snapshot([changed]);
+    assert.equal(before.host.transactions.length, written);
+    await after.change([{ ...changed, clusterEndpoints: rest.slice(1) }]);
+    for (const [client, endpoint] of at) if (endpoint !== rest[0]) assert.equal(after.connect(client), endpoint);
+  });
+}
+
+Deno.test("a client whose endpoint is gone stays with its next one, whatever endpoints join, also after a restart", async () => {
+  for (const changes of Object.values(KINDS)) {
+    const { host, snapshot, change, connect, shares } = serving();
+    const shop = { ...SHOP, ...changes, balance: undefined };
+    await snapshot([shop]);
+    const gone = connect(REGULAR)!, rest = ENDPOINTS.filter((endpoint) => endpoint !== gone);
+    await change([{ ...shop, clusterEndpoints: rest }]);
+    const next = connect(REGULAR)!;
+    await change([{ ...shop, clusterEndpoints: ["10.1.0.0:80", ...rest] }]);
+    assert.deepEqual(Object.keys(shares(REGULAR)), [next + " masqueraded"]);
+    const after = serving(host);
+    await after.snapshot([{ ...shop, clusterEndpoints: rest }]);
+    await after.change([{ ...shop, clusterEndpoints: [...rest, "10.1.0.4:80", "10.1.0.5:80"] }]);
+    assert.deepEqual(Object.keys(after.shares(REGULAR)), [next + " masqueraded"]);
+  }
+});
+
+Deno.test("a client keeps its endpoint when its service port gets frontends or loses them", async () => {
+  const { snapshot, change, connect } = serving();
+  await snapshot([{ ...SHOP, external: "reject" }]);
+  const at = new Map(CLIENTS.map((client) => [client, connect(client)]));
+  await change([{ ...SHOP, loadBalancerIPs: ["192.0.2.1"] }]);
+  for (const [client, endpoint] of at) assert.equal(connect(client, "192.0.2.1"), endpoint);
+  await change([{ ...SHOP, external: "reject" }]);
+  for (const [client, endpoint] of at) assert.equal(connect(client), endpoint);
+});
+
+Deno.test("service ports share their chains and the set of clients, but no client", async () => {
+  const { snapshot, change, host, connect, objects, packet, shares } = serving();
+  await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const })));
+  assert.deepEqual(objects(), ["affinity-tcp-10800-0-2"]);
+  connect(REGULAR);
+  assert.equal(Object.keys(shares(REGULAR)).length, 1);
+  assert.equal(Object.keys(outcomeShares(host, packet(REGULAR, OTHER.clusterIP))).length, 3);
+  const next = ["10.1.0.7:80", ...ENDPOINTS.slice(1)];
+  await change([{ ...OTHER, external: "reject", clusterEndpoints: next }]);
+  assert.deepEqual(objects(), ["affinity-tcp-10800-0-2", "affinity-tcp-10800-1-3"]);
+  host.transactions.length = 0;
+  await change([{ ...SHOP, external: "reject", clusterEndpoints: next }]);
+  assert.deepEqual(objects(), ["affinity-tcp-10800-1-3"]);
+  assert.deepEqual(host.transactions[0]!.filter((statement) => statement.includes(" element ")), [
+    "delete element ip sluice services { 10.96.0.1 . tcp . 80 }",
+    "delete element ip sluice tcp-endpoints { 10.96.0.1 . 80 . 0 }",
+    "add element ip sluice services { 10.96.0.1 . tcp . 80 : goto affinity-tcp-10800-1-3 }",
+    "add element ip sluice tcp-endpoints { 10.96.0.1 . 80 . 3 : 10.1.0.7 . 80 }",
+  ]);
+});
+
+Deno.test("a service port with endpoints of very scattered numbers has a chain of its own", async () => {
+  const { snapshot, change, connect, objects, shares } = serving();
+  const many = Array.from({ length: 200 }, (_, i) => `10.1.1.${i}:80`);
+  const shop = { ...SHOP, external: "reject" as const, clusterEndpoints: many };
+  await snapshot([shop]);
+  const at = new Map(CLIENTS.map((client) => [client, connect(client)]));
+  const left = many.filter((_, i) => i % 2 === 0);
+  await change([{ ...shop, clusterEndpoints: left }]);
+  assert.ok(objects().every((name) => name === `affinity-${shortHash("shop/web:httptcp")}`));
+  for (const [client, endpoint] of at) {
+    if (left.includes(endpoint!)) assert.deepEqual(Object.keys(shares(client)), [endpoint + " masqueraded"]);
+  }
+});
+
+Deno.test("a flood of addresses fills the room of one service port, and shuts out nobody", async () => {
+  const { snapshot, connect, clients, shares } = serving();
+  await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const })));
+  const known = connect(REGULAR);
+  for (let i = 0; i < 3_000; i++) connect(`100.${64 + (i >> 14)}.${i >> 8 & 63}.${i & 255}`);
+  assert.ok(clients().size <= 3_001);
+  const numbers = [...clients().keys()].map((key) => Number(key.split(" . ")[1]));
+  assert.ok(numbers.every((number) => number < 3 * 65_536));
+  assert.deepEqual(shares(REGULAR), { [known + " masqueraded"]: 1 });
+});
+
 const SPREADS: readonly (readonly [string, Balance | undefined, readonly number[]])[] = [
   ["equally", undefined, [0.3333, 0.3333, 0.3333]],
   ["by weight", { algorithm: "random", clusterWeights: [2, 1, 1] }, [0.5, 0.25, 0.25]],
 ];
 for (const [how, balance, expected] of SPREADS) {
-  Deno.test(`a flood of clients shuts out nobody: new ones are spread ${how}, known ones keep their endpoint`, async () => {
-    const { snapshot, connect, shares, flood } = serving();
-    await snapshot([{ ...SHOP, balance }]);
-    const known = connect(REGULAR);
-    flood();
+  Deno.test(`without room for clients, new ones are spread ${how}, and known ones keep their endpoint`, async () => {
+    const { snapshot, connect, shares, table } = serving();
+    await snapshot([{ ...SHOP, external: "reject", balance }]);
+    const known = connect(REGULAR), set = table().sets.get("clients")!;
+    set.lines = set.lines.map((line) => line.startsWith("size ") ? "size 1" : line);
     assert.deepEqual(shares(REGULAR), { [known + " masqueraded"]: 1 });
     assert.deepEqual(
       shares(STRANGER),
       Object.fromEntries(ENDPOINTS.map((endpoint, i) => [endpoint + " masqueraded", expected[i]])),
     );
+    connect(STRANGER);
+    assert.equal(Object.keys(shares(STRANGER)).length, 3);
   });
 }
 
-Deno.test("a client that no set has room for reaches the endpoint of its hash", async () => {
-  const hashed: ServicePort = { ...SHOP, balance: { algorithm: "consistent-hash", hash: "client" } };
-  const free = serving(), flooded = serving();
-  await free.snapshot([hashed]);
-  await flooded.snapshot([hashed]);
-  const [[, first]] = flooded.clientSets() as [ReturnType<typeof flooded.clientSets>[number]];
-  flooded.flood();
-  for (const [, { clients }] of flooded.clientSets().slice(1)) clients.clear();
-  assert.equal(first.clients.size, 65_535);
-  for (let i = 0; i < 30; i++) assert.equal(flooded.connect(`10.3.0.${i}`), free.connect(`10.3.0.${i}`));
+Deno.test("without room for clients, new ones are spread over endpoints whose numbers have gaps", async () => {
+  const { snapshot, change, shares, table } = serving();
+  const many = [...ENDPOINTS, "10.1.0.4:80", "10.1.0.5:80"], left = many.filter((_, i) => i !== 1 && i !== 3);
+  await snapshot([{ ...SHOP, external: "reject", clusterEndpoints: many }]);
+  await change([{ ...SHOP, external: "reject", clusterEndpoints: left }]);
+  const set = table().sets.get("clients")!;
+  set.lines = set.lines.map((line) => line.startsWith("size ") ? "size 0" : line);
+  assert.deepEqual(shares(STRANGER), Object.fromEntries(left.map((endpoint) => [endpoint + " masqueraded", 0.3333])));
 });
 
-Deno.test("a client for which one set has no room is remembered in another", async () => {
-  const { snapshot, connect, clientSets, flood } = serving();
-  await snapshot([{ ...SHOP, balance: { algorithm: "random" } }]);
-  flood();
-  const [[, free]] = clientSets() as [ReturnType<typeof clientSets>[number]];
-  free.clients.clear();
-  // A client that cannot be remembered where it was going is remembered where there is room, sooner or later.
-  for (let i = 0; i < 100 && free.clients.size === 0; i++) connect(STRANGER);
-  assert.ok(free.clients.has(STRANGER));
-});
-
-Deno.test("the empty set of an endpoint takes no memory: its declaration has no size, which the kernel would allocate", async () => {
-  const { host, snapshot, clientSets } = serving();
-  await snapshot([SHOP]);
-  const declared = host.transactions.flat().filter((statement) => /^add set \S+ \S+ clients-/.test(statement));
-  assert.equal(declared.length, ENDPOINTS.length);
-  for (const statement of declared) assert.doesNotMatch(statement, /\bsize\b/);
-  assert.ok(clientSets().every(([, { lines }]) => lines.includes("size 65535")), "the kernel limits each set");
+Deno.test("the kernel allocates no table for a set of clients at once: the lower 16 bits of its size are 0", async () => {
+  const { snapshot, table } = serving();
+  await snapshot([]);
+  assert.equal(sizeOf(table().sets.get("clients")!) % 65_536, 0);
 });
 
 Deno.test("a changed timeout keeps clients, and applies from their next connection on", async () => {
@@ -120,29 +230,45 @@ const KUBE_PROXY = [
 ];
 
 Deno.test("clients of kube-proxy keep their endpoint", async () => {
-  const { host, snapshot, shares, clientSets } = serving(hostWith(...KUBE_PROXY));
-  await snapshot([SHOP]);
-  for (const client of [REGULAR, "10.2.0.8"]) {
-    assert.deepEqual(shares(client), { [ENDPOINTS[1] + " masqueraded"]: 1 });
+  for (const changes of Object.values(KINDS)) {
+    const { host, snapshot, shares } = serving(hostWith(...KUBE_PROXY));
+    await snapshot([{ ...SHOP, ...changes }]);
+    for (const client of [REGULAR, "10.2.0.8"]) {
+      assert.deepEqual(shares(client), { [ENDPOINTS[1] + " masqueraded"]: 1 });
+    }
+    assert.equal(Object.keys(shares(STRANGER)).length, 3);
+    // They are there before a rule looks for them.
+    const statements = host.transactions.flat();
+    const filled = statements.findIndex((statement) => statement.startsWith("add element ip sluice clients "));
+    assert.ok(filled < statements.findIndex((statement) => statement.includes("update @clients")));
   }
-  assert.equal(Object.keys(shares(STRANGER)).length, 3);
-  assert.equal(clientSets().length, 3);
-  // The sets are full before a rule uses them.
-  const statements = host.transactions.flat();
-  const filled = statements.findIndex((statement) => statement.includes(REGULAR));
-  assert.ok(filled < statements.findIndex((statement) => statement.includes("update @clients-")));
+});
+
+Deno.test("sets of clients that an earlier layout had are deleted", async () => {
+  const { host, snapshot, table } = serving();
+  await snapshot([SHOP]);
+  table().sets.set("clients-ABCDEFGHIJKLMNOP", {
+    kind: "set",
+    lines: ["type ipv4_addr", "size 65535", "flags dynamic,timeout"],
+    elements: new Map(),
+    counters: new Map(),
+    clients: new Map([[REGULAR, 1e9]]),
+  });
+  await serving(host).snapshot([SHOP]);
+  assert.deepEqual([...table().sets.keys()].filter((name) => name.startsWith("clients")), ["clients"]);
 });
 
 Deno.test("clients that the kernel refuses delay nothing, and are logged", async () => {
   const { host, snapshot, shares, warnings } = serving(hostWith(...KUBE_PROXY));
-  host.refuses = (statement) => statement.includes(REGULAR) ? "Could not process rule: Invalid argument" : undefined;
+  host.refuses = (statement) =>
+    statement.startsWith("add element ip sluice clients ") ? "Could not process rule: Invalid argument" : undefined;
   assert.deepEqual((await snapshot([SHOP])).problems, []);
   assert.equal(Object.keys(shares(REGULAR)).length, 3);
   assert.equal(warnings.length, 1);
   assert.match(warnings[0]!, /services with session affinity .*Invalid argument/);
 });
 
-Deno.test("the sets of an earlier proxy are listed for a change that creates sets of clients only", async () => {
+Deno.test("the sets of kube-proxy are listed for a change that begins session affinity only", async () => {
   const host = hostWith(...KUBE_PROXY), listings: string[] = [];
   const runner: FakeNftHost["runner"] = {
     ...host.runner,

@@ -63,6 +63,16 @@ Deno.test("a comparison finds a service port with many external addresses as it 
   }
 });
 
+Deno.test("a comparison deletes elements that another program added to the shared list", async () => {
+  const { snapshot, backend, clock, table } = backendUnderTest();
+  await snapshot([web()]);
+  const [, list] = [...table().sets].find(([name]) => name.startsWith("outside-"))!;
+  list.elements.set("80 . 7", "10.1.0.7 . 8080");
+  clock.advance(86_400_000);
+  await backend.resync();
+  assert.equal(endpointsIn(table()), 2 * ENDPOINTS.length);
+});
+
 Deno.test("nothing is left of the chain when most external addresses are removed", async () => {
   const { snapshot, change, table } = backendUnderTest();
   await snapshot([web()]);

@@ -23,11 +23,24 @@ Deno.test("endpoints keep their slots, and others take the free ones", () => {
   assert.deepEqual(slotsAfter([1, 2], []), []);
 });
 
-Deno.test("a service port with weights or affinity keeps the order that its tables and chains depend on", () => {
-  for (const more of [{ balance: { algorithm: "round-robin" as const } }, { affinitySeconds: 60 }]) {
-    const port = { ...shop(2, 3, 4), ...more };
-    assert.equal(keepSlots(port, shop(1, 2, 3)), port);
-  }
+Deno.test("a service port with weights keeps the order that its tables depend on", () => {
+  const port: ServicePort = { ...shop(2, 3, 4), balance: { algorithm: "round-robin" } };
+  assert.equal(keepSlots(port, shop(1, 2, 3)), port);
+});
+
+Deno.test("with session affinity, endpoints keep their numbers, and new ones take the lowest that no endpoint has had", () => {
+  const sticky = (...hosts: readonly number[]) => ({ ...shop(...hosts), affinitySeconds: 60 });
+  let held = keepSlots(sticky(1, 2, 3), undefined);
+  const numbersAfter = (...hosts: readonly number[]) => {
+    held = keepSlots(sticky(...hosts), held);
+    assert.deepEqual(held.clusterEndpoints, endpoints(...hosts), "the order is as planned");
+    return hosts.map((host) => held.numbering!.numbers.get(endpoints(host)[0]!));
+  };
+  assert.deepEqual(numbersAfter(1, 2, 3), [0, 1, 2]);
+  assert.deepEqual(numbersAfter(2, 3), [1, 2]);
+  assert.deepEqual(numbersAfter(0, 2, 3, 9), [3, 1, 2, 4]);
+  assert.deepEqual(numbersAfter(9), [4]);
+  assert.deepEqual(numbersAfter(1, 9, 10), [5, 4, 6]);
 });
 
 /** A backend, and the statements about elements in its last transaction. */

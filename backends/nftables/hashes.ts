@@ -1,6 +1,7 @@
 /**
- * The number that stands for a pair of frontend and endpoint in the sets of counters: the kernel's jhash of it, as nft's
- * expression `jhash` computes it. nft prints a set of numbers at half the cost of one with five fields.
+ * Hashes, as nft's expression `jhash` computes them in the kernel.
+ *
+ * One stands for a pair of frontend and endpoint in the sets of counters. nft prints a set of numbers at half the cost of one with five fields.
  *
  * Two pairs with the same number would share a counter: with 30,000 active pairs, the probability of that is one in ten.
  */
@@ -49,9 +50,40 @@ export function* pairHashes(
     const to = splitHostPort(endpoint);
     words.set(wordsOf(to.address), size + 2);
     words[2 * size + 2] = portWord(to.port);
-    // The kernel multiplies the hash by the modulus and takes the upper 32 bits (reciprocal_scale).
-    yield { endpoint, hash: Math.max(jhash(words, SEED) - 1, 0) | 0 };
+    yield { endpoint, hash: scaled(jhash(words, SEED)) | 0 };
   }
+}
+
+/** A hash modulo `MODULUS`: the kernel multiplies both and takes the upper 32 bits (reciprocal_scale). */
+function scaled(hash: number): number {
+  return Math.max(hash - 1, 0);
+}
+
+/** The expression that hashes the destination of a packet, as nft prints it; each protocol has its own numbers. */
+export function destinationHashText(ip: "ip" | "ip6", protocol: Protocol): string {
+  return `jhash ${ip} daddr . ${protocol} dport mod ${MODULUS} seed 0x${seedOf(protocol).toString(16)}`;
+}
+
+/** The number that this expression has for packets to a frontend. */
+export function destinationHash({ address, protocol, port }: PairFrontend): number {
+  return scaled(jhash(Uint32Array.of(...wordsOf(address), portWord(port)), seedOf(protocol)));
+}
+
+function seedOf(protocol: Protocol): number {
+  return SEED + PROTOCOL_NUMBERS[protocol];
+}
+
+/** The number of different hashes of clients. */
+export const CLIENT_HASHES = 65_536;
+
+/** The expression that hashes the source address of a packet, after which nft may print an offset. */
+export function clientHashText(ip: "ip" | "ip6"): string {
+  return `jhash ${ip} saddr mod ${CLIENT_HASHES} seed 0x${SEED.toString(16)}`;
+}
+
+/** The number that this expression has for packets of a client. */
+export function clientHash(address: string): number {
+  return jhash(wordsOf(address), SEED) >>> 16;
 }
 
 /** An address in registers: each has the bytes of a field in the order of the network, filled up with zeros. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { pairHashes } from "../../../../backends/nftables/pair_hash.ts";
+import { pairHashes } from "../../../../backends/nftables/hashes.ts";
 
 // The numbers under which Linux 6.18 counted these pairs.
 const COUNTED = [
