@@ -205,8 +205,8 @@ export async function unaryCall(
   },
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
-  const cancelTimeout = clock.schedule(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs / 1000} s`)));
   const stream = connection.request(method);
+  const cancelTimeout = clock.schedule(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs / 1000} s`)));
   const frames = createFrameReader(maxMessageBytes);
   let message: Uint8Array<ArrayBuffer> | undefined;
   stream.on("data", (bytes: Uint8Array) => {
