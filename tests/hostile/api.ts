@@ -1,5 +1,6 @@
 /** A hostile API server, and a hostile credential plugin before it. */
 import { type FakeApiServer, type Fault, startFakeApiServer, statusResponse } from "../fakes/api_server.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
 import { hostileService } from "./objects.ts";
 import type { HostileScenario, Target } from "./scenario.ts";
 
@@ -10,7 +11,8 @@ function endless(beginning: string, piece: string, { status = 200, gzip = false 
   const encoder = new TextEncoder(), bytes = encoder.encode(piece.repeat(Math.ceil(MiB / piece.length)));
   let isBegun = false;
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    pull(controller) {
+    async pull(controller) {
+      await sleep(systemClock, 0);
       controller.enqueue(isBegun ? bytes : encoder.encode(beginning));
       isBegun = true;
     },
@@ -97,7 +99,7 @@ function withPlugin(folder: string, spoil: (path: (name: string) => string) => v
     clusters: [{ name: "c", cluster: { server: server.url } }],
     users: [{
       name: "u",
-      user: { exec: { command: path("sluice-credentials"), apiVersion: "client.authentication.k8s.io/v1" } },
+      user: { exec: { command: "sluice-credentials", apiVersion: "client.authentication.k8s.io/v1" } },
     }],
     contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
     "current-context": "x",

@@ -49,7 +49,14 @@ export async function runHostile({ start, says }: HostileScenario): Promise<void
     ...["serve", "--listen", `tcp://127.0.0.1:${port}`, "--logging-format", "text", ...target.flags],
     ...["--healthz-bind-address", `127.0.0.1:${healthPort}`, "--metrics-bind-address", ""],
   ];
-  const child = new Deno.Command(first!, { args, stdin: "null", stdout: "null", stderr: "piped" }).spawn();
+  const child = new Deno.Command(first!, {
+    args,
+    // The executable may start plugins by name only.
+    env: { PATH: `${folder}:${Deno.env.get("PATH")}` },
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
   let log = "", ended = false;
   const drained = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) log += text;
