@@ -113,7 +113,7 @@ for name in bufferutil encoding supports-color utf-8-validate; do external+=(--e
 workers=(workers/family.ts workers/plugin.ts workers/relay.ts workers/runtime.ts workers/serve.ts)
 # Bundle a copy of the sources at a fixed depth: the names of output files depend on the relative path to Deno's cache.
 mkdir "$maps/sources"
-rooms=(answers backends cli config core cri features kpng node observe platform relay serve sources workers)
+rooms=(answers backends cli config core features kpng node observe platform relay serve sources workers)
 cp -r main.ts deno.json deno.lock "${rooms[@]}" "$maps/sources/"
 sed -i "s|https://sluice\.example/sluice|${REPOSITORY_URL:-&}|" "$maps/sources/platform/build.ts"
 bundle() (

@@ -15,7 +15,6 @@ const ROOMS = [
   "workers",
   "backends",
   "relay",
-  "cri",
   "core",
   "platform",
 ];

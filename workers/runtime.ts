@@ -1,5 +1,6 @@
 /** The entry of the worker that asks the container runtime; the main isolate may not connect to its socket. */
-import { type PodReport, watchPods } from "../cri/mod.ts";
+import type { PodReport } from "../core/objects/mod.ts";
+import { watchPods } from "./cri/mod.ts";
 import { systemClock } from "../platform/mod.ts";
 import { ownScope } from "./worker_scope.ts";
 

@@ -6,7 +6,7 @@ import { createWebWorker, workerEntry } from "./web_worker.ts";
 import { type MemoryWatch, watchOwnMemory } from "./memory_watch.ts";
 import { superviseFamily } from "./supervise.ts";
 import { createWorkerPool } from "./worker_pool.ts";
-import type { PodReport, PodWatch } from "../cri/mod.ts";
+import type { PodReport, PodWatch } from "../core/objects/mod.ts";
 
 /**
  * Starts both families' workers. They wait for a call of the returned function, which keeps a family's worker running until

@@ -13,7 +13,7 @@ import {
   usesAnyRelay,
 } from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
-import type { PodWatch } from "../../cri/mod.ts";
+import type { PodWatch } from "../../core/objects/mod.ts";
 import { featuresOn, startProcessFeatures } from "../../features/mod.ts";
 import { abortedBy, type Clock, errorText, type Logger, machineCores } from "../../platform/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";

@@ -2,6 +2,7 @@
  * Services, EndpointSlices, Nodes and ServiceCIDRs, decoded from API objects or manifests, and the contract of sources.
  *
  *   cluster_object.ts         the objects, reduced to the fields that Sluice uses
+ *   live_pod.ts               the pods of this node, as its container runtime knows them
  *   decode.ts                 decodes an object of any kind
  *   decode_options.ts         which objects and details to keep
  *   decode_service.ts         decodes Services
@@ -35,6 +36,7 @@ export {
   type ServicePortSpec,
   type SliceEndpoint,
 } from "./cluster_object.ts";
+export type { LivePod, PodReport, PodWatch } from "./live_pod.ts";
 export { createDecode, decodeObject } from "./decode.ts";
 export type { DetailFilters, KeyFilter, LabelKeys } from "./decode_options.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";

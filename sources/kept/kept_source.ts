@@ -2,13 +2,13 @@ import {
   type ClusterObject,
   type Kind,
   type ObjectRef,
+  type PodWatch,
   refOf,
   type Source,
   type SourceSink,
 } from "../../core/objects/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createResetTracker, serviceKey } from "../../core/tracking/mod.ts";
-import type { PodWatch } from "../../cri/mod.ts";
 import { abortedBy, type Clock, errorText, type Logger, sleep, waitAtMost } from "../../platform/mod.ts";
 import { packObjects, unpackObjects } from "./payload.ts";
 import { createPodFollower, type RevisedCounts } from "./pods.ts";

@@ -1,6 +1,13 @@
 /** Keeps the addresses of cached endpoints up to date with the running pods of this node. */
-import type { ClusterObject, EndpointSlice, PodRef, SliceEndpoint } from "../../core/objects/mod.ts";
-import type { LivePod, PodReport, PodWatch } from "../../cri/mod.ts";
+import type {
+  ClusterObject,
+  EndpointSlice,
+  LivePod,
+  PodRef,
+  PodReport,
+  PodWatch,
+  SliceEndpoint,
+} from "../../core/objects/mod.ts";
 import { type Clock, familyOf, type Logger, sameData } from "../../platform/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 

@@ -8,7 +8,7 @@ import {
   SANDBOX_STATE,
   STATUS_REQUEST,
   STATUS_RESPONSE,
-} from "../../cri/messages.ts";
+} from "../../workers/cri/messages.ts";
 import { createFrameReader, encodeStatusMessage, framesOf, STATUS } from "../../kpng/transport/grpc.ts";
 import { startHttp2Server } from "./http2_server.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { LivePod, PodReport } from "../../../cri/mod.ts";
+import type { LivePod, PodReport } from "../../../core/objects/mod.ts";
 import { startRuntimeWatch } from "../../../workers/start.ts";
 import { type FakeSandbox, startFakeContainerRuntime } from "../../fakes/container_runtime.ts";
 

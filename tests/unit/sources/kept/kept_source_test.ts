@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createKeptSource, type KeptSourceOptions } from "../../../../sources/kept/kept_source.ts";
-import type { PodReport, PodWatch } from "../../../../cri/mod.ts";
+import type { PodReport, PodWatch } from "../../../../core/objects/mod.ts";
 import type { RevisedCounts } from "../../../../sources/kept/pods.ts";
 import { packObjects, unpackObjects } from "../../../../sources/kept/payload.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";

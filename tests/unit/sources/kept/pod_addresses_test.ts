@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { LivePod } from "../../../../cri/mod.ts";
+import type { LivePod } from "../../../../core/objects/mod.ts";
 import { reviseSlices, slicesWithPodsOf } from "../../../../sources/kept/pods.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 

@@ -5,10 +5,11 @@
  *
  * In: the runtime's socket. Out: pods. May touch: that socket; it only lists sandboxes and reads their status.
  */
-import { type Connection, openConnection, unaryCall } from "../kpng/client/mod.ts";
-import type { Message, TypeOf } from "../kpng/codec/mod.ts";
-import { STATUS, StatusError } from "../kpng/transport/mod.ts";
-import { canonicalAddress, type Clock, createBackoff, errorText, sameData, sleep } from "../platform/mod.ts";
+import { type Connection, openConnection, unaryCall } from "../../kpng/client/mod.ts";
+import type { Message, TypeOf } from "../../kpng/codec/mod.ts";
+import { STATUS, StatusError } from "../../kpng/transport/mod.ts";
+import type { LivePod, PodReport } from "../../core/objects/mod.ts";
+import { canonicalAddress, type Clock, createBackoff, errorText, sameData, sleep } from "../../platform/mod.ts";
 import {
   LIST_REQUEST,
   LIST_RESPONSE,
@@ -18,38 +19,6 @@ import {
   STATUS_REQUEST,
   STATUS_RESPONSE,
 } from "./messages.ts";
-
-/** A running pod in the container runtime of this node. Plain data. */
-export interface LivePod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-  /** Whether it is a static pod, from a file of the kubelet: its object in the API then has another UID. */
-  readonly isStatic: boolean;
-  /** Its canonical addresses: empty until it has a network, or in the host network; undefined if unknown. */
-  readonly addresses: readonly string[] | undefined;
-  /** Whether it is in the host network, with the node's addresses. */
-  readonly usesHostNetwork: boolean;
-}
-
-/** The pods of the runtime, or the reason why they are unknown. Plain data. */
-export type PodReport =
-  | { readonly pods: readonly LivePod[] }
-  | { readonly problem: string };
-
-/** Watches the pods of a runtime. */
-export interface PodWatch {
-  /** The socket, as on the command line: `unix:///run/containerd/containerd.sock`. */
-  readonly endpoint: string;
-  /**
-   * Calls the listener with the last report, if any, and with each different report after it. Returns a function that
-   * unsubscribes.
-   */
-  follow(listener: (report: PodReport) => void): () => void;
-  /** Ends the watch, and the connection to the runtime, for good. */
-  end(): void;
-  isEnded(): boolean;
-}
 
 /** The pause between two polls. */
 const REST_MS = 1_000;

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { type PodReport, watchPods } from "../../../cri/mod.ts";
-import { createFakeClock } from "../../fakes/clock.ts";
-import { type FakeSandbox, startFakeContainerRuntime } from "../../fakes/container_runtime.ts";
-import { passing } from "../../fakes/wait.ts";
+import type { PodReport } from "../../../../core/objects/mod.ts";
+import { watchPods } from "../../../../workers/cri/mod.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { type FakeSandbox, startFakeContainerRuntime } from "../../../fakes/container_runtime.ts";
+import { passing } from "../../../fakes/wait.ts";
 
 const WEB: FakeSandbox = { id: "s1", namespace: "default", name: "web", uid: "u1", ips: ["10.1.0.7"] };
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { openConnection } from "../../../kpng/client/mod.ts";
-import { systemClock } from "../../../platform/clock.ts";
-import { createPodReader } from "../../../cri/mod.ts";
+import { openConnection } from "../../../../kpng/client/mod.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { createPodReader } from "../../../../workers/cri/mod.ts";
 import {
   type FakeContainerRuntime,
   type FakeSandbox,
   startFakeContainerRuntime,
-} from "../../fakes/container_runtime.ts";
+} from "../../../fakes/container_runtime.ts";
 
 const WEB: FakeSandbox = { id: "s1", namespace: "default", name: "web", uid: "u1", ips: ["10.1.0.7", "fd00:0:0::7"] };
 const LIVE_WEB = { namespace: "default", name: "web", uid: "u1", isStatic: false, usesHostNetwork: false };

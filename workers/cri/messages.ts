@@ -2,7 +2,7 @@
  * The messages of the container runtime's API that Sluice uses, reduced to the fields that it uses (k8s.io/cri-api,
  * pkg/apis/runtime/v1/api.proto).
  */
-import { int32, message, nested, several, text, textMap, uint64 } from "../kpng/codec/mod.ts";
+import { int32, message, nested, several, text, textMap, uint64 } from "../../kpng/codec/mod.ts";
 
 /** The methods, as paths of gRPC calls. */
 export const METHODS = {

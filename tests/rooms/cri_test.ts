@@ -1,3 +1,0 @@
-import { loadTests } from "./load.ts";
-
-await loadTests("unit/cri");
