@@ -49,7 +49,7 @@ export const IPTABLES_VARIANT_TOOLS: readonly string[] = ["iptables", "ip6tables
   ["legacy", "nft"].flatMap((variant) => [`${tool}-${variant}-save`, `${tool}-${variant}-restore`])
 );
 
-/** The counts that a sync of the mode reports, by name, in addition to `CommonFigures`. */
+/** The counts that a sync of the mode reports, by name, in addition to those of every mode. */
 export type FigureDeclarations = Readonly<Record<string, FigureDeclaration>>;
 
 /** A number that a sync reports, and where it is shown, in addition to the debug log and the status. */

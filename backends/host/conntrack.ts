@@ -1,5 +1,4 @@
 import {
-  type CommonFigures,
   type Family,
   type FamilyDelta,
   frontendsOf,
@@ -8,6 +7,7 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
+  type SyncFigures,
   type SyncProblem,
 } from "../../core/model/mod.ts";
 import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
@@ -44,12 +44,12 @@ interface ConntrackCleaner {
    */
   afterSync(rules: SyncedRules, known: KnownServicePorts): {
     readonly problems: readonly SyncProblem[];
-    readonly figures: Partial<RemovalFigures>;
+    readonly figures: RemovalFigures;
     readonly againAfterMs: number | undefined;
   };
 }
 
-type RemovalFigures = Pick<CommonFigures, "conntrack_deleted" | "conntrack_ms">;
+type RemovalFigures = Pick<SyncFigures, "conntrack_deleted" | "conntrack_ms">;
 
 /** The service ports after all deltas so far. */
 interface KnownServicePorts {
@@ -95,7 +95,7 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
   const notes: Notes = new Map();
   const passes = createPasses(clock);
   let deletion: Deletion | undefined;
-  let figures: Partial<RemovalFigures> = {};
+  let figures: RemovalFigures = {};
   let problem: SyncProblem | undefined, isProblemNew = false;
 
   const note = (frontend: UdpFrontend, { key, lost }: Note) => {

@@ -79,7 +79,6 @@ export {
   WHOLE_TRAFFIC,
 } from "./traffic.ts";
 export {
-  type CommonFigures,
   type ComparisonCause,
   isCommonFigure,
   refusedPorts,

@@ -34,26 +34,21 @@ export interface SyncReport {
 }
 
 /** The counts that a sync in any mode can report. */
-export interface CommonFigures {
+const COMMON = {
   /** Chains or elements that another program had changed and the sync repaired. */
-  readonly drift_repaired: number;
-  /** Removed conntrack entries of stale UDP flows; absent if no removal has ended since the last sync. */
-  readonly conntrack_deleted: number;
-  /** The duration of these removals in milliseconds. */
-  readonly conntrack_ms: number;
-  /** Failed attempts to remove leftovers of other modes and of kube-proxy. */
-  readonly cleanup_failures: number;
-}
-
-const COMMON: Readonly<Record<keyof CommonFigures, true>> = {
   drift_repaired: true,
+  /** Removed conntrack entries of stale UDP flows; absent if no removal has ended since the last sync. */
   conntrack_deleted: true,
+  /** The duration of these removals in milliseconds. */
   conntrack_ms: true,
+  /** Failed attempts to remove leftovers of other modes and of kube-proxy. */
   cleanup_failures: true,
 };
 
+type CommonFigure = keyof typeof COMMON;
+
 /** Whether every mode may report a count with this name. */
-export function isCommonFigure(name: string): name is keyof CommonFigures {
+export function isCommonFigure(name: string): name is CommonFigure {
   return Object.hasOwn(COMMON, name);
 }
 
@@ -62,7 +57,7 @@ export function isCommonFigure(name: string): name is keyof CommonFigures {
  * counted.
  */
 export type SyncFigures<Declared extends string = never> = Readonly<
-  Partial<CommonFigures> & Partial<Record<Declared, number>>
+  Partial<Record<CommonFigure | Declared, number>>
 >;
 
 /** A service port that the kernel refuses. */
