@@ -424,6 +424,18 @@ Deno.test("core and workers know no feature", () => {
   assert.deepEqual(featureWords(withWord), ["core/a.ts: toyOne"]);
 });
 
+/** The files of modes, relay, workers and features that know the addresses of a service port otherwise than by `frontendsOf`. */
+function addressReaders(tree: Tree): string[] {
+  return [...tree].filter(([path]) => /^(backends|relay|workers|features)\//.test(path))
+    .filter(([, text]) => /\b(externalIPs|loadBalancerIPs)\b/.test(text)).map(([path]) => path);
+}
+
+Deno.test("modes, relay, workers and features iterate over the frontends of a service port", () => {
+  assert.deepEqual(addressReaders(product), []);
+  const reading = new Map([["core/a.ts", "port.externalIPs"], ["relay/a.ts", "const { loadBalancerIPs } = port;"]]);
+  assert.deepEqual(addressReaders(reading), ["relay/a.ts"]);
+});
+
 /** The files that a mod.ts lists and that do not exist. */
 function missingFiles(tree: Tree): string[] {
   return [...tree].filter(([path]) => path.endsWith("/mod.ts")).flatMap(([path, text]) => {
