@@ -57,9 +57,8 @@ export interface EventLog {
 
 const MOST_EVENTS = 256;
 
-/** Creates an empty log. */
-export function createEventLog(clock: Clock): EventLog {
-  const startedAtMs = clock.now();
+/** Creates the empty log of a process that started at this time, now by default. */
+export function createEventLog(clock: Clock, startedAtMs: number = clock.now()): EventLog {
   const events: RecordedEvent[] = [];
   let lastId = 0, lastUpdate = 0;
 

@@ -20,10 +20,11 @@ export interface ProcessRecord {
 
 /** Creates the record of a process that starts now. */
 export function createProcessRecord(clock: Clock): ProcessRecord {
-  const events = createEventLog(clock), recorder = createStatusRecorder();
+  const startedAtMs = clock.now();
+  const events = createEventLog(clock, startedAtMs), recorder = createStatusRecorder();
   let earlier: readonly MetricReading[] = [];
   return {
-    ...{ startedAtMs: clock.now(), events, recorder, lastCounts: new Map() },
+    ...{ startedAtMs, events, recorder, lastCounts: new Map() },
     earlier: () => earlier,
     endRun(metrics) {
       earlier = metrics;
