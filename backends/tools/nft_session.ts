@@ -33,7 +33,7 @@ const ANSWER_TIMEOUT_MS = 8_000;
 /** A listing of 65,536 elements takes nft a second. */
 const LISTING_TIMEOUT_MS = 60_000;
 /** The maximum time from the end of the answer to the last line of a listing, which nft has printed before. */
-const LAST_LINE_MS = 5_000;
+const LAST_LINE_MS = 1_000;
 /** The same for a listing that may print nothing. */
 const LAST_LOOK_MS = 50;
 /** The maximum number of calls to wait before a new session. */

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Runner, ToolEndedError, type ToolResult, ToolTimeoutError } from "../../backends/tools/runner.ts";
 import { type ServicePort, servicePortKey } from "../../core/model/mod.ts";
+import { promisesSettled } from "../fakes/clock.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, commonSettings, serve } from "../unit/backends/every_backend.ts";
 import { runs } from "./runs.ts";
@@ -146,6 +147,11 @@ async function live({ mode, createKernel }: BackendCase, steps: Steps): Promise<
   await served.snapshot([...ports.values()]);
   isServing = true;
   const end = async (work: Promise<unknown>) => {
+    let hasEnded = false;
+    work.catch(() => {}).finally(() => hasEnded = true);
+    await promisesSettled();
+    // A listing that a running nft does not print is awaited for some seconds.
+    while (!hasEnded) await kernel.clock.advanceSettled(1_000);
     await work.catch((error) => error instanceof assert.AssertionError ? Promise.reject(error) : undefined);
     faults = [];
     check();
