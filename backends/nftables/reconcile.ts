@@ -23,8 +23,8 @@ import { chainLines } from "./transaction.ts";
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
 
 /**
- * Brings the kernel's table to the desired state. Between two listings, a comparison reads only the names of the chains, which
- * detects a table that was flushed or deleted.
+ * Brings the kernel's table to the desired state. Between two listings, a comparison reads only the chains, which detects a
+ * table that was deleted or replaced. Only a listing shows that chains have lost their rules, as after `nft flush table`.
  */
 export interface TableReconciler
   extends Pick<CommonReconciler, "run" | "compareAndRun" | "invalidate" | "problems" | "problemOf"> {

@@ -118,18 +118,19 @@ export function watchGone(
     };
     const gone = [];
     for (const [address, { lost }] of absent) {
-      if (!lost.values().every(isInEffect)) {
-        due.add(address);
-        continue;
-      }
-      forget(address);
-      for (const { name, endpoint } of lost.values()) {
+      for (const [id, one] of lost) {
+        // One that is not in effect yet, or never will be, delays no other.
+        if (!isInEffect(one)) continue;
+        lost.delete(id);
+        const { name, endpoint } = one;
         const planned = portNamed(name)?.planned;
         const frontends = (planned ? frontendsOf(planned) : []).flatMap((frontend) =>
           addressesOf(frontend).map((at) => joinHostPort(at, frontend.port))
         );
         if (frontends.length > 0) gone.push({ endpoint, frontends });
       }
+      if (lost.size === 0) forget(address);
+      else due.add(address);
     }
     if (gone.length > 0) void call(resetGone, gone);
   };

@@ -28,7 +28,7 @@ const SERVICES: Readonly<Record<string, string>> = {
 
 function watching() {
   const clock = createFakeClock(), tracker = createEndpointsTracker(0), end = new AbortController();
-  const unplanned = new Set<string>();
+  const unplanned = new Set<string>(), stuck = new Set<string>();
   let stalledMs = 0, isInEffect = true, looks = 0;
   const found: string[] = [];
   const family: Pick<NodeFamily, "family" | "portsOf" | "nodePortAddresses" | "call"> = {
@@ -48,7 +48,7 @@ function watching() {
       return Promise.resolve(undefined);
     },
   };
-  const effect = () => ({ state: isInEffect ? "in effect" : "waiting" });
+  const effect = (name: string) => ({ state: isInEffect && !stuck.has(name) ? "in effect" : "waiting" });
   const planned = watchGone(
     {
       ...{ clock: { ...clock, monotonic: () => clock.monotonic() + stalledMs }, signal: end.signal },
@@ -71,7 +71,7 @@ function watching() {
   };
   const plan = () => planned({ endpoints: { IPv4: tracker.take() } as never });
   return {
-    ...{ clock, end, unplanned, found, set, plan },
+    ...{ clock, end, unplanned, stuck, found, set, plan },
     change(...slices: readonly (EndpointSlice | string)[]) {
       set(...slices);
       plan();
@@ -251,6 +251,17 @@ Deno.test("nothing is reset before the kernel sends the endpoint no new connecti
   setInEffect(true);
   clock.advance(1_000);
   assert.deepEqual(found, [WEB_A]);
+});
+
+Deno.test("a service port that is not in effect delays no reset through another", () => {
+  const { change, reset, stuck } = watching();
+  stuck.add("default/web:http");
+  change(slice("web-a", [terminating(A)]), slice("other-a", [terminating(A)]));
+  change(slice("web-a", []), slice("other-a", []));
+  assert.deepEqual(reset(), [OTHER_A]);
+  assert.deepEqual(reset(), []);
+  stuck.clear();
+  assert.deepEqual(reset(), [WEB_A]);
 });
 
 Deno.test("a service that is deleted, or has become headless, is none of the frontends", () => {
