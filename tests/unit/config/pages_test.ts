@@ -42,3 +42,14 @@ Deno.test("every linked file exists", () => {
     }
   }
 });
+
+Deno.test("docs/security.md names tests that exist for what a tenant can do to others", () => {
+  const [, section = ""] = pages().get("docs/security.md")!.split("## What a tenant can do to others\n");
+  const rows = section.split("\n## ")[0]!.split("\n").filter((line) => line.startsWith("|")).slice(2);
+  assert.ok(rows.length > 10, `${rows.length} rows`);
+  for (const row of rows) {
+    const [, file, name] = /\| `([^`]+)`: "(.+)" \|$/.exec(row) ?? assert.fail(`no test: ${row}`);
+    const tests = Deno.readTextFileSync(new URL(`tests/unit/${file}`, ROOT));
+    assert.ok(tests.includes(`"${name}"`), `${file} has no test "${name}"`);
+  }
+});
