@@ -29,7 +29,7 @@ Deno.test("a folder and its lines give a feature its flag, check, metric, proble
       });
     }
     await Deno.mkdir(`${checkout}/features/toy`);
-    for (const name of ["calls.ts", "feature.ts", "start.ts", "worker.ts"]) {
+    for (const name of ["calls.ts", "feature.ts", "greeting.ts", "start.ts", "worker.ts"]) {
       const text = await Deno.readTextFile(`${ROOT}/tests/fakes/toy_feature/${name}`);
       await Deno.writeTextFile(
         `${checkout}/features/toy/${name}`,

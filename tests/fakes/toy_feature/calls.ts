@@ -1,15 +1,6 @@
 import type { AnsweredCall } from "../../../features/contract.ts";
 import * as shape from "../../../platform/shapes/mod.ts";
-
-/** Whom to greet, and how. */
-export interface Greeting {
-  readonly greeting: string;
-}
-
-/** The greeting of a family. */
-export interface Greeted {
-  readonly words: string;
-}
+import type { Greeted, Greeting } from "./greeting.ts";
 
 /** Greets the family of a worker. */
 export const greet: AnsweredCall<Greeting, Greeted> = {

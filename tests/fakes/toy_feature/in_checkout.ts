@@ -83,7 +83,7 @@ Deno.test("a worker answers its call, and refuses an invalid request", async () 
     assert.match(page, /good day, IPv6/);
   });
   const message = { type: "call", number: 1, name: "greet", request: { greeting: "; flush ruleset" } };
-  assert.throws(() => checkedMessage(message), /invalid request of call greet/);
+  assert.throws(() => checkedMessage(message), /invalid field "request" in a message of type call/);
 });
 
 Deno.test("its metric, problem and status line are shown while it is on, and no trace of it while it is off", async () => {

@@ -1,5 +1,5 @@
 import type { FamilyWorker } from "../../../features/contract.ts";
-import type { Greeted, Greeting } from "./calls.ts";
+import type { Greeted, Greeting } from "./greeting.ts";
 
 /** Greets the family of a worker. */
 export function greetFamily({ options: { family } }: FamilyWorker, { greeting }: Greeting): Greeted {
