@@ -78,7 +78,6 @@ export function createConnectionCounter(options: CounterOptions): ConnectionCoun
   const elementsOf = async (set: string) => {
     const elements = await tools.listElements(set, readings, CONNECTIONS_TABLE);
     if (elements !== undefined) return elements;
-    counted = undefined;
     throw new Error(`the set ${set} of table ${table} is gone`);
   };
   const countersIn = async (set: typeof SETS[number]) =>
@@ -115,10 +114,7 @@ export function createConnectionCounter(options: CounterOptions): ConnectionCoun
     const statements = [["delete", deleted] as const, ["add", added] as const].flatMap(([verb, keys]) =>
       SETS.flatMap((set) => portions(keys).map((some) => `${verb} element ${table} ${set} { ${some.join(", ")} }`))
     );
-    if (statements.length > 0) {
-      counted = undefined;
-      await tools.write(statements);
-    }
+    if (statements.length > 0) await tools.write(statements);
     counted = new Set(wanted.keys());
     return added.length + deleted.length > 0;
   };

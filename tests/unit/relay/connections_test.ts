@@ -3,7 +3,10 @@ import { Socket } from "node:net";
 import type { Family } from "../../../platform/mod.ts";
 import { silentLogger } from "../../../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay, type RelayLimits } from "../../../relay/mod.ts";
+import { createConnections } from "../../../relay/connections.ts";
+import { createCounters } from "../../../relay/figures.ts";
 import { type RelayNetwork, systemNetwork } from "../../../relay/network.ts";
+import { createChooser } from "../../../relay/target.ts";
 import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 import { answerOf, closedEndpoint, event, open, received, startNamed, startServer } from "../../fakes/sockets.ts";
@@ -320,6 +323,31 @@ Deno.test("a stop waits for open connections, then resets them", async () => {
     }
     assert.deepEqual(clock.pending(), []);
   }
+});
+
+Deno.test("no endpoint is tried for a client whose connection has failed", () => {
+  const clock = createFakeClock(), counters = createCounters(), attempts: Socket[] = [];
+  const network = {
+    ...systemNetwork,
+    connectTcp() {
+      attempts.push(new Socket());
+      return attempts.at(-1)!;
+    },
+  };
+  const connections = createConnections({
+    ...{ family: "IPv4", clock, logger: silentLogger, counters, network },
+    limits: defaultRelayLimits(20_000),
+    chooser: createChooser({ clock }),
+    traffic: { begin: () => undefined },
+    files: { note() {}, touch() {} },
+  });
+  const client = new Socket();
+  client.resetAndDestroy = () => client.destroy();
+  const servicePort = fakeServicePort("default/web", { clusterEndpoints: ["192.0.2.1:80", "192.0.2.2:80"] });
+  connections.accept(client, { key: KEY, list: "cluster", servicePort });
+  client.emit("error", new Error("ECONNRESET"));
+  assert.deepEqual(attempts.map(({ destroyed }) => destroyed), [true]);
+  assert.deepEqual(clock.pending(), []);
 });
 
 Deno.test("IPv6 clients reach IPv6 endpoints", { ignore: !await hasIPv6() }, async () => {

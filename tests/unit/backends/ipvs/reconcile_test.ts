@@ -420,6 +420,26 @@ Deno.test("a set element that the kernel refuses is reported and delays no other
   assert.ok([...runner.ipvs.sets.get("KUBE-CLUSTER-IP")!.entries].some((entry) => entry.includes("10.96.0.10,")));
 });
 
+Deno.test("a kernel that refuses every set element fails the sync after 32 of them", async () => {
+  const { snapshot, runner } = await backendUnderTest();
+  const lineOf = (stdin: string) => stdin.split("\n").findIndex((line) => /^add .*10\.96\.1\./.test(line)) + 1;
+  let tries = 0;
+  for (let line = 1; line < 60; line++) {
+    const stderr = `ipset v7.17: Error in line ${line}: Element cannot be added to the set`;
+    runner.inject(({ tool, stdin }) => {
+      const isRefused = tool === "ipset" && lineOf(stdin) === line;
+      if (isRefused) tries++;
+      return isRefused;
+    }, { how: "exits", exitCode: 1, stderr });
+  }
+  const ports = Array.from(
+    { length: 40 },
+    (_, i) => web({ name: `default/s${i}:http`, clusterIP: `10.96.1.${i + 1}` }),
+  );
+  await assert.rejects(snapshot(ports), /Element cannot be added/);
+  assert.equal(tries, 1 + 32);
+});
+
 Deno.test("each service port has the scheduler of its algorithm, with weights where it has them", async () => {
   const cases: readonly [ServicePort["balance"], string][] = [
     [undefined, "-s rr"],

@@ -124,6 +124,50 @@ Deno.test("each endpoint of services that ask has counters; those of another one
   assert.deepEqual([...sets.get("opened")!.keys()], ["10.1.0.2 . 8080"]);
 });
 
+Deno.test("endpoints of both traffic policies are counted, and again after a time without any", async () => {
+  const { serve, read, kernel } = counting();
+  serve({ ...web(ONE), localEndpoints: [TWO] });
+  assert.deepEqual(await read(), { [ONE]: [0, 0], [TWO]: [0, 0] });
+  serve();
+  assert.deepEqual([await read(), kernel.removed], [{}, 1]);
+  serve(web(ONE));
+  assert.deepEqual(await read(), { [ONE]: [0, 0] });
+});
+
+Deno.test("each of thousands of endpoints is added once, at most 1,000 with one statement", async () => {
+  for (const count of [999, 1_000, 1_001, 2_500]) {
+    const { serve, read, statements } = counting();
+    const endpoints = Array.from({ length: count }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`);
+    serve(web(...endpoints));
+    await read();
+    const added = statements.flatMap((line) => /^add element \S+ \S+ opened \{ (.*) \}$/.exec(line)?.[1] ?? [])
+      .map((keys) => keys.split(", "));
+    assert.ok(added.every(({ length }) => length <= 1_000));
+    assert.deepEqual(added.flat(), endpoints.map((endpoint) => endpoint.replace(":", " . ")));
+  }
+});
+
+Deno.test("a listing takes at most a thousandth of the time, and the first one after a new table comes soon", async () => {
+  const { serve, read, track, clock, kernel, sets } = counting();
+  serve(web(ONE));
+  track(ONE, ONE);
+  await read();
+  kernel.duringListing = () => clock.advance(1_000);
+  clock.advance(10_000);
+  assert.deepEqual(await read(), { [ONE]: [2, 0] });
+  clock.advance(999_999);
+  await read();
+  assert.equal(kernel.listings, 1);
+  clock.advance(1);
+  await read();
+  assert.equal(kernel.listings, 2);
+  sets.clear();
+  await assert.rejects(read);
+  assert.deepEqual(await read(), { [ONE]: [0, 0] });
+  clock.advance(10_000);
+  assert.deepEqual(await read(), { [ONE]: [2, 0] });
+});
+
 Deno.test("without a change in the kernel, the counters are not read", async () => {
   const { serve, read, open, listed } = counting();
   serve(web(ONE));

@@ -125,6 +125,19 @@ Deno.test("an endpoint that has died through two services leaves the set with bo
   assert.deepEqual(elements(), []);
 });
 
+Deno.test("an endpoint whose elements have expired is used again without a failure", async () => {
+  const { sync, table, elements, problems } = await resetting();
+  table()!.sets.get("connections")!.clients.clear();
+  await sync(web(ONE, TWO));
+  assert.deepEqual([elements(), problems], [[], []]);
+});
+
+Deno.test("a service of another protocol does not take an endpoint out of the set", async () => {
+  const { sync, elements } = await resetting();
+  await sync(fakeServicePort("default/dns", { protocol: "udp", clusterEndpoints: [ONE] }));
+  assert.deepEqual(elements(), [IN_SET]);
+});
+
 Deno.test("elements live for five minutes, and the table until the next comparison", async () => {
   const { host, backend, table } = await resetting();
   const until = table()!.sets.get("connections")!.clients.get(IN_SET)!;
@@ -196,6 +209,13 @@ Deno.test("a cleanup removes the table, and fails if that fails", async () => {
   const first = await resetting(), second = await resetting();
   await first.backend.cleanup();
   assert.equal(first.table(), undefined);
+  assert.deepEqual(first.problems, []);
+  const third = await resetting();
+  // Still being added when the cleanup begins.
+  const added = third.gone(TWO);
+  await third.backend.cleanup();
+  await added;
+  assert.equal(third.table(), undefined);
   second.host.refuses = (statement) => statement === "delete table ip sluice-resets" ? "Device busy" : undefined;
   await assert.rejects(second.backend.cleanup(), /Device busy/);
 });

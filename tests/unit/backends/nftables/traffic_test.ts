@@ -157,6 +157,36 @@ Deno.test("packets of connections older than Sluice count, those at node ports i
   assert.deepEqual(await read(), [1, 3, 180], "a new connection at the node port names its pair");
 });
 
+Deno.test("a pair without a name is looked for again when service ports change", async () => {
+  const { host, table } = await counting();
+  host.send({ from: "outside", to: "10.96.0.10", port: 80 });
+  table().sets.get("count-pairs")!.clients.clear();
+  const { snapshot, change, backend } = backendUnderTest(host);
+  await snapshot([], COUNTING);
+  const { counters } = table().sets.get("count-packets")!;
+  const read = async () => {
+    for (const [hash, packets] of counters) counters.set(hash, packets + 1);
+    return [...(await backend.readTraffic!())!.counts];
+  };
+  assert.deepEqual([await read(), await read()], [[], []]);
+  await change([WEB]);
+  assert.deepEqual(await read(), [0, 1, 60]);
+});
+
+Deno.test("a counter of failed packets that has expired counts from the start again", async () => {
+  const { host, read, table } = await counting(REFUSING);
+  const refused = async () => {
+    host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
+    const rows = await read();
+    table().sets.get("count-rejected")!.counters.clear();
+    await read();
+    return rows;
+  };
+  const first = await refused();
+  assert.equal(first!.length, 1);
+  assert.deepEqual(await refused(), first);
+});
+
 Deno.test("an endpoint that is gone keeps its name while its counters are active", async () => {
   const { host, read, change } = await counting();
   host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });

@@ -394,6 +394,21 @@ Deno.test("chains that iptables-save prints differently are rewritten four times
   assert.deepEqual(rewritten, [true, true, true, true, false, false]);
 });
 
+Deno.test("a difference that was taken for a spelling is repaired once it keeps a chain from being deleted", async () => {
+  const host = createHost();
+  const { snapshot, change, backend } = await backendUnderTest(host);
+  await snapshot([service(1), service(2)]);
+  const [chain, other] = [chainOf(service(1))!, chainOf(service(2))!];
+  const [first] = host.runner.rules("IPv4", "nat", chain)!;
+  await tamper(host, "*nat", `:${chain} - [0:0]`, `-A ${chain} ${first}`, `-A ${chain} -j ${other}`, "COMMIT");
+  for (let comparison = 0; comparison < 4; comparison++) {
+    skipRestore(host);
+    await backend.resync();
+  }
+  assert.deepEqual((await change([], [servicePortKey(service(2).name, "tcp")])).problems, []);
+  assert.equal(host.runner.dump(), await freshDump([service(1)]));
+});
+
 Deno.test("the next comparison deletes duplicate jumps", async () => {
   const host = createHost();
   const { snapshot, backend } = await backendUnderTest(host);

@@ -73,7 +73,7 @@ function setUp(count: number, { members }: { readonly members?: readonly string[
     }
     return counts;
   };
-  return { clock, lines, nodes: started, start, pass, kill, leader, living, isFollowed, taken, stop };
+  return { clock, lines, nodes: started, start, pass, kill, leader, living, isFollowed, requests, taken, stop };
 }
 
 Deno.test("of 20 nodes that start at once, few try to take the Lease, and all follow the one that does", async () => {
@@ -162,19 +162,22 @@ Deno.test("a leader that does not serve yet when it is found is no reason to rea
 });
 
 Deno.test("a node that cannot reach a living leader asks ever more rarely", async () => {
-  const { nodes, pass, leader, clock, taken, stop } = setUp(3);
+  const { nodes, pass, leader, taken, stop } = setUp(3);
   await pass(62_000);
   taken();
   const { name } = leader()!;
   const cut = nodes.find((node) => node.name !== name)!;
   const { followed } = cut.election;
   cut.election.followed = () => {};
-  const startMs = clock.monotonic();
   cut.election.lost();
-  await pass(600_000);
+  const reads = async (ms: number) => {
+    await pass(ms);
+    return taken()[cut.name]!.read!;
+  };
+  const first = await reads(300_000), later = await reads(900_000);
   assert.equal(leader()!.name, name);
-  const { read = 0 } = taken()[cut.name]!;
-  assert.ok(read >= 5 && read <= 16, `${read} reads in ${clock.monotonic() - startMs} ms`);
+  assert.ok(first >= 5 && first <= 9, `${first} reads in the first 5 minutes`);
+  assert.ok(later >= 14 && later <= 16, `${later} reads in the next 15 minutes, about one a minute`);
   cut.election.followed = followed;
   cut.election.followed();
   await pass(120_000);
@@ -230,6 +233,19 @@ Deno.test("a former leader that restarts follows its successor, or leads again w
   for (const node of nodes) node.restart();
   await pass(2_000);
   assert.deepEqual([successor.roles, former.roles], [["leader"], ["follower"]]);
+  stop();
+});
+
+Deno.test("a leader that restarts asks at once, and its followers only after a while", async () => {
+  const { nodes, pass, leader, requests, stop } = setUp(3);
+  await pass(8_000);
+  const { name } = leader()!;
+  requests.splice(0);
+  for (const node of nodes) node.restart();
+  await settleElections();
+  assert.deepEqual(requests, [`${name} members`]);
+  await pass(4_000);
+  assert.equal(leader()!.name, name);
   stop();
 });
 

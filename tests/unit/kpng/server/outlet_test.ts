@@ -97,6 +97,20 @@ Deno.test("a window that is enlarged before its stream is opened counts", () => 
   assert.deepEqual([refused.taken(), stream.taken()], [0, 10]);
 });
 
+Deno.test("windows that are enlarged early count for every stream of a long connection", () => {
+  const { open, settings, enlarge } = connected();
+  settings(0);
+  const taken = Array.from({ length: 120 }, (_, index) => {
+    const id = 2 * index + 1;
+    enlarge(id, 10);
+    const stream = open(id);
+    stream.send(new Uint8Array(20));
+    stream.close();
+    return stream.taken();
+  });
+  assert.deepEqual(taken, taken.map(() => 10));
+});
+
 Deno.test("nothing is handed over while the socket has too much", () => {
   const { open, socket, unread } = connected(1000);
   const stream = open(1);
