@@ -65,7 +65,7 @@ function findServicePorts(
     [...basis.families[family].planner.ports()].map((owner) => ({ family, owner })).filter(isWanted)
   );
   const order = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
-  return found.sort((a, b) => order(a.owner.key, b.owner.key) || order(a.family, b.family));
+  return found.sort((a, b) => order(a.owner.key, b.owner.key));
 }
 
 interface ListedPort {

@@ -90,6 +90,7 @@ const settings = fc.record({
   localTraffic: few(
     { by: "none" } as const,
     { by: "source-prefix", prefix: "10.244.1.0/24" } as const,
+    { by: "source-prefix", prefix: "0.0.0.0/0" } as const,
     { by: "bridge", interface: "cni0" } as const,
     { by: "interface-prefix", prefix: "cn" } as const,
   ),
@@ -146,7 +147,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
       fc.asyncProperty(
         objects,
         settings,
-        fc.array(packets, { minLength: 1, maxLength: 12 }),
+        fc.array(packets, { minLength: 40, maxLength: 60 }),
         async (some, changes, sent) => {
           const basis = fakeAnswerBasis(some, {
             settings: commonSettings(mode, {

@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
-import { attentionText, type BrowseQuestion, createAnswers } from "../../../answers/mod.ts";
+import {
+  attentionText,
+  type BrowseQuestion,
+  createAnswers,
+  frontendsOfService,
+  stateOfService,
+} from "../../../answers/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
 
@@ -47,6 +53,81 @@ Deno.test("with many services, few endpoints of each are shown; with few service
   const many = (await ask({ page: 4 })).services.find(({ name }) => name === "b/many:http")!;
   assert.deepEqual([many.endpoints, many.usedEndpoints, many.shownEndpoints.length], [600, 600, 12]);
   assert.equal((await ask({ search: "b/many" })).services[0]!.shownEndpoints.length, 500);
+});
+
+Deno.test("the unused endpoints of a service are shown first, and few only if there are more than four services", async () => {
+  const mixed = createAnswers(fakeAnswerBasis([
+    node(HERE),
+    service("a/x"),
+    endpointSlice("a/x-1", [...endpoints(20), endpoint("10.2.0.1", { ready: false, serving: false })]),
+    ...["x1", "x2", "x3", "y"].map((name, i) => service(`b/${name}`, { clusterIPs: [ip(i + 10)] })),
+  ]));
+  for (const [search, total, shown] of [["", 5, 12], ["x", 4, 21]] as const) {
+    const page = await mixed.browse({ search, attention: false, page: 1, pageSize: 10 });
+    const { shownEndpoints } = page.services[0]!;
+    assert.deepEqual([page.total, shownEndpoints[0]!.used, shownEndpoints.length], [total, false, shown]);
+  }
+});
+
+Deno.test("services are ordered by their last change, and those of two families by family", async () => {
+  const basis = fakeAnswerBasis([
+    node(HERE),
+    service("a/both", { clusterIPs: ["10.0.0.2", "fd00::2"] }),
+    service("a/other", { clusterIPs: ["10.0.0.3"] }),
+  ]);
+  const order = ["a/other:http", "a/both:http"];
+  for (const port of basis.families.IPv4.planner.ports()) {
+    Object.assign(port, { plannedIn: 10 - order.indexOf(port.wanted.name) });
+  }
+  const names = async (order: BrowseQuestion["order"]) =>
+    (await createAnswers(basis).browse({ search: "", attention: false, page: 1, pageSize: 10, order })).services
+      .map(({ name, family }) => `${name} ${family}`);
+  assert.deepEqual(await names("name"), ["a/both:http IPv4", "a/both:http IPv6", "a/other:http IPv4"]);
+  assert.deepEqual((await names("changed")).slice(0, 2), ["a/other:http IPv4", "a/both:http IPv4"]);
+});
+
+Deno.test("traffic that is stopped is noted, that from outside only where a service has an address for it", async () => {
+  const notes = async (type: "ClusterIP" | "NodePort", endpoints: readonly ReturnType<typeof endpoint>[]) => {
+    const ports = [{ name: "http", protocol: "tcp", port: 80, nodePort: type === "NodePort" ? 30080 : 0 }] as const;
+    const web = service("a/web", { type, externalPolicyLocal: type === "NodePort", ports: [...ports] });
+    const basis = fakeAnswerBasis([node(HERE), web, endpointSlice("a/web-1", [...endpoints])]);
+    const [listed] = await createAnswers(basis).services("a/web");
+    return stateOfService(listed!).notes;
+  };
+  const far = endpoint("10.1.0.1", { nodeName: "far" });
+  const inside = "Traffic to the cluster IP is rejected: no usable endpoint.";
+  assert.deepEqual(await notes("ClusterIP", []), [inside]);
+  assert.deepEqual(await notes("ClusterIP", [far]), []);
+  assert.deepEqual(await notes("NodePort", []), [inside, "Traffic from outside is rejected: no usable endpoint."]);
+  assert.deepEqual(await notes("NodePort", [far]), [
+    "Traffic from outside is dropped: traffic policy Local, and this node has no usable endpoint.",
+  ]);
+});
+
+Deno.test("a service that the kernel refuses needs attention first", async () => {
+  const basis = fakeAnswerBasis([node(HERE), service("a/web"), service("b/empty", { clusterIPs: ["10.0.0.9"] })]);
+  const refused = { state: "refused", refusal: "no memory" } as const;
+  const families = {
+    ...basis.families,
+    IPv4: {
+      ...basis.families.IPv4,
+      since: ({ key }: { readonly key: string }) => key.startsWith("a/web") ? refused as never : undefined,
+    },
+  };
+  const page = await createAnswers({ ...basis, families }).browse({
+    ...{ search: "", attention: true, order: "attention", page: 1, pageSize: 10 },
+  });
+  assert.deepEqual(page.attention, { refused: 1, unserved: 0, limited: 0, empty: 1 });
+  assert.deepEqual(page.services.map(({ name }) => name), ["a/web:http", "b/empty:http"]);
+  assert.equal(stateOfService(page.services[0]!).tone, "bad");
+});
+
+Deno.test("a node port is listed at every address, or at the prefixes of its service", async () => {
+  const listed = (await ask({ search: "b/many" })).services[0]!;
+  const at = (nodePortPrefixes: readonly string[] | undefined) =>
+    frontendsOfService({ ...listed, nodePort: 30080, nodePortPrefixes });
+  assert.deepEqual(at(undefined), ["10.0.9.1:80", "*:30080"]);
+  assert.deepEqual(at(["192.168.0.0/16"]), ["10.0.9.1:80", "192.168.0.0/16:30080"]);
 });
 
 Deno.test("a service that lost a frontend or has no usable endpoint needs attention", async () => {

@@ -178,7 +178,9 @@ Deno.test("a counter of failed packets that has expired counts from the start ag
   const refused = async () => {
     host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
     const rows = await read();
-    table().sets.get("count-rejected")!.counters.clear();
+    const { clients, counters } = table().sets.get("count-rejected")!;
+    clients.clear();
+    counters.clear();
     await read();
     return rows;
   };

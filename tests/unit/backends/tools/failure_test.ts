@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { type Backend, UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
-import { classifyFailure, failureOf, requireSuccess } from "../../../../backends/tools/failure.ts";
+import {
+  classifyFailure,
+  failureOf,
+  isHostFailure,
+  isLackOfFeature,
+  isOutcomeUnknown,
+  requireSuccess,
+} from "../../../../backends/tools/failure.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -161,4 +168,27 @@ Deno.test("the text of a failure names the call, its status, and the message in 
     () => requireSuccess("ip", { exitCode: 2, stdout: "", stderr: "" }),
     /^Error: ip failed.* 2: no message$/,
   );
+});
+
+Deno.test("the kind of a failure says who is at fault, whether it may have had an effect, and whether a retry can help", () => {
+  const table: readonly (readonly [kind: ReturnType<typeof classifyFailure>, ...readonly string[]])[] = [
+    ["killed", "host", "unknown"],
+    ["unexplained", "host", "unknown"],
+    ["no resources", "host"],
+    ["forbidden", "host"],
+    ["busy", "host"],
+    ["absent", "lack"],
+    ["done already"],
+    ["unsupported", "lack"],
+    ["refused"],
+  ];
+  for (const [kind, ...expected] of table) {
+    const failure = { kind };
+    const found = [
+      ...isHostFailure(failure) ? ["host"] : [],
+      ...isOutcomeUnknown(failure) ? ["unknown"] : [],
+      ...isLackOfFeature(failure) ? ["lack"] : [],
+    ];
+    assert.deepEqual(found, expected, kind);
+  }
 });

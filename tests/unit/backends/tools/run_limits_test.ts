@@ -46,3 +46,10 @@ Deno.test("a tool that is too slow for the limit gets more time after every four
   limits.ended(RESTORE, 30);
   assert.equal(limits.limitMs(RESTORE, 0), 8_000);
 });
+
+Deno.test("calls of one tool that do different things have limits of their own", () => {
+  const limits = createRunLimits(), sets = { tool: "nft", args: ["list", "set", "ip", "sluice", "services"] };
+  limits.ended(sets, 20);
+  assert.equal(limits.limitMs({ ...sets, args: ["list", "set", "ip", "sluice", "other"] }, 0), 8_000);
+  assert.equal(limits.limitMs(LISTING, 0), 180_000);
+});

@@ -39,6 +39,18 @@ Deno.test("only when all servers have failed is there a problem, one for each wi
   assert.deepEqual(problems(), []);
 });
 
+Deno.test("an outage after a success is a new one, with its own lines and problems", () => {
+  const { outage, problems, logged } = setUp();
+  const lines = ["a", "b"].map((server) => {
+    outage.failed("a", "closed", false, "b");
+    outage.watched(server);
+    return logged().length;
+  });
+  assert.deepEqual(lines, [2, 2]);
+  outage.failed("b", "refused", false, 400);
+  assert.deepEqual(problems(), ["source-unreachable b refused"]);
+});
+
 Deno.test("an outage is one line for each server and reason, and its end one line with the server in use", () => {
   const { outage, logged } = setUp();
   outage.watched("a");

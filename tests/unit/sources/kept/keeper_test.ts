@@ -45,3 +45,70 @@ Deno.test("writes take at most 1% of the time, and start ten seconds apart at le
   assert.equal(await pauseAfter(40), 10_000 - 40);
   assert.equal(await pauseAfter(400), 100 * 400 - 400);
 });
+
+/** A keeper whose writes a test ends. */
+function writing() {
+  const clock = createFakeClock(), writes: PromiseWithResolvers<void>[] = [];
+  const keeper = createKeeper({
+    file: {
+      path: "state",
+      read: () => assert.fail("the keeper reads nothing"),
+      write() {
+        writes.push(Promise.withResolvers());
+        return writes.at(-1)!.promise;
+      },
+    },
+    origin: { node: "here", source: "kube", proxyName: "" },
+    objects: () => [service("default/web")],
+    clock,
+    logger: silentLogger,
+  }, () => {});
+  const until = async (count: number) => {
+    while (writes.length < count) {
+      await settled();
+      clock.advance(0);
+    }
+  };
+  return { clock, keeper, writes, until };
+}
+
+Deno.test("a stop writes a change once the write under way has ended, and nothing afterwards", async () => {
+  const { clock, keeper, writes, until } = writing();
+  keeper.start();
+  clock.advance(1_000);
+  await until(1);
+  keeper.changed();
+  const stopped = keeper.stop();
+  await settled();
+  assert.equal(writes.length, 1);
+  writes[0]!.resolve();
+  await until(2);
+  writes[1]!.resolve();
+  await stopped;
+  keeper.changed();
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a stop takes the place of a write that is due", async () => {
+  const { clock, keeper, writes, until } = writing();
+  keeper.start();
+  const stopped = keeper.stop();
+  await until(1);
+  writes[0]!.resolve();
+  await stopped;
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a stop waits 2 s for a disk that hangs", async () => {
+  const { clock, keeper, until } = writing();
+  keeper.start();
+  clock.advance(1_000);
+  await until(1);
+  let isStopped = false;
+  const stopped = keeper.stop().then(() => isStopped = true);
+  clock.advance(1_999);
+  await settled();
+  assert.equal(isStopped, false);
+  clock.advance(1);
+  await stopped;
+});

@@ -156,13 +156,32 @@ Deno.test("it is served as soon as the source has failed", async () => {
 });
 
 Deno.test("a source that syncs in time never sees the kept state", async () => {
-  const run = start(await keep([WEB, WEB_1]));
+  const file = await keep([WEB, WEB_1]);
+  const { read } = file;
+  let reads = 0;
+  file.read = (origin) => {
+    reads++;
+    return read.call(file, origin);
+  };
+  const run = start(file);
   const source = await run.source;
   source.set(HERE);
   for (const kind of KINDS) source.synced(kind);
   await run.pass(3000);
   assert.deepEqual(textOf(run.tracking.objects()), textOf([HERE]));
-  assert.deepEqual(run.served, []);
+  assert.deepEqual([run.served, reads], [[], 0]);
+  await run.stop();
+});
+
+Deno.test("a kept state that is read when the source has synced is not served", async () => {
+  const file = await keep([WEB]), reading = Promise.withResolvers<void>();
+  const { read } = file;
+  file.read = (origin) => reading.promise.then(() => read.call(file, origin));
+  const run = start(file, { delayMs: 0 });
+  for (const kind of KINDS) (await run.source).synced(kind);
+  reading.resolve();
+  await settle();
+  assert.deepEqual([run.served, textOf(run.tracking.objects())], [[], []]);
   await run.stop();
 });
 
@@ -313,6 +332,18 @@ Deno.test("kept endpoints follow the pods of this node until the source has sync
   assert.deepEqual(addresses(run), ["10.1.0.1", "10.2.0.1"], "the source knows better");
   for (const kind of KINDS) source.synced(kind);
   assert.deepEqual([pods.watch.isEnded(), pods.listeners.size], [true, 0]);
+  await run.stop();
+});
+
+Deno.test("a kept slice that the source has deleted does not come back with its pod", async () => {
+  const pods = createFakeWatch();
+  const run = start(await keep([WEB, LOCAL]), { pods: pods.watch });
+  await settle();
+  pods.runs("10.1.0.7");
+  await run.pass(1500);
+  (await run.source).delete(refOf(LOCAL));
+  pods.runs("10.1.0.8");
+  assert.deepEqual(addresses(run), []);
   await run.stop();
 });
 

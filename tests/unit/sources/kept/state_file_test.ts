@@ -132,6 +132,40 @@ Deno.test("a file of another program is named and never written", async () => {
   assert.deepEqual(storage.bytes(), content);
 });
 
+Deno.test("a payload is on the disk before the header that names it is written, and that before a write ends", async () => {
+  const storage = createFakeStorage(), steps: string[] = [];
+  const file = createStateFile(PATH, {
+    read: storage.read,
+    async write(offset, bytes) {
+      steps.push(offset < 2 * SLOT_BYTES ? "header" : "payload");
+      await storage.write(offset, bytes);
+    },
+    async sync() {
+      steps.push("sync");
+      await storage.sync();
+    },
+  });
+  await file.write(ORIGIN, state("one"));
+  assert.deepEqual(steps, ["payload", "sync", "header", "sync"]);
+});
+
+Deno.test("a file with a state of Sluice is written, whatever its other slot has become", async () => {
+  for (
+    const [content, isOurs] of [["sluice state 2\ntorn", true], ["sluice state 99\n", true], ["other", false]] as const
+  ) {
+    const bytes = new Uint8Array(3 * SLOT_BYTES);
+    bytes.set(new TextEncoder().encode(content));
+    bytes.set(new TextEncoder().encode("no state"), SLOT_BYTES);
+    const storage = createFakeStorage(bytes), file = createStateFile(PATH, storage);
+    if (!isOurs) {
+      await assert.rejects(file.write(ORIGIN, state("one")), /not a state file/);
+      continue;
+    }
+    await file.write(ORIGIN, state("one"));
+    assert.equal((await read(storage)).text, "one");
+  }
+});
+
 Deno.test("a file of zeros, as a crash leaves behind a file system's log, is written over", async () => {
   const storage = createFakeStorage(new Uint8Array(3 * SLOT_BYTES));
   await createStateFile(PATH, storage).write(ORIGIN, state("one"));
