@@ -11,12 +11,16 @@ function follow(content: string) {
   const files = { "kp.yaml": HEADER + content };
   const clock = createFakeClock();
   const lines: string[] = [];
+  let reads = 0;
   const logger = createLogger({ level: "info", format: "text", clock, write: (line) => lines.push(line.slice(25)) });
   const end = new AbortController();
   const board = createProblemBoard(clock, logger);
   const follower = followConfiguration({
     path: "kp.yaml",
-    read: () => Promise.resolve(parse(["--config", "kp.yaml"], { files })),
+    read() {
+      reads++;
+      return Promise.resolve(parse(["--config", "kp.yaml"], { files }));
+    },
     readText: (path) => files[path as keyof typeof files],
     clock,
     logger,
@@ -29,6 +33,7 @@ function follow(content: string) {
   const { configuration } = accepted(["--config", "kp.yaml"], { files });
   return {
     lines,
+    reads: () => reads,
     problems: () => board.current().map(({ code, subject }) => `${code} ${subject}`),
     configuration,
     next: () => follower.next(configuration),
@@ -105,6 +110,17 @@ Deno.test("a changed comment has no effect, and the end of the run ends the wait
   assert.match(file.lines[0]!, /^INFO {2}configuration file changed without effect/);
   file.end();
   assert.equal(await next, undefined);
+});
+
+Deno.test("a file that is as it was is not parsed", async () => {
+  const file = follow("mode: iptables\n");
+  file.next();
+  await file.write("mode: iptables\n");
+  assert.equal(file.reads(), 0);
+  await file.write("mode: iptables\n#\n");
+  await file.write("mode: iptables\n#\n");
+  assert.equal(file.reads(), 1);
+  file.end();
 });
 
 Deno.test("settings that need a restart are kept and listed", () => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { readObjects } from "../../../../sources/manifests/files.ts";
+import { readFile, readObjects } from "../../../../sources/manifests/files.ts";
 import { DocumentError } from "../../../../sources/manifests/document.ts";
 import { refOf } from "../../../../core/objects/cluster_object.ts";
+import { decodeObject } from "../../../../core/objects/mod.ts";
 
 async function names(text: string): Promise<readonly string[]> {
   return (await readObjects(text)).objects.map(({ object }) => {
@@ -13,6 +14,7 @@ async function names(text: string): Promise<readonly string[]> {
 Deno.test("the default namespace is default, except for cluster-scoped kinds", async () => {
   assert.deepEqual(await names("apiVersion: v1\nkind: Service\nmetadata: {name: web}"), ["Service default/web"]);
   assert.deepEqual(await names("kind: Service\nmetadata: {name: web, namespace: shop}"), ["Service shop/web"]);
+  assert.deepEqual(await names('kind: Service\nmetadata: {name: web, namespace: ""}'), ["Service default/web"]);
   assert.deepEqual(await names("kind: Node\nmetadata: {name: node-1}"), ["Node /node-1"]);
   const range = "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}";
   assert.deepEqual(await names(range), ["ServiceCIDR /kubernetes"]);
@@ -28,6 +30,10 @@ Deno.test("lists contain objects, and a ServiceList's items need no kind", async
   assert.deepEqual(await names('{"kind": "ServiceList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]}'), [
     "Service default/a",
   ]);
+  assert.deepEqual(
+    await names('{"kind": "ServiceList", "apiVersion": "v1", "items": [{"kind": "Node", "metadata": {"name": "b"}}]}'),
+    ["Node /b"],
+  );
   assert.deepEqual(
     await names(
       '{"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "items": [' +
@@ -78,3 +84,18 @@ for (
     );
   });
 }
+
+Deno.test("a document is decoded once, in however many places and versions of a file it stands", async () => {
+  const service = (name: string) => `kind: Service\nmetadata: {name: ${name}}\n`;
+  const decoded: (string | undefined)[] = [];
+  const read = (text: string, before?: Awaited<ReturnType<typeof readFile>>["valid"]) =>
+    readFile("a.yaml", text, before, (kind, raw) => {
+      const result = decodeObject(kind, raw);
+      decoded.push(result.ref?.name);
+      return result;
+    }, () => Promise.resolve());
+  const first = await read([service("a"), service("b"), service("b"), service("c")].join("---\n"));
+  assert.deepEqual([decoded.splice(0), first.valid?.length], [["a", "b", "c"], 4]);
+  await read([service("d"), service("b"), service("c")].join("---\n"), first.valid);
+  assert.deepEqual(decoded, ["d"]);
+});
