@@ -267,7 +267,7 @@ async function fails(
   decide(state, failed, findings, state.repaired);
   // A comparison of a large ruleset takes longer.
   state.onCompared = (changes) => {
-    if (changes > 0 && status.state === "failing") decide(state, failed, findings, state.repaired);
+    if (changes > 0) decide(state, failed, findings, state.repaired);
   };
 }
 

@@ -210,6 +210,24 @@ Deno.test("a comparison that takes long names the cause late", () =>
     assert.equal(states.at(-1), "failing rules-changed");
   }));
 
+Deno.test("a comparison that has repaired nothing leaves a certain cause, and one after an answer no cause", () =>
+  setUp(async ({ canary, clock, place, t, states }) => {
+    await place();
+    t.treatment = "dropped";
+    await clock.advanceSettled(6000);
+    t.treatment = "delivered";
+    t.findings = [OFF];
+    await clock.advanceSettled(3000);
+    assert.equal(states.at(-1), "failing forwarding-off");
+    canary.reported(REPORT);
+    assert.equal(states.at(-1), "failing forwarding-off");
+    t.findings = [];
+    await clock.advanceSettled(12_000);
+    assert.equal(states.at(-1), "answering");
+    canary.reported({ ...REPORT, figures: { drift_repaired: 1 } });
+    assert.equal(states.at(-1), "answering");
+  }));
+
 /** Packets are refused, and comparisons take `durationMs` and change nothing; resolves with their number in 20 s of failure. */
 async function comparisonsIn20s(
   { canary, clock, place, t }: Harness,
