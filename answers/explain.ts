@@ -35,6 +35,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
       ...[...destination.losers, ...destination.hit ? [destination.hit.owner] : []].flatMap((port) => port.reported),
       ...annotationRemarks(destination, question, basis),
       ...(destination.hit?.owner.service === INTERNAL_SERVICE ? [INTERNAL_REMARK] : []),
+      ...proxiedRemarks(address, basis),
       ...remarks,
     ],
   };
@@ -64,6 +65,13 @@ async function explainService(
     endpoints: endpoints.endpoints.map((endpoint) => ({ ...endpoint, used: reached.has(endpoint.target) })),
     rules: description && { ...description, from: basis.rulesFrom, since: since(owner) },
   };
+}
+
+/** The services that have the address as a load balancer IP which they leave to the load balancer. */
+function proxiedRemarks(address: string, { tracking: { services } }: AnswerBasis): readonly string[] {
+  return [...services.keys()].filter((key) => services.get(key)?.proxiedIPs?.includes(address)).map((key) =>
+    `${address} is a load balancer IP of ${key} with ipMode Proxy: nodes send such traffic to the load balancer`
+  );
 }
 
 /** The annotations of the service that have no effect on the frontend, and a limit that prevents one of them. */

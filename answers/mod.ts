@@ -33,4 +33,4 @@ export {
 export { endpointText } from "./frontend.ts";
 export { answerOffline } from "./offline.ts";
 export { isAddressAndPort, type Origin, ORIGINS, type Question, QuestionError, readQuestion } from "./question.ts";
-export { clientText, fateText, masqueradeText, type Outcome } from "./outcome.ts";
+export { clientText, fateText, masqueradeTexts, type Outcome } from "./outcome.ts";

@@ -1,4 +1,10 @@
-import { createProblemBoard, isOfSource, type Problem, type ReportProblems } from "../core/problems/mod.ts";
+import {
+  createProblemBoard,
+  isOfSource,
+  type Problem,
+  type ProblemBoard,
+  type ReportProblems,
+} from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
 import { balanceOptions, familySettings, isFeatureEnabled, watchedKinds } from "../config/mod.ts";
 import type { FamilyDelta, RelayPlaces, RelayPorts, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
@@ -10,6 +16,8 @@ import { addressesOfHost, type Answers, createAnswers } from "./answers.ts";
 interface OfflineOptions extends SourceOptions {
   readonly signal: AbortSignal;
   /** Returns the rules that a proxy would write for a service port. */
+  /** Holds the problems that are found; by default, they are only logged. */
+  readonly problems?: ProblemBoard;
   readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
 }
 
@@ -20,7 +28,7 @@ interface OfflineOptions extends SourceOptions {
 export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   const { configuration, logger, rules } = options;
   const { nodeName } = configuration;
-  const { report: onProblems } = createProblemBoard(options.clock, logger);
+  const { report: onProblems } = options.problems ?? createProblemBoard(options.clock, logger);
   const tracking = await readOnce(options, onProblems);
   const changes = tracking.take();
   const answers = createAnswers({

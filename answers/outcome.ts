@@ -32,6 +32,7 @@ const REASONS = {
   "unused-service-port": "an address of a service, but no service has this port there",
   "unused-address": "in a range of cluster IPs, but no service has this address",
   "no-service": "no service has this address and port",
+  "not-relayed": "no usable endpoint, so Sluice does not listen there; another program that does answers",
   // `refusesOwnTraffic`; the mode's name replaces MODE.
   "not-refused-here": "no usable endpoint, but MODE mode does not refuse this node's own traffic",
 } as const;
@@ -96,11 +97,15 @@ export function fateText({ fate, reason, policy, endpoints, balance }: Outcome, 
   return `${fate === "untouched" ? "passes" : "is"} ${fate}: ${REASONS[reason].replace("MODE", mode)}`;
 }
 
-/** Whether a connection is masqueraded, and why. */
-export function masqueradeText(masquerade: NonNullable<Outcome["masquerade"]>): string {
-  return masquerade.applies
-    ? `masqueraded: ${MASQUERADED[masquerade.reason]}`
-    : `not masqueraded: ${KEPT[masquerade.reason]}`;
+/** Whether a connection is masqueraded, and why, a line each; none if it reaches no endpoint. */
+export function masqueradeTexts({ masquerade, hairpin, endpoints }: Outcome): readonly string[] {
+  if (masquerade === undefined) return [];
+  if (masquerade.applies) return [`masqueraded: ${MASQUERADED[masquerade.reason]}`];
+  if (hairpin.length > 0 && hairpin.length === endpoints.length) {
+    return ["masqueraded: the endpoint is the client itself, so replies must come back through this node"];
+  }
+  const kept = `not masqueraded: ${KEPT[masquerade.reason]}`;
+  return hairpin.length === 0 ? [kept] : [kept, `masqueraded only to ${hairpin.join(", ")}, the client itself`];
 }
 
 /**
@@ -119,7 +124,7 @@ export function outcomeOf(
   if (hit && relayed && relay === "localhost-node-ports") {
     // The relay serves it without rules. All traffic at localhost is the node's own, which may use every endpoint.
     const { port } = hit;
-    if (port.clusterEndpoints.length === 0) return stopped(from, "rejected", "no-endpoints");
+    if (port.clusterEndpoints.length === 0) return stopped(from, "untouched", "not-relayed");
     return throughRelay(balanced(port, "cluster", from, undefined));
   }
   const outcome = hit === undefined

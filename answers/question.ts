@@ -1,9 +1,8 @@
 /** Questions about a connection: their destinations by address or by name. */
 import type { AnswerBasis } from "./basis.ts";
-import { suggestion } from "../config/mod.ts";
 import { frontendsOf, type Protocol, type ServicePort } from "../core/model/mod.ts";
 import { serviceKeyOf } from "../core/tracking/mod.ts";
-import { canonicalAddress, FAMILIES, type Family, familyOf, splitHostPort } from "../platform/mod.ts";
+import { canonicalAddress, FAMILIES, type Family, familyOf, splitHostPort, suggestion } from "../platform/mod.ts";
 
 /** The kinds of sources that rules distinguish: this node, a pod on it, or anywhere else. */
 export type Origin = "node" | "pod" | "outside";
@@ -80,6 +79,13 @@ function readFrom(from: string | undefined, family: Family): string | undefined 
 const NAME = /^(?<name>[a-z0-9.-]+(?:\/[a-z0-9.-]+)?)(?::(?<port>[a-z0-9-]+))?(?:\/(?<protocol>tcp|udp|sctp))?$/i;
 /** An address without a port: `10.96.0.10`, `fd00::a/udp`, `[fd00::a]`. */
 const ADDRESS = /^(?:\[(?<inner>[^\]]+)\]|(?<bare>[^/]+))(?:\/(?<protocol>tcp|udp|sctp))?$/i;
+/** An address and a port's name: `10.96.0.10:http`, `[fd00::a]:http/tcp`. */
+const ADDRESS_AND_NAME =
+  /^(?:\[(?<inner>[^\]]+)\]|(?<bare>[0-9.]+)):(?<port>[a-z0-9-]*[a-z][a-z0-9-]*)(?:\/(?<protocol>tcp|udp|sctp))?$/i;
+/** A question about a ping: `10.96.0.10/icmp`. */
+const PING = /^\[?(?<address>[0-9a-f.:]+?)\]?\/icmp(?:v?6)?$/i;
+/** Digits and dots, with a port or not, as of an IPv4 address. */
+const LIKE_IPV4 = /^(?<address>\d+(?:\.\d+){2,})(?::[a-z0-9-]+)?(?:\/[a-z]+)?$/i;
 /** A service's DNS name: `web.default`, `web.default.svc`, `web.default.svc.cluster.local`. */
 const DNS_NAME = /^([a-z0-9-]+)\.([a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?$/i;
 
@@ -100,7 +106,7 @@ export function resolveDestination(text: string, from: string | undefined, basis
   const ports = FAMILIES.flatMap((family) =>
     [...basis.families[family].planner.ports()].map(({ planned, wanted }): Port => ({ ...planned ?? wanted, family }))
   );
-  const found = withAddress(text, ports) ?? withName(text, ports, basis);
+  const found = withAddress(text, ports, basis) ?? withPortName(text, ports) ?? withName(text, ports, basis);
   const usable = found.flatMap((destination) => {
     try {
       return [{ ...destination, from: readFrom(from, destination.family) }];
@@ -119,12 +125,17 @@ function destinationAt(address: string, { family, port, protocol }: Port): Desti
 }
 
 /** Every port at an address of services; undefined if the text is not an address. */
-function withAddress(text: string, ports: readonly Port[]): readonly Destination[] | undefined {
+function withAddress(
+  text: string,
+  ports: readonly Port[],
+  { mode }: Pick<AnswerBasis, "mode">,
+): readonly Destination[] | undefined {
+  const pinged = canonicalAddress(PING.exec(text)?.groups?.address ?? "");
+  if (pinged !== undefined) throw noDestination(text, pingText(pinged, ports, mode));
   const { inner, bare = inner, protocol } = ADDRESS.exec(text)?.groups ?? {};
   const address = bare === undefined ? undefined : canonicalAddress(bare);
   if (address === undefined) return undefined;
-  const found = ports.filter((one) => frontendsOf(one).some((frontend) => frontend.address === address))
-    .filter((one) => isOf(one, protocol));
+  const found = portsAt(address, ports).filter((one) => isOf(one, protocol));
   if (found.length > 0) return found.map((one) => destinationAt(address, one));
   const place = `${address.includes(":") ? `[${address}]` : address}:PORT`;
   throw noDestination(
@@ -135,6 +146,40 @@ function withAddress(text: string, ports: readonly Port[]): readonly Destination
   );
 }
 
+function portsAt(address: string, ports: readonly Port[]): readonly Port[] {
+  return ports.filter((one) => frontendsOf(one).some((frontend) => frontend.address === address));
+}
+
+/** What a ping of an address gets. Services have ports of TCP, UDP and SCTP only. */
+function pingText(address: string, ports: readonly Port[], { name, traffic }: AnswerBasis["mode"]): string {
+  const why = "a service has ports of TCP, UDP or SCTP, so a ping does not test it";
+  if (portsAt(address, ports).length === 0) return `${why}; no service has this address`;
+  const gets = traffic.by === "virtual-servers"
+    ? "this node itself answers"
+    : traffic.unusedPort === "rejected"
+    ? "it is rejected, like an unused port"
+    : "no rule matches it, so it follows the routes and usually gets no answer";
+  return `${why} (in ${name} mode, ${gets}); ask for ${address.includes(":") ? `[${address}]` : address}:PORT`;
+}
+
+/** The ports with a name at an address of services; undefined if the text is not an address and a name. */
+function withPortName(text: string, ports: readonly Port[]): readonly Destination[] | undefined {
+  const { inner, bare = inner, port, protocol } = ADDRESS_AND_NAME.exec(text)?.groups ?? {};
+  const address = bare === undefined ? undefined : canonicalAddress(bare);
+  if (address === undefined) return undefined;
+  const there = portsAt(address, ports);
+  const found = there.filter((one) => isOf(one, protocol) && portNameOf(one) === port);
+  if (found.length > 0) return found.map((one) => destinationAt(address, one));
+  if (there.length === 0) throw noDestination(text, "no service has this address");
+  const named = there.map((one) => `${portNameOf(one) || "unnamed"} (${one.port}/${one.protocol.toUpperCase()})`);
+  throw noDestination(text, `${address} has port ${[...new Set(named)].join(", ")}, not ${port}`);
+}
+
+/** The name of a port, empty for the only port of a service. */
+function portNameOf({ name }: Port): string {
+  return name.slice(serviceKeyOf(name).length + 1);
+}
+
 function isOf(port: Port, protocol: string | undefined): boolean {
   return protocol === undefined || port.protocol === protocol.toLowerCase();
 }
@@ -142,6 +187,10 @@ function isOf(port: Port, protocol: string | undefined): boolean {
 /** The ports of a service, and a node port of this node. */
 function withName(text: string, ports: readonly Port[], basis: AnswerBasis): readonly Destination[] {
   let { name, port, protocol } = NAME.exec(text)?.groups ?? {};
+  const digits = LIKE_IPV4.exec(text)?.groups?.address;
+  if (digits !== undefined && canonicalAddress(digits) === undefined) {
+    throw noDestination(text, `${digits} is not an IP address`);
+  }
   if (name === undefined) throw noDestination(text, FORMS);
   const services = new Set(ports.map((one) => serviceKeyOf(one.name)));
   // `web/udp` is a namespace and a service only if there is such a service.

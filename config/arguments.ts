@@ -3,7 +3,7 @@ import { fieldAt, formatDuration } from "../platform/schema/mod.ts";
 import { type Configuration, settingsOf } from "./configuration.ts";
 import { FLAGS } from "./flag_table.ts";
 import { FIELDS } from "./kube_proxy_configuration.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../platform/mod.ts";
 import { parseScalar } from "./scalar.ts";
 
 /** The parsed arguments of a command. */
@@ -34,7 +34,7 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
       rest.push(...args.slice(i + 1));
       break;
     }
-    const short = /^-([a-z])(?:=?(.+))?$/s.exec(arg);
+    const short = /^-([a-zA-Z])(?:=?(.+))?$/s.exec(arg);
     const long = /^--([^=]+)(?:=(.*))?$/s.exec(arg);
     const name = long?.[1]?.replaceAll("_", "-");
     const flag = flags.find((flag) => short ? flag.letter === short[1] : flag.name === name);

@@ -1,4 +1,4 @@
-import { suggestion } from "./nearest.ts";
+import { suggestion } from "../platform/mod.ts";
 import { type ScalarField, type SwitchesField, text, type TextsField } from "../platform/schema/mod.ts";
 import type { SettingPath } from "./kube_proxy_configuration.ts";
 
@@ -107,8 +107,25 @@ const LOG =
   "; the service manager keeps the log: journalctl -u sluice (systemd), tail /var/log/sluice.log (OpenRC), or " +
   "for a pod kubectl logs -n kube-system -l app.kubernetes.io/name=sluice --prefix";
 
+/** How to start and stop the service, for those who look for a command. */
+const SERVICE = "; the service manager does that: systemctl (systemd) or rc-service (OpenRC)";
+
 /** What does the work of a command that people expect but that does not exist, as the end of a message. */
-const ELSEWHERE: Readonly<Record<string, string>> = { log: LOG, logs: LOG };
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  log: LOG,
+  logs: LOG,
+  cleanup: "; sluice --cleanup removes the rules of Sluice and kube-proxy",
+  wait: "; sluice status --wait 60s waits until everything is in effect",
+  trace: "; sluice explain --trace DESTINATION follows the next connection",
+  describe: "; sluice explain DESTINATION says where a connection goes, sluice get endpoints why one is in use or not",
+  list: "; sluice get services lists services, sluice get endpoints their endpoints",
+  start: SERVICE,
+  stop: SERVICE,
+  restart: SERVICE,
+  upgrade: "; the newer executable upgrades the installed one: ./sluice install --now",
+  remove: "; sluice uninstall --now removes the service and its files, with --cleanup the rules too",
+  config: "; sluice --write-config-to - prints the configuration in effect with these flags",
+};
 
 /** The end of a message about an unknown word: what to use instead, or the nearest of the known words, or nothing. */
 export function alternative(word: string, known: readonly string[]): string {

@@ -1,4 +1,4 @@
-import { parseJsonObject } from "../platform/mod.ts";
+import { nearest, parseJsonObject, suggestion } from "../platform/mod.ts";
 import {
   boolean,
   defaultsOf,
@@ -9,7 +9,6 @@ import {
   valueName,
 } from "../platform/schema/mod.ts";
 import { API_VERSION, defaultSettings, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
-import { nearest, suggestion } from "./nearest.ts";
 import { readScalar } from "./scalar.ts";
 
 /** A value in a configuration file and its line, from 1. */

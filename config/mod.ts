@@ -11,7 +11,6 @@
  *   file.ts                      reads a configuration file, and parses JSON
  *   yaml_file.ts                 the YAML parser
  *   validation.ts                kube-proxy's validation rules
- *   nearest.ts                   suggests similar names
  *   feature_gates.ts             the feature gates of kube-proxy
  *   source.ts                    `--source` and its flags
  *   balance.ts                   how services can be balanced in the mode
@@ -63,7 +62,6 @@ export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
 export { conntrackSettings, featurePermissions, featureSettings, initSettings } from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
-export { suggestion } from "./nearest.ts";
 export { applicable, CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
 export { FIELDS } from "./kube_proxy_configuration.ts";
 export { isServer, sourceText } from "./source.ts";

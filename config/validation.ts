@@ -5,6 +5,7 @@ import {
   familyOf,
   joinHostPort,
   KUBERNETES_VERSION,
+  suggestion,
 } from "../platform/mod.ts";
 import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
 import { BALANCE_HASHES } from "../core/model/mod.ts";
@@ -13,7 +14,6 @@ import { type Configuration, LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from
 import { formatDuration } from "../platform/schema/mod.ts";
 import { checkFeatureGates, isFeatureEnabled } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
-import { suggestion } from "./nearest.ts";
 import { NODE_PORT_KEYWORDS, readPortRange } from "./family_settings.ts";
 
 /** The default port of the health server (pkg/cluster/ports). */

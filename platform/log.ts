@@ -74,7 +74,13 @@ export const silentLogger: Logger = createLogger({
 /** Formats an error for the `error` field: its message, followed by the messages of its causes. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${errorText(error.cause)}`;
+  const message = withoutRuntime(error.message);
+  return error.cause === undefined ? message : `${message}: ${errorText(error.cause)}`;
+}
+
+/** A message of Deno's without the number of the error and the name of the function: `(os error 2): readfile '/x'`. */
+function withoutRuntime(message: string): string {
+  return message.replace(/ \(os error \d+\)(?:: [a-z]+ (?='))?/g, (found) => found.endsWith(" ") ? ": " : "");
 }
 
 function jsonLine(time: string, level: Level, message: string, fields: Fields): string {

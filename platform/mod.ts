@@ -10,6 +10,7 @@
  *   output.ts              standard output and standard error, full-screen output
  *   topic.ts               events between parts
  *   text.ts                numbers for people
+ *   nearest.ts             suggests similar names
  *   path.ts                paths of files
  *   folder_changes.ts      watches a folder
  *   client_certificate.ts  validates a client certificate and its key
@@ -77,5 +78,6 @@ export { basename, dirname, pathIn } from "./path.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
 export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { createTopic, type Topic } from "./topic.ts";
+export { nearest, suggestion } from "./nearest.ts";
 export { countLines, countText, durationText, megabytesText, plural, printable, rateText, timeOfDay } from "./text.ts";
 export { loadYaml, type Yaml } from "./yaml.ts";

@@ -8,7 +8,7 @@ import {
   type Explanation,
   fateText,
   isAddressAndPort,
-  masqueradeText,
+  masqueradeTexts,
   NotReadyError,
   type Outcome,
   QuestionError,
@@ -65,17 +65,18 @@ const TONES: Readonly<Record<Outcome["fate"], StateWords["tone"]>> = {
 };
 
 function outcomeRow(outcome: Outcome, mode: string): Html {
-  const { from, onlySources, masquerade, hairpin } = outcome;
+  const { from, onlySources } = outcome;
   return html`
     <li
       class="${TONES[outcome.fate]}"><span class="dot"></span><span>From ${clientText(from)}: <strong>${fateText(
         outcome,
         mode,
-      )}</strong>${masquerade && html`<br><span class="quiet">${masqueradeText(masquerade)}</span>`}${onlySources &&
+      )}</strong>${onlySources &&
         html`<br><span class="quiet">only from ${
           onlySources.join(", ")
-        }; other sources are dropped</span>`}${masquerade?.applies === false && hairpin.length > 0 &&
-        html`<br><span class="quiet">masqueraded only to ${hairpin.join(", ")}, the client itself</span>`}</span></li>
+        }; other sources are dropped</span>`}${masqueradeTexts(outcome).map((line) =>
+          html`<br><span class="quiet">${line}</span>`
+        )}</span></li>
   `;
 }
 

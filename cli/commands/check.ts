@@ -1,5 +1,12 @@
 import type { Asker } from "../../answers/control/mod.ts";
-import { type Finding, findingsText, problemFinding, worstOf } from "../../core/problems/mod.ts";
+import {
+  createProblemBoard,
+  type Finding,
+  findingsText,
+  type ProblemCode,
+  problemFinding,
+  worstOf,
+} from "../../core/problems/mod.ts";
 import { boolean, type Configuration, featurePermissions, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { abortedBy, errorText, machineCores, networkNamespace, plural, silentLogger } from "../../platform/mod.ts";
@@ -63,7 +70,7 @@ export async function findingsOf(
     running: await runningMode(configuration.controlSocket, { clock, signal, networkNamespace: networkNamespace() }),
     settings: { ...balanceOptions(configuration).byDefault, nodePortAddresses: configuration.nodePortAddresses },
   });
-  if (source.kind !== "kube") return [...node, await examineSource(configuration, { clock, signal })];
+  if (source.kind !== "kube") return [...node, ...await examineSource(configuration, { clock, signal })];
   const { examineApi } = await import("../../sources/preflight/mod.ts");
   const kinds = watchedKinds(configuration), permissions = featurePermissions(configuration);
   return [...node, ...await examineApi({ ...configuration, kinds, permissions, clock, logger, signal, runProgram })];
@@ -72,11 +79,14 @@ export async function findingsOf(
 /** How long a source may take to send its whole state. */
 const SOURCE_MS = 10_000;
 
-/** Whether a source other than the API server can be read. */
+/** Problems of objects in manifests. */
+const OF_MANIFESTS: readonly ProblemCode[] = ["object-invalid", "object-duplicated"];
+
+/** Whether a source other than the API server can be read, and the mistakes in its objects. */
 export async function examineSource(
   configuration: Configuration,
   { clock, signal }: Pick<Invocation, "clock" | "signal">,
-): Promise<Finding> {
+): Promise<readonly Finding[]> {
   const { answerOffline } = await import("../../answers/mod.ts");
   const { sourceText } = await import("../../config/mod.ts");
   const { source } = configuration, name = "source", text = sourceText(source);
@@ -88,16 +98,25 @@ export async function examineSource(
   try {
     const within = abortedBy(signal, late.signal).signal;
     const rules = () => Promise.resolve(undefined);
-    const answers = await answerOffline({ configuration, clock, logger: silentLogger, signal: within, rules });
+    const problems = createProblemBoard(clock, silentLogger);
+    const answers = await answerOffline({
+      configuration,
+      clock,
+      logger: silentLogger,
+      problems,
+      signal: within,
+      rules,
+    });
     const ports = new Set((await answers.services("")).map(({ name }) => name));
-    return { name, verdict: "green", message: `${text} has ${plural(ports.size, "service port")}` };
+    const mistakes = problems.current().filter(({ code }) => OF_MANIFESTS.includes(code));
+    return [
+      { name, verdict: "green", message: `${text} has ${plural(ports.size, "service port")}` },
+      ...mistakes.map(({ code, subject, detail }) => problemFinding(name, code, `${subject}: ${detail}`)),
+    ];
   } catch (error) {
     signal.throwIfAborted();
-    return problemFinding(
-      name,
-      source.kind === "grpc" ? "source-unreachable" : "file-unreadable",
-      `${text}: ${errorText(error)}`,
-    );
+    const code = source.kind === "grpc" ? "source-unreachable" : "file-unreadable";
+    return [problemFinding(name, code, `${text}: ${errorText(error)}`)];
   } finally {
     cancel();
   }

@@ -1,7 +1,15 @@
 /** The checks of `sluice check --serve`. */
 import { type Finding, isOfSource, problemFinding } from "../../core/problems/mod.ts";
 import { readTlsFiles, type TlsFiles, type WireAddress } from "../../kpng/address/mod.ts";
-import { abortedBy, errorText, isLoopback, plural, silentLogger, splitHostPort } from "../../platform/mod.ts";
+import {
+  abortedBy,
+  errorText,
+  isLoopback,
+  joinHostPort,
+  plural,
+  silentLogger,
+  splitHostPort,
+} from "../../platform/mod.ts";
 import { openClusterStore, readServerCertificate } from "../../serve/mod.ts";
 import type { Invocation } from "./command.ts";
 import { readDetailFilters } from "./detail_flags.ts";
@@ -15,8 +23,14 @@ const SOON_MS = 7 * 86_400_000;
 /** Runs all checks for `sluice serve` with the same flags. */
 export async function findingsOfServe(invocation: Invocation): Promise<readonly Finding[]> {
   const { listen, tls, healthzBindAddress, metricsBindAddress } = readServeAddresses(invocation);
+  const isRunning = await runsServer(metricsBindAddress, invocation.signal);
+  const operatorAddress = (name: string, flag: string, bindAddress: string | undefined): readonly Finding[] => {
+    if (bindAddress === undefined) return [];
+    const { address: host, port } = splitHostPort(bindAddress);
+    return [examineAddress(name, flag, { kind: "tcp", host, port }, isRunning)];
+  };
   return [
-    examineAddress("gRPC", "--listen", listen),
+    examineAddress("gRPC", "--listen", listen, isRunning),
     ...operatorAddress("health", "--healthz-bind-address", healthzBindAddress),
     ...operatorAddress("metrics", "--metrics-bind-address", metricsBindAddress),
     ...await examineTls(tls, listen, invocation),
@@ -24,14 +38,26 @@ export async function findingsOfServe(invocation: Invocation): Promise<readonly 
   ];
 }
 
-function operatorAddress(name: string, flag: string, bindAddress: string | undefined): readonly Finding[] {
-  if (bindAddress === undefined) return [];
-  const { address: host, port } = splitHostPort(bindAddress);
-  return [examineAddress(name, flag, { kind: "tcp", host, port })];
+/** How long a running server has to answer. */
+const ANSWER_MS = 2000;
+
+/** Whether a `sluice serve` already serves its metrics at an address. */
+async function runsServer(metricsAddress: string | undefined, signal: AbortSignal): Promise<boolean> {
+  if (metricsAddress === undefined) return false;
+  const { address, port } = splitHostPort(metricsAddress);
+  const host = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
+  try {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
+    const response = await fetch(`http://${joinHostPort(host, port)}/metrics`, { signal: limited, redirect: "manual" });
+    return /^sluice_serve_/m.test(await response.text());
+  } catch {
+    signal.throwIfAborted();
+    return false;
+  }
 }
 
-/** Whether a server can listen on an address now. */
-function examineAddress(name: string, flag: string, address: WireAddress): Finding {
+/** Whether a server can listen on an address now, or one of Sluice does. */
+function examineAddress(name: string, flag: string, address: WireAddress, isRunning: boolean): Finding {
   const fix = `stop the program that listens there, or set ${flag} to another address`;
   try {
     if (address.kind === "unix") {
@@ -40,6 +66,9 @@ function examineAddress(name: string, flag: string, address: WireAddress): Findi
     } else Deno.listen({ hostname: address.host || "0.0.0.0", port: address.port }).close();
     return { name, verdict: "green", message: `can listen on ${addressText(address)}` };
   } catch (error) {
+    if (isRunning && error instanceof Deno.errors.AddrInUse) {
+      return { name, verdict: "green", message: `${addressText(address)}: used by the sluice serve that runs here` };
+    }
     return problemFinding(name, "server-not-listening", `${addressText(address)}: ${errorText(error)}`, fix);
   }
 }

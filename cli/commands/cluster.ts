@@ -1,5 +1,5 @@
-import { duration, type Flag, NO_ANSWER, option, suggestion, text, wholeTexts } from "../../config/mod.ts";
-import { errorText, printable, writeToStderr } from "../../platform/mod.ts";
+import { duration, type Flag, NO_ANSWER, option, text, wholeTexts } from "../../config/mod.ts";
+import { errorText, printable, suggestion, writeToStderr } from "../../platform/mod.ts";
 import type { Kubectl, NodeEntry, PodSelection } from "../cluster/mod.ts";
 import { type Command, type Invocation, linesText, printAs, TEXT_OR_JSON, toolRunner, UsageError } from "./command.ts";
 import { diffCommand } from "./rules.ts";

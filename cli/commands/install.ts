@@ -191,8 +191,9 @@ export const uninstallCommand: Command = {
     if (!actsHere) return 0;
     if (!configuration.cleanup) {
       print(
-        "The rules stay in the kernel and keep serving the last known state. kube-proxy takes them over, but for the tables of " +
-          "nftables mode: sluice --cleanup --only-own removes those, and sluice --cleanup everything.\n",
+        "The rules stay in the kernel and keep serving the last known state. kube-proxy takes them over, except the tables of " +
+          "nftables mode: once it serves all services, delete them with a copy of this program (sluice --cleanup --only-own), " +
+          "or with nft delete table ip sluice; nft delete table ip6 sluice.\n",
       );
       return 0;
     }

@@ -183,7 +183,7 @@ export const exportCommand: Command = {
   },
   async start(invocation) {
     const to = invocation.flags.get("to") as string | undefined;
-    if (!to) throw new Error("--to is required: a file, or - for standard output");
+    if (!to) throw new UsageError("export needs --to: a file, or - for standard output");
     const done = new AbortController();
     const { signal } = abortedBy(invocation.signal, done.signal);
     const { store, ended } = await openedStore(invocation, signal);

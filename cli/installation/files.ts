@@ -70,17 +70,30 @@ export async function putFile(root: string, { path, mode, content }: InstalledFi
   }
 }
 
+/** The missing folders above a path below the root, the outermost first. */
+export function missingFolders(root: string, path: string): readonly string[] {
+  const missing: string[] = [];
+  for (let folder = dirname(path); folder !== "/" && !exists(root + folder); folder = dirname(folder)) {
+    missing.unshift(folder);
+  }
+  return missing;
+}
+
 /** Folders used only by an installation. */
 export const FOLDERS = ["/etc/sluice", "/var/lib/sluice"];
 
 /** Removes a file, and its folder if only an installation uses that and it is now empty. */
 export async function removeFile(root: string, path: string): Promise<void> {
   await Deno.remove(root + path);
-  if (!FOLDERS.includes(dirname(path))) return;
+  if (FOLDERS.includes(dirname(path))) await removeFolder(root + dirname(path));
+}
+
+/** Removes a folder if it is empty. */
+export async function removeFolder(path: string): Promise<void> {
   try {
-    await Deno.remove(root + dirname(path));
+    await Deno.remove(path);
   } catch {
-    // Not empty.
+    // Not empty, or gone.
   }
 }
 

@@ -5,8 +5,10 @@ import {
   hashOf,
   hashOfContent,
   type InstalledFile,
+  missingFolders,
   putFile,
   removeFile,
+  removeFolder,
   type Replacement,
   textFile,
   textOf,
@@ -37,7 +39,8 @@ export async function install(
   dryRun: boolean,
   nowMs: number,
 ): Promise<readonly Step[]> {
-  const recorded = readRecord(root)?.files ?? {};
+  const record = readRecord(root), recorded = record?.files ?? {};
+  const folders = new Set(record?.folders);
   const steps: Step[] = [];
   const written: Record<string, string> = { ...recorded };
   for (const file of files) {
@@ -50,11 +53,16 @@ export async function install(
     written[path] = wanted;
     if (decision === "same" || dryRun) continue;
     if (backup !== undefined) await Deno.copyFile(root + path, root + backup);
+    for (const folder of missingFolders(root, path)) folders.add(folder);
     await putFile(root, file);
   }
   if (!dryRun) {
     const { version, commit } = readBuild();
-    await putFile(root, textFile(RECORD, JSON.stringify({ version, commit, files: written }, null, 2) + "\n"));
+    for (const folder of missingFolders(root, RECORD)) folders.add(folder);
+    await putFile(
+      root,
+      textFile(RECORD, JSON.stringify({ version, commit, files: written, folders: [...folders] }, null, 2) + "\n"),
+    );
   }
   return steps;
 }
@@ -97,7 +105,10 @@ export async function uninstall(root: string, dryRun: boolean, all: boolean): Pr
     steps.push({ path: STATE, decision: "remove" });
     if (!dryRun) await removeFile(root, STATE);
   }
-  if (!dryRun) await removeFile(root, RECORD);
+  if (!dryRun) {
+    await removeFile(root, RECORD);
+    for (const folder of [...record.folders ?? []].reverse()) await removeFolder(root + folder);
+  }
   return steps;
 }
 
@@ -120,6 +131,8 @@ export interface InstallationRecord {
   readonly commit?: string;
   /** SHA-256 of the written content by path. */
   readonly files: Readonly<Record<string, string>>;
+  /** The folders that install made, each after those that contain it. Absent in the records of older versions. */
+  readonly folders?: readonly string[];
 }
 
 /** Path of the record. */
@@ -137,6 +150,7 @@ export function readRecord(root: string): InstallationRecord | undefined {
 }
 
 function isInstallationRecord(value: unknown): value is InstallationRecord {
-  const files = (value as Partial<InstallationRecord> | null)?.files;
+  const { files, folders = [] } = (value ?? {}) as Partial<InstallationRecord>;
+  if (!Array.isArray(folders) || !folders.every((folder) => typeof folder === "string")) return false;
   return typeof files === "object" && files !== null && Object.values(files).every((hash) => typeof hash === "string");
 }

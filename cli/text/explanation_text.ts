@@ -6,7 +6,7 @@ import {
   type ExplainedService,
   type Explanation,
   fateText,
-  masqueradeText,
+  masqueradeTexts,
   type Outcome,
   placeText,
   sharesText,
@@ -39,11 +39,7 @@ export function explanationText(explanation: Explanation, all: boolean): string 
 function outcomeLines(outcome: Outcome, mode: string): string[] {
   const lines = [`  from ${clientText(outcome.from)}: ${fateText(outcome, mode)}`];
   if (outcome.onlySources) lines.push(`    only from ${outcome.onlySources.join(", ")}; other sources are dropped`);
-  if (outcome.masquerade) lines.push(`    ${masqueradeText(outcome.masquerade)}`);
-  if (outcome.masquerade?.applies === false && outcome.hairpin.length > 0) {
-    lines.push(`    masqueraded only to ${outcome.hairpin.join(", ")}, the client itself`);
-  }
-  return lines;
+  return [...lines, ...masqueradeTexts(outcome).map((line) => `    ${line}`)];
 }
 
 function serviceLines({ policies, endpoints, rules }: ExplainedService, all: boolean): string[] {

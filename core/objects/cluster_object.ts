@@ -61,6 +61,8 @@ const SERVICE = shape.record({
   externalIPs: TEXTS,
   /** The load balancer IPs that the node itself serves (ipMode VIP or unset). */
   loadBalancerIPs: TEXTS,
+  /** The load balancer IPs whose traffic goes through the load balancer (ipMode Proxy); absent without any. */
+  proxiedIPs: shape.optional(TEXTS),
   ports: shape.list(SERVICE_PORT_SPEC),
   /** The timeout of ClientIP affinity; 0 without affinity. */
   affinitySeconds: shape.COUNT,

@@ -73,7 +73,8 @@ function decodeLabels(
   return kind === "NodeLabels" ? { kind, name, labels } : { kind: "PodLabels", namespace, name, labels };
 }
 
-const SERVICE_NAME = "kubernetes.io/service-name";
+/** The label that assigns a slice to its Service. */
+export const SERVICE_NAME = "kubernetes.io/service-name";
 /** Marks the slices of headless services, which are not load-balanced; the label's presence counts, not its value. */
 const HEADLESS = "service.kubernetes.io/headless";
 const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";

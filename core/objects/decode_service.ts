@@ -36,6 +36,7 @@ export function decodeService(
   const spec = rawObject(raw.spec);
   const type = readOneOf(spec.type, "spec.type", SERVICE_TYPES, problems);
   const created = readCreation(metadata.creationTimestamp);
+  const { loadBalancerIPs, proxiedIPs } = readLoadBalancerIPs(rawObject(raw.status), problems);
   const own = readOwnAnnotations(annotations);
   const externalIPs = readAddresses(spec.externalIPs, "spec.externalIPs", problems);
   const externalPolicyLocal = isExternallyAccessible(type, externalIPs) &&
@@ -48,7 +49,7 @@ export function decodeService(
     type,
     clusterIPs: type === "ExternalName" ? [] : readClusterIPs(spec, problems),
     externalIPs,
-    loadBalancerIPs: readLoadBalancerIPs(rawObject(raw.status), problems),
+    loadBalancerIPs,
     ports: readServicePorts(spec.ports, problems, details !== undefined),
     affinitySeconds: readAffinity(spec, problems),
     sourceRanges: readSourceRanges(spec, problems),
@@ -58,6 +59,7 @@ export function decodeService(
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
     ignored: labels[SERVICE_PROXY_NAME] !== serviceProxyName,
     ...created !== undefined && { createdSeconds: created },
+    ...proxiedIPs && { proxiedIPs },
     ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },
     ...own && { own },
     ...details && {
@@ -100,22 +102,26 @@ function isExternallyAccessible(type: Service["type"], externalIPs: readonly str
   return type === "NodePort" || type === "LoadBalancer" || (type === "ClusterIP" && externalIPs.length > 0);
 }
 
-/** The load balancer IPs that the node itself serves: ipMode VIP or unset (KEP-1860). */
-function readLoadBalancerIPs(status: RawObject, problems: Problems): readonly string[] {
-  const found: string[] = [];
+/** The load balancer IPs: the node itself serves those with ipMode VIP or unset, not those with Proxy (KEP-1860). */
+function readLoadBalancerIPs(
+  status: RawObject,
+  problems: Problems,
+): Pick<Service, "loadBalancerIPs" | "proxiedIPs"> {
+  const served: string[] = [], proxied: string[] = [];
   for (const item of listOf(rawObject(status.loadBalancer).ingress, "status.loadBalancer.ingress", problems)) {
     const { ip, ipMode } = rawObject(item);
-    if (isAbsent(ip) || ip === "" || ipMode === "Proxy") continue;
+    if (isAbsent(ip) || ip === "") continue;
     const address = typeof ip === "string" ? canonicalAddress(ip) : undefined;
     if (address === undefined) {
       problems.add(`load balancer IP ${quote(ip)} is not an IP address; ignored`);
-    } else if (!isAbsent(ipMode) && ipMode !== "VIP") {
+    } else if (!isAbsent(ipMode) && ipMode !== "VIP" && ipMode !== "Proxy") {
       problems.add(`load balancer IP ${quote(ip)} has ipMode ${quote(ipMode)}, not VIP or Proxy; ignored`);
-    } else if (!found.includes(address)) {
-      found.push(address);
+    } else {
+      const found = ipMode === "Proxy" ? proxied : served;
+      if (!found.includes(address)) found.push(address);
     }
   }
-  return compact(found);
+  return { loadBalancerIPs: compact(served), ...proxied.length > 0 && { proxiedIPs: compact(proxied) } };
 }
 
 function readAffinity(spec: RawObject, problems: Problems): number {

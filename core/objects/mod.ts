@@ -37,7 +37,7 @@ export {
   type SliceEndpoint,
 } from "./cluster_object.ts";
 export type { LivePod, PodReport, PodWatch } from "./live_pod.ts";
-export { createDecode, decodeObject } from "./decode.ts";
+export { createDecode, decodeObject, SERVICE_NAME } from "./decode.ts";
 export type { DetailFilters, KeyFilter, LabelKeys } from "./decode_options.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";

@@ -90,7 +90,7 @@ function readAlgorithm(
   const wanted = text.trim();
   const found = algorithms.find((algorithm) => algorithm === wanted);
   if (found !== undefined) return found === modeDefault ? undefined : found;
-  const instead = `balanced by ${byDefault.algorithm ?? modeDefault}`;
+  const instead = balancedBy(byDefault.algorithm ?? modeDefault);
   const known: readonly string[] = [...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS];
   problems.push(
     known.includes(wanted)
@@ -98,6 +98,11 @@ function readAlgorithm(
       : `annotation ${OWN_ANNOTATIONS.balance} is ${quote(text)}, not ${orList(algorithms)}; ${instead}`,
   );
   return byDefault.algorithm;
+}
+
+/** How a service is balanced instead, at the end of a problem. */
+function balancedBy(algorithm: BalanceAlgorithm): string {
+  return algorithm === "random" ? "balanced at random" : `balanced by ${algorithm}`;
 }
 
 function readHash(
@@ -163,11 +168,9 @@ export function planBalance(
   const byTarget = terms && weightsByTarget(endpoints, terms);
   const clusterWeights = byTarget && weightsOf(used.cluster, byTarget);
   const localWeights = byTarget && weightsOf(used.local, byTarget);
-  const most = Math.max(used.cluster.length, used.local.length);
   const counts = algorithm === "least-connections" && countsConnections === true;
-  const isFeasible = counts
-    ? protocol === "tcp" && most <= MOST_COUNTED_ENDPOINTS
-    : algorithm !== "consistent-hash" || most <= MOST_CONSISTENT_HASH_ENDPOINTS;
+  const most = Math.max(used.cluster.length, used.local.length);
+  const isFeasible = balanceObstacle(algorithm, protocol, most, { modeDefault, countsConnections }) === undefined;
   const isWeighted = clusterWeights !== undefined || localWeights !== undefined;
   const effective = (isFeasible ? algorithm : undefined) ?? (isWeighted ? modeDefault : undefined);
   if (effective === undefined) return undefined;
@@ -178,6 +181,28 @@ export function planBalance(
     endpoints.length === 0 ? undefined : countedSlots({ endpoints, weights }, factors);
   const clusterSlots = slots(used.cluster, clusterWeights), localSlots = slots(used.local, localWeights);
   return { ...shared, ...weights, ...clusterSlots && { clusterSlots }, ...localSlots && { localSlots } };
+}
+
+/**
+ * The reason why a service port with this protocol and number of endpoints cannot have an algorithm of the mode; undefined if
+ * it can.
+ */
+export function balanceObstacle(
+  algorithm: BalanceAlgorithm | undefined,
+  protocol: Protocol,
+  endpoints: number,
+  { modeDefault, countsConnections }: Pick<BalanceOptions, "modeDefault" | "countsConnections">,
+): string | undefined {
+  const instead = balancedBy(modeDefault);
+  if (algorithm === "least-connections" && countsConnections === true && protocol !== "tcp") {
+    return `${algorithm} counts connections of TCP, not of ${protocol.toUpperCase()}; ${instead}`;
+  }
+  const most = algorithm === "consistent-hash"
+    ? MOST_CONSISTENT_HASH_ENDPOINTS
+    : algorithm === "least-connections" && countsConnections === true
+    ? MOST_COUNTED_ENDPOINTS
+    : Infinity;
+  return endpoints > most ? `${algorithm} takes up to ${most} endpoints, not ${endpoints}; ${instead}` : undefined;
 }
 
 function plainBalance(algorithm: BalanceAlgorithm, hash: BalanceHash | undefined): Balance {

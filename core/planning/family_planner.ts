@@ -1,8 +1,9 @@
 import type { Problem, ReportProblems } from "../problems/mod.ts";
 import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model/mod.ts";
+import type { Service } from "../objects/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
-import type { BalanceOptions, Weighing } from "./balance.ts";
+import { balanceObstacle, type BalanceOptions, balanceRequest, type Weighing } from "./balance.ts";
 import {
   type BalanceBudget,
   type BalanceLimit,
@@ -68,7 +69,7 @@ export interface FamilyPlanner {
   ports(): Iterable<PlannedPort>;
   /** Returns the service ports of one service. */
   portsOf(service: ServiceKey): readonly PlannedPort[];
-  /** Returns why a service is balanced at random in spite of its annotations; undefined if it is not. */
+  /** Returns why a service is not balanced as its annotations or the configuration request; undefined if it is not. */
   limitOf(service: ServiceKey): string | undefined;
   /** Returns the open connections of an endpoint, by target; undefined if they are not counted. */
   openConnections(target: string): number | undefined;
@@ -113,8 +114,8 @@ interface PlannerState {
   readonly claims: FrontendClaims<Entry>;
   readonly dropping: { internal: number; external: number };
   readonly budget: BalanceBudget;
-  /** The services that are reported as limited by it, and why. */
-  readonly limited: Map<ServiceKey, string>;
+  /** The services that are not balanced as requested, and why. */
+  readonly limited: Map<ServiceKey, Unbalanced>;
   internal: InternalService | undefined;
   rounds: number;
 }
@@ -160,7 +161,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
       return planServices(state, [INTERNAL_SERVICE], tracking.node.state().zone);
     },
     hasServices: () => entries.size > (entries.has(INTERNAL_SERVICE) ? 1 : 0),
-    limitOf: (service) => state.limited.get(service),
+    limitOf: (service) => state.limited.get(service)?.detail,
     *ports() {
       for (const some of entries.values()) yield* some;
     },
@@ -242,29 +243,53 @@ function portsWanted(state: PlannerState, key: ServiceKey, node: NodeContext): S
     unreachable: options.unreachable?.(),
     weighing: options.weighing?.(),
   });
-  if (!balance?.tablesAreInKernel) return ports;
-  budget.request(key, ports, service?.createdSeconds);
+  if (balance === undefined) return ports;
+  if (balance.tablesAreInKernel) budget.request(key, ports, service?.createdSeconds);
   const limit = budget.limitOf(key);
-  reportLimit(state, key, limit, ports);
+  reportLimit(
+    state,
+    key,
+    limit === undefined ? obstacleOf(service, ports, balance) : limitProblem(limit, family, ports),
+  );
   return limit === undefined ? ports : ports.map(({ balance: _, ...port }) => port);
+}
+
+/** Why a service is not balanced as requested. */
+type Unbalanced = Pick<Problem, "code" | "detail">;
+
+/** The first port that cannot be balanced as its service requests; undefined if there is none. */
+function obstacleOf(
+  service: Service | undefined,
+  ports: readonly ServicePort[],
+  balance: BalanceOptions,
+): Unbalanced | undefined {
+  if (service?.own?.balance === undefined) return undefined;
+  const { algorithm } = balanceRequest(service, balance);
+  for (const { protocol, clusterEndpoints, localEndpoints } of ports) {
+    const most = Math.max(clusterEndpoints.length, localEndpoints.length);
+    const detail = balanceObstacle(algorithm, protocol, most, balance);
+    if (detail !== undefined) return { code: "balance-ignored", detail };
+  }
+  return undefined;
+}
+
+function limitProblem(limit: BalanceLimit, family: Family, ports: readonly ServicePort[]): Unbalanced {
+  const most = limit === "service" ? SERVICE_BUDGET : NAMESPACE_BUDGET;
+  const whose = limit === "service" ? "a service" : "the services of a namespace";
+  const size = tableSize(ports);
+  const detail = `its table would have ${size} elements in ${family}; ${whose} may have ${most}; balanced at random`;
+  return { code: "balance-limited", detail };
 }
 
 function reportLimit(
   { options: { family, onProblems, onLimit }, limited }: PlannerState,
   key: ServiceKey,
-  limit: BalanceLimit | undefined,
-  ports: readonly ServicePort[],
+  unbalanced: Unbalanced | undefined,
 ): void {
-  if (limit === undefined ? !limited.delete(key) : limited.has(key)) return;
-  const problems: Problem[] = [];
-  if (limit !== undefined) {
-    const most = limit === "service" ? SERVICE_BUDGET : NAMESPACE_BUDGET;
-    const whose = limit === "service" ? "a service" : "the services of a namespace";
-    const size = tableSize(ports);
-    const detail = `its table would have ${size} elements in ${family}; ${whose} may have ${most}; balanced at random`;
-    limited.set(key, detail);
-    problems.push({ code: "balance-limited", subject: key, detail });
-  }
+  // The sizes in a limit's detail change with the endpoints; the first one stays.
+  if (unbalanced === undefined ? !limited.delete(key) : limited.get(key)?.code === unbalanced.code) return;
+  if (unbalanced !== undefined) limited.set(key, unbalanced);
+  const problems: Problem[] = unbalanced === undefined ? [] : [{ ...unbalanced, subject: key }];
   onProblems(`balance of ${key} (${family})`, problems);
   for (const problem of problems) onLimit?.(key, problem);
 }

@@ -214,9 +214,8 @@ function readInCluster(
   ];
   if (!host || !port || missing.length > 0) {
     throw new Error(
-      "no API server configured: neither a kubeconfig (--kubeconfig, or clientConnection.kubeconfig in the " +
-        `configuration file) nor --master is given, and for a pod's service account ${missing.join(" and ")} ` +
-        `${missing.length === 1 ? "is" : "are"} missing`,
+      "no source is configured: set --kubeconfig FILE (or clientConnection.kubeconfig in the configuration file), or " +
+        `--source file:FOLDER to serve manifests; a pod's service account lacks ${missing.join(", ")}`,
     );
   }
   const server = `https://${joinHostPort(host, Number(port))}`;

@@ -1,8 +1,8 @@
+import { suggestion } from "../../platform/mod.ts";
 /** Requests for single objects and short lists, besides the watched ones. */
 import { errorOfGarbage } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
 import { createObjectLimit } from "./object_limit.ts";
-import { suggestion } from "../../config/mod.ts";
 import { type ApiWrite, isObjectName } from "../../core/objects/mod.ts";
 
 const READ_DEADLINE_MS = 10_000;

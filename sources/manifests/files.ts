@@ -1,4 +1,4 @@
-import { dirname, pathIn } from "../../platform/mod.ts";
+import { dirname, nearest, pathIn } from "../../platform/mod.ts";
 import {
   type ClusterObject,
   type Decode,
@@ -11,6 +11,7 @@ import {
   type RawObject,
   rawObject,
   refText,
+  SERVICE_NAME,
 } from "../../core/objects/mod.ts";
 import type { Problem } from "../../core/problems/mod.ts";
 import {
@@ -197,13 +198,20 @@ export async function readObjects(text: string, decode: Decode = decodeObject): 
   const addObject = async (raw: RawObject, place: Place) => {
     const kind = kindOf(raw);
     if (kind === undefined) {
-      found.ignored.push(describe(raw));
+      const mistake = mistakeIn(raw);
+      if (mistake === undefined) found.ignored.push(describe(raw));
+      else await addProblem(mistake, place);
       return;
     }
     const { ref, object, problems } = decode(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
     const subject = ref === undefined ? "" : `${refText(ref)}: `;
     for (const problem of problems) await addProblem(`${subject}${problem}`, place);
     if (object !== undefined) found.objects.push({ object, ...place });
+    else if (
+      kind === "EndpointSlice" && problems.length === 0 && !rawObject(rawObject(raw.metadata).labels)[SERVICE_NAME]
+    ) {
+      await addProblem(`${subject}without the label ${SERVICE_NAME} it belongs to no Service; ignored`, place);
+    }
   };
 
   for (const { value, line } of await parseDocument(text)) {
@@ -243,6 +251,26 @@ function kindOf(raw: RawObject): Kind | undefined {
   const kind = KINDS.find((kind) => kind === raw.kind);
   if (kind === undefined) return undefined;
   return raw.apiVersion === undefined || raw.apiVersion === API_VERSIONS[kind] ? kind : undefined;
+}
+
+/** Kinds differ from misspelled ones in at most this part of their letters: `Pod` does not mean `Node`. */
+const MISSPELLED = 1 / 3;
+
+/** Why an object of another kind looks like a mistake; undefined if it does not. */
+function mistakeIn(raw: RawObject): string | undefined {
+  const { kind, apiVersion } = raw, versions = Object.values(API_VERSIONS);
+  if (typeof kind !== "string") return undefined;
+  const groupOf = (version: unknown) => String(version).replace(/(^|\/)v[^/]*$/, "");
+  const isOfGroup = (known: string) => apiVersion === undefined || groupOf(apiVersion) === groupOf(known);
+  if (kind === "Endpoints" && isOfGroup("v1")) {
+    return "Endpoints are not read; write an EndpointSlice (discovery.k8s.io/v1) instead; ignored";
+  }
+  const exact = KINDS.find((known) => known === kind);
+  if (exact !== undefined && isOfGroup(API_VERSIONS[exact])) {
+    return `${kind} has apiVersion ${quote(apiVersion)}, not ${API_VERSIONS[exact]}; ignored`;
+  }
+  const meant = exact === undefined && versions.some(isOfGroup) ? nearest(kind, KINDS, MISSPELLED) : undefined;
+  return meant && `kind ${quote(kind)} is not known; did you mean ${meant}? ignored`;
 }
 
 function describe(raw: RawObject): string {

@@ -314,7 +314,7 @@ Deno.test("what the mode cannot do is shown as asked, and as balanced by default
   assert.match(text, /goes to one of 2 endpoints with equal probability\n/);
   assert.match(
     text,
-    /\n {2}note: annotation sluice.dev\/balance: iptables mode has no consistent-hash; balanced by random\n/,
+    /\n {2}note: annotation sluice.dev\/balance: iptables mode has no consistent-hash; balanced at random\n/,
   );
   assert.match(text, /\n {2}balance default +sluice.dev\/balance: consistent-hash; sluice.dev\/weights: zone=a: 1\n/);
 });
@@ -329,4 +329,52 @@ Deno.test("a service that is balanced at random because of its size says so", as
   ];
   const text = await explanationOf("10.96.0.7:80", "pod", large, { settings: { ...PODS, mode: "nftables" } });
   assert.match(text, /its table would have 30243 elements in IPv4; a service may have 30000; balanced at random/);
+});
+
+Deno.test("a client that is the only endpoint is masqueraded, in one line", async () => {
+  const objects = [
+    NODE,
+    service("default/own", { clusterIPs: ["10.0.0.8"] }),
+    endpointSlice("default/own-1", [endpoint("10.1.0.1", { nodeName: HERE })]),
+  ];
+  const text = await explanationOf("10.0.0.8:80", "10.1.0.1", objects);
+  assert.match(text, /goes to 10\.1\.0\.1:8080\n {4}masqueraded: the endpoint is the client itself/);
+  assert.doesNotMatch(text, /not masqueraded|masqueraded only/);
+});
+
+Deno.test("at localhost, a node port without endpoints is left to other programs", async () => {
+  const objects = EDGE.filter(({ kind }) => kind !== "EndpointSlice");
+  const settings = fakeSettings({ ...PODS, mode: "nftables", nodePortPrefixes: ["127.0.0.0/8"] });
+  const text = await explanationOf("127.0.0.1:30080", "node", objects, { settings });
+  assert.match(text, /passes untouched: no usable endpoint, so Sluice does not listen there/);
+});
+
+Deno.test("a load balancer IP with ipMode Proxy says so", async () => {
+  const objects = [NODE, service("default/lb", { type: "LoadBalancer", proxiedIPs: ["192.0.2.7"] })];
+  assert.match(
+    await explanationOf("192.0.2.7:80", "pod", objects),
+    /note: 192\.0\.2\.7 is .* of default\/lb with ipMode Proxy/,
+  );
+});
+
+Deno.test("an algorithm that a port cannot have is explained with the reason", async () => {
+  const settings = fakeSettings({ ...PODS, mode: "nftables" });
+  const own = (balance: string) => ({ clusterIPs: ["10.0.0.8"], own: { balance } });
+  const udp = { ports: [{ name: "", protocol: "udp", port: 53, nodePort: 0 } as const] };
+  const many = (count: number) =>
+    endpointSlice("default/x-1", Array.from({ length: count }, (_, i) => endpoint(`10.3.${i >> 8}.${i & 255}`)));
+  const explained = (service: (typeof EDGE)[number], count: number, to = "10.0.0.8:80") =>
+    explanationOf(to, "pod", [NODE, service, many(count)], { settings });
+  assert.match(
+    await explained(service("default/x", { ...own("least-connections"), ...udp }), 2, "10.0.0.8:53/udp"),
+    /note: least-connections counts connections of TCP, not of UDP; balanced at random/,
+  );
+  assert.match(
+    await explained(service("default/x", own("least-connections")), 300),
+    /note: least-connections takes up to 250 endpoints, not 300/,
+  );
+  assert.match(
+    await explained(service("default/x", own("consistent-hash")), 1100),
+    /note: consistent-hash takes up to \d+ endpoints, not 1100/,
+  );
 });

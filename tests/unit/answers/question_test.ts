@@ -83,3 +83,21 @@ Deno.test("an unknown name is refused, and the message names near misses", async
   assert.match(await refusal("10.0.0.3/udp"), /no UDP service has this address/);
   assert.match(await refusal("not a name"), /is not a destination: use ADDRESS\[:PORT\]/);
 });
+
+Deno.test("an address takes a port's name", async () => {
+  assert.deepEqual(await resolved("10.0.0.2:http"), ["10.0.0.2 80 tcp"]);
+  assert.deepEqual(await resolved("[fd00::2]:dns/udp"), ["fd00::2 53 udp"]);
+  await assert.rejects(resolved("10.0.0.2:htp"), /10\.0\.0\.2 has port http \(80\/TCP\), dns \(53\/UDP\), not htp/);
+  await assert.rejects(resolved("10.9.9.9:http"), /no service has this address/);
+});
+
+Deno.test("an impossible address and a ping are named", async () => {
+  for (const text of ["10.0.0.300", "10.0.0.300:80", "10.0.0:http"]) {
+    await assert.rejects(resolved(text), /10\.0\.0(\.300)? is not an IP address/, text);
+  }
+  await assert.rejects(
+    resolved("10.0.0.2/icmp"),
+    /a ping does not test it \(in iptables mode, .*ask for 10\.0\.0\.2:PORT/,
+  );
+  await assert.rejects(resolved("10.9.9.9/icmp"), /no service has this address/);
+});

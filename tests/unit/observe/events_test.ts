@@ -322,7 +322,7 @@ Deno.test("repairs and the return of the API server are recorded, a short outage
 Deno.test("a balancing annotation without effect is an event of its Service", async () => {
   const { clock, recorder, requests } = setUp();
   const events = createNodeEvents({ recorder, mode: "iptables", sharesUplink: false, clock });
-  const detail = "annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random";
+  const detail = "annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced at random";
   events.serviceProblem("shop/web", { code: "balance-ignored", subject: "shop/web", detail }, "Balance");
   await settled();
   const { path, object } = requests[1]!;

@@ -170,7 +170,7 @@ Deno.test("a port used by another program is a problem of its service only, and 
     assert.deepEqual(problems(), [{
       code: "health-check-port-closed",
       subject: "Service default/web",
-      detail: "port 32000: cannot listen on 192.0.2.1: Address already in use (os error 98)",
+      detail: "port 32000: cannot listen on 192.0.2.1: Address already in use",
     }]);
     taken.clear();
     clock.advance(5_000);

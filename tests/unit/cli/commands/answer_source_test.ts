@@ -110,6 +110,22 @@ Deno.test("get accepts kubectl's short names, prints names alone, and fails if n
   );
 });
 
+Deno.test("get takes kubectl's flags for namespaces", async () => {
+  const all = await run("get", "svc", ...OFFLINE);
+  for (const flags of [["-A"], ["--all-namespaces"], ["-n", "default"], ["--namespace=default"]]) {
+    assert.deepEqual(await run("get", "svc", ...flags, ...OFFLINE), all, flags.join(" "));
+  }
+  assert.deepEqual(
+    await run("get", "ep", "shop", "-n", "default", ...OFFLINE),
+    await run("get", "ep", "shop", ...OFFLINE),
+  );
+  await assert.rejects(
+    run("get", "svc", "-n", "defalt", ...OFFLINE),
+    /no service is in namespace defalt; did you mean default\?/,
+  );
+  assert.equal((await run("get", "svc", "-A", "-n", "default", ...OFFLINE)).status, 2);
+});
+
 Deno.test("explain takes a service's name, and names the ports of an address without the requested one", async () => {
   const byName = await run("explain", "default/shop", ...OFFLINE);
   assert.match(byName.printed, /is cluster IP 10\.96\.0\.20:80\/TCP of default\/shop:http/);

@@ -12,11 +12,8 @@ spec: { clusterIP: 10.0.0.1, ports: [{ port: 80 }] }
 
 const examined = async (source: string) => {
   const { configuration } = accepted(["--source", source, "--hostname-override", "node-a"]);
-  const { verdict, code, message } = await examineSource(configuration, {
-    clock: systemClock,
-    signal: new AbortController().signal,
-  });
-  return `${verdict} ${code ?? ""} ${message}`;
+  const findings = await examineSource(configuration, { clock: systemClock, signal: new AbortController().signal });
+  return findings.map(({ verdict, code, message }) => `${verdict} ${code ?? ""} ${message}`).join("\n");
 };
 
 Deno.test("a source that cannot be read is red, whichever kind it is", async () => {
@@ -38,5 +35,20 @@ Deno.test("a source that cannot be read is red, whichever kind it is", async () 
     assert.match(await examined("grpc://127.0.0.1:1"), /^red source-unreachable .*127\.0\.0\.1:1/);
   } finally {
     await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("mistakes in manifests are yellow, with file and line", async () => {
+  const file = await Deno.makeTempFile({ suffix: ".yaml" });
+  try {
+    Deno.writeTextFileSync(file, `${SERVICE}---\nkind: Servicee\nmetadata: { name: a }\n`);
+    const [source, mistake] = (await examined(`file:${file}`)).split("\n");
+    assert.match(source!, /^green .* has 1 service port$/);
+    assert.equal(
+      mistake,
+      `yellow object-invalid ${file}:6: kind "Servicee" is not known; did you mean Service? ignored`,
+    );
+  } finally {
+    await Deno.remove(file);
   }
 });

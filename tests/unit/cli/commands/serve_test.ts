@@ -141,6 +141,22 @@ Deno.test("check --serve is red for a taken port and for a source that cannot be
   });
 });
 
+Deno.test("check --serve beside its own server is green", async () => {
+  await withFlags(async (flags, ports, folder) => {
+    const server = Deno.serve(
+      { hostname: "127.0.0.1", port: ports.metrics, onListen: () => {} },
+      () => new Response("# HELP\nsluice_serve_watchers 0\n"),
+    );
+    const taken = Deno.listen({ hostname: "127.0.0.1", port: ports.health });
+    Deno.writeTextFileSync(`${folder}/web.yaml`, "");
+    const { of } = await findings(flags);
+    taken.close();
+    await server.shutdown();
+    assert.deepEqual([of("metrics")?.verdict, of("health")?.verdict], ["green", "green"]);
+    assert.match(of("health")!.message, /used by the sluice serve that runs here/);
+  });
+});
+
 Deno.test("check --serve compares certificate and key", async () => {
   await withFlags(async (flags, _, folder) => {
     const authority = await createCertificateAuthority("ca");

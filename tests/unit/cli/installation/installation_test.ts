@@ -207,6 +207,21 @@ Deno.test("uninstall removes installed files, keeps edited ones, and removes tho
     await assert.rejects(Deno.stat(`${root}/etc/sluice`), Deno.errors.NotFound);
   }));
 
+Deno.test("uninstall removes the folders that install made, if they are empty, and no others", () =>
+  inRoot(async ({ root, steps }) => {
+    await Deno.mkdir(`${root}/usr`, { recursive: true });
+    await steps();
+    await steps();
+    await Deno.writeTextFile(`${root}/usr/local/bin/other`, "");
+    await uninstall(root, false, true);
+    assert.deepEqual([...Deno.readDirSync(`${root}/usr/local`)].map(({ name }) => name), ["bin"]);
+    await assert.rejects(Deno.stat(`${root}/var/lib`), Deno.errors.NotFound);
+    await Deno.remove(`${root}/usr/local/bin/other`);
+    await steps();
+    await uninstall(root, false, true);
+    await Deno.stat(`${root}/usr`);
+  }));
+
 Deno.test("flags are written to the configuration with the same meaning; its comments stay", () => {
   const args = [
     "--proxy-mode=nftables",

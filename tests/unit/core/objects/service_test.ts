@@ -83,7 +83,7 @@ const cases: Record<string, Case> = {
         ],
       },
     },
-    gives: { type: "LoadBalancer", loadBalancerIPs: ["192.0.2.1", "192.0.2.2"] },
+    gives: { type: "LoadBalancer", loadBalancerIPs: ["192.0.2.1", "192.0.2.2"], proxiedIPs: ["192.0.2.3"] },
     problems: [
       'load balancer IP "192.0.2.4" has ipMode "Magic", not VIP or Proxy; ignored',
       'load balancer IP "lb.example.org" is not an IP address; ignored',

@@ -41,7 +41,7 @@ const KINDS: readonly {
     scope: "balance of default/web",
     code: "balance-ignored",
     event:
-      "Balance default/web: annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
+      "Balance default/web: annotation sluice.dev/balance: iptables mode has no consistent-hash; balanced at random",
   },
   {
     what: "annotation for the addresses of node ports",

@@ -153,17 +153,17 @@ const problems: [ProxyMode, OwnTexts, string][] = [
   [
     "nftables",
     { balance: "consistent-hahs" },
-    'sluice.dev/balance is "consistent-hahs", not random, round-robin, consistent-hash or least-connections; balanced by random',
+    'sluice.dev/balance is "consistent-hahs", not random, round-robin, consistent-hash or least-connections; balanced at random',
   ],
   [
     "iptables",
     { balance: "consistent-hash" },
-    "sluice.dev/balance: iptables mode has no consistent-hash; balanced by random",
+    "sluice.dev/balance: iptables mode has no consistent-hash; balanced at random",
   ],
   [
     "iptables",
     { balance: "least-connections" },
-    "sluice.dev/balance: iptables mode has no least-connections; balanced by random",
+    "sluice.dev/balance: iptables mode has no least-connections; balanced at random",
   ],
   ["ipvs", { balance: "random" }, "sluice.dev/balance: ipvs mode has no random; balanced by rr"],
   [

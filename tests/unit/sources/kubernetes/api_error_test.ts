@@ -65,3 +65,9 @@ Deno.test("a resourceVersion that the server does not have yet counts as expired
   assert.equal(error.kind, "expired");
   assert.equal(error.retryAfterMs, 1000);
 });
+
+Deno.test("a redirect is no refusal of selectors, and names the server", () => {
+  const { kind, message } = errorOfStatus(subject, 302, undefined);
+  assert.equal(kind, "unavailable");
+  assert.match(message, /failed with 302; check the server https:\/\/api:6443: it redirects/);
+});

@@ -99,3 +99,33 @@ Deno.test("a document is decoded once, in however many places and versions of a 
   await read([service("d"), service("b"), service("c")].join("---\n"), first.valid);
   assert.deepEqual(decoded, ["d"]);
 });
+
+for (
+  const [text, problem] of [
+    ["kind: Servicee", 'kind "Servicee" is not known; did you mean Service? ignored'],
+    ["apiVersion: v1\nkind: service", 'kind "service" is not known; did you mean Service? ignored'],
+    ["apiVersion: v1\nkind: Endpoints", "Endpoints are not read; write an EndpointSlice"],
+    ["apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice", 'has apiVersion "discovery.k8s.io/v1beta1", not'],
+    [
+      "kind: EndpointSlice\nmetadata: {name: a}\naddressType: IPv4",
+      "EndpointSlice default/a: without the label kubernetes.io/service-name it belongs to no Service; ignored",
+    ],
+  ] as const
+) {
+  Deno.test(`a mistake is a problem and no silence: ${text.replaceAll("\n", ", ")}`, async () => {
+    const { objects, problems } = await readObjects(text);
+    assert.equal(objects.length, 0);
+    assert.equal(problems.length, 1);
+    assert.ok(problems[0]!.message.includes(problem), problems[0]!.message);
+  });
+}
+
+Deno.test("kinds that resemble none are ignored silently, and so is a slice of a headless service", async () => {
+  const headless = "metadata: {name: a, labels: {service.kubernetes.io/headless: ''}}";
+  for (const text of ["kind: Pod", "apiVersion: v1\nkind: Secret", "apiVersion: v1\nkind: ServiceAccount"]) {
+    assert.deepEqual((await readObjects(text)).problems, [], text);
+  }
+  const labels = "{kubernetes.io/service-name: a, service.kubernetes.io/headless: ''}";
+  const slice = `kind: EndpointSlice\n${headless.replace(/labels: .*/, `labels: ${labels}}`)}\naddressType: IPv4`;
+  assert.deepEqual((await readObjects(slice)).problems, []);
+});

@@ -1,10 +1,10 @@
 /**
- * The candidate most similar to `name` by edit distance, ignoring case; undefined if all differ in more than half of its
- * letters.
+ * The candidate most similar to `name` by edit distance, ignoring case; undefined if all differ in more than this part of
+ * its letters.
  */
-export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+export function nearest(name: string, candidates: Iterable<string>, part = 1 / 2): string | undefined {
   let best: string | undefined;
-  let fewest = Math.max(1, Math.floor(name.length / 2)) + 1;
+  let fewest = Math.max(1, Math.floor(name.length * part)) + 1;
   for (const candidate of candidates) {
     const apart = editDistance(name.toLowerCase(), candidate.toLowerCase());
     if (apart < fewest) [best, fewest] = [candidate, apart];
