@@ -22,6 +22,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Operate": {
     "docs/operate.md": "Operate",
     "docs/sizing.md": "Size a node",
+    "docs/troubleshoot.md": "Troubleshoot",
     "docs/explain.md": "Explain connections",
     "docs/traffic.md": "Traffic",
     "docs/health.md": "Health",

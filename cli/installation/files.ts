@@ -171,8 +171,8 @@ function unitWord(word: string): string {
   return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
-/** The flag in the shipped unit and script, in addition to --config; a later value wins. */
-const SHIPPED_WORD = "--state-directory=/var/lib/sluice";
+/** The flags in the shipped unit and script, in addition to --config; a later value wins. */
+const SHIPPED_WORDS = ["--state-directory=/var/lib/sluice", "--logging-format=text"];
 
 /** The words that `unitWith` added, or an administrator. */
 export function wordsOfUnit(unit: string): readonly string[] {
@@ -202,7 +202,7 @@ function withoutShipped(words: readonly string[]): readonly string[] {
     // A proxy has no arguments, so this is the value of the flag before it.
     else if (flags.length > 0) flags.push(`${flags.pop()}=${word}`);
   }
-  return flags.filter((flag) => !flag.startsWith("--config=") && flag !== SHIPPED_WORD);
+  return flags.filter((flag) => !flag.startsWith("--config=") && !SHIPPED_WORDS.includes(flag));
 }
 
 /** Splits a command line at spaces outside quotes, with quotes and backslashes as in a shell. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DOCUMENTATION } from "../../../platform/build.ts";
 import { HEADER, parse } from "./parse.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
@@ -51,5 +52,20 @@ Deno.test("docs/security.md names tests that exist for what a tenant can do to o
     const [, file, name] = /\| `([^`]+)`: "(.+)" \|$/.exec(row) ?? assert.fail(`no test: ${row}`);
     const tests = Deno.readTextFileSync(new URL(`tests/unit/${file}`, ROOT));
     assert.ok(tests.includes(`"${name}"`), `${file} has no test "${name}"`);
+  }
+});
+
+Deno.test("the README and CONTRIBUTING.md name the address that executables have by default", () => {
+  const address = DOCUMENTATION.replace(/\/blob\/.*/, "");
+  const contributing = Deno.readTextFileSync(new URL("CONTRIBUTING.md", ROOT));
+  for (const text of [pages().get("README.md")!, contributing]) assert.ok(text.includes(address), address);
+});
+
+Deno.test("every task that tests is in CONTRIBUTING.md's list of suites, and only there", () => {
+  const { tasks } = JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT)));
+  const contributing = Deno.readTextFileSync(new URL("CONTRIBUTING.md", ROOT));
+  for (const name of Object.keys(tasks).filter((name) => name.startsWith("test"))) {
+    assert.match(contributing, new RegExp(`^\\| .*\`${name}( [^\`]*)?\``, "m"), name);
+    assert.doesNotMatch(pages().get("README.md")!, new RegExp(`^\\| .*\`${name}\``, "m"), name);
   }
 });

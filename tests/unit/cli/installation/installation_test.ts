@@ -91,7 +91,10 @@ Deno.test("install writes program, unit and configuration with their modes", () 
     assert.equal((await Deno.stat(root + UNIT)).mode! & 0o777, 0o644);
     assert.match(
       unit,
-      new RegExp(`ExecStart=${PROGRAM} --config ${CONFIGURATION} --state-directory ${dirname(RECORD)}$`, "m"),
+      new RegExp(
+        `ExecStart=${PROGRAM} --config ${CONFIGURATION} --state-directory ${dirname(RECORD)} --logging-format text$`,
+        "m",
+      ),
       "the unit has the same paths",
     );
     assert.equal(await steps(), `same ${PROGRAM}\nsame ${UNIT}\nsame ${CONFIGURATION}`);
@@ -266,7 +269,7 @@ Deno.test("flags without a configuration field are written to the unit, quoted f
   assert.deepEqual(words, ["--source=file:/a b/100%", "--control-socket="]);
   assert.match(
     unitWith(unit, words),
-    /^ExecStart=\/usr\/local\/bin\/sluice --config \/etc\/sluice\/config\.yaml --state-directory \/var\/lib\/sluice "--source=file:\/a b\/100%%" --control-socket=$/m,
+    /^ExecStart=\/usr\/local\/bin\/sluice --config \/etc\/sluice\/config\.yaml --state-directory \/var\/lib\/sluice --logging-format text "--source=file:\/a b\/100%%" --control-socket=$/m,
   );
   assert.equal(unitWith(unit, []), unit);
 });
