@@ -84,8 +84,8 @@ function normal(line: string): string {
   return line
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
     .replace(/\b\d\d:\d\d(:\d\d)?\b(?!:)/g, "CLOCK")
-    .replace(/\b\d+(\.\d+)? (ms|s|min|h|MB|kB|days?)\b/g, "N")
     .replace(/(last sync|started) (now|\d).*$/, "$1 N").replace(/kernel \d\S*/, "kernel N,")
+    .replace(/\b\d+(\.\d+)? (ms|s|min|h|MB|kB|days?)\b/g, "N")
     .replace(/\b(pid|revision|commit) \w+/g, "$1 N")
     .replace(/ +/g, " ").trimEnd();
 }
