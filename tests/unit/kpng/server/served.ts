@@ -11,6 +11,7 @@ import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { servingWorkers } from "../../../../workers/serving.ts";
+import { reservePort } from "../../../fakes/sockets.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
@@ -71,7 +72,8 @@ export async function withServer(
   for (const kind of KINDS) store.synced(kind);
   await announced;
   const serving = await startServing({
-    address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? 0 },
+    // Workers bind the port one after another, after a probe: the kernel must not give it to somebody else in between.
+    address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? reservePort() },
     tls: options.tls,
     store,
     clock: options.clock ?? systemClock,
