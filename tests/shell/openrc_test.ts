@@ -9,6 +9,13 @@ Deno.test("the script passes each word to the program unchanged", async () => {
   // As OpenRC's supervise-daemon.sh does.
   const text = `${line}; eval "set -- $command_args"; printf '%s\\n' "$@"`;
   const { stdout } = await new Deno.Command("bash", { args: ["--posix", "-c", text] }).output();
-  const shipped = ["--config", "/etc/sluice/config.yaml", "--state-directory", "/var/lib/sluice"];
+  const shipped = [
+    "--config",
+    "/etc/sluice/config.yaml",
+    "--state-directory",
+    "/var/lib/sluice",
+    "--logging-format",
+    "text",
+  ];
   assert.deepEqual(new TextDecoder().decode(stdout).trimEnd().split("\n"), [...shipped, ...words]);
 });
