@@ -183,7 +183,7 @@ Deno.test("without a terminal, top prints once and exits", () =>
     assert.match(text, /^● IPv4: in sync, except for 1 refused service port\nsource .*\nnode {6}node-1/);
     assert.match(
       text,
-      /Services that need attention {2}1 service port refused by the kernel, 1 without endpoints\n {2}SERVICE .* STATE\n {2}default\/empty:http {2}IPv4 +0\/0 {2}.*\n {2}default\/web:http +IPv4 +1\/1 {2}Not in/,
+      /Services that need attention {2}1 service port refused by the kernel, 1 without endpoints\n {2}SERVICE .* STATE\n {2}default\/web:http +IPv4 +1\/1 {2}Not in.*\n {2}default\/empty:http {2}IPv4 +0\/0 {2}/,
     );
     assert.match(
       text,
