@@ -89,7 +89,7 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
           call.stdin && orStop(feed(child.stdin, call.stdin, stopped.signal, onPiece)).then(call.onInputTaken),
         ]);
         stopped.signal.throwIfAborted();
-        limits.ended(call, clock.monotonic() - startedAtMs);
+        limits.ended(call, clock.monotonic() - startedAtMs, status.code === 0);
         return { exitCode: status.code, stdout: out ?? "", stderr: err ?? "" };
       } finally {
         cancelTimeout();

@@ -4,8 +4,8 @@ import type { ToolCall } from "./runner.ts";
 export interface RunLimits {
   /** The time after which a run is killed, in milliseconds, if it has taken this many pieces of 64 kB of input. */
   limitMs(call: LimitedCall, pieces: number): number;
-  /** A run ended by itself. */
-  ended(call: LimitedCall, tookMs: number): void;
+  /** A run ended by itself. One that failed says nothing of the time that a success takes, only that the tool does not hang. */
+  ended(call: LimitedCall, tookMs: number, succeeded: boolean): void;
   /** A run was killed at its limit. */
   expired(call: LimitedCall): void;
 }
@@ -34,9 +34,10 @@ export function createRunLimits(): RunLimits {
       const shortMs = SHORT_MS * 2 ** Math.floor(kind.expired / RUNS_BEFORE_DOUBLING);
       return Math.min(timeoutMs, Math.max(shortMs, SLOWER * kind.slowestMs) + pieces * PIECE_MS);
     },
-    ended(call, tookMs) {
-      const { slowestMs = 0 } = kinds.get(kindOf(call)) ?? {};
-      kinds.set(kindOf(call), { slowestMs: Math.max(slowestMs, tookMs), expired: 0 });
+    ended(call, tookMs, succeeded) {
+      const kind = kinds.get(kindOf(call));
+      if (succeeded) kinds.set(kindOf(call), { slowestMs: Math.max(kind?.slowestMs ?? 0, tookMs), expired: 0 });
+      else if (kind) kind.expired = 0;
     },
     expired(call) {
       const kind = kinds.get(kindOf(call));

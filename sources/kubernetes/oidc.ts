@@ -1,5 +1,5 @@
-import { type Clock, errorText, unlessAborted, withDeadline } from "../../platform/mod.ts";
-import type { AuthProviderSection, PluginCredentials, RunningPlugin } from "./access.ts";
+import { type Clock, errorText, readTextWithin, unlessAborted, withDeadline } from "../../platform/mod.ts";
+import { type AuthProviderSection, MOST_FILE_BYTES, type PluginCredentials, type RunningPlugin } from "./access.ts";
 
 /** The answers of an issuer together must not take longer, in milliseconds. */
 const DEADLINE_MS = 30_000;
@@ -67,7 +67,7 @@ export function oidcProvider({ where, name, config }: AuthProviderSection, clock
 async function issuerCertificates(config: AuthProviderSection["config"]): Promise<string | undefined> {
   const data = config["idp-certificate-authority-data"], file = config["idp-certificate-authority"];
   if (data) return new TextDecoder().decode(Uint8Array.fromBase64(data));
-  return file ? await Deno.readTextFile(file) : undefined;
+  return file ? await readTextWithin(file, MOST_FILE_BYTES) : undefined;
 }
 
 /** When a token expires (JWT, RFC 7519), in milliseconds since 1970. Throws if it is no JWT with a time. */

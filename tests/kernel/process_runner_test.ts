@@ -95,6 +95,16 @@ Deno.test("a tool that has worked before is killed after 8 s, however long its c
   await assert.rejects(hanging, ToolTimeoutError);
 });
 
+Deno.test("a run that failed gives later ones no limit of 8 s: the first success may take long", async () => {
+  const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
+  const args = ["-c", 'sleep "$1"; exit "$2"', "sh"];
+  await runner.run({ tool: "sh", args: [...args, "0", "1"] });
+  const slow = runner.run({ tool: "sh", args: [...args, "60", "0"] });
+  assert.deepEqual(clock.pending(), [60_000]);
+  clock.advance(60_000);
+  await assert.rejects(slow, ToolTimeoutError);
+});
+
 Deno.test("an abort kills running tools and rejects later runs", async () => {
   const stop = new AbortController();
   const stoppable = createProcessRunner({ clock: systemClock, path: searchPath(), signal: stop.signal });
