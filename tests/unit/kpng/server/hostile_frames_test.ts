@@ -26,7 +26,7 @@ import {
 import { seededBelow } from "../../../fakes/random.ts";
 import { randomFrames } from "../../../fakes/random_frames.ts";
 import { passing, passingDuring, until } from "../../../fakes/wait.ts";
-import { type Served, withServer } from "./served.ts";
+import { ONE_THREAD, type Served, withServer } from "./served.ts";
 
 const ENHANCE_YOUR_CALM = 11;
 const CANCEL = uint32(8);
@@ -209,7 +209,7 @@ Deno.test("at the limit of an address, the oldest connection without a call is c
     for (const connection of [calling, second, third, refused, ...idle]) connection.close();
     await until(() => serving.connections() === 0);
     assert.ok(await isServed(served));
-  }, { limits: { connectionsPerAddress: 3 } });
+  }, { limits: { connectionsPerAddress: 3 }, workers: ONE_THREAD });
 });
 
 Deno.test("at the limit of the server, the oldest open connection without a call is closed", async () => {
@@ -252,7 +252,7 @@ Deno.test("at the limit of the server, the oldest open connection without a call
     assert.deepEqual([closures(), serving.watchers()], [5, 3]);
     for (const connection of [last, newest, refused, ...others]) connection.close();
     await until(() => serving.connections() === 0);
-  }, { limits: { connections: 3 } });
+  }, { limits: { connections: 3 }, workers: ONE_THREAD });
 });
 
 Deno.test("a connection that violates HTTP/2 and does not read is closed", async () => {

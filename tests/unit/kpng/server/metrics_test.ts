@@ -22,7 +22,9 @@ Deno.test("watchers, rounds and bytes are counted by scope, and each change once
     const received = await Promise.all(clients.map((client) => client.round(ASK)));
     const byScope = (name: "watchers" | "rounds" | "bytes") =>
       (["global", "local"] as const).map((scope) => serving.count(`${name} ${scope}`));
-    assert.deepEqual([byScope("watchers"), byScope("rounds"), serving.connections()], [[1, 2], [1, 2], 3]);
+    // Workers report what they have sent.
+    await until(() => serving.count("rounds local") === 2 && serving.count("rounds global") === 1);
+    assert.deepEqual([byScope("watchers"), serving.connections()], [[1, 2], 3]);
     const bytes = [[received[0]!], [received[1]!, received[2]!]].map((rounds) => framesOf(rounds.flat()).length);
     assert.deepEqual(byScope("bytes"), bytes);
     assert.deepEqual(lags, []);
@@ -31,6 +33,7 @@ Deno.test("watchers, rounds and bytes are counted by scope, and each change once
     store.set(service("default/api"));
     await Promise.all(next);
     await until(() => lags.length === 1);
+    await until(() => serving.count("rounds local") === 4);
     assert.deepEqual(byScope("rounds"), [2, 4]);
 
     for (const client of clients) client.close();

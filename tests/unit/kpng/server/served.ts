@@ -17,11 +17,11 @@ import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects
 import { sayProblems } from "../../../fakes/problems.ts";
 import { passingDuring } from "../../../fakes/wait.ts";
 
-/**
- * Tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. Those of the most connections
- * do not, since a worker closes only connections of its own.
- */
+/** Tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. */
 const WORKERS = Number(Deno.env.get("SERVE_WORKERS") ?? 0);
+
+/** One thread: at a limit, a worker closes only connections of its own, and refuses a new one if all of these have calls. */
+export const ONE_THREAD: ServingOptions["workers"] = { count: 0, spawn: servingWorkers(systemClock) };
 
 /** A server with some of its metrics. */
 export interface CountedServing extends Serving {
