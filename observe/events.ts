@@ -56,27 +56,43 @@ interface Series {
   created: boolean;
 }
 
+/** What is remembered of the Events about the Services of a namespace, or about the node itself. */
+interface EventsOfNamespace {
+  readonly series: Map<string, Series>;
+  /** Whether another Event may be written now. */
+  readonly takeToken: () => boolean;
+}
+
 /** Events of cluster-scoped objects such as Nodes go into this namespace, as with client-go's recorder. */
 const CLUSTER_NAMESPACE = "default";
 const COMPONENT = "sluice";
 const LONGEST_MESSAGE = 1000;
-/** client-go's spam filter: a burst of this many Events, then one every five minutes. */
+/** client-go's spam filter: a burst of this many Events, then one every five minutes. Here for each namespace, not each object. */
 const BURST = 25;
 const REFILL_MS = 300_000;
 const BETWEEN_WRITES_MS = 300_000;
 /** client-go's limit of attempts. */
 const TRIES = 12;
 const BETWEEN_TRIES_MS = 10_000;
-const MOST_SERIES = 64;
+/** The most series of a namespace, and the most namespaces whose Events are remembered. */
+const MOST_SERIES = 64, MOST_NAMESPACES = 256;
 
 /** Creates an event recorder. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { nodeName, clock, logger, signal, random = Math.random } = options;
-  const series = new Map<string, Series>();
+  const namespaces = new Map<string, EventsOfNamespace>();
   const queue: Series[] = [];
   let running = false;
   let refused = false;
-  const takeToken = createSpamFilter(clock);
+
+  /** Those of the node itself have no namespace, so that no tenant's take their place. */
+  const eventsOf = (namespace = ""): EventsOfNamespace => {
+    const found = namespaces.get(namespace) ?? { series: new Map(), takeToken: createSpamFilter(clock) };
+    namespaces.delete(namespace);
+    if (namespaces.size >= MOST_NAMESPACES) namespaces.delete(namespaces.keys().next().value!);
+    namespaces.set(namespace, found);
+    return found;
+  };
 
   const run = async () => {
     if (running) return;
@@ -91,7 +107,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
           return logger.debug("event not written, dropping it", { reason });
         }
         refused = true;
-        series.clear();
+        namespaces.clear();
         logger.info("events refused, writing no more about this node", { reason });
       });
     }
@@ -115,7 +131,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
     sleep(clock, BETWEEN_WRITES_MS, signal).then(() => {
       one.state = "written";
-      if (one.count > written && takeToken()) enqueue(one);
+      if (one.count > written && eventsOf(object?.namespace).takeToken()) enqueue(one);
     }, () => {});
     await send(writeRequest(nodeName, one), options).catch((error) => {
       // The API server deletes Events, after an hour by default.
@@ -137,6 +153,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     record(type, reason, about, message, object) {
       if (refused || signal.aborted) return;
       const key = `${type} ${reason} ${about}`, nowMs = clock.now();
+      const { series, takeToken } = eventsOf(object?.namespace);
       let one = series.get(key);
       if (one === undefined) {
         one = {

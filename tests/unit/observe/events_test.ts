@@ -83,6 +83,24 @@ Deno.test("a burst of different events is limited, and more follow at one every 
   assert.equal(requests.length, 27);
 });
 
+Deno.test("a namespace whose Services cause many Events takes none from others, nor from the node", async () => {
+  const { clock, recorder, requests } = setUp();
+  const record = (namespace: string, reason: string) =>
+    recorder.record("Warning", reason, `${namespace}/web`, "odd", {
+      ...{ kind: "Service", name: "web", action: "Balance" } as const,
+      namespace,
+    });
+  recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
+  await clock.advanceSettled(6 * MINUTE);
+  for (let i = 0; i < 100; i++) record("noisy", `Reason${i}`);
+  record("shop", "BalanceIgnored");
+  recorder.record("Warning", "FailedToSync", "IPv4", "it fails again");
+  await settled();
+  const written = requests.map(({ verb, path }) => `${verb} ${path.split("/")[4]}`);
+  assert.deepEqual(written.filter((one) => one === "create noisy").length, 25);
+  assert.deepEqual(written.filter((one) => one !== "create noisy"), ["create default", "create shop", "patch default"]);
+});
+
 Deno.test("if events are forbidden, one line is logged and no more are sent", async () => {
   const { clock, recorder, requests, logged } = setUp(() => Promise.reject(new Error("forbidden here")));
   for (let i = 0; i < 3; i++) recorder.record("Normal", `Reason${i}`, "", "odd");
