@@ -12,8 +12,8 @@ import {
 } from "../../core/model/mod.ts";
 import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
-import { deleteFlows, deleteUnansweredAttempts, type Flows, listUdpFlows } from "./conntrack_tool.ts";
-import { createPasses, PASS_INTERVAL_MS } from "./passes.ts";
+import { deleteFlows, deleteUnansweredAttempts, type Flows, listFlows } from "./conntrack_tool.ts";
+import { createPasses, inTurns, PASS_INTERVAL_MS } from "./passes.ts";
 
 /**
  * Removes conntrack entries of stale UDP flows: a flow to a service outlives a change of its rules, since only the
@@ -90,6 +90,14 @@ interface Note {
 
 type Notes = Map<UdpFrontend, Note>;
 
+/**
+ * The time after which a removal begins no further portion, in milliseconds: a service with very many stale flows must not hold up
+ * those of others for longer.
+ */
+const LONGEST_DELETION_MS = 5_000;
+/** The flows of the first portion; one that takes less than a short time is followed by one of twice the size. */
+const SMALLEST_PORTION = 4, SHORT_MS = 500;
+
 /** Creates a cleaner without notes. */
 export function createConntrackCleaner({ family, runner, logger, clock }: CleanerOptions): ConntrackCleaner {
   const notes: Notes = new Map();
@@ -106,26 +114,46 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
     if (port?.protocol !== "udp") return;
     for (const frontend of udpFrontendsOf(port)) note(frontend, { key, lost });
   };
+  const deletePortion = async (running: Deletion, size: number): Promise<number> => {
+    const stop = new AbortController();
+    Object.assign(running, { stop, portion: running.left.slice(0, size), left: running.left.slice(size) });
+    try {
+      return await deleteFlows("udp", family, runner, running.portion, stop.signal);
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+      running.left = [...running.portion, ...running.left];
+      return 0;
+    }
+  };
   const clean = async (known: KnownServicePorts): Promise<void> => {
-    const startedMs = clock.monotonic(), noted = new Map(notes), stop = new AbortController();
+    const startedMs = clock.monotonic(), noted = new Map(notes);
     // Notes that arrive while conntrack runs are for the next removal.
     notes.clear();
+    const again = (frontends: Iterable<UdpFrontend>) => {
+      for (const frontend of new Set(frontends)) {
+        const { key, lost } = noted.get(frontend)!;
+        note(frontend, { key: (notes.get(frontend) ?? { key }).key, lost });
+      }
+    };
     let deleted = 0;
     try {
       const stale = await findStaleFlows(noted, known, family, runner);
-      deletion = { stale, stop };
-      deleted = await deleteFlows("udp", family, runner, stale, stop.signal);
+      const left = inTurns(stale, ({ frontend }) => noted.get(frontend)?.key?.split("/")[0] ?? "");
+      deletion = { left, portion: [], stop: new AbortController() };
+      const endMs = clock.monotonic() + LONGEST_DELETION_MS;
+      for (let size = SMALLEST_PORTION; deletion.left.length > 0 && clock.monotonic() < endMs;) {
+        const beganMs = clock.monotonic();
+        deleted += await deletePortion(deletion, size);
+        if (clock.monotonic() - beganMs < SHORT_MS) size *= 2;
+      }
+      again(deletion.left.map(({ frontend }) => frontend));
       problem = undefined;
     } catch (error) {
-      for (const [frontend, { key, lost }] of noted) {
-        note(frontend, { key: (notes.get(frontend) ?? { key }).key, lost });
-      }
-      if (!stop.signal.aborted) {
-        logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
-        const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
-        problem = { code: "stale-flows-kept", servicePort: undefined, message };
-        isProblemNew = true;
-      }
+      again(noted.keys());
+      logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
+      const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
+      problem = { code: "stale-flows-kept", servicePort: undefined, message };
+      isProblemNew = true;
     }
     deletion = undefined;
     const { conntrack_deleted = 0, conntrack_ms = 0 } = figures;
@@ -159,7 +187,13 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
       });
       for (const { key, lost, previous } of changed) noteFrontends(key, previous, lost);
       for (const { key, lost, port } of changed) noteFrontends(key, port, lost);
-      for (const port of set.values()) if (deletion && isUsedBy(port, deletion.stale)) deletion.stop.abort();
+      for (const port of deletion ? set.values() : []) {
+        const isStale = notUsedBy(port), { portion, left, stop } = deletion!;
+        deletion!.left = left.filter(isStale);
+        if (portion.every(isStale)) continue;
+        deletion!.portion = portion.filter(isStale);
+        stop.abort();
+      }
     },
     afterSync(rules, known) {
       for (const frontend of deletedFrontends(rules.takeEarlierUdpFrontends(), known)) {
@@ -175,16 +209,17 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
   };
 }
 
-/** A running deletion of flows. */
+/** A running deletion of flows: a portion at a time, so that a service with very many does not hold up those of others. */
 interface Deletion {
-  readonly stale: readonly StaleFlows[];
-  readonly stop: AbortController;
+  portion: readonly StaleFlows[];
+  left: readonly StaleFlows[];
+  stop: AbortController;
 }
 
-/** Whether flows that are being deleted lead to an endpoint of a service port. */
-function isUsedBy(port: ServicePort, stale: readonly StaleFlows[]): boolean {
+/** Selects the flows that lead to no endpoint of a service port. */
+function notUsedBy(port: ServicePort): (flows: StaleFlows) => boolean {
   const frontends = new Set(udpFrontendsOf(port)), endpoints = endpointsOf(port);
-  return stale.some(({ frontend, answeredBy }) => frontends.has(frontend) && endpoints.has(answeredBy));
+  return ({ frontend, answeredBy }) => !frontends.has(frontend) || !endpoints.has(answeredBy);
 }
 
 /** The UDP frontends that the kernel served before the first sync and no service has: they were deleted while no proxy ran. */
@@ -233,7 +268,7 @@ async function findStaleFlows(
     isTranslated: noted.every(({ lost, endpoints }) => lost !== undefined || endpoints.size === 0),
   };
   const listed = new Map<string, StaleFlows>();
-  await listUdpFlows(family, runner, only, (flow) => {
+  await listFlows("udp", family, runner, only, (flow) => {
     const onAnyAddress = udpFrontend(undefined, splitHostPort(flow.destination).port);
     const frontend = notes.has(flow.destination) ? flow.destination : onAnyAddress;
     if (notes.has(frontend)) listed.set(`${flow.destination} ${flow.answeredBy}`, { frontend, ...flow });

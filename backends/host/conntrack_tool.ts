@@ -13,18 +13,19 @@ export interface Flows {
 const FAMILY_ARGUMENT: Readonly<Record<Family, string>> = { IPv4: "ipv4", IPv6: "ipv6" };
 
 /**
- * Lists the UDP flows of a family. Entries that conntrack leaves out cost half as much as those that it prints. Throws if
- * conntrack fails.
+ * Lists the UDP flows, or the established TCP connections, of a family. Entries that conntrack leaves out cost half as much as those
+ * that it prints. Throws if conntrack fails.
  * @param only the flows to list: those to one destination, with one answering endpoint, with a translated destination
  */
-export async function listUdpFlows(
+export async function listFlows(
+  protocol: "tcp" | "udp",
   family: Family,
   runner: Runner,
   only: Partial<Flows> & { readonly isTranslated: boolean },
   onFlow: (flow: Flows) => void,
 ): Promise<void> {
   const options = [
-    "-L -p udp -f",
+    `-L -p ${protocol}${protocol === "tcp" ? " --state ESTABLISHED" : ""} -f`,
     FAMILY_ARGUMENT[family],
     ...filtersOf(only),
     ...(only.isTranslated ? ["--dst-nat"] : []),
@@ -55,25 +56,6 @@ function answersFrom(endpoint: string): string {
 function optionsFor(endpoint: string, addressOption: string, portOption: string): string {
   const { address, port } = splitHostPort(endpoint);
   return `${address === "*" ? "" : `${addressOption} ${address} `}${portOption} ${port}`;
-}
-
-/**
- * Lists the established TCP connections of a family, each by the `address:port` that answers. It reads the whole table: 100,000
- * entries take half a second of processor time. Throws if conntrack fails.
- */
-export async function listOpenTcp(
-  family: Family,
-  runner: Runner,
-  onConnection: (answeredBy: string) => void,
-): Promise<void> {
-  await runOrThrow(runner, {
-    tool: "conntrack",
-    args: ["-L", "-p", "tcp", "--state", "ESTABLISHED", "-f", FAMILY_ARGUMENT[family]],
-    onLine(line) {
-      const flow = parseEntry(line);
-      if (flow) onConnection(flow.answeredBy);
-    },
-  });
 }
 
 /** A line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */

@@ -16,6 +16,16 @@ interface Passes {
   isRunning(): boolean;
 }
 
+/** The order in which each namespace has its first item before any has its second, and so on. */
+export function inTurns<T>(items: readonly T[], namespaceOf: (item: T) => string): T[] {
+  const seen = new Map<string, number>();
+  return items.map((item) => {
+    const namespace = namespaceOf(item), turn = seen.get(namespace) ?? 0;
+    seen.set(namespace, turn + 1);
+    return { item, turn };
+  }).sort((a, b) => a.turn - b.turn).map(({ item }) => item);
+}
+
 /** Creates the limit of passes of one kind. */
 export function createPasses(clock: Clock): Passes {
   let startedMs = -Infinity, isRunning = false;

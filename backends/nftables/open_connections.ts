@@ -11,7 +11,7 @@
  */
 import { type ConnectionReading, type EndpointConnections, type Family, isCounted } from "../../core/model/mod.ts";
 import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
-import { listOpenTcp } from "../host/mod.ts";
+import { listFlows } from "../host/mod.ts";
 import { ifInstalled, type NftSession, type Runner } from "../tools/mod.ts";
 import type { Desired } from "./desired.ts";
 import { CONNECTIONS_TABLE, type Dialect, endpointElement } from "./table.ts";
@@ -131,11 +131,12 @@ export function createConnectionCounter(options: CounterOptions): ConnectionCoun
   /** Corrects the counts by what conntrack knows, if it has changed less in the meantime. */
   const correct = async (before: ReadonlyMap<string, EndpointConnections>) => {
     const startedAtMs = clock.monotonic(), listed = new Map<string, number>();
-    const count = (endpoint: string) => {
-      if (before.has(endpoint)) listed.set(endpoint, (listed.get(endpoint) ?? 0) + 1);
-    };
     try {
-      await ifInstalled(listOpenTcp(family, runner, count));
+      // 100,000 entries take half a second of processor time.
+      const listing = listFlows("tcp", family, runner, { isTranslated: false }, ({ answeredBy }) => {
+        if (before.has(answeredBy)) listed.set(answeredBy, (listed.get(answeredBy) ?? 0) + 1);
+      });
+      await ifInstalled(listing);
     } catch (error) {
       logger.warn("cannot list connections: long ones may be missing from the counts of open connections", {
         error: errorText(error),

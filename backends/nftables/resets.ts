@@ -7,21 +7,21 @@
  * something else has translated to the same endpoint are left alone. The table exists only while the set may have elements, and
  * not longer than the proxy: one that is found at the start is removed.
  */
-import { endpointsIn, type FamilyDelta } from "../../core/model/mod.ts";
+import { endpointsIn, type FamilyDelta, type GoneEndpoint, RESET_LIFETIME_MS } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
-import { deleteFlows } from "../host/mod.ts";
+import { deleteFlows, inTurns, listFlows } from "../host/mod.ts";
 import { createNftSession, ifInstalled, ToolMissingError } from "../tools/mod.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
 const SET = "connections", COUNTER = "rejected";
-/** The lifetime of an element, in seconds; also of those that a killed proxy has left. */
-const LIFETIME_S = 300;
 /** The longest time from the decision to add an element until the kernel has it, when its lifetime begins. */
 const LONGEST_WRITE_MS = 60_000;
-/** The most elements, and the most that the long-running nft gets, in one line. */
-const MOST_ELEMENTS = 10_000, MOST_IN_SESSION = 1_000;
+/** The most elements that the long-running nft gets, in one line. */
+const MOST_IN_SESSION = 1_000;
+/** The time after which further deletions of conntrack entries begin with those that have come meanwhile. */
+const LONGEST_DELETION_MS = 5_000;
 /** The hooks through which the packets of clients pass on their way to other hosts. */
 const HOOKS = ["forward", "output"] as const;
 
@@ -34,6 +34,9 @@ interface State {
   counted: number;
   unreported: number;
   hasFlowTable: boolean;
+  /** The pairs of frontend and endpoint whose conntrack entries are to be deleted, and whether that is under way. */
+  offloaded: readonly Offloaded[];
+  isDeleting: boolean;
   /** The endpoint of the conntrack entries that are being deleted, or were last. */
   deleting: { readonly endpoint: string; readonly stop: () => Promise<void> } | undefined;
   nft: "used" | "missing" | "reported as missing";
@@ -44,6 +47,13 @@ interface Reset {
   readonly frontends: readonly string[];
   /** When its elements expire, by the monotonic clock. */
   readonly untilMs: number;
+}
+
+/** Connections through one frontend to one endpoint, of a service in this namespace. */
+interface Offloaded {
+  readonly namespace: string;
+  readonly endpoint: string;
+  readonly frontend: string;
 }
 
 type EndpointReset = readonly [endpoint: string, Reset];
@@ -60,14 +70,14 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
   const tools = createNftTools(family, runner), sessionTools = createNftTools(family, runner, session);
   const state: State = {
     ...{ resets: new Map(), table: "unknown", counted: 0, unreported: 0, hasFlowTable: false },
-    ...{ deleting: undefined, nft: "used", isStopped: false },
+    ...{ offloaded: [], isDeleting: false, deleting: undefined, nft: "used", isStopped: false },
   };
   const { resets } = state;
   const create = [
     `add table ${table}`,
     `add counter ${table} ${COUNTER}`,
     `add set ${table} ${SET} { type ${addressType} . inet_service . ${addressType} . inet_service; ` +
-    `timeout ${durationText(LIFETIME_S)}; }`,
+    `timeout ${durationText(RESET_LIFETIME_MS / 1_000)}; }`,
     ...HOOKS.flatMap((hook) => [
       `add chain ${table} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
       `add rule ${table} ${hook} meta l4proto tcp tcp flags & (fin | syn | rst) == 0 ct state established ` +
@@ -151,27 +161,54 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
     await write(current, ["add"]);
     if (isFirst) state.hasFlowTable = await tools.hasFlowTable();
   };
-  let deleted = Promise.resolve();
-  /** Packets of connections in a flow table skip the rule as long as there is a conntrack entry. */
-  const deleteOffloaded = async (added: readonly EndpointReset[]) => {
-    for (const one of added) {
-      if (!isCurrent(one)) continue;
-      const [endpoint, { frontends }] = one;
-      const connections = frontends.map((destination) => ({ destination, answeredBy: endpoint }));
-      const stopping = new AbortController();
-      const done = deleteFlows("tcp", family, runner, connections, stopping.signal).then(
-        () => report("flow tables"),
-        (error) => {
-          if (!stopping.signal.aborted) report("flow tables", `those in a flow table: ${errorText(error)}`);
-        },
-      );
-      const stop = () => {
-        stopping.abort();
-        return done;
-      };
-      state.deleting = { endpoint, stop };
-      await done;
+  /**
+   * Packets of connections in a flow table skip the rule as long as there is a conntrack entry. conntrack reads the whole table for
+   * each pair, so only those with connections are deleted, the namespaces in turns.
+   */
+  const deleteOffloaded = async () => {
+    state.isDeleting = true;
+    try {
+      while (state.offloaded.length > 0) {
+        const pairs = state.offloaded.filter(({ endpoint }) => resets.has(endpoint));
+        state.offloaded = [];
+        const open = await openPairs(pairs);
+        const left = inTurns(pairs.filter((one) => open.has(pairID(one))), ({ namespace }) => namespace);
+        // New ones have their turn after a limited time.
+        const endMs = clock.monotonic() + LONGEST_DELETION_MS;
+        while (left.length > 0 && clock.monotonic() < endMs) await deletePair(left.shift()!);
+        state.offloaded = [...left, ...state.offloaded];
+      }
+      report("flow tables");
+    } catch (error) {
+      state.offloaded = [];
+      report("flow tables", `those in a flow table: ${errorText(error)}`);
     }
+    state.isDeleting = false;
+  };
+  const pairID = ({ frontend, endpoint }: Omit<Offloaded, "namespace">) => `${frontend} ${endpoint}`;
+  /** The pairs that have open connections, unless finding that out costs as much as deleting them. */
+  const openPairs = async (pairs: readonly Offloaded[]): Promise<ReadonlySet<string>> => {
+    const asked = new Set(pairs.map(pairID)), open = new Set<string>();
+    if (asked.size <= 1) return asked;
+    await listFlows("tcp", family, runner, { isTranslated: true }, ({ destination, answeredBy }) => {
+      const id = pairID({ frontend: destination, endpoint: answeredBy });
+      if (asked.has(id)) open.add(id);
+    });
+    return open;
+  };
+  const deletePair = async ({ endpoint, frontend }: Offloaded): Promise<void> => {
+    if (!resets.has(endpoint)) return;
+    const stopping = new AbortController();
+    const flows = [{ destination: frontend, answeredBy: endpoint }];
+    const done = deleteFlows("tcp", family, runner, flows, stopping.signal).then(() => {}, (error) => {
+      if (!stopping.signal.aborted) throw error;
+    });
+    const stop = () => {
+      stopping.abort();
+      return done.catch(() => {});
+    };
+    state.deleting = { endpoint, stop };
+    await done;
   };
   const compare = async () => {
     if (state.table !== "present") return;
@@ -216,21 +253,17 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
         state.nft = "reported as missing";
       }
       forgetExpired();
-      let room = resets.values().reduce((left, { frontends }) => left - frontends.length, MOST_ELEMENTS);
-      const untilMs = clock.monotonic() + LIFETIME_S * 1_000 + LONGEST_WRITE_MS, added: EndpointReset[] = [];
+      const untilMs = clock.monotonic() + RESET_LIFETIME_MS + LONGEST_WRITE_MS, added: EndpointReset[] = [];
       for (const { endpoint, frontends } of gone) {
-        room -= frontends.length;
-        if (room < 0) continue;
         const earlier = resets.get(endpoint)?.frontends ?? [];
         const reset = { frontends: [...new Set([...earlier, ...frontends])], untilMs };
         resets.set(endpoint, reset);
         added.push([endpoint, reset]);
       }
-      if (room < 0) {
-        logger.warn("too many deleted endpoints: connections to some are not reset", { family, most: MOST_ELEMENTS });
-      }
       await inTurn(() => add(added));
-      if (state.hasFlowTable) deleted = deleted.then(() => deleteOffloaded(added));
+      if (!state.hasFlowTable) return;
+      state.offloaded = [...state.offloaded, ...gone.flatMap(pairsOf)];
+      if (!state.isDeleting) void deleteOffloaded();
     },
     async stop() {
       state.isStopped = true;
@@ -248,4 +281,8 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       }
     },
   };
+}
+
+function pairsOf({ namespace, endpoint, frontends }: GoneEndpoint): Offloaded[] {
+  return frontends.map((frontend) => ({ namespace, endpoint, frontend }));
 }

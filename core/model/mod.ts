@@ -31,7 +31,7 @@ export {
   MOST_CONSISTENT_HASH_ENDPOINTS,
   MOST_COUNTED_ENDPOINTS,
 } from "./balance.ts";
-export type { EndpointIndex } from "./slot_table.ts";
+export { type EndpointIndex, hashOf } from "./slot_table.ts";
 export {
   completesState,
   FAMILY_DELTA,
@@ -100,6 +100,7 @@ export {
   type PacketCounts,
   readPacketCounts,
   readTraffic,
+  RESET_LIFETIME_MS,
   type RuleDescription,
   type RulePart,
   type WorkerCall,

@@ -73,8 +73,8 @@ function quotas(hashes: readonly number[], weights: readonly number[] | undefine
   return counts;
 }
 
-/** FNV-1a, mixed. */
-function hashOf(text: string): number {
+/** A hash of 32 bits: FNV-1a, mixed. */
+export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return mix(hash);

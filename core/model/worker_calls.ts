@@ -77,7 +77,14 @@ export const readTraffic: WorkerCall<undefined, TrafficReading> = {
 };
 
 /** A dead endpoint, and the frontends through which its connections are reset. */
-export const GONE_ENDPOINT = shape.record({ endpoint: shape.HOST_PORT, frontends: shape.list(shape.HOST_PORT) });
+export const GONE_ENDPOINT = shape.record({
+  namespace: shape.TEXT,
+  endpoint: shape.HOST_PORT,
+  frontends: shape.list(shape.HOST_PORT),
+});
+
+/** For how long the connections of a dead endpoint are reset, in milliseconds, even if the proxy is killed. */
+export const RESET_LIFETIME_MS = 300_000;
 
 /** See `GONE_ENDPOINT`. */
 export type GoneEndpoint = shape.TypeOf<typeof GONE_ENDPOINT>;

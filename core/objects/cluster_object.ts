@@ -74,6 +74,8 @@ const SERVICE = shape.record({
   healthCheckNodePort: shape.COUNT,
   /** Whether it is another proxy's, by the label `service.kubernetes.io/service-proxy-name`. */
   ignored: shape.BOOLEAN,
+  /** A hash of the selector of its pods; absent if it has none or the source does not say. */
+  selector: shape.optional(shape.COUNT),
   /** When it was created, in seconds since 1970; absent if the source does not say. */
   createdSeconds: shape.optional(shape.COUNT),
   /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */

@@ -1,4 +1,5 @@
 import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
+import { hashOf } from "../model/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
 import type { DecodeOptions } from "./decode_options.ts";
 import {
@@ -58,6 +59,7 @@ export function decodeService(
     externalPolicyLocal,
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
     ignored: labels[SERVICE_PROXY_NAME] !== serviceProxyName,
+    ...!isAbsent(spec.selector) && { selector: hashOf(JSON.stringify(spec.selector)) },
     ...created !== undefined && { createdSeconds: created },
     ...proxiedIPs && { proxiedIPs },
     ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },

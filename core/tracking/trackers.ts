@@ -22,6 +22,8 @@ import { type ServiceKey, serviceKey, splitServiceKey } from "./service_key.ts";
 /** The changes between two calls of `take`. */
 export interface TrackedChanges {
   readonly services: ReadonlySet<ServiceKey>;
+  /** Those of `services` that existed before, with another selector. */
+  readonly reselected: ReadonlySet<ServiceKey>;
   readonly endpoints: Readonly<Record<Family, EndpointChanges>>;
   readonly node: NodeChange | undefined;
   /** Whether the ranges of cluster IPs changed. */
@@ -152,8 +154,14 @@ export function createTracking(options: TrackingOptions): Tracking {
     problems: options.onProblems,
     take() {
       isAnnounced = false;
+      const earlier = services.take(), reselected = new Set<ServiceKey>();
+      for (const [key, before] of earlier) {
+        const after = services.get(key);
+        if (before && after && before.selector !== after.selector) reselected.add(key);
+      }
       return {
-        services: new Set(services.take().keys()),
+        services: new Set(earlier.keys()),
+        reselected,
         endpoints: { IPv4: endpoints.IPv4.take(), IPv6: endpoints.IPv6.take() },
         node: node.take(),
         serviceRanges: serviceCIDRs.take(),

@@ -2,7 +2,9 @@
 import {
   type Frontend,
   frontendsOf,
+  type GoneEndpoint,
   isFrontendAt,
+  RESET_LIFETIME_MS,
   servicePortKey,
   type ServicePortName,
 } from "../../core/model/mod.ts";
@@ -12,12 +14,14 @@ import {
   type ServiceKey,
   serviceKey,
   serviceKeyOf,
+  splitServiceKey,
   type TrackedChanges,
   type Tracking,
 } from "../../core/tracking/mod.ts";
 import { joinHostPort } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
 import { resetGone } from "./calls.ts";
+import { createShares } from "./shares.ts";
 
 /** The time for which no slice may have an address: a controller may move it from one slice to another. */
 const SETTLED_MS = 500;
@@ -27,8 +31,12 @@ const LOOK_EVERY_MS = 1_000;
 const LATE_MS = 100;
 /** For how long an address is remembered that another slice still has. */
 const LONGEST_MS = 600_000;
-/** The most addresses that are remembered, and the most that services have lost of each. */
-const MOST_ADDRESSES = 10_000, MOST_LOST = 64;
+/** The time within which a controller takes endpoints out of the slices that another selector does not choose. */
+const RESELECTED_MS = 120_000;
+/** The most endpoints of service ports that are remembered, and the most pairs of frontend and endpoint in the kernel. */
+const MOST_LOST = 20_000, MOST_PAIRS = 20_000;
+/** The longest time that a pair is in the kernel, including the time until it is there. */
+const LONGEST_PAIR_MS = RESET_LIFETIME_MS + 60_000;
 
 /** An address that was terminating when it left a slice. */
 interface Suspect {
@@ -47,16 +55,21 @@ interface Lost {
 /**
  * Watches the slices of a family. An endpoint is dead if it was terminating when it left a slice, and no slice of any service has
  * its address any more. Connections are reset that go to it through services which have lost it so. Nothing else proves
- * a death: other endpoints may live on when they leave.
+ * a death: other endpoints may live on when they leave, and so may all that a service loses because of another selector.
  * @param tracked the current slices of the family
  * @returns the listener to rounds of planning
  */
 export function watchGone(
-  { clock, signal, ledgers }: Pick<Node, "clock" | "signal" | "ledgers">,
+  { clock, logger, signal, ledgers }: Pick<Node, "clock" | "logger" | "signal" | "ledgers">,
   { family, portsOf, nodePortAddresses, call }: Pick<NodeFamily, "family" | "portsOf" | "nodePortAddresses" | "call">,
   tracked: Pick<Tracking["endpoints"]["IPv4"], "values" | "slicesOf">,
-): (changes: Pick<TrackedChanges, "endpoints">) => void {
+): (changes: Pick<TrackedChanges, "endpoints" | "reselected">) => void {
   const suspects = new Map<string, Suspect>();
+  const remembered = createShares(MOST_LOST), pairs = createShares(MOST_PAIRS);
+  /** The pairs that the kernel has got, oldest first. */
+  const written: { readonly namespace: string; readonly count: number; readonly untilMs: number }[] = [];
+  /** The services whose selector has changed, and when; oldest first. */
+  const reselectedMs = new Map<ServiceKey, number>();
   /** The suspects to look for in the slices, since they have left one. */
   const due = new Set<string>();
   let isWaiting = false, lookedMs = -Infinity;
@@ -64,31 +77,33 @@ export function watchGone(
   signal.addEventListener("abort", () => cancel(), { once: true });
 
   const lose = ({ namespace, serviceName, ports }: EndpointSlice, address: string) => {
-    const ofService = tracked.slicesOf(serviceKey(namespace, serviceName));
+    const service = serviceKey(namespace, serviceName), ofService = tracked.slicesOf(service);
+    if (reselectedMs.has(service)) return;
     // Another pod of the service has its address already.
     if (ofService.some((slice) => slice.endpoints.some((one) => one.address === address && !one.terminating))) return;
-    let suspect = suspects.get(address);
-    if (suspect === undefined) {
-      if (suspects.size >= MOST_ADDRESSES) return;
-      suspects.set(address, suspect = { leftMs: 0, provenMs: 0, lost: new Map() });
-    }
+    const suspect = suspects.get(address) ?? { leftMs: 0, provenMs: 0, lost: new Map<string, Lost>() };
     suspect.provenMs = clock.monotonic();
     for (const { name: port, protocol, port: number } of ports) {
-      if (protocol !== "tcp" || suspect.lost.size >= MOST_LOST) continue;
+      if (protocol !== "tcp") continue;
       const name = servicePortName({ namespace, name: serviceName }, { name: port });
-      const endpoint = joinHostPort(address, number);
-      suspect.lost.set(`${name} ${endpoint}`, { name, endpoint });
+      const endpoint = joinHostPort(address, number), id = `${name} ${endpoint}`;
+      if (!suspect.lost.has(id) && remembered.take(namespace, 1)) suspect.lost.set(id, { name, endpoint });
     }
+    if (suspect.lost.size > 0) suspects.set(address, suspect);
   };
-  /** Another pod of the service has got the address. */
-  const regain = (address: string, service: ServiceKey) => {
+  /** Forgets what is lost of an address, or what these services have lost. */
+  const forget = (address: string, services?: ReadonlySet<ServiceKey>) => {
     const { lost } = suspects.get(address)!;
-    for (const [id, { name }] of lost) if (serviceKeyOf(name) === service) lost.delete(id);
-    if (lost.size === 0) forget(address);
-  };
-  const forget = (address: string) => {
+    for (const [id, { name }] of lost) {
+      if (services === undefined || services.has(serviceKeyOf(name))) drop(lost, id, name);
+    }
+    if (lost.size > 0) return;
     suspects.delete(address);
     due.delete(address);
+  };
+  const drop = (lost: Map<string, Lost>, id: string, name: ServicePortName) => {
+    lost.delete(id);
+    remembered.release(namespaceOf(name), 1);
   };
 
   const portNamed = (name: ServicePortName) => {
@@ -104,6 +119,10 @@ export function watchGone(
     // A timer may end a fraction of a millisecond early.
     lookedMs = Math.max(dueMs, clock.monotonic());
     const absent = new Map<string, Suspect>();
+    while (written[0] !== undefined && written[0].untilMs <= lookedMs) {
+      const { namespace, count } = written.shift()!;
+      pairs.release(namespace, count);
+    }
     for (const [address, suspect] of suspects) {
       if (suspect.provenMs + LONGEST_MS < lookedMs) forget(address);
       else if (suspect.leftMs + SETTLED_MS <= lookedMs && due.delete(address)) absent.set(address, suspect);
@@ -116,21 +135,32 @@ export function watchGone(
       own ??= nodePortAddresses();
       return own.filter((address) => isFrontendAt(frontend, address));
     };
-    const gone = [];
+    const gone: GoneEndpoint[] = [];
+    let isFull = false;
     for (const [address, { lost }] of absent) {
       for (const [id, one] of lost) {
         // One that is not in effect yet, or never will be, delays no other.
         if (!isInEffect(one)) continue;
-        lost.delete(id);
-        const { name, endpoint } = one;
+        const { name, endpoint } = one, namespace = namespaceOf(name);
+        drop(lost, id, name);
         const planned = portNamed(name)?.planned;
         const frontends = (planned ? frontendsOf(planned) : []).flatMap((frontend) =>
           addressesOf(frontend).map((at) => joinHostPort(at, frontend.port))
         );
-        if (frontends.length > 0) gone.push({ endpoint, frontends });
+        const count = frontends.length;
+        if (count === 0) continue;
+        if (!pairs.take(namespace, count)) {
+          isFull = true;
+          continue;
+        }
+        written.push({ namespace, count, untilMs: lookedMs + LONGEST_PAIR_MS });
+        gone.push({ namespace, endpoint, frontends });
       }
       if (lost.size === 0) forget(address);
       else due.add(address);
+    }
+    if (isFull) {
+      logger.warn("too many deleted endpoints: connections to some are not reset", { family, most: MOST_PAIRS });
     }
     if (gone.length > 0) void call(resetGone, gone);
   };
@@ -150,7 +180,17 @@ export function watchGone(
     wait(dueMs - clock.monotonic());
   };
 
-  return ({ endpoints }) => {
+  return ({ endpoints, reselected }) => {
+    const nowMs = clock.monotonic();
+    for (const [service, atMs] of reselectedMs) if (atMs + RESELECTED_MS <= nowMs) reselectedMs.delete(service);
+    if (reselected.size > 0) {
+      for (const service of reselected) {
+        reselectedMs.delete(service);
+        reselectedMs.set(service, nowMs);
+      }
+      // Its slices may have changed before this was known.
+      for (const address of suspects.keys()) forget(address, reselected);
+    }
     for (const { before, after } of endpoints[family].steps) {
       if (suspects.size === 0 && !before?.endpoints.some(({ terminating }) => terminating)) continue;
       const current = new Set(after?.endpoints.map(({ address }) => address));
@@ -159,14 +199,19 @@ export function watchGone(
         if (terminating) lose(before!, address);
         const suspect = suspects.get(address);
         if (suspect === undefined) continue;
-        suspect.leftMs = clock.monotonic();
+        suspect.leftMs = nowMs;
         due.add(address);
       }
       const service = after && serviceKey(after.namespace, after.serviceName);
       for (const { address, terminating } of after?.endpoints ?? []) {
-        if (!terminating && suspects.has(address)) regain(address, service!);
+        // Another pod of the service has got the address.
+        if (!terminating && suspects.has(address)) forget(address, new Set([service!]));
       }
     }
     lookLater();
   };
+}
+
+function namespaceOf(name: ServicePortName): string {
+  return splitServiceKey(name).namespace;
 }

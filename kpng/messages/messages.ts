@@ -62,6 +62,8 @@ export const SERVICE = message({
   healthCheckNodePort: int32(13),
   /** Sluice's own: when it was created, in seconds since 1970. */
   createdSeconds: double(1001),
+  /** Sluice's own: a hash of its selector, so that nodes of a site notice another one. */
+  selector: double(1002),
 });
 
 /** Overrides the endpoint's port for the service port with this name; `protocol` is Sluice's own. */

@@ -25,7 +25,7 @@ import type { ServiceState } from "../store/mod.ts";
 
 /**
  * Converts a service to KPNG's message; docs/wire.md lists what it cannot express. If extended, with the time of its creation,
- * so that every Sluice gives a contested frontend to the same service.
+ * so that every Sluice gives a contested frontend to the same service, and the hash of its selector.
  */
 export function serviceMessage(service: Service, extended: boolean): ServiceMessage {
   const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, details, affinitySeconds } = service;
@@ -60,7 +60,7 @@ export function serviceMessage(service: Service, extended: boolean): ServiceMess
       : [{ targetIPs: loadBalancer, sourceRanges }],
     clientIP: affinitySeconds === 0 ? undefined : { timeoutSeconds: affinitySeconds },
     healthCheckNodePort: service.healthCheckNodePort,
-    createdSeconds: extended ? service.createdSeconds : undefined,
+    ...extended && { createdSeconds: service.createdSeconds, selector: service.selector },
   };
 }
 
@@ -103,7 +103,7 @@ export function serviceOfMessage(received: ServiceMessage, inFull: boolean): Dec
   return {
     ...decoded,
     problems,
-    object: withTargets(withAge(inFull ? withDetails(object, message) : object, message), message),
+    object: withTargets(withExtensions(inFull ? withDetails(object, message) : object, message), message),
   };
 }
 
@@ -147,9 +147,13 @@ function withDetails(service: Service, { labels = {}, annotations = {}, mapIP = 
   return { ...service, details: { labels, annotations, mapIP } };
 }
 
-/** Adds the time of its creation, if the message has it. */
-function withAge(service: Service, { createdSeconds = 0 }: ServiceMessage): Service {
-  return Number.isSafeInteger(createdSeconds) && createdSeconds > 0 ? { ...service, createdSeconds } : service;
+/** Adds the time of its creation and the hash of its selector, if the message has them. */
+function withExtensions(service: Service, { createdSeconds = 0, selector }: ServiceMessage): Service {
+  return {
+    ...service,
+    ...Number.isSafeInteger(createdSeconds) && createdSeconds > 0 && { createdSeconds },
+    ...Number.isSafeInteger(selector) && { selector },
+  };
 }
 
 /** Adds the target ports, by which the ports of endpoints are found. */

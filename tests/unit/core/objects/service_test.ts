@@ -29,6 +29,14 @@ interface Case {
   readonly problems?: readonly string[];
 }
 
+Deno.test("services with the same selector, and no others, have the same hash of it", () => {
+  const hashOf = (selector: Json | undefined) => decoded(manifest({ selector })).service.selector;
+  assert.equal(hashOf({ app: "web", color: "blue" }), hashOf({ app: "web", color: "blue" }));
+  assert.notEqual(hashOf({ app: "web", color: "blue" }), hashOf({ app: "web", color: "green" }));
+  assert.notEqual(hashOf({}), undefined);
+  assert.equal(hashOf(undefined), undefined);
+});
+
 const cases: Record<string, Case> = {
   "a plain service": { spec: {}, gives: {} },
   "two cluster IPs, one of each family, in canonical form": {

@@ -69,6 +69,21 @@ Deno.test("if a pod CIDR is awaited, onChange is called with the first one, and 
   assert.equal(calls.synced, 1);
 });
 
+Deno.test("a service with another selector is told from one that is new or has changed otherwise", () => {
+  const { tracking } = createSynced();
+  const at = (selector: number | undefined, port = 80) =>
+    tracking.set(service("default/web", { selector, ports: [{ name: "http", protocol: "tcp", port, nodePort: 0 }] }));
+  const reselected = () => [...tracking.take().reselected];
+  at(1);
+  assert.deepEqual(reselected(), []);
+  at(1, 81);
+  assert.deepEqual(reselected(), []);
+  at(2, 81);
+  assert.deepEqual(reselected(), ["default/web"]);
+  at(undefined, 81);
+  assert.deepEqual(reselected(), ["default/web"]);
+});
+
 Deno.test("onChange is called for an empty cluster when it is synced", () => {
   const { tracking, calls } = createTracked();
   for (const kind of KINDS) tracking.synced(kind);

@@ -5,6 +5,7 @@ import { servicePortKey } from "../../../../core/model/mod.ts";
 import { watchGone } from "../../../../features/failover/gone.ts";
 import type { NodeFamily } from "../../../../features/contract.ts";
 import { endpoint, endpointSlice, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
+import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 
@@ -52,7 +53,7 @@ function watching() {
   const planned = watchGone(
     {
       ...{ clock: { ...clock, monotonic: () => clock.monotonic() + stalledMs }, signal: end.signal },
-      ledgers: { IPv4: { effect } } as never,
+      ...{ ledgers: { IPv4: { effect } } as never, logger: silentLogger },
     },
     family,
     {
@@ -69,7 +70,8 @@ function watching() {
       else tracker.set(`${one.namespace}/${one.name}`, one);
     }
   };
-  const plan = () => planned({ endpoints: { IPv4: tracker.take() } as never });
+  const plan = (...reselected: readonly string[]) =>
+    planned({ endpoints: { IPv4: tracker.take() } as never, reselected: new Set(reselected) });
   return {
     ...{ clock, end, unplanned, stuck, found, set, plan },
     change(...slices: readonly (EndpointSlice | string)[]) {
@@ -272,20 +274,65 @@ Deno.test("a service that is deleted, or has become headless, is none of the fro
   assert.deepEqual(reset(), [OTHER_A]);
 });
 
-Deno.test("what is remembered is limited in time and number", () => {
+Deno.test("a pod that is shutting down when its service gets another selector lives on", () => {
+  const without = [slice("web-a", []), slice("other-a", [])];
+  for (const order of ["selector first", "slices first", "in one round", "two minutes later"]) {
+    const { clock, change, set, plan, reset } = watching();
+    change(slice("web-a", [terminating(A)]), slice("other-a", [terminating(A)]));
+    if (order === "slices first") change(...without);
+    else if (order === "in one round") set(...without);
+    plan("default/web");
+    clock.advance(order === "two minutes later" ? 120_000 : 100);
+    change(...without);
+    assert.deepEqual(reset(), order === "two minutes later" ? [WEB_A, OTHER_A] : [OTHER_A], order);
+  }
+});
+
+Deno.test("an address is remembered for a limited time", () => {
   const { clock, change, reset } = watching();
   change(slice("web-a", [terminating(A)]), slice("other-a", [ready(A)]));
   change(slice("web-a", []));
   clock.advance(601_000);
   change(slice("other-a", []));
   assert.deepEqual(reset(), []);
-  const many = Array.from(
-    { length: 10_001 },
-    (_, i) => terminating(`10.${2 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`),
-  );
-  change(slice("web-a", many));
+});
+
+/** A number of terminating endpoints. */
+const many = (count: number) =>
+  Array.from({ length: count }, (_, i) => terminating(`10.${2 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`));
+
+Deno.test("a namespace that loses very many endpoints leaves room for those of others", () => {
+  const { clock, change, reset } = watching();
+  const lose = (name: string, count: number) => {
+    change(slice(name, many(count)));
+    change(slice(name, []));
+  };
+  const counts = () => {
+    const found = reset(), from = (address: string) => found.filter((one) => one.startsWith(`${address}:`)).length;
+    return { tenant: from("10.96.0.3"), default: from("10.96.0.1") };
+  };
+  // Remembered, as another service keeps them.
+  change(slice("other-a", many(15_000).map(({ address }) => ready(address))));
+  lose("tenant/web-a", 15_000);
+  lose("web-a", 100);
+  change("default/other-a");
+  assert.deepEqual(counts(), { tenant: 9_950, default: 100 }, "half of what others leave");
+  // In the kernel.
+  lose("tenant/web-a", 1);
+  lose("web-a", 100);
+  assert.deepEqual(counts(), { tenant: 0, default: 100 });
+  clock.advance(360_000);
+  lose("tenant/web-a", 1);
+  assert.deepEqual(counts(), { tenant: 1, default: 0 });
+});
+
+Deno.test("a namespace that names another's endpoint on very many ports takes no room from it", () => {
+  const { change, reset } = watching();
+  const ports = Array.from({ length: 15_000 }, (_, i) => ({ name: `p${i}`, protocol: "tcp", port: i + 1 } as const));
+  change({ ...slice("tenant/web-a", [terminating(A)]), ports }, slice("web-a", [terminating(A)]));
+  change(slice("tenant/web-a", []));
   change(slice("web-a", []));
-  assert.equal(reset().length, 10_000);
+  assert.deepEqual(reset(), [WEB_A]);
 });
 
 Deno.test("nothing is reported after the end", () => {

@@ -121,3 +121,12 @@ Deno.test("a Sluice that asks for extensions learns when a service was created; 
   assert.equal(received(message.createdSeconds), 1_700_000_000);
   for (const time of [undefined, 0, -1, 1.5, 1e300, NaN]) assert.equal(received(time), undefined, String(time));
 });
+
+Deno.test("a Sluice that asks for extensions learns of another selector", () => {
+  const chosen = service("default/web", { selector: 4_000_000_000 });
+  assert.equal(serviceMessage(chosen, false).selector, undefined);
+  const received = (sent: ServiceMessage) =>
+    (serviceOfMessage(SERVICE.decode(SERVICE.encode(sent)), false).object as Service).selector;
+  assert.equal(received(serviceMessage(chosen, true)), 4_000_000_000);
+  assert.equal(received(serviceMessage(service("default/web"), true)), undefined);
+});
