@@ -48,7 +48,8 @@ function frontendID({ kind, address, port, protocol }: Frontend): string {
 
 /** Creates an index without claims. */
 export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
-  // Most frontends have one claimant, which is stored without an array to save memory.
+  // Most frontends have one claimant, which is stored without an array to save memory. Of several, the winner is the first, so that
+  // a tenant with very many contested frontends does not hold up the planning of all.
   const holders = new Map<string, C | readonly C[]>();
   /** The number of frontends with several claimants. */
   let contested = 0;
@@ -65,7 +66,8 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
         const id = frontendID(frontend);
         const others = claimantsOf(id);
         if (others.length === 1) contested++;
-        holders.set(id, others.length === 0 ? claimant : [...others, claimant]);
+        if (others.length === 0) holders.set(id, claimant);
+        else holders.set(id, precedes(claimant, others[0]!, id) ? [claimant, ...others] : [...others, claimant]);
         rivals.push(...others);
       }
       return rivals;
@@ -74,7 +76,8 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
       const rivals: C[] = [];
       for (const frontend of frontendsOf(claimant.wanted)) {
         const id = frontendID(frontend);
-        const others = claimantsOf(id).filter((other) => other !== claimant);
+        const held = claimantsOf(id), left = held.filter((other) => other !== claimant);
+        const others = held[0] === claimant ? winnerFirst(left, id) : left;
         if (others.length === 1) contested--;
         if (others.length === 0) holders.delete(id);
         else holders.set(id, others.length === 1 ? others[0]! : others);
@@ -89,7 +92,7 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
       const kept: Frontend[] = [];
       for (const frontend of frontendsOf(wanted)) {
         const id = frontendID(frontend);
-        const winner = claimantsOf(id).reduce((a, b) => precedes(b, a, id) ? b : a);
+        const winner = claimantsOf(id)[0]!;
         if (winner === claimant) kept.push(frontend);
         else lost.push({ frontend: describe(frontend), winner });
       }
@@ -114,10 +117,30 @@ export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
     left.every((one, i) => one.kind === right[i]!.kind && frontendID(one) === frontendID(right[i]!));
 }
 
+function winnerFirst<C extends Claimant>(claimants: readonly C[], id: string): readonly C[] {
+  if (claimants.length <= 1) return claimants;
+  const winner = claimants.reduce((a, b) => precedes(b, a, id) ? b : a);
+  return [winner, ...claimants.filter((one) => one !== winner)];
+}
+
+/** The ranks of the frontends of service ports that share one with another. */
+const ranks = new WeakMap<ServicePort, ReadonlyMap<string, number>>();
+
+function rankOf({ wanted }: Claimant, id: string): number {
+  let found = ranks.get(wanted);
+  if (found === undefined) {
+    // Of equal frontends, the first counts.
+    found = new Map(
+      frontendsOf(wanted).toReversed().map((one) => [frontendID(one), RANKS.indexOf(one.kind)]),
+    );
+    ranks.set(wanted, found);
+  }
+  return found.get(id)!;
+}
+
 function precedes(a: Claimant, b: Claimant, id: string): boolean {
-  const rank = ({ wanted }: Claimant) => RANKS.indexOf(frontendsOf(wanted).find((one) => frontendID(one) === id)!.kind);
   const created = ({ createdSeconds = Number.MAX_SAFE_INTEGER }: Claimant) => createdSeconds;
-  return (rank(a) - rank(b) || created(a) - created(b) || (a.key < b.key ? -1 : 1)) < 0;
+  return (rankOf(a, id) - rankOf(b, id) || created(a) - created(b) || (a.key < b.key ? -1 : 1)) < 0;
 }
 
 function describe({ kind, address, port, protocol }: Frontend): string {

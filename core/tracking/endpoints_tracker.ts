@@ -1,4 +1,4 @@
-import { joinHostPort, sameData } from "../../platform/mod.ts";
+import { joinFlat, joinHostPort, sameData } from "../../platform/mod.ts";
 import type { Protocol } from "../model/mod.ts";
 import type { EndpointSlice, SliceEndpoint } from "../objects/mod.ts";
 import { type ChangingMap, createChangingMap } from "./changing_map.ts";
@@ -129,8 +129,7 @@ export function endpointsOfSlices(
   const found: ServiceEndpoint[] = [];
   let isSorted = true;
   for (const slice of slices) {
-    for (const { name, protocol: portProtocol, port } of slice.ports) {
-      if (name !== portName || portProtocol !== protocol) continue;
+    for (const port of portNumbers(slice.ports, portName, protocol)) {
       for (const endpoint of slice.endpoints) {
         const target = joinHostPort(endpoint.address, port);
         isSorted &&= found.length === 0 || found[found.length - 1]!.target < target;
@@ -141,6 +140,29 @@ export function endpointsOfSlices(
   if (isSorted) return found;
   found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a.endpoint, b.endpoint));
   return found.filter((endpoint, i) => i === 0 || endpoint.target !== found[i - 1]!.target);
+}
+
+/** The most ports that are searched one by one. */
+const FEW_PORTS = 8;
+const portIndexes = new WeakMap<EndpointSlice["ports"], ReadonlyMap<string, readonly number[]>>();
+
+/** The numbers of the ports with this name. A slice may have 20,000 ports, and its service as many. */
+function portNumbers(ports: EndpointSlice["ports"], name: string, protocol: Protocol): readonly number[] {
+  if (ports.length <= FEW_PORTS) {
+    return ports.flatMap((one) => one.name === name && one.protocol === protocol ? [one.port] : []);
+  }
+  const idOf = (one: { readonly name: string; readonly protocol: Protocol }) => joinFlat("|", one.name, one.protocol);
+  let index = portIndexes.get(ports);
+  if (index === undefined) {
+    const added = new Map<string, number[]>();
+    for (const one of ports) {
+      const id = idOf(one), numbers = added.get(id);
+      if (numbers === undefined) added.set(id, [one.port]);
+      else numbers.push(one.port);
+    }
+    portIndexes.set(ports, index = added);
+  }
+  return index.get(idOf({ name, protocol })) ?? [];
 }
 
 function serviceOf(slice: EndpointSlice): ServiceKey {

@@ -9,7 +9,7 @@ import {
   type ServicePortName,
 } from "../../core/model/mod.ts";
 import type { EndpointSlice } from "../../core/objects/mod.ts";
-import { servicePortName } from "../../core/planning/mod.ts";
+import { type PlannedPort, servicePortName } from "../../core/planning/mod.ts";
 import {
   type ServiceKey,
   serviceKey,
@@ -76,11 +76,21 @@ export function watchGone(
   let cancel = () => {};
   signal.addEventListener("abort", () => cancel(), { once: true });
 
+  /** The addresses of the endpoints of a service that are not terminating; kept for a round, as a slice may lose very many. */
+  const livingIn = (service: ServiceKey): ReadonlySet<string> => {
+    const found = living.get(service) ?? new Set(
+      tracked.slicesOf(service).flatMap(({ endpoints }) =>
+        endpoints.flatMap(({ address, terminating }) => terminating ? [] : [address])
+      ),
+    );
+    living.set(service, found);
+    return found;
+  };
+  const living = new Map<ServiceKey, ReadonlySet<string>>();
   const lose = ({ namespace, serviceName, ports }: EndpointSlice, address: string) => {
-    const service = serviceKey(namespace, serviceName), ofService = tracked.slicesOf(service);
-    if (reselectedMs.has(service)) return;
-    // Another pod of the service has its address already.
-    if (ofService.some((slice) => slice.endpoints.some((one) => one.address === address && !one.terminating))) return;
+    const service = serviceKey(namespace, serviceName);
+    // Another pod of the service may have its address already.
+    if (reselectedMs.has(service) || livingIn(service).has(address)) return;
     const suspect = suspects.get(address) ?? { leftMs: 0, provenMs: 0, lost: new Map<string, Lost>() };
     suspect.provenMs = clock.monotonic();
     for (const { name: port, protocol, port: number } of ports) {
@@ -106,15 +116,19 @@ export function watchGone(
     remembered.release(namespaceOf(name), 1);
   };
 
-  const portNamed = (name: ServicePortName) => {
-    const key = servicePortKey(name, "tcp");
-    return portsOf(serviceKeyOf(name)).find((port) => port.key === key);
+  /** Finds TCP service ports by name; a service may have very many of them. */
+  const portFinder = () => {
+    const known = new Map<ServiceKey, ReadonlyMap<string, PlannedPort>>();
+    return (name: ServicePortName) => {
+      const service = serviceKeyOf(name);
+      const ports = known.get(service) ?? new Map(portsOf(service).map((port) => [port.key, port]));
+      known.set(service, ports);
+      return ports.get(servicePortKey(name, "tcp"));
+    };
   };
   /** Whether the kernel sends new connections of a service port only to the endpoints of its current plan. */
-  const isInEffect = ({ name }: Lost) => {
-    const port = portNamed(name);
-    return port === undefined || ledgers[family].effect(name, port.plannedIn, true).state === "in effect";
-  };
+  const isInEffect = (name: ServicePortName, port: PlannedPort | undefined) =>
+    port === undefined || ledgers[family].effect(name, port.plannedIn, true).state === "in effect";
   const look = (dueMs: number) => {
     // A timer may end a fraction of a millisecond early.
     lookedMs = Math.max(dueMs, clock.monotonic());
@@ -135,15 +149,15 @@ export function watchGone(
       own ??= nodePortAddresses();
       return own.filter((address) => isFrontendAt(frontend, address));
     };
-    const gone: GoneEndpoint[] = [];
+    const gone: GoneEndpoint[] = [], portNamed = portFinder();
     let isFull = false;
     for (const [address, { lost }] of absent) {
       for (const [id, one] of lost) {
+        const { name, endpoint } = one, namespace = namespaceOf(name), port = portNamed(name);
         // One that is not in effect yet, or never will be, delays no other.
-        if (!isInEffect(one)) continue;
-        const { name, endpoint } = one, namespace = namespaceOf(name);
+        if (!isInEffect(name, port)) continue;
         drop(lost, id, name);
-        const planned = portNamed(name)?.planned;
+        const planned = port?.planned;
         const frontends = (planned ? frontendsOf(planned) : []).flatMap((frontend) =>
           addressesOf(frontend).map((at) => joinHostPort(at, frontend.port))
         );
@@ -208,6 +222,7 @@ export function watchGone(
         if (!terminating && suspects.has(address)) forget(address, new Set([service!]));
       }
     }
+    living.clear();
     lookLater();
   };
 }

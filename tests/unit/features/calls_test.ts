@@ -32,7 +32,7 @@ Deno.test("workers and the executable may run the tools of calls", () => {
 });
 
 const SERVED = { prefixes: ["fd00::/64"], ports: [80], nodePorts: [] };
-const GONE = { endpoint: "[fd00::1]:80", frontends: ["[fd00::2]:80", "10.96.0.1:80"] };
+const GONE = { namespace: "default", endpoint: "[fd00::1]:80", frontends: ["[fd00::2]:80", "10.96.0.1:80"] };
 const NOTIFICATION = { socket: "/run/systemd/notify", status: "all in sync …", ready: true };
 
 Deno.test("a worker accepts valid requests of features", () => {

@@ -83,6 +83,19 @@ Deno.test("the conflict of a service ends with it", () => {
   assert.deepEqual(reports, [`${scope}: 1`, `${scope}: 0`]);
 });
 
+// A comparison of each contested address with all others would take minutes.
+Deno.test("services may contest very many external IPs, and the next one gets them when the first releases them", () => {
+  const planned = createPlanned(), all = Array.from({ length: 8_000 }, (_, i) => `11.0.${i >> 8}.${i & 255}`);
+  const claiming = (name: string, number: number, externalIPs: readonly string[]) =>
+    service(`tenant/${name}`, { clusterIPs: [`10.0.0.${number}`], createdSeconds: number, externalIPs });
+  const held = ({ set }: { readonly set: readonly ServicePort[] }) =>
+    Object.fromEntries(set.map(({ name, externalIPs }) => [name, externalIPs.length]));
+  const services = [claiming("c", 3, all), claiming("b", 2, all), claiming("a", 1, all)];
+  assert.deepEqual(held(planned.set(...services)), { "tenant/c:http": 0, "tenant/b:http": 0, "tenant/a:http": 8_000 });
+  const released = planned.set(claiming("a", 1, all.slice(0, 1)));
+  assert.deepEqual(held(released), { "tenant/a:http": 1, "tenant/b:http": 7_999 });
+});
+
 Deno.test("an unchanged plan is not returned again", () => {
   const planned = createPlanned();
   planned.set(web, webSlice);

@@ -193,3 +193,17 @@ Deno.test("pending counts changed slices, total counts updates", () => {
   assert.equal(tracker.pending(), 1);
   assert.equal(tracker.total(), 5);
 });
+
+// A search of all ports for each would take minutes.
+Deno.test("a service may have as many ports as its slices, 20,000", () => {
+  const tracker = createEndpointsTracker(0), count = 20_000;
+  const ports = Array.from({ length: count }, (_, i) => ({ name: `p${i}`, protocol: "tcp", port: i + 1 } as const));
+  for (let i = 0; i < 10; i++) {
+    tracker.set(`t/web-${i}`, endpointSlice(`t/web-${i}`, [endpoint(`10.1.0.${i}`)], { ports }));
+  }
+  for (const { name, port } of ports) {
+    const found = tracker.endpointsOf("t/web", name, "tcp");
+    assert.deepEqual([found.length, found[0]?.target], [10, `10.1.0.0:${port}`]);
+  }
+  assert.deepEqual(tracker.endpointsOf("t/web", "p1", "udp"), []);
+});

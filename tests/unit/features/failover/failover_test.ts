@@ -106,7 +106,7 @@ Deno.test("a dead endpoint is reported with every frontend of its service", asyn
   link.report();
   await clock.advanceSettled(1_000);
   const frontends = ["10.0.0.1:80", "203.0.113.1:80", "203.0.113.2:80", "192.0.2.10:30080"];
-  assert.deepEqual(requests, [[{ endpoint: "10.1.0.2:8080", frontends }]]);
+  assert.deepEqual(requests, [[{ namespace: "default", endpoint: "10.1.0.2:8080", frontends }]]);
 });
 
 Deno.test("only what is on runs; resets need the API server and a mode whose connections conntrack translates", async () => {

@@ -30,7 +30,7 @@ const SERVICES: Readonly<Record<string, string>> = {
 function watching() {
   const clock = createFakeClock(), tracker = createEndpointsTracker(0), end = new AbortController();
   const unplanned = new Set<string>(), stuck = new Set<string>();
-  let stalledMs = 0, isInEffect = true, looks = 0;
+  let stalledMs = 0, isInEffect = true, looks = 0, slicesRead = 0;
   const found: string[] = [];
   const family: Pick<NodeFamily, "family" | "portsOf" | "nodePortAddresses" | "call"> = {
     family: "IPv4",
@@ -57,7 +57,10 @@ function watching() {
     },
     family,
     {
-      slicesOf: tracker.slicesOf,
+      slicesOf(service) {
+        slicesRead++;
+        return tracker.slicesOf(service);
+      },
       values() {
         looks++;
         return tracker.values();
@@ -79,6 +82,7 @@ function watching() {
       plan();
     },
     looks: () => looks,
+    slicesRead: () => slicesRead,
     /** Lets time pass in which no timer fires. */
     stall: (ms: number) => stalledMs += ms,
     setInEffect: (value: boolean) => isInEffect = value,
@@ -221,6 +225,13 @@ Deno.test("all slices are looked at once a second, after an endpoint has left wh
   clock.advance(10_000);
   assert.equal(found.length, 50);
   assert.ok(looks() <= 6, `${looks()} looks`);
+});
+
+Deno.test("a round reads the slices of a service once, however many terminating endpoints it loses", () => {
+  const { change, slicesRead } = watching();
+  change(slice("web-a", many(1_000)), slice("web-b", many(1_000)));
+  change(slice("web-a", []), slice("web-b", []));
+  assert.equal(slicesRead(), 1);
 });
 
 Deno.test("a timer that ends early costs no second look", () => {
