@@ -293,7 +293,8 @@ function toExternalServer({ frontend, port }: FrontendHit, from: Source): Outcom
   // The node's own traffic reaches the virtual server before any rule.
   if (verdict === "reject" && from.origin === "node") return stopped(from, "rejected", "no-endpoints");
   if (sources && !isAdmitted(from, sources, port)) return stopped(from, "dropped", "source-range");
-  if (verdict === "reject") return stopped(from, "rejected", "no-endpoints");
+  const onlySources = from.address === undefined ? sources : undefined;
+  if (verdict === "reject") return { ...stopped(from, "rejected", "no-endpoints"), onlySources };
   const outcome = verdict === "cluster"
     ? balanced(port, "cluster", from, { applies: true, reason: "external-policy-cluster" })
     // Without endpoints on this node, its pods still reach endpoints on other nodes (kubernetes PR 97081).
@@ -301,7 +302,7 @@ function toExternalServer({ frontend, port }: FrontendHit, from: Source): Outcom
       applies: false,
       reason: "external-policy-local",
     });
-  return { ...outcome, onlySources: from.address === undefined ? sources : undefined };
+  return { ...outcome, onlySources };
 }
 
 /** The node's own traffic is not checked against the ranges: it is admitted if the node's address is in them. */
