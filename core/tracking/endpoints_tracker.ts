@@ -1,4 +1,4 @@
-import { joinFlat, joinHostPort, sameData } from "../../platform/mod.ts";
+import { compact, joinFlat, joinHostPort, sameData } from "../../platform/mod.ts";
 import type { Protocol } from "../model/mod.ts";
 import type { EndpointSlice, SliceEndpoint } from "../objects/mod.ts";
 import { type ChangingMap, createChangingMap } from "./changing_map.ts";
@@ -53,13 +53,21 @@ export interface EndpointsTracker extends Pick<ChangingMap<EndpointSlice>, "keys
 
 const NO_SLICES: readonly EndpointSlice[] = [];
 
+/** The endpoints of the ports of a service with several slices, by protocol and name, without those of ports with duplicates. */
+interface Joined {
+  readonly slices: readonly EndpointSlice[];
+  readonly ports: Map<string, readonly ServiceEndpoint[]>;
+}
+
 /**
  * A tracker without slices.
  * @param startedAtMs the start time of this process: changes triggered before it do not count for the latency
  */
 export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
   const slices = createChangingMap<EndpointSlice>(sameSlice);
-  const byService = new Map<ServiceKey, EndpointSlice[]>();
+  const byService = new Map<ServiceKey, readonly EndpointSlice[]>();
+  // The last endpoints of large services, and those before their slices changed, as far as they were not asked for since.
+  const joined = new Map<ServiceKey, Joined & { readonly before: Joined | undefined }>();
   let triggerTimes = new Map<ServiceKey, number[]>();
   let steps: SliceStep[] = [];
   // Steps before the first plan concern no connection of this process, and there may be many until all sources are synced.
@@ -68,19 +76,49 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
   const detach = (slice: EndpointSlice) => {
     const service = serviceOf(slice);
     const left = byService.get(service)!.filter((other) => other.name !== slice.name);
-    if (left.length === 0) byService.delete(service);
-    else byService.set(service, left);
+    if (left.length > 0) return byService.set(service, left);
+    byService.delete(service);
+    joined.delete(service);
   };
 
   const slicesOf = (service: ServiceKey) => byService.get(service) ?? NO_SLICES;
+
+  const joinedOf = (service: ServiceKey, slices: readonly EndpointSlice[]) => {
+    const known = joined.get(service);
+    if (known?.slices === slices) return known;
+    const before = known && { slices: known.slices, ports: known.ports };
+    const current = { slices, ports: new Map<string, readonly ServiceEndpoint[]>(), before };
+    joined.set(service, current);
+    return current;
+  };
 
   return {
     keys: slices.keys,
     values: slices.values,
     slicesOf,
-    endpointsOf: (service, portName, protocol) => endpointsOfSlices(slicesOf(service), portName, protocol),
-    set(key, slice) {
-      const before = slices.get(key);
+    endpointsOf(service, portName, protocol) {
+      const all = slicesOf(service);
+      if (all.length < 2) {
+        joined.delete(service);
+        return endpointsOfSlices(all, portName, protocol);
+      }
+      const { ports, before } = joinedOf(service, all), id = `${protocol} ${portName}`;
+      const known = ports.get(id);
+      if (known !== undefined) return known;
+      const earlier = before?.ports.get(id);
+      before?.ports.delete(id);
+      const changed = earlier && changedEndpoints(earlier, before!.slices, all, portName, protocol);
+      if (changed !== undefined) {
+        ports.set(id, changed);
+        return changed;
+      }
+      const sorted = sortedEndpoints(all, portName, protocol), endpoints = withoutDuplicates(sorted);
+      // One with duplicates needs a look at all slices: when the first of them goes, the next one counts.
+      if (endpoints === sorted) ports.set(id, compact(sorted));
+      return endpoints;
+    },
+    set(key, set) {
+      const before = slices.get(key), slice = before === undefined ? set : withKnownEndpoints(set, before);
       if (!slices.set(key, slice)) return;
       if (isTaken) steps.push({ before, after: slice });
       if (before !== undefined) detach(before);
@@ -88,7 +126,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
       if (siblings === undefined) byService.set(service, [slice]);
       else {
         const position = siblings.findIndex((other) => slice.name < other.name);
-        siblings.splice(position === -1 ? siblings.length : position, 0, slice);
+        byService.set(service, siblings.toSpliced(position === -1 ? siblings.length : position, 0, slice));
       }
       if (slice.triggerTimeMs <= startedAtMs) return;
       const times = triggerTimes.get(service);
@@ -126,6 +164,10 @@ export function endpointsOfSlices(
   portName: string,
   protocol: Protocol,
 ): readonly ServiceEndpoint[] {
+  return withoutDuplicates(sortedEndpoints(slices, portName, protocol));
+}
+
+function sortedEndpoints(slices: readonly EndpointSlice[], portName: string, protocol: Protocol): ServiceEndpoint[] {
   const found: ServiceEndpoint[] = [];
   let isSorted = true;
   for (const slice of slices) {
@@ -138,8 +180,51 @@ export function endpointsOfSlices(
     }
   }
   if (isSorted) return found;
-  found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a.endpoint, b.endpoint));
-  return found.filter((endpoint, i) => i === 0 || endpoint.target !== found[i - 1]!.target);
+  return found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a.endpoint, b.endpoint));
+}
+
+/** The first of the endpoints with the same target, of sorted ones; the same list if there are no others. */
+function withoutDuplicates(sorted: readonly ServiceEndpoint[]): readonly ServiceEndpoint[] {
+  const isFirst = ({ target }: ServiceEndpoint, i: number) => i === 0 || target !== sorted[i - 1]!.target;
+  return sorted.every(isFirst) ? sorted : sorted.filter(isFirst);
+}
+
+/**
+ * The endpoints of a service port after some of its slices changed, at the cost of these; the endpoints of `earlier` keep
+ * their objects. Undefined if some have the same target.
+ * @param earlier the endpoints that the slices `before` gave it, all with different targets
+ */
+function changedEndpoints(
+  earlier: readonly ServiceEndpoint[],
+  before: readonly EndpointSlice[],
+  after: readonly EndpointSlice[],
+  portName: string,
+  protocol: Protocol,
+): readonly ServiceEndpoint[] | undefined {
+  const was = new Set(before), is = new Set(after);
+  const gone = new Set(before.filter((slice) => !is.has(slice)).flatMap(({ endpoints }) => endpoints));
+  const added = sortedEndpoints(after.filter((slice) => !was.has(slice)), portName, protocol)
+    .filter(({ endpoint }) => !gone.delete(endpoint));
+  const changed: ServiceEndpoint[] = [];
+  let next = 0;
+  for (const one of earlier) {
+    if (gone.has(one.endpoint)) continue;
+    while (next < added.length && added[next]!.target < one.target) changed.push(added[next++]!);
+    changed.push(one);
+  }
+  changed.push(...added.slice(next));
+  return withoutDuplicates(changed) === changed ? compact(changed) : undefined;
+}
+
+/** A slice with the endpoints of its last version, as far as they are the same: an unchanged endpoint stays the same object. */
+function withKnownEndpoints(slice: EndpointSlice, before: EndpointSlice): EndpointSlice {
+  if (!sameData(slice.ports, before.ports)) return slice;
+  const known = new Map(before.endpoints.map((endpoint) => [endpoint.address, endpoint]));
+  const endpoints = slice.endpoints.map((endpoint) => {
+    const last = known.get(endpoint.address);
+    return sameData(last, endpoint) ? last! : endpoint;
+  });
+  return { ...slice, endpoints };
 }
 
 /** The most ports that are searched one by one. */
