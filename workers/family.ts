@@ -17,6 +17,7 @@ import {
 import type { FamilyWorker } from "../features/mod.ts";
 import { CALLS, familyCode } from "./calls.ts";
 import { checkedMessage } from "./checked_message.ts";
+import { createUnpacking } from "./packed_delta.ts";
 import type { CallMessage, FromWorker, RoleMessage, StartMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
 import { createWebWorker } from "./web_worker.ts";
@@ -35,6 +36,7 @@ interface Running extends FamilyWorker {
 let tools = new AbortController();
 /** The backend's code is loaded late; messages that arrive before that wait, in order. */
 let running: Promise<Running> | undefined;
+const unpack = createUnpacking();
 
 const { post, close } = connectToMain(familyCode, (message, role) => {
   switch (message.type) {
@@ -42,9 +44,11 @@ const { post, close } = connectToMain(familyCode, (message, role) => {
       if (running) throw new Error("message refused: this worker is already started");
       running = start(message, role);
       break;
-    case "sync":
-      running?.then(({ loop }) => loop.sync(message.delta));
+    case "sync": {
+      const delta = unpack(message.delta);
+      running?.then(({ loop }) => loop.sync(delta));
       break;
+    }
     case "call":
       answer(message);
       break;

@@ -12,6 +12,7 @@
  *   web_worker.ts       a Web Worker with minimal permissions
  *   worker_scope.ts     the connection of a worker's entry point to the isolate that has started it
  *   protocol.ts         the messages of a family's worker
+ *   packed_delta.ts     deltas in these messages
  *   checked_message.ts  validates messages to a worker
  *   checked_report.ts   validates reports of a worker
  *   calls.ts            the calls that a family's worker answers; its code and its tools

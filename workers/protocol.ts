@@ -1,7 +1,8 @@
 /** The messages between the main isolate and a family's worker: plain data, distinguished by `type`. */
-import { FAMILY_DELTA, type SyncReport, WORKER_START } from "../core/model/mod.ts";
+import { type SyncReport, WORKER_START } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
 import * as shape from "../platform/shapes/mod.ts";
+import { PACKED_DELTA } from "./packed_delta.ts";
 
 /** The messages to a family's worker by type. */
 export const TO_WORKER = {
@@ -18,7 +19,7 @@ export const TO_WORKER = {
   /** Start the sync loop. */
   start: shape.record({ type: shape.oneOf("start"), ...WORKER_START.fields }),
   /** Apply a delta; answered with a report of its revision, or with a reset on a base revision mismatch. */
-  sync: shape.record({ type: shape.oneOf("sync"), delta: FAMILY_DELTA }),
+  sync: shape.record({ type: shape.oneOf("sync"), delta: PACKED_DELTA }),
   /** Answer a call (see `WorkerCall`); answered with `answered` of the same number, even during a sync. */
   call: shape.record({ type: shape.oneOf("call"), number: shape.COUNT, name: shape.TEXT, request: shape.ANYTHING }),
   /** Compare the kernel with the desired state now; a report of a full sync follows unless syncs fail. */

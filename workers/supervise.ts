@@ -5,6 +5,7 @@ import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/channel/m
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
 import { checkedProblems, checkedReport } from "./checked_report.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
+import { createPacking } from "./packed_delta.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 import {
   createQuestions,
@@ -62,6 +63,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     restarts: 0,
     ...{ keepsWorker: false, isResting: false, isLeaving: false },
   };
+  const pack = createPacking();
   /** The running worker, if it takes messages. */
   const listening = () => state.isLeaving ? undefined : state.worker;
 
@@ -74,7 +76,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       if (worker === undefined) return;
       // Its memory is watched until a sync succeeds.
       state.endWork ??= memory(worker.fail);
-      worker.post({ type: "sync", delta });
+      worker.post({ type: "sync", delta: pack(delta) });
     },
     async call({ name, timeoutMs, checked }, request) {
       const worker = listening();

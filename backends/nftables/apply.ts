@@ -3,7 +3,7 @@ import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import { errorText, type Logger } from "../../platform/mod.ts";
 import { type Accumulator, findRefused, type Outcome, type Refusals, type RunState } from "../reconcile/mod.ts";
 import { isHostFailure, isOutcomeUnknown } from "../tools/mod.ts";
-import { contributionOf, type Desired, NOTHING } from "./desired.ts";
+import { changedSlots, contributionOf, type Desired, NOTHING } from "./desired.ts";
 import type { EarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
 import { buildTransaction, type BuiltTransaction, type Change, type Stage } from "./build.ts";
@@ -212,7 +212,9 @@ function changeOf(key: ServicePortKey, { desired, realized, settings, dialect }:
   const port = desired.servicePort(key);
   const next: Applied | undefined = port && { port, settings };
   const held = realized.applied.get(key);
-  const contribution = (applied: Applied) => contributionOf(applied.port, applied.settings, dialect);
+  // What is the same in both contributions need not be rendered.
+  const only = held && next && held.settings === settings ? changedSlots(held.port, next.port) : undefined;
+  const contribution = (applied: Applied) => contributionOf(applied.port, applied.settings, dialect, only);
   return {
     key,
     before: held ? contribution(held) : { ...NOTHING, own: realized.partial.get(key) ?? [] },

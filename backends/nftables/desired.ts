@@ -1,4 +1,5 @@
 import {
+  differsInEndpointsOnly,
   type FamilyDelta,
   type FamilySettings,
   type Frontend,
@@ -25,7 +26,7 @@ import {
 } from "./shared_chains.ts";
 import { keepSlots, type SlotOrder } from "./slot_order.ts";
 import { sourceRanges } from "./sources.ts";
-import { type Dialect, prefixText, type SetName } from "./table.ts";
+import { type Dialect, endpointElement, prefixText, type SetName } from "./table.ts";
 import { chainText, type Item, itemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
@@ -86,6 +87,28 @@ export interface Contribution {
   readonly shared: readonly string[];
 }
 
+/** The numbers of slots of both lists. */
+type Slots = Readonly<Record<ListName, readonly number[]>>;
+
+/**
+ * The slots whose elements two versions of a service port differ in; undefined if they may differ in more than endpoints, or if
+ * more than elements depends on these.
+ */
+export function changedSlots(before: NumberedPort, after: NumberedPort): Slots | undefined {
+  if (after.affinitySeconds > 0 || after.balance !== undefined || !differsInEndpointsOnly(before, after)) {
+    return undefined;
+  }
+  const changed = (one: readonly string[], other: readonly string[]) => {
+    const slots = [];
+    for (let i = 0; i < one.length || i < other.length; i++) if (one[i] !== other[i]) slots.push(i);
+    return slots;
+  };
+  return {
+    cluster: changed(before.clusterEndpoints, after.clusterEndpoints),
+    local: changed(before.localEndpoints, after.localEndpoints),
+  };
+}
+
 /** The contribution of an unknown service port. */
 export const NOTHING: Contribution = { own: [], shared: [] };
 
@@ -97,8 +120,14 @@ export const NOTHING: Contribution = { own: [], shared: [] };
  * kernel walks all chains when one of them changes. So a change of an endpoint costs one element per frontend of the service
  * port (one, except for node ports and load balancers), and no rule. Only where a service port has many external frontends, these
  * share a list, in a map and with a chain of their own.
+ * @param only the slots of each list whose elements are rendered; all by default
  */
-export function contributionOf(port: NumberedPort, settings: FamilySettings, dialect: Dialect): Contribution {
+export function contributionOf(
+  port: NumberedPort,
+  settings: FamilySettings,
+  dialect: Dialect,
+  only?: Slots,
+): Contribution {
   const { protocol, clusterEndpoints, localEndpoints } = port;
   const own: Item[] = [];
   /** Chains of its own that refer to others. */
@@ -172,10 +201,16 @@ export function contributionOf(port: NumberedPort, settings: FamilySettings, dia
     }
     return name;
   };
-  const fill = (set: SetName, frontend: Frontend, list: ListName) => {
-    const prefix = `${addressOf(frontend)} . ${frontend.port} . `, { slots, numbers } = lists[list];
-    slots.forEach((text, i) => own.push({ list: set, key: `${prefix}${numbers?.[i] ?? i}`, text }));
+  /** Adds the elements of a list's slots. */
+  const fillSlots = (set: SetName, prefix: string, list: ListName) => {
+    const { slots, numbers } = lists[list];
+    for (const i of only?.[list] ?? slots.keys()) {
+      if (i >= slots.length) continue;
+      own.push({ list: set, key: `${prefix}${numbers?.[i] ?? i}`, text: endpointElement(slots[i]!) });
+    }
   };
+  const fill = (set: SetName, frontend: Frontend, list: ListName) =>
+    fillSlots(set, `${addressOf(frontend)} . ${frontend.port} . `, list);
   const fillExternal = (kind: PickKind, frontend: Frontend, list: ListName) => {
     if (!isShared(frontend)) {
       return fill(`${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints`, frontend, list);
@@ -184,7 +219,7 @@ export function contributionOf(port: NumberedPort, settings: FamilySettings, dia
     if (outside.has(map)) return;
     outside.add(map);
     own.push({ list: "set", key: map, text: outsideMap(protocol, dialect) });
-    lists[list].slots.forEach((text, i) => own.push({ list: map, key: `${frontend.port} . ${i}`, text }));
+    fillSlots(map, `${frontend.port} . `, list);
   };
   const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
   const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;

@@ -1,7 +1,6 @@
 /** How an endpoint is picked for a new connection: by the number of a slot that a rule draws. */
 import { balancedList, balanceTable, type EndpointIndex, type ServicePort } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { endpointElement } from "./table.ts";
 
 /**
  * How a chain draws the number of a slot:
@@ -14,7 +13,7 @@ export type Draw = "random" | "flow" | "client" | "turn";
 /** A list of endpoints as a packet sees it: it draws the number of a slot, which has an endpoint. */
 export interface SlotList {
   readonly draw: Draw;
-  /** The endpoint of each slot, as a value of the map of endpoints. */
+  /** The endpoint of each slot. */
   readonly slots: readonly string[];
   /** The number of each slot in the map; its index if undefined. */
   readonly numbers?: readonly number[];
@@ -26,9 +25,8 @@ export type ListName = "cluster" | "local";
 /** The slots of a list of endpoints. */
 export function slotList(port: ServicePort, name: ListName): SlotList {
   const endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
-  const values = endpoints.map(endpointElement);
   const table = tableOf(port, name);
-  return { draw: drawOf(port), slots: table === undefined ? values : table.map((index) => values[index]!) };
+  return { draw: drawOf(port), slots: table === undefined ? endpoints : table.map((index) => endpoints[index]!) };
 }
 
 /** The table of a list of endpoints; undefined if each endpoint has one slot. */

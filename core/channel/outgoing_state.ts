@@ -1,5 +1,8 @@
 import { sameData } from "../../platform/mod.ts";
 import {
+  differsInEndpointsOnly,
+  editsSize,
+  endpointEdits,
   type FamilyDelta,
   type FamilySettings,
   frontendsOf,
@@ -157,7 +160,7 @@ function nextPortion(
   let total = 0;
   const changes = [...differing].map(([key, before]): Change => {
     const after = current(key);
-    const size = Math.max(before ? kernelSize(before) : 0, after ? kernelSize(after) : 0);
+    const size = changeSize(before, after);
     total += size;
     return { key, before, after, size };
   });
@@ -166,6 +169,17 @@ function nextPortion(
   let taken = 0, size = 0;
   while (taken < changes.length && size < PORTION) size += changes[taken++]!.size;
   return withReleases(changes.slice(0, taken), changes.slice(taken)).map(({ key }) => key);
+}
+
+/** The size of a change: where only endpoints differ, the rest of a service port is left as it is. */
+function changeSize(before: ServicePort | undefined, after: ServicePort | undefined): number {
+  if (
+    before && after && after.balance === undefined && after.affinitySeconds === 0 &&
+    differsInEndpointsOnly(before, after)
+  ) {
+    return editsSize(endpointEdits(before, after)) * frontendsOf(after).length;
+  }
+  return Math.max(before ? kernelSize(before) : 0, after ? kernelSize(after) : 0);
 }
 
 /** Adds the changes that release a frontend for a chosen one. */

@@ -3,6 +3,7 @@
  * Addresses are canonical strings (see platform/address.ts), endpoints are `address:port` strings.
  *
  *   service_port.ts      one port of one Service, with every decision taken, and its size in the kernel
+ *   endpoint_edits.ts    the difference between two versions of a service port that differ in endpoints only
  *   frontend.ts          the addresses and ports of a service port, with the verdict of each
  *   balance.ts           how connections are spread over the endpoints, and the share of each
  *   slot_table.ts        tables of consistent hashing and of weights
@@ -31,6 +32,14 @@ export {
   MOST_CONSISTENT_HASH_ENDPOINTS,
   MOST_COUNTED_ENDPOINTS,
 } from "./balance.ts";
+export {
+  differsInEndpointsOnly,
+  editsSize,
+  ENDPOINT_EDITS,
+  type EndpointEdits,
+  endpointEdits,
+  withEdits,
+} from "./endpoint_edits.ts";
 export { type EndpointIndex, hashOf } from "./slot_table.ts";
 export {
   completesState,

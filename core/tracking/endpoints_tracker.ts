@@ -53,10 +53,12 @@ export interface EndpointsTracker extends Pick<ChangingMap<EndpointSlice>, "keys
 
 const NO_SLICES: readonly EndpointSlice[] = [];
 
-/** The endpoints of the ports of a service with several slices, by protocol and name, without those of ports with duplicates. */
+/** The endpoints of a service with several slices by port: protocol and name. Ports with duplicates are left out. */
 interface Joined {
   readonly slices: readonly EndpointSlice[];
   readonly ports: Map<string, readonly ServiceEndpoint[]>;
+  /** The endpoints before the slices changed, of ports that nobody has asked for since, and the change. */
+  readonly before?: Pick<Joined, "ports"> & SlicesChange;
 }
 
 /**
@@ -66,8 +68,7 @@ interface Joined {
 export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
   const slices = createChangingMap<EndpointSlice>(sameSlice);
   const byService = new Map<ServiceKey, readonly EndpointSlice[]>();
-  // The last endpoints of large services, and those before their slices changed, as far as they were not asked for since.
-  const joined = new Map<ServiceKey, Joined & { readonly before: Joined | undefined }>();
+  const joined = new Map<ServiceKey, Joined>();
   let triggerTimes = new Map<ServiceKey, number[]>();
   let steps: SliceStep[] = [];
   // Steps before the first plan concern no connection of this process, and there may be many until all sources are synced.
@@ -83,11 +84,11 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
 
   const slicesOf = (service: ServiceKey) => byService.get(service) ?? NO_SLICES;
 
-  const joinedOf = (service: ServiceKey, slices: readonly EndpointSlice[]) => {
+  const joinedOf = (service: ServiceKey, slices: readonly EndpointSlice[]): Joined => {
     const known = joined.get(service);
     if (known?.slices === slices) return known;
-    const before = known && { slices: known.slices, ports: known.ports };
-    const current = { slices, ports: new Map<string, readonly ServiceEndpoint[]>(), before };
+    const before = known && { ports: known.ports, ...slicesChange(known.slices, slices) };
+    const current = { slices, ports: new Map(), before };
     joined.set(service, current);
     return current;
   };
@@ -107,7 +108,7 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
       if (known !== undefined) return known;
       const earlier = before?.ports.get(id);
       before?.ports.delete(id);
-      const changed = earlier && changedEndpoints(earlier, before!.slices, all, portName, protocol);
+      const changed = earlier && changedEndpoints(earlier, before!, portName, protocol);
       if (changed !== undefined) {
         ports.set(id, changed);
         return changed;
@@ -189,31 +190,44 @@ function withoutDuplicates(sorted: readonly ServiceEndpoint[]): readonly Service
   return sorted.every(isFirst) ? sorted : sorted.filter(isFirst);
 }
 
+/** The difference between two versions of a service's slices. */
+interface SlicesChange {
+  /** The endpoints of former slices, except for those that are in `after` unchanged. */
+  readonly gone: ReadonlySet<SliceEndpoint>;
+  /** The changed slices, with their new endpoints only. */
+  readonly changed: readonly EndpointSlice[];
+}
+
+function slicesChange(before: readonly EndpointSlice[], after: readonly EndpointSlice[]): SlicesChange {
+  const was = new Set(before), is = new Set(after);
+  const former = new Set(before.filter((slice) => !is.has(slice)).flatMap(({ endpoints }) => endpoints));
+  const changed = after.filter((slice) => !was.has(slice));
+  const current = new Set(changed.flatMap(({ endpoints }) => endpoints));
+  return {
+    gone: former.difference(current),
+    changed: changed.map((slice) => ({ ...slice, endpoints: slice.endpoints.filter((one) => !former.has(one)) })),
+  };
+}
+
 /**
- * The endpoints of a service port after some of its slices changed, at the cost of these; the endpoints of `earlier` keep
- * their objects. Undefined if some have the same target.
- * @param earlier the endpoints that the slices `before` gave it, all with different targets
+ * The endpoints of a service port after a change of slices, from those before, all with different targets. Those that stay are
+ * the same objects. Undefined if some have the same target now.
  */
 function changedEndpoints(
-  earlier: readonly ServiceEndpoint[],
-  before: readonly EndpointSlice[],
-  after: readonly EndpointSlice[],
+  before: readonly ServiceEndpoint[],
+  { gone, changed }: SlicesChange,
   portName: string,
   protocol: Protocol,
 ): readonly ServiceEndpoint[] | undefined {
-  const was = new Set(before), is = new Set(after);
-  const gone = new Set(before.filter((slice) => !is.has(slice)).flatMap(({ endpoints }) => endpoints));
-  const added = sortedEndpoints(after.filter((slice) => !was.has(slice)), portName, protocol)
-    .filter(({ endpoint }) => !gone.delete(endpoint));
-  const changed: ServiceEndpoint[] = [];
+  const added = sortedEndpoints(changed, portName, protocol), endpoints: ServiceEndpoint[] = [];
   let next = 0;
-  for (const one of earlier) {
+  for (const one of before) {
     if (gone.has(one.endpoint)) continue;
-    while (next < added.length && added[next]!.target < one.target) changed.push(added[next++]!);
-    changed.push(one);
+    while (next < added.length && added[next]!.target < one.target) endpoints.push(added[next++]!);
+    endpoints.push(one);
   }
-  changed.push(...added.slice(next));
-  return withoutDuplicates(changed) === changed ? compact(changed) : undefined;
+  endpoints.push(...added.slice(next));
+  return withoutDuplicates(endpoints) === endpoints ? compact(endpoints) : undefined;
 }
 
 /** A slice with the endpoints of its last version, as far as they are the same: an unchanged endpoint stays the same object. */
