@@ -1,4 +1,5 @@
 import {
+  differsInEndpointsOnly,
   type FamilyDelta,
   type FamilySettings,
   type ServicePort,
@@ -20,7 +21,7 @@ import {
 } from "../xtables/mod.ts";
 import { createDispatchTree, type DispatchEntry, type DispatchTree, frontendPlace, LEAF_CAPACITY } from "./dispatch.ts";
 import { type FrontendRule, frontendRules, type TreeName, TREES } from "./frontends.ts";
-import { chainsOf, renderServiceChain } from "./service_chains.ts";
+import { chainsOf, changedChains, isGroupChain, renderServiceChain } from "./service_chains.ts";
 
 /** The rules that the kernel should have for one family. Any chain can be rendered at any time; nothing is read or written. */
 export interface Ruleset extends WantedChains {
@@ -92,7 +93,8 @@ export function createRuleset(options: RulesetOptions): Ruleset {
       const owner = table === "nat" ? index.chainOwners.get(chain) : undefined;
       if (owner !== undefined) {
         const rules = renderServiceChain(index.ports.get(owner)!, chain, settings);
-        return { rules, jumps: 1, ownerOf: () => owner };
+        const jumps = rules.filter((rule) => rule.includes(" -j KUBE-SV")).length;
+        return { rules, jumps: Math.max(1, jumps), ownerOf: () => owner };
       }
       const isBase = baseChains[table].includes(chain);
       const dispatch = treeOf(index, table, chain)?.render(chain);
@@ -170,10 +172,36 @@ function ruleId(tree: TreeName, { place, within }: DispatchEntry): string {
 }
 
 function set(index: ServiceIndex, port: ServicePort): void {
-  const key = servicePortKey(port.name, port.protocol);
+  const key = servicePortKey(port.name, port.protocol), before = index.ports.get(key);
+  if (before && !index.excluded.has(key) && hasSameFrontends(before, port)) return change(index, before, port, key);
   remove(index, key);
   index.ports.set(key, port);
   move(index, port, key, "in");
+}
+
+/** Whether two versions of a service port differ in endpoints only, and both have some in the same lists. */
+function hasSameFrontends(before: ServicePort, after: ServicePort): boolean {
+  return differsInEndpointsOnly(before, after) &&
+    (before.clusterEndpoints.length === 0) === (after.clusterEndpoints.length === 0) &&
+    (before.localEndpoints.length === 0) === (after.localEndpoints.length === 0);
+}
+
+/** Changes the endpoints of a service port. */
+function change(
+  { ports, chainOwners, touchedChains, hairpin }: ServiceIndex,
+  before: ServicePort,
+  port: ServicePort,
+  key: ServicePortKey,
+): void {
+  const names = serviceChainNames(port);
+  for (const chain of changedChains(before, port, names)) {
+    chainOwners.delete(chain);
+    touchedChains.add(chain);
+  }
+  for (const chain of chainsOf(port, names)) chainOwners.set(chain, key);
+  ports.set(key, port);
+  hairpin.count(port, 1);
+  hairpin.count(before, -1);
 }
 
 function remove(index: ServiceIndex, key: ServicePortKey): void {
@@ -221,13 +249,19 @@ function treeOf({ trees }: ServiceIndex, table: Table, chain: string): DispatchT
   return undefined;
 }
 
+function chainRank(chain: string): number {
+  if (chain.startsWith("KUBE-FW-")) return 4;
+  if (chain.startsWith("KUBE-EXT-")) return 3;
+  return isGroupChain(chain) ? 1 : 2;
+}
+
 /** More than the depth of the deepest tree. */
 const ENTRY_RANK = 64;
 
 function rankOf(index: ServiceIndex, table: Table, chain: string): number {
   if (table === "nat") {
     if (chain === BASE.markMasquerade) return 0;
-    if (index.chainOwners.has(chain)) return chain.startsWith("KUBE-FW-") ? 3 : chain.startsWith("KUBE-EXT-") ? 2 : 1;
+    if (index.chainOwners.has(chain)) return chainRank(chain);
   }
   if (chain === BASE.relayed) return 0;
   const depth = treeOf(index, table, chain)?.depthOf(chain);

@@ -1,5 +1,5 @@
 import { admittedSources, type FamilySettings, hasExternalFrontends, type ServicePort } from "../../core/model/mod.ts";
-import { hostPrefix, joinHostPort } from "../../platform/mod.ts";
+import { hostPrefix, joinHostPort, sameData } from "../../platform/mod.ts";
 import {
   affinityListName,
   BASE,
@@ -11,6 +11,7 @@ import {
   serviceChainNames,
   shareOf,
 } from "../xtables/mod.ts";
+import { type EndpointGroup, endpointGroups } from "./endpoint_groups.ts";
 
 /** Whether a service port has an external chain. */
 function usesExternalChain(port: ServicePort): boolean {
@@ -22,11 +23,27 @@ function usesFirewallChain(port: ServicePort): boolean {
   return port.external !== "reject" && admittedSources(port) !== undefined;
 }
 
+/** The groups of the endpoints for a traffic policy that have chains of their own; undefined if one chain has all. */
+function groupsOf(port: ServicePort, policy: "cluster" | "local"): readonly EndpointGroup[] | undefined {
+  const isPlain = port.affinitySeconds === 0 && port.balance === undefined && port.relay?.[policy] === undefined;
+  return isPlain ? endpointGroups(port[`${policy}Endpoints`]) : undefined;
+}
+
+const groupChain = (chain: string, { suffix }: EndpointGroup) => `${chain}-${suffix}`;
+
+/** Whether a chain has a group of a service port's endpoints. */
+export function isGroupChain(chain: string): boolean {
+  return /^KUBE-SV[CL]-.*-/.test(chain);
+}
+
 /** The names of a service port's chains; each refers only to earlier ones. */
 export function chainsOf(port: ServicePort, names: ServiceChainNames = serviceChainNames(port)): string[] {
   const chains: string[] = [];
-  if (port.clusterEndpoints.length > 0) chains.push(names.cluster);
-  if (port.localEndpoints.length > 0) chains.push(names.local);
+  for (const policy of ["cluster", "local"] as const) {
+    if (port[`${policy}Endpoints`].length === 0) continue;
+    for (const group of groupsOf(port, policy) ?? []) chains.push(groupChain(names[policy], group));
+    chains.push(names[policy]);
+  }
   if (usesExternalChain(port)) chains.push(names.external);
   if (usesFirewallChain(port)) chains.push(names.firewall);
   return chains;
@@ -44,18 +61,39 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
       return externalRules(port, names, settings);
     case names.firewall:
       return firewallRules(port, names);
-    default:
-      throw new Error(`${port.name} has no chain ${chain}`);
   }
+  for (const policy of ["cluster", "local"] as const) {
+    const group = groupsOf(port, policy)?.find((one) => groupChain(names[policy], one) === chain);
+    if (group !== undefined) return endpointChoice(port, group.endpoints, undefined);
+  }
+  throw new Error(`${port.name} has no chain ${chain}`);
+}
+
+/**
+ * The chains whose rules differ between two versions of a service port, which differ in endpoints only and have some in the same
+ * lists; also those that only one of them has.
+ */
+export function changedChains(before: ServicePort, after: ServicePort, names: ServiceChainNames): readonly string[] {
+  return (["cluster", "local"] as const).flatMap((policy) => {
+    if (sameData(before[`${policy}Endpoints`], after[`${policy}Endpoints`])) return [];
+    const was = new Map(groupsOf(before, policy)?.map((one) => [one.suffix, one]));
+    const is = new Map(groupsOf(after, policy)?.map((one) => [one.suffix, one]));
+    const changed = [...new Map([...was, ...is]).values()]
+      .filter(({ suffix }) => !sameData(was.get(suffix)?.endpoints, is.get(suffix)?.endpoints));
+    return [...changed.map((group) => groupChain(names[policy], group)), names[policy]];
+  });
 }
 
 /** The rules that send packets to the endpoints for a traffic policy, or to the relay. */
 function endpointRules(port: ServicePort, policy: "cluster" | "local", settings: FamilySettings): readonly string[] {
   const relayPort = port.relay?.[policy];
   if (relayPort !== undefined) return [toRelay(port, relayPort, settings)];
+  const endpoints = port[`${policy}Endpoints`], groups = groupsOf(port, policy);
   return [
     ...(port.internal === policy ? internalMasquerade(port, settings) : []),
-    ...endpointChoice(port, port[`${policy}Endpoints`], port.balance?.[`${policy}Weights`]),
+    ...groups === undefined
+      ? endpointChoice(port, endpoints, port.balance?.[`${policy}Weights`])
+      : groupChoice(groups, serviceChainNames(port)[policy]),
   ];
 }
 
@@ -114,6 +152,12 @@ function endpointChoice(
       chance[i] === undefined ? [] : [`${protocol}${chance[i]}-m recent --set ${remembered[i]}${to(endpoint)}`]
     ),
   ];
+}
+
+/** One rule per group, which picks it with the probability of all its endpoints. */
+function groupChoice(groups: readonly EndpointGroup[], chain: string): string[] {
+  const chance = chances(groups.length, groups.map(({ endpoints }) => endpoints.length));
+  return groups.map((group, i) => `${chance[i]}-j ${groupChain(chain, group)}`);
 }
 
 /**

@@ -133,7 +133,7 @@ export function createTrafficReader(
 
 /** Whether a chain in the kernel may have rules that count. */
 function isCounting({ table, chain, rules }: RestoredChain): boolean {
-  return rules > 0 && (table === "filter" || /^KUBE-SV[CL]-[A-Z2-7]{16}$/.test(chain));
+  return rules > 0 && (table === "filter" || /^KUBE-SV[CL]-[A-Z2-7]{16}(-\w\w)?$/.test(chain));
 }
 
 function keyOf(of: RuleCount): string {

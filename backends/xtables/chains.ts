@@ -49,7 +49,7 @@ export function serviceChainNames(port: Pick<ServicePort, "name" | "protocol">):
 
 /** The names of all chains of the service port that owns this chain, without hashing the port's name again. */
 export function namesBeside(chain: string): ServiceChainNames {
-  return namesOfHash(chain.slice(chain.lastIndexOf("-") + 1));
+  return namesOfHash(chain.split("-")[2]!);
 }
 
 function namesOfHash(hash: string): ServiceChainNames {

@@ -10,6 +10,7 @@ import {
   ON_PURPOSE,
   serve,
 } from "../unit/backends/every_backend.ts";
+import { fakeServicePort } from "../fakes/service_port.ts";
 import { plannedPorts } from "./planned_ports.ts";
 import { runs } from "./runs.ts";
 
@@ -139,6 +140,60 @@ Deno.test("any history of changes, restarts, failures and other programs ends in
         const outcomes = [...packets(end)].map((packet) => ({ packet, to: served.ask(packet) }));
         answers ??= outcomes;
         assert.deepEqual(outcomes, answers, name);
+      }
+    }),
+    runs(12),
+  );
+});
+
+const MANY = Array.from({ length: 230 }, (_, i) => `10.245.${i % 3}.${i}:80`).sort();
+
+/** One service port whose many endpoints come and go, and others. */
+const versions = fc.array(
+  fc.record({
+    clusterEndpoints: fc.oneof(
+      { weight: 3, arbitrary: fc.subarray(MANY, { minLength: 225 }) },
+      { weight: 3, arbitrary: fc.subarray(MANY, { minLength: 190 }) },
+      { weight: 1, arbitrary: fc.subarray(MANY, { maxLength: 2 }) },
+    ),
+    localEndpoints: fc.subarray(MANY.slice(0, 5)),
+    endpointsOnThisNode: fc.subarray(MANY.slice(0, 5)),
+    external: fc.constantFrom("cluster" as const, "cluster" as const, "local" as const),
+    fails: fc.constantFrom("not" as const, "not" as const, "before its work" as const, "after its work" as const),
+  }),
+  { minLength: 4, maxLength: 6 },
+).map((all) =>
+  all.map(({ fails, external, ...lists }) => ({
+    fails,
+    port: fakeServicePort("default/many:p", {
+      ...lists,
+      nodePort: 30_000,
+      internal: lists.clusterEndpoints.length > 0 ? "cluster" : "reject",
+      external: lists.clusterEndpoints.length === 0
+        ? "reject"
+        : external === "cluster"
+        ? "cluster"
+        : lists.localEndpoints.length > 0
+        ? "local"
+        : "drop",
+    }),
+  }))
+);
+
+Deno.test("any changes of a service with many endpoints end in the same kernel state as a single sync, in every backend", async () => {
+  await fc.assert(
+    fc.asyncProperty(versions, async (history) => {
+      for (const { name, mode, createKernel } of BACKENDS) {
+        const kernel = createKernel(), settings = commonSettings(mode, {});
+        const served = await serve(mode, kernel);
+        await served.snapshot([], settings);
+        for (const { port, fails } of history) {
+          await attempt(kernel, fails, () => served.change([port]));
+          await served.change([]);
+        }
+        const atOnce = createKernel();
+        await (await serve(mode, atOnce)).snapshot([history.at(-1)!.port], settings);
+        assert.equal(kernel.dump(), atOnce.dump(), name);
       }
     }),
     runs(12),

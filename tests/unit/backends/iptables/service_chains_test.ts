@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
 import { serviceChainNames } from "../../../../backends/xtables/chains.ts";
-import { chainsOf, renderServiceChain } from "../../../../backends/iptables/service_chains.ts";
+import { chainsOf, changedChains, renderServiceChain } from "../../../../backends/iptables/service_chains.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../../fakes/service_port.ts";
 
 const PODS = fakeSettings({ localTraffic: { by: "source-prefix", prefix: "10.1.0.0/16" } });
@@ -96,4 +96,47 @@ Deno.test("the firewall chain admits the source ranges, and the load balancer IP
 
 Deno.test("a service port without endpoints has no chains", () => {
   assert.deepEqual(render({ clusterEndpoints: [], internal: "reject", external: "reject", nodePort: 30080 }), {});
+});
+
+/** The probabilities with which packets that enter a chain get to each endpoint. */
+function outcomes(rulesOf: (chain: string) => readonly string[], chain: string): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  let left = 1;
+  for (const rule of rulesOf(chain)) {
+    const taken = left * Number(/--probability (\S+)/.exec(rule)?.[1] ?? 1);
+    left -= taken;
+    const [, target = "", endpoint] = / ?-j (\S+)(?: --to-destination (\S+))?$/.exec(rule) ?? [];
+    if (endpoint !== undefined) found.set(endpoint, taken);
+    else for (const [one, share] of outcomes(rulesOf, target)) found.set(one, share * taken);
+  }
+  return found;
+}
+
+const MANY = Array.from({ length: 1000 }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`).sort();
+
+Deno.test("many endpoints have chains of some each, and equal shares", () => {
+  const port = fakeServicePort("default/web:http", { clusterEndpoints: MANY });
+  const rulesOf = (chain: string) => renderServiceChain(port, chain, fakeSettings());
+  const chains = chainsOf(port), { cluster } = serviceChainNames(port);
+  assert.equal(chains.at(-1), cluster);
+  // The names of iptables' chains have at most 28 characters.
+  assert.ok(chains.every((chain) => chain.length <= 28));
+  assert.ok(chains.every((chain) => rulesOf(chain).length < 120), "a packet crosses few rules");
+  const shares = outcomes(rulesOf, cluster);
+  assert.deepEqual([...shares.keys()].sort(), MANY);
+  for (const share of shares.values()) assert.ok(Math.abs(share - 0.001) < 1e-6, String(share));
+});
+
+Deno.test("a change of one endpoint among many writes the chains of two groups", () => {
+  const names = serviceChainNames({ name: "default/web:http", protocol: "tcp" });
+  const port = (clusterEndpoints: readonly string[]) => fakeServicePort("default/web:http", { clusterEndpoints });
+  const before = port(MANY), after = port([...MANY.slice(1), "10.2.0.1:80"]);
+  const changed = changedChains(before, after, names);
+  assert.equal(changed.length, 3);
+  const differing = [...new Set([...chainsOf(before), ...chainsOf(after)])].filter((chain) => {
+    const of = (one: ServicePort) =>
+      chainsOf(one).includes(chain) ? renderServiceChain(one, chain, PODS).join() : undefined;
+    return of(before) !== of(after);
+  });
+  assert.deepEqual(differing.filter((chain) => !changed.includes(chain)), []);
 });

@@ -61,6 +61,15 @@ Deno.test("one endpoint of a thousand that is replaced is one element deleted an
   assert.equal(changed(), 2);
 });
 
+Deno.test("one endpoint more is one element added, one fewer moves another one into its slot", async () => {
+  const { snapshot, change, changed } = serving();
+  await snapshot([shop(...MANY)]);
+  await change([shop(...MANY, 2000)]);
+  assert.equal(changed(), 1);
+  await change([shop(...MANY.slice(1), 2000)]);
+  assert.equal(changed(), 3);
+});
+
 Deno.test("a restart takes over the slots in the kernel", async () => {
   const before = serving();
   await before.snapshot([shop(...MANY)]);
