@@ -62,7 +62,7 @@ export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
 export { conntrackSettings, featurePermissions, featureSettings, initSettings } from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
-export { applicable, CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
+export { CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
 export { FIELDS } from "./kube_proxy_configuration.ts";
 export { isServer, sourceText } from "./source.ts";
 

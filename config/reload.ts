@@ -20,6 +20,12 @@ const POLL_MS = 10_000;
 /** The scope of problems of the configuration. */
 export const CONFIGURATION_SCOPE = "configuration";
 
+/**
+ * Settings that need a restart of the process, by their names in the file: oomScoreAdj is written before privileges are dropped, and
+ * a kubeconfig may need a credential plugin.
+ */
+const AT_START = { kubeconfig: "clientConnection.kubeconfig", oomScoreAdj: "oomScoreAdj" } as const;
+
 /** The problem of a configuration with warnings; none without any. `path` is its file, undefined if there are only flags. */
 export function ignoredIn(path: string | undefined, warnings: readonly string[]): readonly Problem[] {
   if (warnings.length === 0) return [];
@@ -29,8 +35,9 @@ export function ignoredIn(path: string | undefined, warnings: readonly string[])
 /** Waits for a configuration that differs from the one in effect. */
 export interface ConfigurationFollower {
   /**
-   * Resolves with the next valid configuration that differs from `current`; undefined when the signal aborts. An invalid file
-   * is reported with its lines, and the configuration stays in effect. Fields without effect are reported, too.
+   * Resolves with the next valid configuration that differs from `current`, with its settings where a change needs a restart;
+   * undefined when the signal aborts. An invalid file is reported with its lines, and the configuration stays in effect. Fields
+   * without effect, and changes that need a restart, are reported, too.
    */
   next(current: Configuration): Promise<Configuration | undefined>;
 }
@@ -81,33 +88,33 @@ export function followConfiguration(
           }]);
           continue;
         }
-        onProblems(CONFIGURATION_SCOPE, line.kind === "start" ? ignoredIn(path, line.warnings) : []);
-        // Another spelling has no effect.
-        if (line.kind === "start" && sameData({ ...line.configuration, forms: current.forms }, current)) {
-          logger.info("configuration file changed without effect", { file: path });
-        } else if (line.kind === "start") {
-          return line.configuration;
+        if (line.kind !== "start") {
+          onProblems(CONFIGURATION_SCOPE, []);
+          continue;
         }
+        const { configuration, needRestart } = applicable(current, line.configuration);
+        onProblems(CONFIGURATION_SCOPE, [...ignoredIn(path, line.warnings), ...restartNeeded(path, needRestart)]);
+        // Another spelling has no effect.
+        if (!sameData({ ...configuration, forms: current.forms }, current)) return configuration;
+        logger.info("configuration file changed without effect", { file: path });
       }
       return undefined;
     },
   };
 }
 
-/**
- * The changed configuration, except for settings that need a restart of the process, and the names of such settings that
- * differ: oomScoreAdj is written before privileges are dropped, and a kubeconfig may need a credential plugin.
- */
-export function applicable(
+/** The changed configuration, except for settings that need a restart of the process, and the names of those that differ. */
+function applicable(
   current: Configuration,
   changed: Configuration,
 ): { readonly configuration: Configuration; readonly needRestart: readonly string[] } {
-  const kept: Partial<Record<keyof Configuration, string>> = {
-    kubeconfig: "clientConnection.kubeconfig",
-    oomScoreAdj: "oomScoreAdj",
-  };
-  const differing = (Object.keys(kept) as (keyof Configuration)[])
+  const differing = (Object.keys(AT_START) as (keyof typeof AT_START)[])
     .filter((name) => !sameData(current[name], changed[name]));
   const before = Object.fromEntries(differing.map((name) => [name, current[name]]));
-  return { configuration: { ...changed, ...before }, needRestart: differing.map((name) => kept[name]!) };
+  return { configuration: { ...changed, ...before }, needRestart: differing.map((name) => AT_START[name]) };
+}
+
+function restartNeeded(path: string, settings: readonly string[]): readonly Problem[] {
+  if (settings.length === 0) return [];
+  return [{ code: "restart-needed", subject: path, detail: `not in effect yet: ${settings.join(", ")}` }];
 }

@@ -1,6 +1,5 @@
 import type { ControlAnswers } from "../../answers/control/mod.ts";
 import {
-  applicable,
   boolean,
   type Configuration,
   CONFIGURATION_SCOPE,
@@ -278,13 +277,9 @@ async function runWithReloads(
       });
       const status = await run({ ...current, replaced: replaced.signal });
       if (!replaced.signal.aborted || signal.aborted) return status;
-      const changed = (await next)!;
-      const { configuration, needRestart } = applicable(current.configuration, changed);
+      const configuration = (await next)!;
       current = { configuration, ...createProcessLogger(configuration) };
       current.logger.info("configuration file changed, applying it", { file: path });
-      if (needRestart.length > 0) {
-        current.logger.warn("changed settings take effect after a restart", { settings: needRestart.join(", ") });
-      }
     }
   } finally {
     ended.abort();

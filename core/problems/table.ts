@@ -303,6 +303,12 @@ const PROBLEMS = {
     title: "parts of the configuration are ignored or deprecated",
     fix: "correct or remove the fields and flags that the detail names",
   },
+  "restart-needed": {
+    severity: "warning",
+    about: "file",
+    title: "changed settings are not in effect before a restart",
+    fix: "restart Sluice (`systemctl restart sluice`): rules and connections stay",
+  },
 
   // Found by `sluice check` alone.
   "tool-missing": {

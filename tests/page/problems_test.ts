@@ -97,6 +97,7 @@ const OF_PROCESS: readonly ProblemCode[] = [
   "control-socket-closed",
   "configuration-invalid",
   "configuration-ignored",
+  "restart-needed",
   "api-slow",
   "api-certificate-expired",
   "api-certificate-untrusted",

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { applicable, followConfiguration } from "../../../config/reload.ts";
+import { followConfiguration } from "../../../config/reload.ts";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -123,19 +123,17 @@ Deno.test("a file that is as it was is not parsed", async () => {
   file.end();
 });
 
-Deno.test("settings that need a restart are kept and listed", () => {
-  const { configuration: before } = accepted([]);
-  const { configuration: after } = accepted([
-    "--oom-score-adj",
-    "-5",
-    "--kubeconfig",
-    "/k",
-    "--proxy-mode",
-    "nftables",
-  ]);
-  const { configuration, needRestart } = applicable(before, after);
-  assert.deepEqual(needRestart, ["clientConnection.kubeconfig", "oomScoreAdj"]);
-  assert.equal(configuration.mode, "nftables");
-  assert.equal(configuration.oomScoreAdj, before.oomScoreAdj);
-  assert.equal(configuration.kubeconfig, before.kubeconfig);
+Deno.test("settings that need a restart are a problem until the file has the earlier ones again", async () => {
+  const file = follow("mode: iptables\n");
+  const next = file.next();
+  await file.write("mode: iptables\noomScoreAdj: -5\n");
+  assert.deepEqual(file.problems(), ["restart-needed kp.yaml"]);
+  assert.match(file.lines[0]!, /not in effect yet: oomScoreAdj/);
+  await file.write("mode: iptables\n");
+  assert.deepEqual(file.problems(), []);
+  await file.write("mode: nftables\noomScoreAdj: -5\nclientConnection: {kubeconfig: /k}\n");
+  const { mode, oomScoreAdj, kubeconfig } = (await next)!;
+  const { oomScoreAdj: score, kubeconfig: path } = file.configuration;
+  assert.deepEqual([mode, oomScoreAdj, kubeconfig], ["nftables", score, path]);
+  assert.match(file.lines.at(-1)!, /not in effect yet: clientConnection\.kubeconfig, oomScoreAdj/);
 });
