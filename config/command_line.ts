@@ -14,6 +14,7 @@ import {
   readSource,
   runtimeSocketOf,
   SERVICE_PROXY_NAME,
+  sourceFlagsWithoutEffect,
   STATE_DELAY,
   STATE_DIRECTORY,
 } from "./source.ts";
@@ -137,6 +138,12 @@ export function parseCommandLine(
   }
   const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
+  warnings.push(...sourceFlagsWithoutEffect(given));
+  if (settings.nodeCondition && source !== undefined && source.kind !== "kube") {
+    warnings.push(
+      `${originOf("nodeCondition")} has no effect: only an API server as the source has Nodes with conditions`,
+    );
+  }
   if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
 
   const configuration = deepFreeze({

@@ -117,6 +117,12 @@ function checkRuntimeEndpoint(given: GivenFlags, source: SourceChoice | undefine
   return [`--${RUNTIME_ENDPOINT} needs the API server as the source: others do not name the pods of endpoints`];
 }
 
+/** Flags that are valid and have no effect. */
+export function sourceFlagsWithoutEffect(given: GivenFlags): readonly string[] {
+  if (runtimeSocketOf(given) === undefined || given.get(STATE_DIRECTORY)) return [];
+  return [`--${RUNTIME_ENDPOINT} has no effect without --${STATE_DIRECTORY}`];
+}
+
 /** The name must be the value of a label, and only some sources have labels. */
 function checkServiceProxyName(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
   const name = given.get(SERVICE_PROXY_NAME) as string | undefined;

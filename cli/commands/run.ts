@@ -214,13 +214,10 @@ async function serveAnswers(
  */
 export async function openKeptState(
   configuration: Configuration,
-  { clock, logger }: Pick<Invocation, "clock" | "logger">,
+  { clock }: Pick<Invocation, "clock">,
   onProblems: ReportProblems,
 ): Promise<KeptState | undefined> {
   const { stateDirectory, runtimeSocket, source, modeDescription, cleanup, initOnly } = configuration;
-  if (runtimeSocket !== undefined && stateDirectory === undefined) {
-    logger.warn("--container-runtime-endpoint has no effect without --state-directory");
-  }
   if (stateDirectory === undefined || !isServer(source) || cleanup || initOnly) return undefined;
   const { openStateDirectory, UntrustedStateError } = await import("../../sources/kept/mod.ts");
   const { isKernelEmpty, MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");

@@ -55,10 +55,7 @@ function conditionOf({ healthy, inEffect, failure, packets }: ReturnType<Node["h
 export function start(
   { name, api, tracking, health, reportProblems, clock, logger, signal }: Node,
 ): Promise<RunningFeature | undefined> {
-  if (api === undefined) {
-    logger.warn("nodeCondition has no effect: only an API server as the source has Nodes with conditions");
-    return Promise.resolve(undefined);
-  }
+  if (api === undefined) return Promise.resolve(undefined);
   let written: Written | undefined;
 
   /** The condition that an earlier run has written to this Node; undefined if there is none, or it may not be read. */

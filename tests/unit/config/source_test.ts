@@ -123,4 +123,13 @@ Deno.test("--container-runtime-endpoint is a socket, for the API server's kept s
   }
   const endpoint = "--container-runtime-endpoint=/run/crio/crio.sock";
   assert.match(refused([endpoint, ...kept, "--source=grpc://a:1"]).join(), /needs the API server as the source/);
+  const unused = /--container-runtime-endpoint has no effect without --state-directory/;
+  assert.match(accepted([endpoint]).warnings.join(), unused);
+  assert.doesNotMatch(accepted([endpoint, ...kept]).warnings.join(), unused);
+});
+
+Deno.test("a source without conditions of Nodes leaves --node-condition without effect", () => {
+  const unused = /--node-condition has no effect: only an API server as the source has Nodes with conditions/;
+  assert.match(accepted(["--node-condition", "--source=grpc://a:1"]).warnings.join(), unused);
+  assert.doesNotMatch(accepted(["--node-condition"]).warnings.join(), unused);
 });

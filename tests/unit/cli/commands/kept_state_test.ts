@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { openKeptState } from "../../../../cli/commands/run.ts";
-import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { accepted } from "../../config/parse.ts";
 
@@ -15,7 +14,7 @@ Deno.test("a proxy starts without its kept state, and says whether nobody can wr
       const codes: string[] = [];
       const state = await openKeptState(
         configuration,
-        { clock: createFakeClock(), logger: silentLogger },
+        { clock: createFakeClock() },
         (_, problems) => codes.push(...problems.map((one) => one.code)),
       );
       assert.deepEqual([state, codes], [undefined, [code]]);
