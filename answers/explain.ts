@@ -32,7 +32,8 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
     remarks: [
       ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
       ...destination.remarks,
-      ...[...destination.losers, ...destination.hit ? [destination.hit.owner] : []].flatMap((port) => port.reported),
+      ...destination.hit?.owner.reported ?? [],
+      ...loserRemarks(destination),
       ...annotationRemarks(destination, question, basis),
       ...(destination.hit?.owner.service === INTERNAL_SERVICE ? [INTERNAL_REMARK] : []),
       ...proxiedRemarks(address, basis),
@@ -65,6 +66,17 @@ async function explainService(
     endpoints: endpoints.endpoints.map((endpoint) => ({ ...endpoint, used: reached.has(endpoint.target) })),
     rules: description && { ...description, from: basis.rulesFrom, since: since(owner) },
   };
+}
+
+/** The most service ports that want a frontend of another and are named. Tenants may have thousands. */
+const MOST_LOSERS = 8;
+
+function loserRemarks({ losers }: Destination): readonly string[] {
+  const more = losers.length - MOST_LOSERS;
+  return [
+    ...losers.slice(0, MOST_LOSERS).flatMap(({ reported }) => reported),
+    ...more > 0 ? [`${more} more service ports claim it, too`] : [],
+  ];
 }
 
 /** The services that have the address as a load balancer IP which they leave to the load balancer. */

@@ -126,6 +126,17 @@ Deno.test("a destination without a service is reported; one claimed by two servi
   );
 });
 
+Deno.test("thousands of service ports that claim an address do not bury the answer", async () => {
+  const thieves = Array.from(
+    { length: 3_000 },
+    (_, i) => service(`other/thief${i}`, { clusterIPs: [`10.9.${i >> 8}.${i & 255}`], externalIPs: ["192.0.2.1"] }),
+  );
+  const text = await explanationOf("192.0.2.1:80", "pod", [...EDGE, ...thieves]);
+  assert.equal(text.match(/note: other\/thief/g)!.length, 8);
+  assert.match(text, /note: 2992 more service ports claim it, too\n/);
+  assert.match(text, /A new connection\n/);
+});
+
 Deno.test("long lists are cut, with unused endpoints first", async () => {
   const many = Array.from({ length: 40 }, (_, i) => endpoint(`10.1.0.${i + 1}`, { ready: i !== 39 }));
   const objects = [NODE, service("default/web"), endpointSlice("default/web-1", many)];
