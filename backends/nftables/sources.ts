@@ -42,12 +42,15 @@ export function sourceRanges(prefixes: readonly string[], hasMany: boolean): Sou
   return ranges;
 }
 
+/** The lengths of prefixes as nft prints them. */
+const LENGTH_TEXTS = Array.from({ length: 129 }, (_, length) => hexText(length));
+
 function rangesOf(prefixes: readonly string[], hasMany: boolean): SourceRanges {
   const lengths = new Set<number>(), elements = new Set<string>();
   for (const prefix of prefixes) {
-    const [network, length] = prefix.split("/") as [string, string];
-    lengths.add(Number(length));
-    elements.add(`${network} . ${hexText(Number(length))}`);
+    const slash = prefix.indexOf("/"), length = Number(prefix.slice(slash + 1));
+    lengths.add(length);
+    elements.add(`${prefix.slice(0, slash)} . ${LENGTH_TEXTS[length]}`);
   }
   const sorted = [...lengths].sort((a, b) => a - b);
   const chain = `sources-${lengths.size > MOST_LENGTHS ? "all" : sorted.join("-")}`;
