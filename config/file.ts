@@ -120,33 +120,24 @@ export function readConfigurationFile(
   if (parsed === undefined) return undefined;
   const { root, secondDocument } = parsed;
   const at = (line: number) => `${name}:${line}`;
-  const settings = defaultSettings();
-  const origins = new Map<string, string>(), forms: Record<string, unknown> = {};
   const errors = parsed.errors.map(({ line, message }) => `${at(line)}: ${message}`);
-  if (root === undefined) {
-    return {
-      settings,
-      origins,
-      forms,
-      errors: errors.length > 0 ? errors : [`${name}: the file is empty`],
-      warnings: [],
-    };
-  }
-  const reading: Reading = { at, origins, forms, errors, lenient: [] };
-  if (root.kind !== "section") {
-    return { settings, origins, forms, errors: [`${name}: must be a ${KIND}, not ${describe(root)}`], warnings: [] };
-  }
-  readTypeMeta(reading, name, root.entries);
-  readSection(reading, root.entries, FIELDS, "", settings);
-  if (secondDocument !== undefined) {
-    reading.lenient.push(`${at(secondDocument)}: only the first document of the file is read`);
-  }
+  const reading: Reading = { at, origins: new Map(), forms: {}, errors, lenient: [] };
+  const settings = defaultSettings();
+  if (root?.kind === "section") {
+    readTypeMeta(reading, name, root.entries);
+    readSection(reading, root.entries, FIELDS, "", settings);
+    if (secondDocument !== undefined) {
+      reading.lenient.push(`${at(secondDocument)}: only the first document of the file is read`);
+    }
+  } else if (root !== undefined) errors.push(`${name}: must be a ${KIND}, not ${describe(root)}`);
+  else if (errors.length === 0) errors.push(`${name}: the file is empty`);
+  const { origins, forms, lenient } = reading;
   return {
     settings,
     origins,
     forms,
-    errors: strict ? [...errors, ...reading.lenient] : errors,
-    warnings: strict ? [] : reading.lenient,
+    errors: strict ? [...errors, ...lenient] : errors,
+    warnings: strict ? [] : lenient,
   };
 }
 
