@@ -150,7 +150,7 @@ function portsAt(address: string, ports: readonly Port[]): readonly Port[] {
   return ports.filter((one) => frontendsOf(one).some((frontend) => frontend.address === address));
 }
 
-/** What a ping of an address gets. Services have ports of TCP, UDP and SCTP only. */
+/** The answer to a ping of an address. Services have ports of TCP, UDP and SCTP only. */
 function pingText(address: string, ports: readonly Port[], { name, traffic }: AnswerBasis["mode"]): string {
   const why = "a service has ports of TCP, UDP or SCTP, so a ping does not test it";
   if (portsAt(address, ports).length === 0) return `${why}; no service has this address`;

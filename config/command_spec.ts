@@ -110,7 +110,7 @@ const LOG =
 /** How to start and stop the service, for those who look for a command. */
 const SERVICE = "; the service manager does that: systemctl (systemd) or rc-service (OpenRC)";
 
-/** What does the work of a command that people expect but that does not exist, as the end of a message. */
+/** The replacement of a command that people expect but that does not exist, as the end of a message. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   log: LOG,
   logs: LOG,

@@ -93,7 +93,7 @@ export const FIELDS = {
   userspace: section({
     /** 0 lets the limit of open files decide. */
     maxConnections: integer(),
-    /** 0 stands for the relay's default. */
+    /** 0 means the relay's default. */
     udpIdleTimeout: duration(),
   }),
   /** Sluice's own: the algorithm of Services that do not request one. */
@@ -102,7 +102,7 @@ export const FIELDS = {
     algorithm: text(),
     /** For consistent-hash: `flow` or `client`; empty for flow. */
     affinityHash: text(),
-    /** The labels of Nodes and Pods that weights may refer to: they are watched, with their objects' names alone. */
+    /** The labels of Nodes and Pods that weights may refer to: they are watched, with the names of their objects. */
     nodeLabels: texts(),
     podLabels: texts(),
   }),

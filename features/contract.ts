@@ -45,7 +45,7 @@ export interface Feature<F extends Fields = Fields, P extends ProblemKinds = Pro
   load?(): Promise<{ start(node: Node, options: OptionsOf<F>): Promise<RunningFeature | undefined> }>;
   /** Takes the place of the API server as the source of this node; only one feature does. */
   readonly source?: {
-    /** Tells its cached state from that of the API server: `site shop`. */
+    /** Distinguishes its cached state from the API server's: `site shop`. */
     origin(options: OptionsOf<F>): string;
     load(): Promise<{ openSource(cluster: ClusterAccess, options: OptionsOf<F>): FeatureSource }>;
   };
@@ -158,7 +158,7 @@ export interface AnsweredCall<Request = unknown, Answer = unknown> extends Worke
   handle(worker: FamilyWorker, request: Request): Promise<Answer | undefined> | Answer | undefined;
 }
 
-/** What the handler of a call may use of a family's worker. */
+/** The parts of a family's worker that the handler of a call may use. */
 export interface FamilyWorker {
   readonly backend: Backend;
   readonly options: BackendOptions;
@@ -166,7 +166,7 @@ export interface FamilyWorker {
   readonly path: string;
 }
 
-/** What a feature may use of the running proxy. */
+/** The parts of the running proxy that a feature may use. */
 export interface Node {
   /** The name of this node's Node object. */
   readonly name: string;
@@ -286,7 +286,7 @@ export interface ProcessFeature extends Pick<Feature, "name" | "problems"> {
   start(process: Process): Promise<RunningProcessFeature | undefined>;
 }
 
-/** What a feature may use of the process. */
+/** The parts of the process that a feature may use. */
 export interface Process {
   /** The name of this node's Node object; undefined in `sluice serve`. */
   readonly nodeName: string | undefined;

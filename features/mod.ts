@@ -1,5 +1,5 @@
 /**
- * What a node can do beyond serving services. Each feature is a folder and a line in registry.ts.
+ * Functions of a node beyond serving services. Each feature is a folder and a line in registry.ts.
  *
  *   contract.ts  the description of a feature, and what it may use of a running proxy
  *   registry.ts  all features

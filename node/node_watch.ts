@@ -57,7 +57,7 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
   };
 }
 
-/** What the watch of a Node object that may be missing needs. */
+/** The dependencies of the watch of a Node object that may be missing. */
 type NodePresence = Omit<NodeWatchOptions, "health">;
 
 /** The scope of the problems of this node's Node object. */

@@ -56,7 +56,7 @@ interface Series {
   created: boolean;
 }
 
-/** What is remembered of the Events about the Services of a namespace, or about the node itself. */
+/** The Events sent about the Services of a namespace, or about the node itself. */
 interface EventsOfNamespace {
   readonly series: Map<string, Series>;
   /** Whether another Event may be written now. */

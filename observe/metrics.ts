@@ -62,7 +62,7 @@ interface MetricsOptions extends CommonSources, ChangeCounts {
 /** The last counts of workers, by group and family; their metrics grow by the difference. */
 export type LastCounts = Map<string, Readonly<Partial<Record<string, number>>>>;
 
-/** What the workers count, for each family whose worker has answered. */
+/** The counts of the workers, for each family whose worker has answered. */
 export type WorkerCounts<Counts = Readonly<Record<string, number>>> = Readonly<Partial<Record<Family, Counts>>>;
 
 const FAMILY = ["ip_family"] as const;

@@ -66,7 +66,7 @@ export interface Command extends CommandSpec {
   start(invocation: Invocation): Promise<number>;
 }
 
-/** What a command line refers to on this machine. */
+/** The parts of this machine that a command line refers to. */
 export function contextOf(commands: readonly CommandSpec[]): CommandLineContext {
   return {
     readFile: (path) => Deno.readTextFileSync(path),

@@ -18,7 +18,7 @@ const COMMON: readonly Flag[] = [
   ...FLAG_GROUPS.flatMap(({ flags }) => flags).filter(({ effective }) => effective),
 ];
 
-/** What completes the value of a flag: nothing, one of these words, a file (or other text without completion), or a number. */
+/** The completion of a flag's value: nothing, one of these words, a file (or other text without completion), or a number. */
 function valueOf({ field: { kind }, values, suggestions }: Flag): "nothing" | readonly string[] | "file" | "number" {
   return values ?? suggestions ?? (kind === "boolean" ? "nothing" : kind === "text" ? "file" : "number");
 }

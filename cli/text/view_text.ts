@@ -4,7 +4,7 @@ import type { SyncSummary } from "../../observe/mod.ts";
 import { countText } from "../../platform/mod.ts";
 import { ago, dot, type Line, type Piece, statePieces, wordsText } from "./lines.ts";
 
-/** What of a view is printed. */
+/** The parts of a view that are printed. */
 interface Extent {
   /** Whether details are printed, and the durations of the last syncs. */
   readonly details: boolean;

@@ -26,7 +26,7 @@ export const PATH_FINDING = shape.record({
 /** See `PATH_FINDING`. */
 export type PathFinding = shape.TypeOf<typeof PATH_FINDING>;
 
-/** What rules of other programs are compared with: the addresses and ports of services and of this node's pods. */
+/** The packets that rules of other programs must not drop: the addresses and ports of services and of this node's pods. */
 export const SERVED_ADDRESSES = shape.record({
   /** Canonical prefixes of one family. */
   prefixes: shape.list(shape.PREFIX),

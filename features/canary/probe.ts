@@ -12,7 +12,7 @@ import {
 export interface Responder {
   /** Where it listens, as `address:port`. */
   readonly target: string;
-  /** What it answers to every connection: random, so that no other program answers the same. */
+  /** Its answer to every connection: random, so that no other program gives the same one. */
   readonly nonce: string;
   close(): void;
 }

@@ -41,7 +41,7 @@ export interface CanaryStatus {
   readonly failures: Readonly<Partial<Record<CanaryCause, number>>>;
 }
 
-/** What a canary is created from. */
+/** The parameters of a canary. */
 export interface CanaryParts {
   readonly node: Node;
   readonly served: NodeFamily;

@@ -3,14 +3,15 @@
  *
  * The kernel's scheduler `lc` gives each connection to the endpoint with the fewest. Here the kernel draws at random by
  * weights, which stay for seconds, so the weights are those with which the endpoints would have equally many connections,
- * relative to their configured weights, at the end of that time: an endpoint gets what it ends, and what it is short of.
+ * relative to their configured weights, at the end of that time: each endpoint gets as many new ones as it closes, and those
+ * that it lacks.
  */
 
 /** The counts of an endpoint. */
 export interface EndpointCounts {
   /** The connections that are open. */
   readonly open: number;
-  /** Those that were opened so far. */
+  /** The connections opened so far. */
   readonly opened: number;
 }
 

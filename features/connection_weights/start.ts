@@ -9,7 +9,7 @@ export function start(node: Node): Promise<Required<Pick<RunningFeature, "planne
   let isFirst = true;
   return Promise.resolve({
     planned() {
-      // Those planned ahead of the first round are in none of its changes.
+      // Service ports planned before the first round are not among its changes.
       if (isFirst) {
         for (const { family, ports } of node.families) for (const { wanted } of ports()) notes.get(family)?.(wanted);
       }

@@ -58,7 +58,7 @@ export interface Election {
   role(): Role;
   /** How often the leader has changed, as the Lease counts. */
   transitions(): number;
-  /** Whether this node holds the Lease, as far as it knows. */
+  /** Whether this node believes that it holds the Lease. */
   holds(): boolean;
   /** Runs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
@@ -182,7 +182,7 @@ function pause(part: Part, untilMs: number | undefined): Promise<void> {
   });
 }
 
-/** Waits while `isWanted` holds, until a time at the latest. */
+/** Waits while `isWanted` holds, but no longer than until a time. */
 async function pauseWhile(part: Part, isWanted: () => boolean, untilMs: number): Promise<void> {
   const { clock, signal } = part;
   while (!signal.aborted && isWanted() && clock.monotonic() < untilMs) await pause(part, untilMs);

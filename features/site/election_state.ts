@@ -1,7 +1,7 @@
 import { sameData } from "../../platform/mod.ts";
 import type { Leader, Role } from "./lease.ts";
 
-/** What a node knows in the election of its site. Every change makes a new one. */
+/** The state of a node in the election of its site; immutable. */
 export interface ElectionState {
   readonly role: Role;
   /** How often the leader has changed, as the Lease counts. */
@@ -51,7 +51,7 @@ interface ElectionTimes {
 /** The time, in spreads, that a successor has to take a Lease that has ended, before the others read it. */
 const TAKE_SPREADS = 1.5;
 
-/** A role in the election; a new leader is watched anew. */
+/** A role in the election; a new leader is watched from the start. */
 export function withRole(state: ElectionState, role: Role): ElectionState {
   if (sameData(role, state.role)) return state;
   const isSameLeader = role.kind === "follower" && state.role.kind === "follower" &&

@@ -195,7 +195,7 @@ function createCountTable() {
       }
     },
     total: (place: number, column: number): number => counts[COLUMNS * place + column]!,
-    /** What reading number `reading` has added. */
+    /** The counts that reading number `reading` has added. */
     added: (place: number, column: number, reading: number): number =>
       readings[place] === reading ? counts[COLUMNS * place + KINDS + column]! : 0,
   };

@@ -2,7 +2,7 @@ import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Limits } from "./limits.ts";
 import type { Tally } from "./metrics.ts";
 
-/** What the parts of a server in one isolate share. */
+/** The state that the parts of a server in one isolate share. */
 export interface ServerContext {
   readonly limits: Limits;
   /** Counts the connections and calls of all isolates, which the limits apply to. */

@@ -3,7 +3,7 @@
  *
  *   isolate.ts          the server of one isolate: its socket, the methods of its calls, health checks
  *   limits.ts           the limits of a server
- *   context.ts          what the parts of a server in one isolate share
+ *   context.ts          the state that the parts of a server in one isolate share
  *   connections.ts      admits connections within the limits, and guards each one
  *   outlet.ts           sends what a client can receive now, within a budget
  *   call.ts             carries out one call: headers, deadline, requests, answers, status

@@ -145,7 +145,7 @@ function createPostingLogger(post: (message: FromServingWorker) => void, bound: 
     info: at("info"),
     debug: at("debug"),
     trace: () => {},
-    // What is logged here are events without an end.
+    // These log entries report events without an end.
     solved: () => {},
     with: (fields) => createPostingLogger(post, { ...bound, ...fields }),
   };

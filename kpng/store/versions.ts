@@ -11,7 +11,7 @@ export interface Versions<T> {
   put(key: string, value: T | undefined): void;
   /** Makes what was put since the last call this revision, which must be a new one; returns whether anything has changed. */
   commit(revision: number): boolean;
-  /** What has changed since a revision, in the order of the first changes; undefined if no longer known. */
+  /** The changes since a revision, in the order of the first changes; undefined if no longer known. */
   since(revision: number): readonly Change<T>[] | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a proxy and `sluice serve` show of their process: its metrics, the link to its source, servers that cannot listen.
+ * Observations of a process, for a proxy and `sluice serve`: its metrics, the link to its source, servers that cannot listen.
  *
  * In: reports of the source and of servers. Out: metrics. May touch: nothing.
  */

@@ -13,9 +13,9 @@ import type { ReportProblems } from "../../core/problems/mod.ts";
 
 /** The number of endpoints that differ from the cached state. */
 export interface RevisedCounts {
-  /** Those with a new address. */
+  /** Endpoints with a new address. */
   readonly replaced: number;
-  /** Those whose pod does not run, or has no address yet. */
+  /** Endpoints whose pod does not run, or has no address yet. */
   readonly leftOut: number;
 }
 

@@ -30,7 +30,7 @@ export function timeAnswers(
     async send(request, onChunk, signal) {
       const { server } = api, startedMs = clock.monotonic();
       const cancel = clock.schedule(SLOW_MS, () => {
-        // Whatever else fails says more.
+        // Any other failure says more.
         if (isSlow || failures.isFailing()) return;
         isSlow = true;
         const subject = { verb: request.verb, resource: request.resource, server };

@@ -1,4 +1,4 @@
-/** What all reflectors of one API server share: its failures as problems, and the waits until it answers. */
+/** The state that all reflectors of one API server share: its failures as problems, and the waits until it answers. */
 import type { Problem, ProblemCode, ReportProblems } from "../../core/problems/mod.ts";
 import type { ApiErrorKind } from "../../core/objects/mod.ts";
 import { type Clock, sleep } from "../../platform/mod.ts";

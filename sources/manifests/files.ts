@@ -91,7 +91,7 @@ export function* objectsOf(name: string, file: ManifestFile): Iterable<PlacedObj
   }
 }
 
-/** What was read from a file. */
+/** The contents of a manifest file. */
 export interface FileReading {
   /** Undefined if a document is invalid: the file's last valid version then stays in effect. */
   readonly valid: ManifestFile | undefined;

@@ -19,7 +19,7 @@ export function ruleText({ table, name }: ForeignChain, { text }: DroppingRule):
   return `chain ${name} of ${table} has the rule “${text}”`;
 }
 
-/** What a chain may drop; the lowest rank is the most likely. */
+/** The packets that a chain may drop; the lowest rank is the most likely. */
 function suspectsOf(foreign: ForeignChain): readonly (PathFinding & { readonly rank: number })[] {
   const { table, name, hook, dropsByPolicy, hasRules, dropping } = foreign;
   const chain = `chain ${name} of ${table}`, isForward = hook === "forward";
