@@ -415,6 +415,18 @@ Deno.test("a file that is not a configuration is refused", () => {
   }
 });
 
+Deno.test("a list with an unknown alias is refused as a list, too", () => {
+  assert.deepEqual(refused(["--config=f"], { files: { f: "- *nowhere\n" } }), [
+    "f:1: unknown alias *nowhere",
+    "f: must be a KubeProxyConfiguration, not a list",
+  ]);
+});
+
+Deno.test("malformed YAML is not reported as an empty file", () => {
+  const errors = refused(["--config=f"], { files: { f: HEADER + "a: b: c\n" } });
+  assert.deepEqual(errors.filter((error) => !error.startsWith("f:3: not YAML: ")), []);
+});
+
 Deno.test("with a file, flags are ignored with one warning, except those that kube-proxy applies", () => {
   const { configuration, warnings } = loaded("oomScoreAdj: 5\nhostnameOverride: a\nlogging: {verbosity: 1}", [
     "--oom-score-adj=7",
