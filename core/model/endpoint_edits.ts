@@ -91,7 +91,8 @@ function editedList(list: readonly string[], edits: ListEdits): readonly string[
   let next = 0;
   for (const { at, removed, added } of edits) {
     for (; next < at; next++) edited.push(list[next]!);
-    edited.push(...added);
+    // Not as arguments: 200,000 exceed the stack.
+    for (const endpoint of added) edited.push(endpoint);
     next += removed;
   }
   for (; next < list.length; next++) edited.push(list[next]!);

@@ -226,7 +226,7 @@ function changedEndpoints(
     while (next < added.length && added[next]!.target < one.target) endpoints.push(added[next++]!);
     endpoints.push(one);
   }
-  endpoints.push(...added.slice(next));
+  for (; next < added.length; next++) endpoints.push(added[next]!);
   return withoutDuplicates(endpoints) === endpoints ? compact(endpoints) : undefined;
 }
 

@@ -90,3 +90,20 @@ Deno.test("a change of a service port that the worker does not know is refused",
   const packed = pack(delta(1, ALL.slice(1)));
   assert.throws(() => createUnpacking()(packed), /unknown service port x\/a\|tcp/);
 });
+
+// As arguments of a call, so many would exceed the stack.
+Deno.test("150,000 endpoints may join a large service port at once", () => {
+  const packing = createPacking(), unpacking = createUnpacking();
+  const all = Array.from({ length: 150_000 }, (_, i) => `10.${i >> 16}.${i >> 8 & 255}.${i & 255}:80`);
+  const deltaOf = (base: number | undefined, endpoints: readonly string[]): FamilyDelta => ({
+    revision: 1,
+    base,
+    settings: undefined,
+    set: [fakeServicePort("x/a", { clusterEndpoints: endpoints })],
+    deleted: [],
+  });
+  unpacking(packing(deltaOf(undefined, all.slice(0, 100))));
+  const packed = packing(deltaOf(0, all));
+  assert.deepEqual([packed.set.length, packed.edited?.length], [0, 1]);
+  assert.equal(unpacking(packed).set[0]!.clusterEndpoints.length, all.length);
+});

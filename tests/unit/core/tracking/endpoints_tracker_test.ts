@@ -207,3 +207,14 @@ Deno.test("a service may have as many ports as its slices, 20,000", () => {
   }
   assert.deepEqual(tracker.endpointsOf("t/web", "p1", "udp"), []);
 });
+
+// As arguments of a call, so many would exceed the stack.
+Deno.test("150,000 endpoints may join a service at once", () => {
+  const tracker = createEndpointsTracker(0);
+  tracker.set("t/web-1", endpointSlice("t/web-1", [endpoint("10.1.0.1")]));
+  tracker.set("t/web-2", endpointSlice("t/web-2", [endpoint("10.1.0.2")]));
+  assert.equal(tracker.endpointsOf("t/web", "http", "tcp").length, 2);
+  const many = Array.from({ length: 150_000 }, (_, i) => endpoint(`10.${2 + (i >> 16)}.${i >> 8 & 255}.${i & 255}`));
+  tracker.set("t/web-2", endpointSlice("t/web-2", many));
+  assert.equal(tracker.endpointsOf("t/web", "http", "tcp").length, 150_001);
+});
