@@ -9,9 +9,10 @@
 set -eu
 
 version=0.2.0
-releases=${SLUICE_RELEASES_URL:-https://sluice.example/sluice/releases/download}
+repository=https://sluice.example/sluice
+releases=${SLUICE_RELEASES_URL:-$repository/releases/download}
 # Who signs releases: the workflow of the repository, on the tag of the version.
-signer=https://sluice.example/sluice/.github/workflows/release.yml@refs/tags
+signer=$repository/.github/workflows/release.yml@refs/tags
 issuer=https://token.actions.githubusercontent.com
 base_url= method= downgrade= insecure=
 

@@ -5,9 +5,9 @@
  *     deno task test:pages [PAGE…]
  *     deno task test:pages --write     # writes the new output into the pages
  *
- * A line `…` in a page stands for any lines. A marker `<!-- session: nftables -->` before a block selects another mode of the proxy; `not run: REASON` leaves it out.
+ * A line `…` in a page stands for any lines. A marker `<!-- session: NAME -->` before a block selects a scene; `not run: REASON` leaves it out.
  */
-import { createLab, type Lab } from "../../demo/lab.ts";
+import { createLab, type Lab, type Namespace } from "../../demo/lab.ts";
 import { ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
 import { program, startSluice } from "../../demo/sluice.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -21,11 +21,61 @@ const MANIFESTS = `${ROOT}tests/pages/manifests/`;
 /** The folder that the proxy serves. */
 const SERVED = "/run/pages-served";
 const BIN = "/run/pages-bin";
-const DEFAULT_MODE = "iptables";
+/** A proxy, and what happens around it while its sessions run. */
+interface Scene {
+  readonly mode: "iptables" | "nftables";
+  /** Lines of its configuration file beside those of every scene. */
+  readonly configuration?: string;
+  /** A script that runs in a namespace beside the sessions, from before the first one on. */
+  readonly beside?: { readonly namespace: Namespace; readonly script: string };
+  /** A command that succeeds on the node once the sessions may start. */
+  readonly until?: string;
+  /** A command that ends on the node what the script has left. */
+  readonly after?: string;
+}
+
+const DEFAULT_SCENE = "iptables";
+/** The scenes, by the names that markers use. */
+const SCENES: Readonly<Record<string, Scene>> = {
+  iptables: { mode: "iptables" },
+  nftables: { mode: "nftables" },
+  "foreign chain": {
+    mode: "nftables",
+    configuration: "canary: { enabled: true }",
+    beside: {
+      namespace: "node",
+      script:
+        "nft 'add table ip firewall; add chain ip firewall out { type filter hook output priority 0; policy drop; }'",
+    },
+    until: "sluice status -o json | grep -q packets-not-flowing",
+    after: "nft delete table ip firewall",
+  },
+  traffic: {
+    mode: "nftables",
+    configuration: "traffic: { metrics: true }",
+    beside: { namespace: "pod-1", script: connections("10.96.0.10", "10.96.0.50") },
+    until: "sluice get services -o json | grep -q no-endpoints",
+  },
+  connections: {
+    mode: "nftables",
+    beside: { namespace: "outside", script: connections("198.51.100.20") },
+  },
+  "lock holder": {
+    mode: "iptables",
+    beside: { namespace: "node", script: "exec flock --close /run/xtables.lock sleep 60" },
+    until: "fuser -s /run/xtables.lock",
+  },
+};
 /** What commands say about their source on standard error, which pages leave out. */
 const ABOUT_THE_SOURCE = /^sluice: (answered by|using|no proxy|the proxy at)/;
 /** Ends the output of a command. */
 const END = "\x1e";
+
+/** A script that opens connections to port 80 of addresses, again and again. */
+function connections(...addresses: readonly string[]): string {
+  const each = addresses.map((address) => `curl -s -m 1 http://${address}/`).join("; ");
+  return `while :; do ${each}; sleep 0.2; done`;
+}
 
 /** The pages, relative to the project's folder. */
 function pages(): readonly string[] {
@@ -62,25 +112,50 @@ function serveManifestsOf(page: string): void {
   }
 }
 
-/** Runs the sessions of a page that are for a mode. */
-async function runPage(lab: Lab, mode: string, sessions: readonly Session[]) {
+/** Runs the sessions of a page that are of a scene. */
+async function runPage(
+  lab: Lab,
+  { mode, configuration = "", beside, until, after }: Scene,
+  sessions: readonly Session[],
+) {
   const outputs = new Map<Session, readonly (readonly string[])[]>();
-  const configuration = `/run/pages-${mode}.yaml`;
+  const file = "/run/pages-config.yaml";
   Deno.writeTextFileSync(
-    configuration,
+    file,
     `apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: ${mode}\n` +
-      `clusterCIDR: 10.244.0.0/16,fd00:10:244::/48\nconntrack: { maxPerCore: 0 }\n`,
+      `clusterCIDR: 10.244.0.0/16,fd00:10:244::/48\nconntrack: { maxPerCore: 0 }\n${configuration}\n`,
   );
-  const sluice = startSluice(lab, SERVED, systemClock, configuration);
+  const sluice = startSluice(lab, SERVED, systemClock, file);
+  let other: Deno.ChildProcess | undefined;
   try {
     await sluice.ready();
     // The rules of the proxy before serve, too, until this one has written its own.
     await lab.run("node", [`${BIN}/sluice`, "status", "--wait", "60s"]);
+    if (beside !== undefined) {
+      const options = { stdout: "null", stderr: "null" } as const;
+      other = lab.start(beside.namespace, ["sh", "-c", beside.script], options);
+    }
+    if (until !== undefined) {
+      const wait = `while ! { ${until}; }; do sleep 0.2; done`;
+      await lab.run("node", ["env", `PATH=${BIN}:${Deno.env.get("PATH")}`, "timeout", "60", "sh", "-c", wait]);
+    }
     for (const session of sessions) outputs.set(session, await outputsOf(lab, session));
   } finally {
+    if (other !== undefined) await ended(other);
+    if (after !== undefined) await lab.run("node", ["sh", "-c", after]);
     await sluice.stop();
   }
   return outputs;
+}
+
+/** Ends a script beside the sessions, which may have ended by itself. */
+async function ended(child: Deno.ChildProcess): Promise<void> {
+  try {
+    child.kill("SIGKILL");
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+  await child.status;
 }
 
 async function inside(args: readonly string[]): Promise<number> {
@@ -93,13 +168,17 @@ async function inside(args: readonly string[]): Promise<number> {
   for (const page of named.length > 0 ? named : pages()) {
     const text = Deno.readTextFileSync(ROOT + page), sessions = sessionsOf(text);
     serveManifestsOf(page);
-    const byMode = Map.groupBy(
+    const byScene = Map.groupBy(
       sessions.filter(({ marker }) => !marker?.startsWith("not run: ")),
-      ({ marker }) => marker ?? DEFAULT_MODE,
+      ({ marker }) => marker ?? DEFAULT_SCENE,
     );
     const found = new Map<Session, readonly (readonly string[])[]>();
-    for (const [mode, those] of byMode) {
-      for (const [key, value] of await runPage(lab, mode, those)) found.set(key, value);
+    for (const [name, those] of byScene) {
+      const scene = SCENES[name];
+      if (scene === undefined) {
+        throw new Error(`${page}: no scene ${name}; there are ${Object.keys(SCENES).join(", ")}`);
+      }
+      for (const [key, value] of await runPage(lab, scene, those)) found.set(key, value);
     }
     for (const [{ line, steps }, outputs] of found) {
       const different = steps.flatMap(({ command, output }, i) =>

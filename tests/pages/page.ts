@@ -82,10 +82,15 @@ export function same(shown: readonly string[], output: readonly string[]): boole
 /** A line without what differs from run to run, and with single spaces, since columns follow it. */
 function normal(line: string): string {
   return line
+    .replace(/ +/g, " ").trimEnd()
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
     .replace(/\b\d\d:\d\d(:\d\d)?\b(?!:)/g, "CLOCK")
     .replace(/(last sync|started) (now|\d).*$/, "$1 N").replace(/kernel \d\S*/, "kernel N,")
+    .replace(/\d+( [Ff]\.{4} )/, "N$1").replace(/:\d{5}(?= →)/g, ":PORT")
+    .replace(/no-endpoints \d+/, "no-endpoints N").replace(
+      /\b(\d+(?:\.\d+)?k? ){2}(?=- in effect|no-endpoints)/,
+      "RATES ",
+    )
     .replace(/\b\d+(\.\d+)? (ms|s|min|h|MB|kB|days?)\b/g, "N")
-    .replace(/\b(pid|revision|commit) \w+/g, "$1 N")
-    .replace(/ +/g, " ").trimEnd();
+    .replace(/\b(pid|revision|commit) \w+/g, "$1 N");
 }
