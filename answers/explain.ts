@@ -3,7 +3,7 @@ import { annotationProblems, INTERNAL_SERVICE } from "../core/planning/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, policiesOf, portOf } from "./endpoints.ts";
-import type { ExplainedService, Explanation } from "./explanation.ts";
+import type { ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
 import { type Destination, findDestination, type FrontendHit, frontendText } from "./frontend.ts";
 import { isRelayed, type Outcome, outcomeOf, relayRemark, type Source } from "./outcome.ts";
 import { type Origin, ORIGINS, type Question } from "./question.ts";
@@ -23,13 +23,15 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
   const { sources, remarks } = sourcesOf(question, basis, destination, nodeAddresses, settings);
   const outcomes = sources.map((source) => outcomeOf(destination, source, settings, basis.mode, protocol));
   const { zone } = basis.tracking.node.state();
+  const service = destination.hit && await explainService(question, destination.hit, outcomes, basis, settings);
   return {
     destination: { family, address, port, protocol },
     mode: basis.mode.name,
     node: { name: basis.nodeName, zone, address: settings.nodeIP },
-    service: destination.hit && await explainService(question, destination.hit, outcomes, basis, settings),
+    service,
     outcomes,
     remarks: [
+      ...effectRemarks(service?.rules),
       ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
       ...destination.remarks,
       ...destination.hit?.owner.reported ?? [],
@@ -77,6 +79,16 @@ function loserRemarks({ losers }: Destination): readonly string[] {
     ...losers.slice(0, MOST_LOSERS).flatMap(({ reported }) => reported),
     ...more > 0 ? [`${more} more service ports claim it, too`] : [],
   ];
+}
+
+/** Whether the kernel does not do yet what the explanation says. */
+function effectRemarks(rules: ExplainedRules | undefined): readonly string[] {
+  if (rules === undefined || rules.from === "rendering") return [];
+  if (rules.problem !== undefined || rules.since?.state === "refused") {
+    return ["not in effect: the kernel refuses the rules of this service; it may have earlier ones"];
+  }
+  if (rules.since?.state !== "waiting") return [];
+  return ["not in effect yet: the sync that writes these rules has not finished; the kernel may have earlier ones"];
 }
 
 /** The services that have the address as a load balancer IP which they leave to the load balancer. */

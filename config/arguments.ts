@@ -80,8 +80,8 @@ function wrongCount(rest: readonly string[], spec: CommandSpec): string[] {
 }
 
 function invalidValues(rest: readonly string[], spec: CommandSpec): string[] {
-  return spec.arguments.flatMap(({ name, values }, i) =>
-    rest[i] === undefined || !isNone(values, rest[i]) ? [] : [`${name} is ${noneOf(values!, rest[i])}`]
+  return spec.arguments.flatMap(({ values }, i) =>
+    rest[i] === undefined || !isNone(values, rest[i]) ? [] : [`${spec.name} ${noneOf(values!, rest[i])}`]
   );
 }
 

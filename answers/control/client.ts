@@ -118,7 +118,9 @@ async function requireListener(path: string): Promise<void> {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new NoProxyError(`there is no control socket at ${path}`);
     if (error instanceof Deno.errors.ConnectionRefused) {
-      throw new NoProxyError(`no proxy listens on the control socket ${path} (its proxy has exited)`);
+      throw new NoProxyError(
+        `no proxy listens on the control socket ${path} (its proxy has exited; the rules that it wrote stay in effect)`,
+      );
     }
     if (error instanceof Deno.errors.PermissionDenied) {
       throw new Error(`cannot open the control socket ${path}: ${errorText(error)} (run as the proxy's user)`);

@@ -389,3 +389,16 @@ Deno.test("an algorithm that a port cannot have is explained with the reason", a
     /note: consistent-hash takes up to \d+ endpoints, not 1100/,
   );
 });
+
+Deno.test("an explanation says first what the kernel does not do yet", async () => {
+  const remarksOf = async (since: unknown, problem?: string) => {
+    const basis = fakeAnswerBasis(EDGE, { settings: PODS, rules: () => ({ parts: [], problem }) });
+    const families = { ...basis.families, IPv4: { ...basis.families.IPv4, since: () => since as never } };
+    const running = { ...basis, families, rulesFrom: "running proxy" as const };
+    return (await explain(readQuestion("192.0.2.1:80", undefined), running)).remarks;
+  };
+  assert.match((await remarksOf({ state: "waiting" }))[0]!, /^not in effect yet: the sync/);
+  assert.match((await remarksOf({ state: "refused", refusal: "no memory" }))[0]!, /^not in effect: the kernel refuses/);
+  assert.match((await remarksOf(undefined, "no memory"))[0]!, /^not in effect: the kernel refuses/);
+  assert.deepEqual(await remarksOf({ state: "in effect", revision: 1, syncedAtMs: 0, orEarlier: false }), []);
+});
