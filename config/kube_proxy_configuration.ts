@@ -26,6 +26,9 @@ export const API_VERSION = "kubeproxy.config.k8s.io/v1alpha1";
 /** The kind of the configuration file. */
 export const KIND = "KubeProxyConfiguration";
 
+/** kube-proxy's default of `oomScoreAdj`. */
+export const DEFAULT_OOM_SCORE = -999;
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -118,7 +121,7 @@ export const FIELDS = {
   detectLocal: section({ bridgeInterface: text(), interfaceNamePrefix: text() }),
   clusterCIDR: text(),
   nodePortAddresses: texts(),
-  oomScoreAdj: integerOrZero(-999),
+  oomScoreAdj: integerOrZero(DEFAULT_OOM_SCORE),
   conntrack: section({
     /** 0 leaves the limit unchanged. */
     maxPerCore: integerOrZero(32 * 1024),

@@ -63,7 +63,7 @@ export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
 export { conntrackSettings, featurePermissions, featureSettings, initSettings } from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
 export { CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
-export { FIELDS } from "./kube_proxy_configuration.ts";
+export { DEFAULT_OOM_SCORE, FIELDS } from "./kube_proxy_configuration.ts";
 export { isServer, sourceText } from "./source.ts";
 
 export { HEALTHZ_PORT, METRICS_PORT, parseBindAddress } from "./validation.ts";

@@ -1,6 +1,6 @@
 /** Limits of this process, through `prlimit` and `choom`: Deno can neither read nor set them. */
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
-import { errorText, type Logger } from "../../platform/mod.ts";
+import { errorText } from "../../platform/mod.ts";
 import { type Runner, runOrThrow } from "../tools/mod.ts";
 
 /** The number of files (descriptors) that this process may open. */
@@ -63,13 +63,14 @@ const CHOOM_TIMEOUT_MS = 5_000;
 /**
  * Sets the oom_score_adj of this process (kube-proxy's oomScoreAdj) through `choom`, because this isolate cannot write
  * to /proc. The tool is started before this returns, so that the caller can then drop the permission to start programs.
- * Lowering the score needs CAP_SYS_RESOURCE, which serving does not, so a failure is only logged.
+ * Lowering the score needs CAP_SYS_RESOURCE, which serving does not: resolves with the reason if it fails.
  */
-export async function adjustOomScore(runner: Runner, logger: Logger, score: number): Promise<void> {
+export async function adjustOomScore(runner: Runner, score: number): Promise<string | undefined> {
   try {
     const args = ["-n", String(score), "-p", String(Deno.pid)];
     await runOrThrow(runner, { tool: "choom", args, timeoutMs: CHOOM_TIMEOUT_MS });
+    return undefined;
   } catch (error) {
-    logger.info("oom_score_adj not set, keeping the current one", { wanted: score, error: errorText(error) });
+    return errorText(error);
   }
 }

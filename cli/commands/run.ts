@@ -3,6 +3,7 @@ import {
   boolean,
   type Configuration,
   CONFIGURATION_SCOPE,
+  DEFAULT_OOM_SCORE,
   followConfiguration,
   ignoredIn,
   ipvsDeprecation,
@@ -61,7 +62,7 @@ export const runCommand: Command = {
     const fileLimit = await raiseFileLimit(invocation, report);
     const { relaysOnDemand, startFamilyWorkers } = await import("../../workers/mod.ts");
     const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
-    if (isServing) await setOomScore(invocation);
+    if (isServing) await setOomScore(invocation, report);
     dropPermissions("run");
     const env = keptEnvironment();
     const { nodeName } = configuration;
@@ -147,10 +148,19 @@ async function raiseFileLimit(
   return limit?.soft;
 }
 
-/** Starts setting the OOM score; does not wait for the result. */
-async function setOomScore({ configuration, clock, logger }: Invocation): Promise<void> {
+/** Starts setting the OOM score; does not wait for the result. A failure is a problem only if the score was configured. */
+async function setOomScore({ configuration, clock, logger }: Invocation, onProblems: ReportProblems): Promise<void> {
   const { adjustOomScore } = await import("../../backends/host/mod.ts");
-  adjustOomScore(await toolRunner({ clock }), logger, configuration.oomScoreAdj);
+  const { nodeName, oomScoreAdj: wanted } = configuration;
+  adjustOomScore(await toolRunner({ clock }), wanted).then((reason) => {
+    if (reason === undefined) return;
+    if (wanted === DEFAULT_OOM_SCORE) logger.info("oom_score_adj not set, keeping the current one", { wanted, reason });
+    else {onProblems("oom score", [{
+        code: "oom-score-refused",
+        subject: `Node ${nodeName}`,
+        detail: `${wanted}: ${reason}`,
+      }]);}
+  });
 }
 
 function usesUnixSocket({ source }: Configuration): boolean {

@@ -201,6 +201,13 @@ const PROBLEMS = {
     title: "the limit of open files is low or unknown",
     fix: "set LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or raise the container runtime's limit",
   },
+  "oom-score-refused": {
+    severity: "warning",
+    about: "host",
+    title: "oomScoreAdj is not in effect: if memory is short, the kernel may end Sluice before other programs",
+    fix:
+      "set OOMScoreAdjust= in the unit to the value of oomScoreAdj (as in deploy/sluice.service), or give the process CAP_SYS_RESOURCE",
+  },
 
   // The source and the servers.
   "source-unreachable": {

@@ -94,6 +94,7 @@ const MANIFESTS: Partial<Record<ProblemCode, string>> = {
 /** Problems of the process, which `sluice run` reports before and while a proxy runs. */
 const OF_PROCESS: readonly ProblemCode[] = [
   "open-files-limited",
+  "oom-score-refused",
   "control-socket-closed",
   "configuration-invalid",
   "configuration-ignored",

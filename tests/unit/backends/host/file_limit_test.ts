@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import {
+  adjustOomScore,
   ENOUGH_FOR_RELAY,
   findOpenFiles,
   judgeOpenFiles,
@@ -67,4 +68,15 @@ Deno.test("listeners and connections leave descriptors for the tools at any limi
     assert.ok(connections > 0 && listeners > 0);
   }
   assert.ok(shareFiles(65_536).listeners > 32_768, "a listener for every node port");
+});
+
+Deno.test("a refused OOM score is returned with choom's reason", async () => {
+  const answering = (exitCode: number): Runner => ({
+    run: ({ tool, args }) => {
+      assert.deepEqual([tool, ...args], ["choom", "-n", "-998", "-p", String(Deno.pid)]);
+      return Promise.resolve({ exitCode, stdout: "", stderr: exitCode === 0 ? "" : "Permission denied" });
+    },
+  });
+  assert.equal(await adjustOomScore(answering(0), -998), undefined);
+  assert.match((await adjustOomScore(answering(1), -998))!, /Permission denied/);
 });
