@@ -136,9 +136,11 @@ await withWholeProxy({
   args: ["--master", server.url, "--hostname-override", "node-1", "--proxy-mode", "nftables", "--traffic-metrics"],
 }, async ({ url, traffic }) => {
   await server.watches(3);
+  // A page asks the workers for a reading if the last one is a second old.
   for (let readings = 0; readings < 3; readings++) {
     await sleep(systemClock, 1500);
     for (const family of FAMILIES) traffic(family, reading(family));
+    await (await fetch(url)).text();
   }
   for (const colorScheme of ["light", "dark"] as const) {
     await visit(browser, `${url}?ns=shop`, async ({ page }) => {
