@@ -74,7 +74,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
         await sync(web);
         const reset = await open(), direct = await open(node, listener.addr.port);
         const finished = await open(), aborting = connect(80, service(1)), aborted = await listener.accept();
-        await backend.resetGone!([{ endpoint, frontends: [frontend] }]);
+        await backend.resetGone!([{ namespace: "default", endpoint, frontends: [frontend] }]);
         await reset.client.write(byte);
         await assert.rejects(reset.client.read(byte), Deno.errors.ConnectionReset);
         assert.equal((await backend.resync()).figures["connections_reset"], 1);
@@ -91,7 +91,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
         const again = await open();
         await again.client.write(byte);
         assert.equal(await again.server.read(byte), 1);
-        await backend.resetGone!([{ endpoint, frontends: [frontend] }]);
+        await backend.resetGone!([{ namespace: "default", endpoint, frontends: [frontend] }]);
         await backend.stop!();
         await again.client.write(byte);
         assert.equal(await again.server.read(byte), 1, "without the proxy");
@@ -113,7 +113,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
         const isOf = ({ client }: typeof again) => (line: string) =>
           line.includes(`sport=${(client.localAddr as Deno.NetAddr).port} `);
         assert.ok((await entries()).some(isOf(again)));
-        await offloading.resetGone!([{ endpoint, frontends: [frontend] }]);
+        await offloading.resetGone!([{ namespace: "default", endpoint, frontends: [frontend] }]);
         while ((await entries()).some(isOf(again)));
         assert.ok((await entries()).some(isOf(direct)));
         await offloading.stop!();
