@@ -257,6 +257,86 @@ Deno.test("after another program has removed the table, it is created again", as
   assert.deepEqual([elements(), problems], [[], []]);
 });
 
+const LOSSES: readonly (readonly [string, (tested: Awaited<ReturnType<typeof resetting>>) => Promise<unknown>])[] = [
+  ["another program has removed the table", ({ host, backend }) => {
+    host.tables.delete("ip sluice-resets");
+    return backend.resync();
+  }],
+  ["a write has failed", async ({ host, sync, gone }) => {
+    host.refuses = (statement) => statement.startsWith("add element ip sluice-resets") ? "Device busy" : undefined;
+    await gone(TWO);
+    host.refuses = () => undefined;
+    await sync();
+  }],
+];
+
+for (const [name, lose] of LOSSES) {
+  Deno.test(`once ${name}, the earlier resets keep no later table`, async () => {
+    const tested = await resetting();
+    await lose(tested);
+    await tested.gone(TWO);
+    assert.deepEqual(tested.elements(), ["10.96.0.10 . 80 . 10.1.0.2 . 8080"]);
+    await tested.sync(web(TWO));
+    await tested.backend.resync();
+    assert.equal(tested.table(), undefined);
+  });
+}
+
+Deno.test("the long-running nft adds up to 1,000 elements, and a process of its own adds more", async () => {
+  for (const count of [1_000, 1_001]) {
+    const { host, backend, sync, elements } = underTest();
+    await backend.setup();
+    await sync(web(TWO));
+    const { converse } = host.runner;
+    let asked = 0;
+    host.runner.converse = (call) => {
+      const conversation = converse!(call);
+      return {
+        ...conversation,
+        ask(...question) {
+          if (question[0].includes("add element ip sluice-resets")) asked++;
+          return conversation.ask(...question);
+        },
+      };
+    };
+    const frontends = Array.from({ length: count }, (_, i) => `10.97.${i >> 8}.${i & 255}:80`);
+    await backend.resetGone([{ namespace: "default", endpoint: ONE, frontends }]);
+    assert.deepEqual([elements().length, asked], [count, count > 1_000 ? 0 : 1]);
+  }
+});
+
+for (const end of ["stop", "cleanup"] as const) {
+  Deno.test(`after ${end}, no further conntrack entry is deleted`, async () => {
+    const host = createFakeNftHost();
+    host.hasFlowTable = true;
+    const { run } = host.runner, deletions: string[] = [], begun = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    for (const port of [80, 81, 82]) {
+      host.conntrack.push({
+        ...{ protocol: "tcp", source: "10.9.0.1", sourcePort: 1, destination: "10.96.0.10", destinationPort: port },
+        answeredBy: { address: "10.1.0.1", port: 8080 },
+      });
+    }
+    host.runner.run = async (call) => {
+      if (call.tool === "conntrack" && !call.args.includes("-L")) {
+        deletions.push([...call.args, ...call.stdin ?? []].join(" "));
+        begun.resolve();
+        await held.promise;
+      }
+      return await run(call);
+    };
+    const { backend, sync, gone } = underTest(host);
+    await backend.setup();
+    await sync(web(TWO));
+    await gone(ONE, CLUSTER, "10.96.0.10:81", "10.96.0.10:82");
+    await begun.promise;
+    await backend[end]();
+    held.resolve();
+    for (let i = 0; i < 20; i++) await settled();
+    assert.equal(deletions.length, 1);
+  });
+}
+
 Deno.test("a change costs nothing while nothing is reset", async () => {
   const { host, backend, sync } = underTest();
   await backend.setup();

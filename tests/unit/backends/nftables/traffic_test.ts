@@ -189,6 +189,49 @@ Deno.test("a counter of failed packets that has expired counts from the start ag
   assert.deepEqual(await refused(), first);
 });
 
+type CountingTable = ReturnType<Awaited<ReturnType<typeof counting>>["table"]>;
+
+/** Has the kernel forget the counters of all pairs, and the pairs, as it does some time after the last packet. */
+function expirePairs(table: CountingTable): void {
+  for (const name of ["count-connections", "count-packets", "count-pairs"]) {
+    const { clients, counters } = table.sets.get(name)!;
+    clients.clear();
+    counters.clear();
+  }
+}
+
+/** Has the kernel count packets of a pair that belongs to no service. */
+function countUnknown(table: CountingTable, hash: string, packets: number): void {
+  const { clients, counters } = table.sets.get("count-packets")!;
+  clients.set(hash, Infinity);
+  counters.set(hash, packets);
+}
+
+Deno.test("counters that have expired leave their names to no other pair", async () => {
+  const { host, read, table } = await counting();
+  host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
+  await read();
+  expirePairs(table());
+  await read();
+  countUnknown(table(), "0x00000001", 5);
+  assert.deepEqual(await read(), []);
+});
+
+Deno.test("a pair is looked for even if an expired counter in its place had none", async () => {
+  const { host, read, table } = await counting();
+  await read();
+  const listed = watchNft(host);
+  const lookUps = async (hash: string, packets: number) => {
+    countUnknown(table(), hash, packets);
+    await read();
+    return listed.splice(0).filter(([set]) => set === "count-pairs").length;
+  };
+  assert.deepEqual([await lookUps("0x00000001", 5), await lookUps("0x00000001", 6)], [1, 0]);
+  expirePairs(table());
+  await read();
+  assert.equal(await lookUps("0x00000002", 5), 1);
+});
+
 Deno.test("an endpoint that is gone keeps its name while its counters are active", async () => {
   const { host, read, change } = await counting();
   host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
