@@ -8,6 +8,7 @@ import { METHODS } from "../../../../kpng/messages/messages.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { ServerLeavingError } from "../../../../kpng/client/mod.ts";
+import type { ReportLink } from "../../../../core/objects/source.ts";
 import { call } from "../../../../sources/grpc/mod.ts";
 import { startHttp2Server } from "../../../fakes/http2_server.ts";
 import { withSource } from "./grpc_source.ts";
@@ -118,6 +119,44 @@ Deno.test("a server that leaves before the first round is a failure, so that it 
     });
   });
 });
+
+/** How a server ends a call: at once, or after a round, with an error or in an orderly way. */
+type CallEnd = "fails" | "fails after a round" | "leaves after a round";
+
+const WAITS: readonly (readonly [string, readonly CallEnd[], readonly number[]])[] = [
+  ["grow with each failure", ["fails", "fails", "fails"], [1, 2, 4]],
+  ["stop growing at the longest one", ["fails", "fails", "fails", "fails", "fails"], [1, 2, 4, 8, 8]],
+  ["begin again after a round", ["fails", "fails", "fails after a round", "fails"], [1, 2, 1, 2]],
+  ["begin again after a server that leaves", ["fails", "leaves after a round", "fails", "fails"], [1, 1, 1, 2]],
+];
+
+for (const [name, ends, expected] of WAITS) {
+  Deno.test(`the waits for a server ${name}`, async () => {
+    const waits: number[] = [], all = Promise.withResolvers<void>();
+    const onLink: ReportLink = (_, __, event) => {
+      if (event.type === "failed" && waits.push(event.retryInMs) === ends.length) all.resolve();
+    };
+    const answer = (stream: ServerHttp2Stream, call: number) => {
+      const end = ends[call] ?? "fails";
+      if (end === "fails") return stream.respond({ ...ANSWER, "grpc-status": "14" }, { endStream: true });
+      const isLeaving = end === "leaves after a round";
+      stream.respond(ANSWER, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "14" }));
+      stream.write(framesOf([RESET, SYNC]), () => {
+        // The answer of the source to the round.
+        stream.once("data", () => isLeaving ? stream.session!.goaway(0) : stream.end());
+      });
+    };
+    await withAnswer(answer, async ({ port }) => {
+      await withSource(port, () => all.promise, {
+        onLink,
+        backoff: { firstMs: 2, longestMs: 16 },
+        random: () => 0,
+      });
+    });
+    assert.deepEqual(waits.slice(0, ends.length), expected);
+  });
+}
 
 Deno.test("the authority is the server's address, or localhost on a unix socket", async () => {
   const seen: unknown[] = [];

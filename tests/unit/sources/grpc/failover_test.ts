@@ -11,6 +11,7 @@ import { startServing } from "../../../../kpng/server/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { connectKpngClient, recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
 import { type Served, withServer } from "../../kpng/server/served.ts";
 import { until } from "../../../fakes/wait.ts";
@@ -98,6 +99,27 @@ Deno.test("a server that comes back is not watched again before the current one 
     await back.stop();
   }, { addresses });
 });
+
+for (const workedMs of [9_999, 10_000]) {
+  const works = workedMs === 10_000;
+  Deno.test(`a server that was watched for ${workedMs} ms has ${works ? "" : "not "}worked: ${works ? "all others are tried" : "it fails like the others"}`, async () => {
+    const clock = createFakeClock();
+    const a = await start([web]);
+    const b = await start([web]);
+    const addresses = [addressOf(a.port), addressOf(b.port)];
+    await withSource(0, async (sink) => {
+      await sink.until("set Service default/web");
+      await a.stop();
+      await sink.until(`before=127.0.0.1:${a.port}`);
+      clock.advance(workedMs);
+      await b.stop();
+      // Where the log says what follows after the second failure.
+      await sink.until(
+        works ? `next=127.0.0.1:${a.port}` : `reconnecting server=127.0.0.1:${b.port}`,
+      );
+    }, { addresses, clock });
+  });
+}
 
 Deno.test("while all servers are down, the last state stays in effect, and the first one back is watched", async () => {
   const a = await start([web]);
