@@ -6,6 +6,7 @@ import type { InternalService } from "../../../../core/planning/mod.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import { createCanary } from "../../../../features/canary/canary.ts";
 import { tryCanary } from "../../../../features/canary/probe.ts";
+import { type Family, joinHostPort } from "../../../../platform/mod.ts";
 import { sleep } from "../../../../platform/clock.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
@@ -18,9 +19,9 @@ type Treatment = "delivered" | "dropped" | "refused" | "answered by another" | `
 /** A canary whose network and worker a test controls; it changes them in `t`. */
 type Harness = ReturnType<typeof createHarness>;
 
-async function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
+async function setUp(test: (t: Harness) => Promise<void>, at: Partial<Surroundings> = {}): Promise<void> {
   const randomUUID = crypto.randomUUID;
-  const harness = createHarness();
+  const harness = createHarness({ family: "IPv4", range: "169.254.238.0/28", ...at });
   try {
     await test(harness);
   } finally {
@@ -29,7 +30,14 @@ async function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
   }
 }
 
-function createHarness() {
+/** Where a canary is placed. */
+interface Surroundings {
+  readonly family: Family;
+  /** The range of its addresses. */
+  readonly range: string;
+}
+
+function createHarness({ family, range }: Surroundings) {
   const clock = createFakeClock(undefined, promisesSettled);
   const end = new AbortController();
   const plans: (InternalService | undefined)[] = [];
@@ -55,15 +63,26 @@ function createHarness() {
     listingMs: 0,
     examinations: [] as string[],
     own: [NODE],
+    /** The addresses from which clients connect to the responder, and those that it has answered. */
+    clients: [] as string[],
+    answered: [] as string[],
     inEffect: () => onEffect(),
   };
   const listen = (hostname: string) => ({
     addr: { transport: "tcp", hostname, port: 4711 },
-    accept: () => Promise.reject(new Deno.errors.BadResource()),
+    accept() {
+      const client = t.clients.shift();
+      if (client === undefined) return Promise.reject(new Deno.errors.BadResource());
+      const write = (bytes: Uint8Array) => {
+        t.answered.push(client);
+        return Promise.resolve(bytes.length);
+      };
+      return Promise.resolve({ remoteAddr: { hostname: client }, write, close() {} });
+    },
     close: () => void t.closed++,
   } as unknown as Deno.TcpListener);
   const served = {
-    family: "IPv4",
+    family,
     serveInternal(plan: InternalService | undefined, effect: () => void) {
       plans.push(plan);
       onEffect = effect;
@@ -86,7 +105,7 @@ function createHarness() {
       clock,
       signal: end.signal,
     }),
-    range: "169.254.238.0/28",
+    range,
     options: { intervalMs: 2000, timeoutMs: 1000 },
     onChange({ state, cause }) {
       if (state !== "waiting") states.push(cause === undefined ? state : `${state} ${cause}`);
@@ -403,6 +422,43 @@ Deno.test("a host without an address of the family has an unusable canary, which
     assert.equal(status().state, "answering");
     assert.deepEqual(problems.at(-1), []);
   }));
+
+const RESPONDERS: readonly (readonly [string, Family, string, readonly string[], string])[] = [
+  ["the node's", "IPv4", NODE, ["192.0.2.9", NODE], NODE],
+  ["another one of the host if it has not the node's", "IPv4", NODE, ["192.0.2.9", "192.0.2.8"], "192.0.2.9"],
+  ["none of the loopback interface", "IPv4", NODE, ["127.0.0.1", "192.0.2.9"], "192.0.2.9"],
+  ["none of the other family", "IPv4", NODE, ["2001:db8::1", "192.0.2.9"], "192.0.2.9"],
+  ["no link-local one", "IPv6", "2001:db8::2", ["::1", "fe80::1", "2001:db8::1"], "2001:db8::1"],
+];
+
+for (const [name, family, nodeIP, own, expected] of RESPONDERS) {
+  Deno.test(`the responder's address in ${family}: ${name}`, () =>
+    setUp(({ canary, t, plans }) => {
+      t.own.splice(0, Infinity, ...own);
+      canary.place(nodeIP);
+      assert.deepEqual(plans.map((plan) => plan!.target), [joinHostPort(expected, 4711)]);
+      return Promise.resolve();
+    }, family === "IPv4" ? {} : { family, range: "fd00:5:1::/64" }));
+}
+
+Deno.test("the responder answers this host and the canary's own address, and nobody else", () =>
+  setUp(async ({ place, t }) => {
+    t.clients.push("169.254.238.1", "198.51.100.1", NODE, "169.254.238.2");
+    await place();
+    assert.deepEqual(t.answered, ["169.254.238.1", NODE]);
+  }));
+
+Deno.test("of a large range, the first 64 addresses are tried", async () => {
+  for (const taken of [63, 64]) {
+    await setUp(({ canary, t, plans, status }) => {
+      t.own.push(...Array.from({ length: taken }, (_, i) => `169.254.238.${i + 1}`));
+      canary.place(NODE);
+      assert.deepEqual(plans.map((plan) => plan!.address), taken === 63 ? ["169.254.238.64"] : []);
+      if (taken === 64) assert.equal(status().state, "unusable");
+      return Promise.resolve();
+    }, { range: "169.254.238.0/24" });
+  }
+});
 
 Deno.test("a canary that cannot be placed is not tried again once its family has no services", () =>
   setUp(async ({ canary, clock, t, plans }) => {

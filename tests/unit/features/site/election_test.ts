@@ -329,3 +329,32 @@ for (
     stop();
   });
 }
+
+Deno.test("a follower without an API server asks again after 30 s at most, and soon in each outage", async () => {
+  const { nodes, pass, leader, requests, stop } = setUp(2);
+  await pass(62_000);
+  const cut = nodes.find((node) => node !== leader())!;
+  const { followed } = cut.election;
+  const asked = () => requests.splice(0).filter((request) => request.startsWith(cut.name)).length;
+  for (const outage of ["first", "second"]) {
+    cut.line.isCut = true;
+    cut.election.followed = () => {};
+    cut.election.lost();
+    asked();
+    while (asked() === 0) await pass(STEP_MS);
+    // Each request lasts 10 s.
+    await pass(45_000);
+    const soon = asked();
+    assert.ok(soon >= 3, `${soon} requests in 45 s of the ${outage} outage`);
+    await pass(120_000);
+    asked();
+    await pass(600_000);
+    const later = asked();
+    assert.ok(later >= 15 && later <= 24, `${later} requests in 10 minutes of the ${outage} outage`);
+    cut.line.isCut = false;
+    cut.election.followed = followed;
+    await pass(62_000);
+    assert.equal(cut.election.role().kind, "follower");
+  }
+  stop();
+});
