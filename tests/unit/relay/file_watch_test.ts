@@ -42,3 +42,33 @@ Deno.test("a lack of files that nobody saw is found by the probe after activity"
   lab.clock.advance(1000);
   assert.equal(lab.recoveries, 1);
 });
+
+for (const error of ["accept EMFILE", "ENFILE: file table overflow", "Too many open files (os error 24)"]) {
+  Deno.test(`${error}: a lack of files, whose end is reported once`, () => {
+    const { note, touch, lab } = startLab();
+    note(new Error(error));
+    lab.clock.advance(1000);
+    touch();
+    lab.clock.advance(1000);
+    assert.deepEqual([lab.probes, lab.recoveries], [2, 1]);
+  });
+}
+
+Deno.test("a failure of the probe for another reason shows no lack of files", () => {
+  const { touch, lab } = startLab();
+  lab.error = "permission denied";
+  touch();
+  lab.clock.advance(1000);
+  lab.error = undefined;
+  touch();
+  lab.clock.advance(1000);
+  assert.deepEqual([lab.probes, lab.recoveries, lab.clock.pending()], [2, 0, []]);
+});
+
+Deno.test("nothing is probed after the end", () => {
+  const { note, stop, lab } = startLab();
+  note(new Error("EMFILE"));
+  stop();
+  lab.clock.advance(10_000);
+  assert.deepEqual([lab.probes, lab.recoveries], [0, 0]);
+});
