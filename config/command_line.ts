@@ -5,6 +5,7 @@ import { readArguments } from "./arguments.ts";
 import { alternative, type CommandSpec, type GivenFlags, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat, unwritable } from "./configuration.ts";
 import type { ParseFile } from "./file.ts";
+import { DEFAULT_CONTROL_SOCKET } from "./flag_table.ts";
 import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { readSettings } from "./settings.ts";
@@ -158,9 +159,6 @@ export function parseCommandLine(
   }
   return { kind: "start", command: name, configuration, arguments: rest, flags: given, warnings };
 }
-
-/** The default control socket, which only root can access (see `run`). */
-const DEFAULT_CONTROL_SOCKET = "/run/sluice/control.sock";
 
 function configurationOf(
   settings: Settings,

@@ -2,10 +2,14 @@ import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import { DEFAULT_MESSAGE_BYTES } from "../kpng/address/mod.ts";
 import { FEATURES } from "../features/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
-import { boolean, durationOrZero, type Field, fieldAt, integer, quantity, text } from "../platform/schema/mod.ts";
+import { boolean, duration, type Field, fieldAt, integer, quantity, text } from "../platform/schema/mod.ts";
 import { type Flag, type FlagGroup, option } from "./command_spec.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
 import { MAX_MSG_SIZE, RUNTIME_ENDPOINT, SERVICE_PROXY_NAME, STATE_DELAY, STATE_DIRECTORY } from "./source.ts";
+import { HEALTHZ_PORT, METRICS_PORT } from "./validation.ts";
+
+/** The default control socket, which only root can access (see `run`). */
+export const DEFAULT_CONTROL_SOCKET = "/run/sluice/control.sock";
 
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
@@ -25,6 +29,11 @@ function withoutEffect(name: string, field: FlagField): Flag {
 /** The same for one that sets a field of the configuration file. */
 function settingWithoutEffect(name: string, path: SettingPath): Flag {
   return setting(name, path, COMPATIBILITY, INEFFECTIVE);
+}
+
+function deprecatedPort(name: string, port: number, server: string): Flag {
+  const description = `Deprecated: use --${name}-bind-address. 0 disables the ${server} server.`;
+  return option(`${name}-port`, integer(port), description);
 }
 
 function flagField(field: Field): FlagField {
@@ -107,7 +116,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       ),
       option(
         STATE_DELAY,
-        durationOrZero(0),
+        duration(),
         "How long the server may take at the start before the kept state is served, unless it fails earlier; 1s by default, or " +
           "0s if the kernel has no rules of a service proxy, as after a reboot.",
       ),
@@ -131,16 +140,16 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "healthz-bind-address",
         "healthzBindAddress",
-        "The IP:port of the health server; 0.0.0.0:10256 by default.",
+        `The IP:port of the health server; 0.0.0.0:${HEALTHZ_PORT} by default.`,
       ),
       setting(
         "metrics-bind-address",
         "metricsBindAddress",
-        "The IP:port of the metrics server; 127.0.0.1:10249 by default, empty to disable it.",
+        `The IP:port of the metrics server; 127.0.0.1:${METRICS_PORT} by default, empty to disable it.`,
       ),
       setting("bind-address-hard-fail", "bindAddressHardFail", "Exit if one of these ports cannot be bound."),
-      option("healthz-port", integer(10256), "Deprecated: use --healthz-bind-address. 0 disables the health server."),
-      option("metrics-port", integer(10249), "Deprecated: use --metrics-bind-address. 0 disables the metrics server."),
+      deprecatedPort("healthz", HEALTHZ_PORT, "health"),
+      deprecatedPort("metrics", METRICS_PORT, "metrics"),
       setting(
         "nodeport-addresses",
         "nodePortAddresses",
@@ -154,7 +163,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting("oom-score-adj", "oomScoreAdj", "The oom-score-adj of the process, -1000 to 1000."),
       option(
         "control-socket",
-        text("/run/sluice/control.sock"),
+        text(DEFAULT_CONTROL_SOCKET),
         "The unix socket for commands to the running proxy; empty for none.",
       ),
     ],

@@ -4,9 +4,7 @@ import {
   defaultsOf,
   duration,
   durationOrNanoseconds,
-  durationOrZero,
   integer,
-  integerOrZero,
   number,
   type PathOf,
   quantity,
@@ -16,6 +14,7 @@ import {
   text,
   texts,
   type ValuesOf,
+  withZero,
 } from "../platform/schema/mod.ts";
 
 import { FEATURE_FIELDS } from "../features/mod.ts";
@@ -33,6 +32,10 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
+const NOT_NEGATIVE = { from: 0, to: 2 ** 31 - 1 };
+/** The bits of a packet mark. */
+const MARK_BIT = { from: 0, to: 31 };
+
 /**
  * The fields of KubeProxyConfiguration v1alpha1 with kube-proxy's defaults (k8s.io/kube-proxy/config/v1alpha1,
  * pkg/proxy/apis/config/v1alpha1/defaults.go). validation.ts fills in the defaults that depend on other fields: the bind
@@ -48,14 +51,14 @@ export const FIELDS = {
     contentType: text("application/vnd.kubernetes.protobuf"),
     /** Requests a second. */
     qps: number(5),
-    burst: integer(10),
+    burst: integer(10, NOT_NEGATIVE),
   }),
   logging: section({
     /** `text` or `json`; if empty, the program chooses. */
     format: text(),
     flushFrequency: durationOrNanoseconds(5 * SECOND),
-    verbosity: integer(),
-    vmodule: sections({ filePattern: text(), verbosity: integer() }),
+    verbosity: integer(0, { from: 0 }),
+    vmodule: sections({ filePattern: text(), verbosity: integer(0, { from: 0 }) }),
     options: section({
       text: section({ splitStream: booleanIfTrue(), infoBufferSize: quantity() }),
       json: section({ splitStream: booleanIfTrue(), infoBufferSize: quantity() }),
@@ -70,7 +73,7 @@ export const FIELDS = {
   showHiddenMetricsForVersion: text(),
   mode: text(),
   iptables: section({
-    masqueradeBit: integerOrZero(14),
+    masqueradeBit: withZero(integer(14, MARK_BIT)),
     masqueradeAll: boolean(),
     localhostNodePorts: boolean(true),
     syncPeriod: duration(30 * SECOND),
@@ -82,12 +85,12 @@ export const FIELDS = {
     scheduler: text(),
     excludeCIDRs: texts(),
     strictARP: boolean(),
-    tcpTimeout: duration(),
-    tcpFinTimeout: duration(),
-    udpTimeout: duration(),
+    tcpTimeout: duration(0, { from: 0 }),
+    tcpFinTimeout: duration(0, { from: 0 }),
+    udpTimeout: duration(0, { from: 0 }),
   }),
   nftables: section({
-    masqueradeBit: integerOrZero(14),
+    masqueradeBit: withZero(integer(14, MARK_BIT)),
     masqueradeAll: boolean(),
     syncPeriod: duration(30 * SECOND),
     minSyncPeriod: duration(),
@@ -95,9 +98,9 @@ export const FIELDS = {
   /** Sluice's own: the relay of userspace mode and of node ports at localhost. */
   userspace: section({
     /** 0 lets the limit of open files decide. */
-    maxConnections: integer(),
+    maxConnections: integer(0, { from: 0, to: 1_000_000 }),
     /** 0 means the relay's default. */
-    udpIdleTimeout: duration(),
+    udpIdleTimeout: duration(0, { from: 0 }),
   }),
   /** Sluice's own: the algorithm of Services that do not request one. */
   balance: section({
@@ -121,16 +124,16 @@ export const FIELDS = {
   detectLocal: section({ bridgeInterface: text(), interfaceNamePrefix: text() }),
   clusterCIDR: text(),
   nodePortAddresses: texts(),
-  oomScoreAdj: integerOrZero(DEFAULT_OOM_SCORE),
+  oomScoreAdj: withZero(integer(DEFAULT_OOM_SCORE, { from: -1000, to: 1000 })),
   conntrack: section({
     /** 0 leaves the limit unchanged. */
-    maxPerCore: integerOrZero(32 * 1024),
-    min: integerOrZero(128 * 1024),
-    tcpEstablishedTimeout: durationOrZero(24 * HOUR),
-    tcpCloseWaitTimeout: durationOrZero(1 * HOUR),
+    maxPerCore: withZero(integer(32 * 1024, NOT_NEGATIVE)),
+    min: withZero(integer(128 * 1024, NOT_NEGATIVE)),
+    tcpEstablishedTimeout: withZero(duration(24 * HOUR, { from: 0 })),
+    tcpCloseWaitTimeout: withZero(duration(1 * HOUR, { from: 0 })),
     tcpBeLiberal: boolean(),
-    udpTimeout: duration(),
-    udpStreamTimeout: duration(),
+    udpTimeout: duration(0, { from: 0 }),
+    udpStreamTimeout: duration(0, { from: 0 }),
   }),
   configSyncPeriod: duration(15 * MINUTE),
   portRange: text(),

@@ -11,9 +11,9 @@ import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
 import { BALANCE_HASHES } from "../core/model/mod.ts";
 import { FEATURES } from "../features/mod.ts";
 import { type Configuration, LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
-import { formatDuration } from "../platform/schema/mod.ts";
+import { checkLimits, formatDuration } from "../platform/schema/mod.ts";
 import { checkFeatureGates, isFeatureEnabled } from "./feature_gates.ts";
-import type { Settings } from "./kube_proxy_configuration.ts";
+import { FIELDS, type Settings } from "./kube_proxy_configuration.ts";
 import { NODE_PORT_KEYWORDS, readPortRange } from "./family_settings.ts";
 
 /** The default port of the health server (pkg/cluster/ports). */
@@ -53,12 +53,6 @@ export function validate(
   const report = (path: string, value: unknown, must: string) => {
     problems.push({ path, message: `is ${typeof value === "number" ? value : JSON.stringify(value)}: ${must}` });
   };
-  const range = (path: string, value: number, least: number, most: number) => {
-    if (value < least || value > most) report(path, value, `must be ${least} to ${most}`);
-  };
-  const notNegative = (path: string, ms: number) => {
-    if (ms < 0) report(path, formatDuration(ms), "must be 0 or more");
-  };
 
   const mode = checkMode(settings.mode, modes, report);
   const { section } = mode.settings;
@@ -66,29 +60,13 @@ export function validate(
     report("mode", settings.mode, "the feature gate KubeProxyIPVS is off; remove the gate or use another mode");
   }
   checkPeriods(section, settings[section], report);
-  range("iptables.masqueradeBit", settings.iptables.masqueradeBit, 0, 31);
-  if (section === "nftables") range("nftables.masqueradeBit", settings.nftables.masqueradeBit, 0, 31);
-  const { ipvs, conntrack } = settings;
-  if (section === "ipvs") {
-    notNegative("ipvs.tcpTimeout", ipvs.tcpTimeoutMs);
-    notNegative("ipvs.tcpFinTimeout", ipvs.tcpFinTimeoutMs);
-    notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
-    checkScheduler(ipvs.scheduler, schedulers, report);
-  }
+  const { ipvs } = settings, { ipvs: _ipvs, nftables: _nftables, ...always } = FIELDS;
+  checkLimits({ ...always, [section]: FIELDS[section] }, settings, report);
+  if (section === "ipvs") checkScheduler(ipvs.scheduler, schedulers, report);
   checkBalance(settings.balance, mode, report);
-  notNegative("userspace.udpIdleTimeout", settings.userspace.udpIdleTimeoutMs);
-  range("userspace.maxConnections", settings.userspace.maxConnections, 0, 1_000_000);
   const refuse = (path: string, message: string) => problems.push({ path, message });
   const warn = (path: string, message: string) => warnings.push({ path, message });
-  for (const feature of FEATURES) feature.check?.(settings, mode, { invalid: report, range, refuse, warn });
-  range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
-  range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
-  range("conntrack.min", conntrack.min, 0, 2 ** 31 - 1);
-  notNegative("conntrack.tcpEstablishedTimeout", conntrack.tcpEstablishedTimeoutMs);
-  notNegative("conntrack.tcpCloseWaitTimeout", conntrack.tcpCloseWaitTimeoutMs);
-  notNegative("conntrack.udpTimeout", conntrack.udpTimeoutMs);
-  notNegative("conntrack.udpStreamTimeout", conntrack.udpStreamTimeoutMs);
-  range("clientConnection.burst", settings.clientConnection.burst, 0, 2 ** 31 - 1);
+  for (const feature of FEATURES) feature.check?.(settings, mode, { invalid: report, refuse, warn });
   if (settings.configSyncPeriodMs <= 0) {
     report("configSyncPeriod", formatDuration(settings.configSyncPeriodMs), "must be greater than 0");
   }
@@ -210,20 +188,17 @@ function checkHiddenMetricsVersion(given: string, report: Report): void {
 }
 
 function checkLogging(logging: Settings["logging"], report: Report): void {
-  const { format, verbosity, vmodule } = logging;
+  const { format, vmodule } = logging;
   if (format !== "" && !LOGGING_FORMATS.some((known) => known === format)) {
     report("logging.format", format, `must be ${LOGGING_FORMATS.join(" or ")}${suggestion(format, LOGGING_FORMATS)}`);
   }
-  if (verbosity < 0) report("logging.verbosity", verbosity, "must be 0 or more");
   if (vmodule.length > 0 && format === "json") {
     report("logging.vmodule", vmodule.map((item) => item.filePattern), "only works with logging.format text");
   }
   vmodule.forEach((item, i) => {
-    const path = `logging.vmodule[${i}]`;
     if (!/^[^=,]+$/.test(item.filePattern)) {
-      report(`${path}.filePattern`, item.filePattern, "must not be empty or contain = or ,");
+      report(`logging.vmodule[${i}].filePattern`, item.filePattern, "must not be empty or contain = or ,");
     }
-    if (item.verbosity < 0) report(`${path}.verbosity`, item.verbosity, "must be 0 or more");
   });
 }
 

@@ -131,8 +131,6 @@ export type ReportSetting = (path: string, value: unknown, must: string) => void
 /** Reports settings, each by its dotted path. */
 export interface SettingReports {
   readonly invalid: ReportSetting;
-  /** Reports a number that is not in a range. */
-  range(path: string, value: number, least: number, most: number): void;
   /** Reports a setting that is invalid here: `is set, but …`. */
   refuse(path: string, message: string): void;
   /** Reports a setting that may not have the expected effect: `in mode ipvs counts no …`. */

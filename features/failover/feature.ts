@@ -1,7 +1,5 @@
-import { formatDuration } from "../../platform/schema/mod.ts";
-import { feature, type SettingReports } from "../contract.ts";
-import type { ModeDescription } from "../../backends/contract/mod.ts";
-import { type FailoverOptions, FIELDS } from "./options.ts";
+import { feature } from "../contract.ts";
+import { FIELDS } from "./options.ts";
 
 /** Leaves out endpoints that do not answer, and resets connections to deleted endpoints (docs/failover.md). */
 export const failover = feature({
@@ -35,31 +33,13 @@ export const failover = feature({
       fix: "see the detail for nft's error, or set failover.resetGoneConnections to false",
     },
   },
-  check: ({ failover }, mode, report) => checkFailover(failover, mode, report),
+  check({ failover }, mode, report) {
+    if (!failover.endpointFailureDetection || mode.settings.supportsFailover) return;
+    const message = `is set, but mode ${mode.name} does not support it: use mode nftables`;
+    report.refuse("failover.endpointFailureDetection", message);
+  },
   familySettings: ({ failover }) => failover.endpointFailureDetection ? { countsAttempts: true } : {},
   isOn: ({ failover }, { settings: { resetsConnections = false } }) =>
     failover.endpointFailureDetection || failover.resetGoneConnections && resetsConnections,
   load: () => import("./start.ts"),
 });
-
-/** Reports what the mode does not support, and thresholds that cannot work. */
-function checkFailover(options: FailoverOptions, mode: ModeDescription, report: SettingReports): void {
-  if (options.endpointFailureDetection && !mode.settings.supportsFailover) {
-    const message = `is set, but mode ${mode.name} does not support it: use mode nftables`;
-    report.refuse("failover.endpointFailureDetection", message);
-  }
-  report.range("failover.attempts", options.attempts, 1, 1_000);
-  report.range("failover.probes", options.probes, 1, 10);
-  report.range("failover.recoveryProbes", options.recoveryProbes, 1, 16);
-  report.range("failover.livenessPort", options.livenessPort, 1, 65_535);
-  const durations = {
-    interval: options.intervalMs,
-    silence: options.silenceMs,
-    probeTimeout: options.probeTimeoutMs,
-    recoveryInterval: options.recoveryIntervalMs,
-    trialInterval: options.trialIntervalMs,
-  };
-  for (const [name, ms] of Object.entries(durations)) {
-    if (ms < 50) report.invalid(`failover.${name}`, formatDuration(ms), "must be 50ms or more");
-  }
-}

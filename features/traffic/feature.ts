@@ -1,18 +1,16 @@
-import { boolean, duration, formatDuration, section } from "../../platform/schema/mod.ts";
+import { boolean, duration, section } from "../../platform/schema/mod.ts";
 import { feature } from "../contract.ts";
-
-/** Reading the counters more often would cost more than it shows. */
-const SHORTEST_PERIOD_MS = 1_000;
-/** Counters expire after ten minutes without traffic, and must have been read by then. */
-const LONGEST_PERIOD_MS = 300_000;
 
 const FIELDS = {
   traffic: section({
     metrics: boolean(),
     /** Whether each endpoint has its own metrics, in addition to its service port. */
     endpointMetrics: boolean(),
-    /** The time between two readings of the kernel's counters. */
-    period: duration(10_000),
+    /**
+     * The time between two readings of the kernel's counters: more often would cost more than it shows, and counters expire
+     * after ten minutes without traffic.
+     */
+    period: duration(10_000, { from: 1_000, to: 300_000 }),
   }),
 };
 
@@ -27,10 +25,7 @@ export const traffic = feature({
       "Count connections, packets and bytes of each service in the kernel, as far as the mode can; off by default.",
   }],
   problems: {},
-  check({ traffic: { metrics, periodMs } }, { name, metrics: { countsTraffic: coverage } }, report) {
-    if (periodMs < SHORTEST_PERIOD_MS || periodMs > LONGEST_PERIOD_MS) {
-      report.invalid("traffic.period", formatDuration(periodMs), "must be 1s to 5m");
-    }
+  check({ traffic: { metrics } }, { name, metrics: { countsTraffic: coverage } }, report) {
     if (!metrics) return;
     if (coverage === false) report.warn("traffic.metrics", `has no effect: mode ${name} cannot count traffic`);
     else if (coverage.gap !== undefined) report.warn("traffic.metrics", `in mode ${name} counts no ${coverage.gap}`);

@@ -1,11 +1,13 @@
 /**
  * The kinds of fields in a configuration file. One table (kube_proxy_configuration.ts) defines the type of the settings,
- * their defaults, what the file may contain, what the flags set and what is written back.
+ * their defaults and limits, what the file may contain, what the flags set and what is written back.
  *
  *   duration.ts  Go's durations
  *
  * In: nothing. Out: descriptions of fields. May touch: nothing.
  */
+import { formatDuration } from "./duration.ts";
+
 export { formatDuration, parseDuration } from "./duration.ts";
 
 /** A kind of field with a default. */
@@ -23,19 +25,27 @@ interface BooleanField extends Kind<"boolean", boolean> {
   readonly isOmittedIfFalse?: true;
 }
 
-/** A 32-bit integer. With `zeroStays`, 0 is a value; otherwise it means the default. */
-interface IntegerField extends Kind<"integer", number> {
-  readonly zeroStays: boolean;
+/** The least value of a number, or of a duration in milliseconds, and the greatest one if there is any. */
+interface Limits {
+  readonly from: number;
+  readonly to?: number;
 }
+
+/** A number with limits. With `zeroStays`, 0 is a value; otherwise it means the default. */
+interface LimitedField<Name extends string> extends Kind<Name, number>, Partial<Limits> {
+  readonly zeroStays?: true;
+}
+
+/** A 32-bit integer. */
+type IntegerField = LimitedField<"integer">;
 
 /** A number; 0 means the default. */
 type NumberField = Kind<"number", number>;
 
 /** A duration in Go's syntax, stored in milliseconds under the field's name with the suffix `Ms`. */
-interface DurationField extends Kind<"duration", number> {
-  readonly zeroStays: boolean;
+interface DurationField extends LimitedField<"duration"> {
   /** Whether a plain number is accepted as nanoseconds. */
-  readonly nanoseconds: boolean;
+  readonly nanoseconds?: true;
 }
 
 /** A Kubernetes quantity (`0`, `64Ki`), as text. */
@@ -102,22 +112,15 @@ export const boolean = (initial = false): BooleanField => ({ kind: "boolean", in
 /** A boolean field that is written only if it is true. */
 export const booleanIfTrue = (): BooleanField => ({ ...boolean(), isOmittedIfFalse: true });
 /** An integer for which 0 means the default. */
-export const integer = (initial = 0): IntegerField => ({ kind: "integer", initial, zeroStays: false });
-/** An integer for which 0 is a value. */
-export const integerOrZero = (initial: number): IntegerField => ({ kind: "integer", initial, zeroStays: true });
+export const integer = (initial = 0, limits?: Limits): IntegerField => ({ kind: "integer", initial, ...limits });
 /** A number. */
 export const number = (initial: number): NumberField => ({ kind: "number", initial });
 /** A duration in milliseconds, for which 0 means the default. */
-export const duration = (initial = 0): DurationField => ({
-  kind: "duration",
-  initial,
-  zeroStays: false,
-  nanoseconds: false,
-});
-/** A duration in milliseconds, for which 0 is a value. */
-export const durationOrZero = (initial: number): DurationField => ({ ...duration(initial), zeroStays: true });
+export const duration = (initial = 0, limits?: Limits): DurationField => ({ kind: "duration", initial, ...limits });
 /** A duration in milliseconds that may also be given as a number of nanoseconds. */
 export const durationOrNanoseconds = (initial: number): DurationField => ({ ...duration(initial), nanoseconds: true });
+/** The field, with 0 as a value. */
+export const withZero = <F extends IntegerField | DurationField>(field: F): F => ({ ...field, zeroStays: true });
 /** A quantity. */
 export const quantity = (): QuantityField => ({ kind: "quantity", initial: "0" });
 /** A list of strings. */
@@ -162,6 +165,33 @@ export function orDefault(field: ScalarField, value: string | number | boolean):
     case "boolean":
       return value;
   }
+}
+
+/** Reports the numbers and durations that are not within their limits: the path, the value, and what it must be. */
+export function checkLimits(
+  fields: Fields,
+  values: object,
+  report: (path: string, value: number | string, must: string) => void,
+  prefix = "",
+): void {
+  for (const [name, field] of Object.entries<Field>(fields)) {
+    const value: unknown = (values as Record<string, unknown>)[valueName(name, field)], path = prefix + name;
+    if (field.kind === "section") checkLimits(field.fields, value as object, report, `${path}.`);
+    else if (field.kind === "sections") {
+      (value as object[]).forEach((item, i) => checkLimits(field.fields, item, report, `${path}[${i}].`));
+    } else if (field.kind === "integer" || field.kind === "duration") {
+      const { from = -Infinity, to = Infinity } = field, number = value as number;
+      if (number >= from && number <= to) continue;
+      const shown = field.kind === "integer" ? String : shortDuration;
+      const must = to === Infinity ? `${shown(from)} or more` : `${shown(from)} to ${shown(to)}`;
+      report(path, field.kind === "integer" ? number : formatDuration(number), `must be ${must}`);
+    }
+  }
+}
+
+/** A duration without zero units at its end: `5m`, `0`. */
+function shortDuration(ms: number): string {
+  return formatDuration(ms).replace(/(?<=m)0s$|(?<=^0)s$/, "");
 }
 
 /** A field with accessors for its value in settings. */
