@@ -115,7 +115,7 @@ const RECORDED: Readonly<Record<Mode, Readonly<Record<string, readonly [number, 
     "100 × 3, session affinity": [0.1, 0.1],
     "1 × 5,000": [0.2, 0.2],
     "1 × 1,000, session affinity": [2.3, 2.6],
-    "1 × 5,000, session affinity": [7.7, 14.0],
+    "1 × 5,000, session affinity": [13.2, 13.1],
   },
   iptables: {
     "1 × 3": [0.1, 0.1],
