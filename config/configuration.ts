@@ -89,7 +89,7 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
    * none.
    */
   readonly runtimeSocket: string | undefined;
-  /** How long the server may take at the start before the cached state is served; undefined for the default. */
+  /** The time that the server has at the start before the cached state is served; undefined for the default. */
   readonly stateDelayMs: number | undefined;
   /** klog's `-v` number. */
   readonly verbosity: number;

@@ -66,7 +66,7 @@ export interface Permission {
   readonly fix?: string;
 }
 
-/** What a feature may use to take the place of the API server as the source. */
+/** The means of a feature that takes the place of the API server as the source. */
 export interface ClusterAccess {
   /** The name of this node's Node object. */
   readonly nodeName: string;
@@ -204,7 +204,7 @@ export interface NodeFamily {
   serveInternal(service: InternalService | undefined, onEffect: () => void): void;
   /** The planned service ports of the cluster's services. */
   ports(): Iterable<PlannedPort>;
-  /** Those of one of them. */
+  /** The planned ports of one service. */
   portsOf(service: ServiceKey): readonly PlannedPort[];
   /** Sets the TCP endpoints that are left out where enough others are left; read with each plan. */
   leaveOut(endpoints: () => ReadonlySet<string>): void;

@@ -85,7 +85,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   let running = false;
   let refused = false;
 
-  /** Those of the node itself have no namespace, so that no tenant's take their place. */
+  /** Events of the node itself have no namespace, so that no tenant's take their place. */
   const eventsOf = (namespace = ""): EventsOfNamespace => {
     const found = namespaces.get(namespace) ?? { series: new Map(), takeToken: createSpamFilter(clock) };
     namespaces.delete(namespace);

@@ -16,7 +16,7 @@ class SilentProxyError extends Error {
   readonly exitStatus = 3;
 }
 
-/** How long a question may take, in milliseconds, if its user does not say. */
+/** The timeout of a question, in milliseconds, unless the command line has another one. */
 const LONGEST_ANSWER_MS = 5_000;
 
 /** Who asks, and how long the answer may take. */

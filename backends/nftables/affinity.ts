@@ -235,7 +235,7 @@ function offsetText(number: number): string {
   return number === 0 ? "" : ` offset ${number}`;
 }
 
-/** What the rules of a chain differ by. */
+/** The properties by which the rules of two chains differ. */
 interface Choice {
   readonly ip: "ip" | "ip6";
   readonly seconds: number;

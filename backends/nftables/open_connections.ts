@@ -6,7 +6,7 @@
  * second FIN or a reset counts nothing. A connection is open once the endpoint has answered; a refused one never is. The table
  * exists only while the connections of any endpoint are counted, and its counts outlive the proxy.
  *
- * What the rules cannot see is corrected by a rare listing of conntrack: connections that began before the table, or whose entry
+ * A rare listing of conntrack corrects what the rules cannot see: connections that began before the table, or whose entry
  * was deleted or has expired.
  */
 import { type ConnectionReading, type EndpointConnections, type Family, isCounted } from "../../core/model/mod.ts";

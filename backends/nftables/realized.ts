@@ -142,7 +142,7 @@ function claimItems(listing: Listing, wanted: readonly Item[]): { readonly held:
   return { held, isWhole };
 }
 
-/** What no service port claimed. */
+/** The items that no service port claimed. */
 function straysIn(listing: Listing, declared: ReadonlySet<string>): Item[] {
   const strays: Item[] = [], unclaimed = listing.get("set")!;
   /** Other elements are shared, deleted with their set, or added by rules. */

@@ -10,7 +10,7 @@ export interface Item {
   readonly text: string;
 }
 
-/** What an item is: a chain, a set or map, or an element of the set or map of this name. */
+/** The kind of an item: a chain, a set or map, or an element of the set or map of this name. */
 export type ItemList = "chain" | "set" | SetName;
 
 /** The identity of an item, as one text. */

@@ -108,7 +108,7 @@ export function createIptablesTools(family: Family, runner: Runner, variant?: Fl
   };
 }
 
-/** What `iptables -v -S` prints before the counters of a rule, which precede its target. */
+/** The marker of `iptables -v -S` before the counters of a rule, which precede its target. */
 const COUNTER = " -c ";
 
 /** The number of packets that matched a rule, as `iptables -v -S` prints it; 0 for other lines. */

@@ -1,4 +1,4 @@
-/** What release.sh passes to its scripts in the environment. */
+/** The environment that release.sh passes to its scripts. */
 import { VERSION } from "../../platform/build.ts";
 
 /** The release that is being built. */

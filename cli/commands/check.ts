@@ -76,7 +76,7 @@ export async function findingsOf(
   return [...node, ...await examineApi({ ...configuration, kinds, permissions, clock, logger, signal, runProgram })];
 }
 
-/** How long a source may take to send its whole state. */
+/** The maximum time until a source has sent its whole state. */
 const SOURCE_MS = 10_000;
 
 /** Problems of objects in manifests. */

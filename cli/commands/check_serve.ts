@@ -15,7 +15,7 @@ import type { Invocation } from "./command.ts";
 import { readDetailFilters } from "./detail_flags.ts";
 import { readServeAddresses } from "./serve.ts";
 
-/** How long a source may take to send its whole state. */
+/** The maximum time until a source has sent its whole state. */
 const SOURCE_MS = 10_000;
 /** A certificate that expires earlier gets a warning. */
 const SOON_MS = 7 * 86_400_000;
@@ -38,7 +38,7 @@ export async function findingsOfServe(invocation: Invocation): Promise<readonly 
   ];
 }
 
-/** How long a running server has to answer. */
+/** The time that a running server has to answer. */
 const ANSWER_MS = 2000;
 
 /** Whether a `sluice serve` already serves its metrics at an address. */

@@ -151,7 +151,7 @@ function responderAddress(family: Family, nodeIP: string, own: readonly string[]
 
 /** The maximum time that the search for a cause delays the report of a failure. */
 const CAUSE_WITHIN_MS = 1_000;
-/** How long the canary must have been answered before a certain cause counts as gone. */
+/** The time for which the canary must have been answered before a certain cause counts as gone. */
 const HELD_MS = 5_000;
 /** The chains of other programs are listed at most this often, and for at most a twentieth of the time. */
 const LISTED_AFTER_MS = 4_000, LISTED_SHARE = 0.05;

@@ -7,7 +7,7 @@ import type { RuleInTheWay, ServedAddresses } from "./path_findings.ts";
 import type { CanaryStatus } from "./state.ts";
 
 const LOOK_MS = 60_000;
-/** How long a rule counts after it dropped a packet, so that rare drops are one problem. */
+/** The time for which a rule counts after it dropped a packet, so that rare drops are one problem. */
 const COUNTS_FOR_MS = 600_000;
 /** The number of rules that a problem names. */
 const MOST_NAMED = 3;

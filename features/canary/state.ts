@@ -74,7 +74,7 @@ interface Proof {
   answersFromMs: number | undefined;
 }
 
-/** What changes about a canary, besides its status, as it is before it is placed. */
+/** The changing part of a canary, besides its status, before it is placed. */
 const UNPLACED = {
   placed: undefined as Placed | undefined,
   nodeIP: undefined as string | undefined,

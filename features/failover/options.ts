@@ -1,6 +1,6 @@
 import { boolean, duration, integer, type OptionsOf, section } from "../../platform/schema/mod.ts";
 
-/** Of each time, in milliseconds. */
+/** The least of each duration, in milliseconds. */
 const SHORTEST = { from: 50 };
 
 /** The settings of failover. */

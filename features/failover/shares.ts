@@ -7,8 +7,8 @@ export interface Shares {
 }
 
 /**
- * Shares so many places that none is kept for anybody, and none can take all: one namespace gets half of them, a second one a
- * quarter, and the tenth still one of a thousand.
+ * Shares `most` places. A namespace never holds more than are left for the others: the first one gets half, the second one a
+ * quarter, the tenth still a thousandth.
  */
 export function createShares(most: number): Shares {
   const held = new Map<string, number>();

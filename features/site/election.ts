@@ -23,7 +23,7 @@ import type { SiteMemory } from "./memory.ts";
 
 /** The times of an election, in milliseconds. */
 export interface ElectionTiming {
-  /** How long the Lease lasts without a renewal. */
+  /** The duration of the Lease without a renewal. */
   readonly leaseMs: number;
   readonly renewMs: number;
   /** The reads of the nodes that lose a leader are spread over this time; 1 s by default. */
@@ -35,7 +35,7 @@ const RETRY = { firstMs: 1_000, longestMs: 5_000 };
 const REREAD = { firstMs: 2_000, longestMs: 30_000 };
 /** A leader is no longer confirmed after this share of its Lease without a renewal (client-go: RenewDeadline). */
 const DEADLINE_SHARE = 2 / 3;
-/** How long before the end of the Lease its successor connects to the API server, as a share of the Lease. */
+/** The time before the end of the Lease at which its successor connects to the API server, as a share of the Lease. */
 const PREPARE_SHARE = 1 / 3;
 /** How often a leader, or a node that is no member, reads the members of its site. */
 const MEMBERS_MS = 60_000;

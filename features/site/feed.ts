@@ -30,7 +30,7 @@ interface FeedOptions {
   readonly openApi: (onLink: ReportLink) => Source;
   /** Opens the leader's server as a source, in full. */
   readonly openLeader: (leader: Leader, onLink: ReportLink) => Promise<Source>;
-  /** How long a leader may not answer before this node watches the API server itself. */
+  /** The time without an answer of the leader after which this node watches the API server itself. */
   readonly patienceMs: () => number;
   /** The leader does not answer. */
   readonly onLost: () => void;

@@ -150,7 +150,7 @@ function changes({ node, address, certificate, proof, durationMs, transitions }:
 }
 
 interface Limits {
-  /** How long this site's Leases last. */
+  /** The duration of this site's Leases. */
   readonly leaseMs: number;
   /** A Lease that claims to last longer counts as one of `leaseMs`. */
   readonly longestMs: number;

@@ -57,7 +57,7 @@ interface SiteSourceOptions {
   readonly timing: ElectionTiming & {
     /** The longest Lease that a configuration permits. */
     readonly longestLeaseMs: number;
-    /** How long a leader may not answer, beyond the end of its Lease, before a node watches the API server; 20 s by default. */
+    /** The time without an answer of the leader, from the end of its Lease, after which a node watches the API server; 20 s by default. */
     readonly patienceMs?: number;
   };
   /** The address on which this node serves while it leads. */

@@ -29,7 +29,7 @@ import {
 const CONTROL_FRAMES_PER_WINDOW = 1000;
 const WINDOW_MS = 10_000;
 
-/** How long an ended session may take to close its connection. */
+/** The time that an ended session has to close its connection. */
 const LINGER_MS = 1000;
 
 /** The content type of calls and answers; `+proto` or another encoding can follow. */

@@ -58,7 +58,7 @@ export interface StoreAnswers extends Answers {
   snapshot(subscription: Subscription): Answer<Chunks>;
 }
 
-/** How long a full snapshot is kept for other watchers after the last one that used it. */
+/** The time for which a full snapshot is kept for other watchers after its last use. */
 const WHOLE_STATE_MS = 10_000;
 /** The share of the services above which a snapshot with the changes since is replaced by a new one. */
 const MOST_CHANGED = 0.1;

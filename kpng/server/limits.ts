@@ -12,7 +12,7 @@ export const LIMITS = {
   connections: 12_000,
   /** The connections from one IP address; all clients of a unix socket share one. */
   connectionsPerAddress: 512,
-  /** How long a connection may take for its TLS handshake, and then for its first SETTINGS frame. */
+  /** The maximum time of a connection's TLS handshake, and then until its first SETTINGS frame. */
   handshakeMs: 10_000,
   /** The large answers, such as full snapshots, in transfer at the same time; each has some megabytes in flight. */
   transfers: 4,
@@ -42,11 +42,11 @@ export const LIMITS = {
   /** The frames that one connection may send in `windowMs`; a reader of 16 kB frames sends two for each. */
   framesPerWindow: 100_000,
   windowMs: 10_000,
-  /** How long a stream may be without a request, and a connection without a stream. */
+  /** The maximum time of a stream without a request, and of a connection without a stream. */
   idleMs: 30_000,
-  /** How long a reader may leave available data unread. */
+  /** The maximum time that a reader leaves available data unread. */
   stallMs: 60_000,
-  /** How long a closed connection may take to receive the reason. */
+  /** The time that a closed connection has to receive the reason. */
   lingerMs: 1000,
   ...LIVENESS,
 };

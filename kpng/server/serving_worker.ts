@@ -158,7 +158,7 @@ interface WorkerState extends ServedState {
 
 /** The number of chunks from which a shared part is held for other watchers. */
 const LONG_PART = 4;
-/** How long shared parts are held after their last use. */
+/** The time for which shared parts are held after their last use. */
 const HELD_MS = 10_000;
 
 /** Queries the main isolate. Changes that are the same for all global watchers are requested once per revision. */

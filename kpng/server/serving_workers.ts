@@ -90,7 +90,7 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
   };
 }
 
-/** How long a worker may take to close; connections that linger take a second. */
+/** The time that a worker has to close; connections that linger take a second. */
 const CLOSE_MS = 5_000;
 
 /** The worker of a row, and those after it. */

@@ -65,7 +65,7 @@ export interface Semaphore {
   join(): SemaphoreSlot;
   /** The number of occupied slots. */
   taken(): number;
-  /** How long a holder may keep its slot without progress: shorter if many wait. */
+  /** The maximum time that a holder keeps its slot without progress: shorter if many wait. */
   holdLimitMs(): number;
 }
 

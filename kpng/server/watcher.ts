@@ -35,7 +35,7 @@ const END_OF_ROUND = framesOf([SYNC]);
 const CHUNKS_WITHOUT_SLOT = 4;
 /** A last chunk up to this size is written together with the end of the round: a write costs more than the copy. */
 const JOINED_BYTES = 8 * 1024;
-/** How long a watcher may hold the event loop between two chunks. */
+/** The maximum time that a watcher holds the event loop between two chunks. */
 const TURN_MS = 5;
 
 /**

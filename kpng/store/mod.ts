@@ -57,7 +57,7 @@ export interface Store extends SourceSink {
   subscribe(listener: () => void): () => void;
 }
 
-/** How long changes are collected for one revision. */
+/** The time for which changes are collected for one revision. */
 const GATHERING_MS = 2;
 
 /** An empty store. */

@@ -4,7 +4,7 @@ import type { Clock } from "../../platform/mod.ts";
 export interface LivenessLimits {
   /** The silence after which it is probed. */
   readonly probeAfterMs: number;
-  /** How long it may take to answer. */
+  /** The maximum time until it answers. */
   readonly answerMs: number;
 }
 

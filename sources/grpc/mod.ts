@@ -38,7 +38,7 @@ export interface GrpcSourceOptions {
   readonly logger: Logger;
   /** The waits after all servers have failed. */
   readonly backoff?: Waits;
-  /** How long a server may take to send something before the next one is tried; longer each time that all have failed. */
+  /** The time that a server has to send something before the next one is tried; longer each time that all have failed. */
   readonly patience?: Waits;
   /** LIVENESS by default. */
   readonly liveness?: LivenessLimits;
@@ -60,7 +60,7 @@ const BACKOFF: Waits = { firstMs: 250, longestMs: 30_000 };
 /** A server answers within milliseconds, unless it is down without refusing connections or has no state yet. */
 const PATIENCE: Waits = { firstMs: 5_000, longestMs: 80_000 };
 
-/** How long a server must be watched to count as working, so that servers that fail after each snapshot are backed off from. */
+/** The time after which a watched server counts as working: servers that fail after each snapshot are backed off from. */
 const WORKING_MS = 10_000;
 
 /**

@@ -20,7 +20,7 @@ export interface KeptSourceOptions {
   readonly file: StateFile;
   readonly origin: StateOrigin;
   /**
-   * How long the source may take to sync at the start before the cached state is served, unless it fails earlier. The default
+   * The time that the source has to sync at the start before the cached state is served, unless it fails earlier. The default
    * is a second, or no time if the kernel is empty, because then nothing is served in the meantime.
    */
   readonly delayMs?: number;

@@ -5,7 +5,7 @@ import { type Clock, startTurn } from "../../platform/mod.ts";
 /** Compressed objects. */
 export interface Packed {
   readonly payload: Uint8Array<ArrayBuffer>;
-  /** How long the event loop was blocked in total, in milliseconds. */
+  /** The total time for which the event loop was blocked, in milliseconds. */
   readonly busyMs: number;
 }
 

@@ -71,7 +71,7 @@ function keyOf({ namespace, name, uid }: PodRef, isStatic: boolean): string {
 /** The scope of the problem of a runtime that cannot be reached. */
 const SCOPE = "container runtime";
 
-/** How long the runtime may delay the cached state: it is on the same node. */
+/** The maximum time that the runtime delays the cached state: it is on the same node. */
 const PATIENCE_MS = 250;
 
 /** Keeps the addresses of cached endpoints up to date with the running pods. */

@@ -149,9 +149,9 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
   };
 }
 
-/** How long the API server may send nothing before it is probed, in milliseconds; a kubelet writes its Lease every 10 s. */
+/** The silence of the API server after which it is probed, in milliseconds; a kubelet writes its Lease every 10 s. */
 const SILENCE_MS = 8_000;
-/** How long it may take to answer a probe, in milliseconds. */
+/** The maximum time until it answers a probe, in milliseconds. */
 const ANSWER_MS = 5_000;
 const STREAM = "probe";
 const NO_ANSWER: readonly ApiErrorKind[] = ["unreachable", "dns", "timeout", "certificate", "certificate-expired"];

@@ -42,7 +42,7 @@ interface Range {
 const ADDRESSES = /(?:\bip6? [sd]addr (!= )?|(?<!\S)(! )?-[sd] )(\{[^}]*\}|\S+) ?/g;
 /** `tcp dport 30080`, `th dport { 80, 30000-32767 }`, `--dport 30000:32767`, `--dports 80,30080`. */
 const PORTS = /(?:\b(?:tcp|udp|sctp|th) dport (!= )?|(?<!\S)(! )?--dports? )(\{[^}]*\}|\S+) ?/g;
-/** What is left of a rule of nft that has no other conditions. */
+/** The rest of a rule of nft that has no other conditions. */
 const WITHOUT_OTHERS = /^(?:meta l4proto \w+ |ip protocol \w+ )*(?:drop|reject)(?: with .*)?$/;
 
 /** Creates the decision whether a rule names nothing but served addresses or ports. */
