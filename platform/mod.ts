@@ -79,5 +79,15 @@ export { type Backoff, createBackoff, retry } from "./retry.ts";
 export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { createTopic, type Topic } from "./topic.ts";
 export { nearest, suggestion } from "./nearest.ts";
-export { countLines, countText, durationText, megabytesText, plural, printable, rateText, timeOfDay } from "./text.ts";
+export {
+  countLines,
+  countText,
+  durationText,
+  megabytesText,
+  orList,
+  plural,
+  printable,
+  rateText,
+  timeOfDay,
+} from "./text.ts";
 export { loadYaml, type Yaml } from "./yaml.ts";

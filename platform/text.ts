@@ -31,6 +31,11 @@ export function plural(count: number, noun: string, nouns = `${noun}s`): string 
   return `${countText(count)} ${count === 1 ? noun : nouns}`;
 }
 
+/** Formats words as alternatives: `a`, `a or b`, `a, b or c`. */
+export function orList(words: readonly string[]): string {
+  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
 /** Formats bytes as megabytes (10⁶): `170 MB`. */
 export function megabytesText(bytes: number): string {
   return `${countText(bytes / 1e6)} MB`;

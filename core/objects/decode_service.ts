@@ -1,4 +1,4 @@
-import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
+import { canonicalAddress, compact, familyOf, orList } from "../../platform/mod.ts";
 import { hashOf } from "../model/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
 import type { DecodeOptions } from "./decode_options.ts";
@@ -94,8 +94,7 @@ function readOneOf<T extends string>(
   if (isAbsent(value) || value === "") return words[0];
   const found = words.find((word) => word === value);
   if (found !== undefined) return found;
-  const others = words.slice(0, -1).join(", ");
-  problems.add(`${field} is ${quote(value)}, not ${others} or ${words.at(-1)}; using ${words[0]}`);
+  problems.add(`${field} is ${quote(value)}, not ${orList(words)}; using ${words[0]}`);
   return words[0];
 }
 

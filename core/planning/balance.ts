@@ -20,6 +20,7 @@ import {
   type Service,
 } from "../objects/mod.ts";
 import type { EndpointLabels, ServiceEndpoint } from "../tracking/mod.ts";
+import { orList } from "../../platform/mod.ts";
 import { readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
 
 /** The algorithm of services that do not ask for one. */
@@ -129,10 +130,6 @@ function readTerms(
     problems.push(`annotation ${OWN_ANNOTATIONS.weights}: ${problem}; all endpoints have the same weight`);
   }
   return terms;
-}
-
-function orList(words: readonly string[]): string {
-  return `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }
 
 /** The endpoints of a service port. */

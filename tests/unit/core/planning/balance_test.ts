@@ -155,6 +155,7 @@ const problems: [ProxyMode, OwnTexts, string][] = [
     { balance: "consistent-hahs" },
     'sluice.dev/balance is "consistent-hahs", not random, round-robin, consistent-hash or least-connections; balanced at random',
   ],
+  ["iptables", { balance: "fastest" }, 'sluice.dev/balance is "fastest", not random; balanced at random'],
   [
     "iptables",
     { balance: "consistent-hash" },
