@@ -213,20 +213,20 @@ const PROBLEMS = {
   "source-unreachable": {
     severity: "error",
     about: "API resource",
-    title: "the source cannot be read; its last state stays in effect",
+    title: "the source cannot be read; what was read before stays in effect",
     fix: "check that the server runs and can be reached from this node without a service proxy; Sluice keeps retrying",
   },
   "api-unreachable": {
     severity: "error",
     about: "API server",
-    title: "the API server cannot be reached; its last state stays in effect",
+    title: "the API server cannot be reached; what was read before stays in effect",
     fix:
       "check that the server runs, and that this node reaches its address without a service proxy (clientConnection.kubeconfig, --master); a changed kubeconfig is read again with every attempt",
   },
   "api-slow": {
     severity: "error",
     about: "API server",
-    title: "the API server does not answer in time; its last state stays in effect",
+    title: "the API server does not answer in time; what was read before stays in effect",
     fix:
       "look at the load of the server, and at the network to it: a firewall that drops packets looks the same; Sluice keeps retrying",
   },
@@ -234,28 +234,28 @@ const PROBLEMS = {
     severity: "error",
     about: "API server",
     title:
-      "a certificate for the connection to the API server has expired or is not valid yet; its last state stays in effect",
+      "a certificate for the connection to the API server has expired or is not valid yet; what was read before stays in effect",
     fix:
       "renew the certificate that the detail names, or correct this node's clock; files are read again with every attempt",
   },
   "api-certificate-untrusted": {
     severity: "error",
     about: "API server",
-    title: "a certificate for the connection to the API server is not trusted; its last state stays in effect",
+    title: "a certificate for the connection to the API server is not trusted; what was read before stays in effect",
     fix:
       "correct certificate-authority, or client-certificate and client-key, in the kubeconfig; it is read again with every attempt",
   },
   "api-unauthorized": {
     severity: "error",
     about: "API server",
-    title: "the API server does not accept this node's credentials (401); its last state stays in effect",
+    title: "the API server does not accept this node's credentials (401); what was read before stays in effect",
     fix:
       "replace the token or client certificate of the kubeconfig (`sluice kubeconfig` makes one); it is read again with every attempt",
   },
   "api-forbidden": {
     severity: "error",
     about: "API server",
-    title: "the API server forbids a request (403); its last state stays in effect",
+    title: "the API server forbids a request (403); what was read before stays in effect",
     fix: "grant the verb and resource that the detail names: deploy/rbac.yaml, or the cluster role system:node-proxier",
   },
   "file-unreadable": {
