@@ -22,7 +22,9 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
     hostAddresses: addressesOfHost,
   });
   const whenReady = async <T>(ask: () => Promise<T>): Promise<T> => {
-    if (!tracking.ready()) throw new NotReadyError("the proxy has not finished reading the cluster");
+    if (!tracking.ready()) {
+      throw new NotReadyError("the proxy has not finished reading the cluster; sluice status says why");
+    }
     return await ask();
   };
   const withTraffic = <T>(ask: () => Promise<T>): Promise<T> =>

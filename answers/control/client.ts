@@ -73,6 +73,7 @@ async function getFrom<T>(path: string, asker: Asker, route: string, query: Reco
     const { QuestionError } = await import("../mod.ts");
     throw new QuestionError(body.trim());
   }
+  if (status === 503) throw new Error(body.trim());
   throw new Error(`the proxy did not answer: ${status} ${body.trim()}`);
 }
 
