@@ -1,10 +1,4 @@
-import {
-  createProblemBoard,
-  isOfSource,
-  type Problem,
-  type ProblemBoard,
-  type ReportProblems,
-} from "../core/problems/mod.ts";
+import { createProblemBoard, isUnreadable, type ProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
 import { balanceOptions, familySettings, isFeatureEnabled, watchedKinds } from "../config/mod.ts";
 import type { FamilyDelta, RelayPlaces, RelayPorts, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
@@ -15,9 +9,9 @@ import { addressesOfHost, type Answers, createAnswers } from "./answers.ts";
 
 interface OfflineOptions extends SourceOptions {
   readonly signal: AbortSignal;
-  /** Returns the rules that a proxy would write for a service port. */
-  /** Holds the problems that are found; by default, they are only logged. */
+  /** Holds the problems that are found; by default, those of reading the source are only logged. */
   readonly problems?: ProblemBoard;
+  /** Returns the rules that a proxy would write for a service port. */
   readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
 }
 
@@ -28,8 +22,10 @@ interface OfflineOptions extends SourceOptions {
 export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   const { configuration, logger, rules } = options;
   const { nodeName } = configuration;
-  const { report: onProblems } = options.problems ?? createProblemBoard(options.clock, logger);
-  const tracking = await readOnce(options, onProblems);
+  const { report } = options.problems ?? createProblemBoard(options.clock, logger);
+  const tracking = await readOnce(options, report);
+  // An answer has notes on its own services; those of others would only be in the way.
+  const onProblems = options.problems?.report ?? (() => {});
   const changes = tracking.take();
   const answers = createAnswers({
     nodeName,
@@ -89,7 +85,7 @@ async function readOnce(options: OfflineOptions, report: ReportProblems): Promis
   const synced = new AbortController(), failed = new AbortController();
   const onProblems: ReportProblems = (scope, problems) => {
     report(scope, problems);
-    const cause = problems.find(isUnreadable);
+    const cause = problems.find(({ code }) => isUnreadable(code));
     if (cause && !synced.signal.aborted) {
       failed.abort(new Error(`cannot read the source: ${cause.subject}: ${cause.detail}`));
     }
@@ -115,6 +111,3 @@ async function readOnce(options: OfflineOptions, report: ReportProblems): Promis
   failed.signal.throwIfAborted();
   return tracking;
 }
-
-/** Whether a problem says that the source, or one of its files, cannot be read. */
-const isUnreadable = ({ code }: Problem): boolean => isOfSource(code) || code === "file-unreadable";

@@ -1,5 +1,5 @@
 /** The checks of `sluice check --serve`. */
-import { type Finding, isOfSource, problemFinding } from "../../core/problems/mod.ts";
+import { type Finding, isUnreadable, problemFinding } from "../../core/problems/mod.ts";
 import { readTlsFiles, type TlsFiles, type WireAddress } from "../../kpng/address/mod.ts";
 import {
   abortedBy,
@@ -126,7 +126,7 @@ async function examineSource(invocation: Invocation): Promise<readonly Finding[]
       logger: silentLogger,
       signal: within,
       onProblems(_, problems) {
-        if (problems.some(({ code }) => isOfSource(code) || code === "file-unreadable")) failed.resolve();
+        if (problems.some(({ code }) => isUnreadable(code))) failed.resolve();
       },
     });
     const { createChangeWaiters } = await import("../../kpng/server/mod.ts");

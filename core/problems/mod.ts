@@ -25,6 +25,7 @@ export { type Finding, findingsText, problemFinding, worstOf } from "./finding.t
 export {
   isOfSource,
   isProblemCode,
+  isUnreadable,
   type ProblemCode,
   problemCodes,
   type ProblemKind,

@@ -510,3 +510,8 @@ export function problemKind(code: ProblemCode): ProblemKind {
 export function isOfSource(code: ProblemCode): boolean {
   return code === "source-unreachable" || problemKind(code).about === "API server";
 }
+
+/** Whether a problem says that the source, or one of its files, cannot be read. */
+export function isUnreadable(code: ProblemCode): boolean {
+  return isOfSource(code) || code === "file-unreadable";
+}

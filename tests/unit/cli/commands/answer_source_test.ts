@@ -31,6 +31,33 @@ Deno.test("explain answers from a source in every mode, with the rules that a pr
   assert.equal(JSON.parse(printed).outcomes[0].fate, "rejected");
 });
 
+Deno.test("explain says once why an annotation has no effect: in its answer, not in a log", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(
+      `${folder}/dns.yaml`,
+      `apiVersion: v1
+kind: Service
+metadata: { name: dns, namespace: default, annotations: { sluice.dev/balance: least-connections } }
+spec: { clusterIP: 10.96.0.90, clusterIPs: [10.96.0.90], ports: [{ port: 53, protocol: UDP }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: dns-1, namespace: default, labels: { kubernetes.io/service-name: dns } }
+addressType: IPv4
+ports: [{ port: 53, protocol: UDP }]
+endpoints: [{ addresses: [10.244.1.90] }]
+`,
+    );
+    const asked = ["explain", "10.96.0.90:53/udp", "--proxy-mode", "nftables", "--source", `file:${folder}`];
+    const { stdout, log } = await invoke(asked);
+    assert.match(stdout, /note: least-connections counts connections of TCP, not of UDP/);
+    assert.equal(log, "");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("get prints a table, JSON or YAML", async () => {
   const table = await run("get", "services", "shop", ...OFFLINE);
   assert.match(table.printed, /^NAME .*\ndefault\/shop:http +NodePort .*\n$/);

@@ -61,6 +61,14 @@ Deno.test("errors come first, then the newest problem, and no more than fit on a
   assert.equal(board.counts().get("object-invalid"), 100);
 });
 
+Deno.test("an unreadable source comes before the errors that it causes, however old it is", () => {
+  const { board, clock } = boardUnderTest();
+  board.report("manifests", [{ code: "file-unreadable", subject: "/manifests", detail: "no such file or folder" }]);
+  clock.advance(1);
+  board.report("node", [{ code: "node-deleted", subject: "Node n", detail: "Node n was deleted" }]);
+  assert.deepEqual(board.current().map(({ code }) => code), ["file-unreadable", "node-deleted"]);
+});
+
 Deno.test("the number of problems that are kept is bounded, and room is made when one is solved", () => {
   const { board } = boardUnderTest();
   const many = (count: number) => Array.from({ length: count }, (_, i) => invalid(`Service s${i}`));
