@@ -2,6 +2,7 @@ import {
   type Family,
   type FamilyDelta,
   frontendsOf,
+  namespaceOf,
   nodePortOf,
   relayPortsOf,
   type ServicePort,
@@ -115,8 +116,9 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
     for (const frontend of udpFrontendsOf(port)) note(frontend, { key, lost });
   };
   const deletePortion = async (running: Deletion, size: number): Promise<number> => {
-    const stop = new AbortController();
-    Object.assign(running, { stop, portion: running.left.slice(0, size), left: running.left.slice(size) });
+    const stop = running.stop = new AbortController();
+    running.portion = running.left.slice(0, size);
+    running.left = running.left.slice(size);
     try {
       return await deleteFlows("udp", family, runner, running.portion, stop.signal);
     } catch (error) {
@@ -138,7 +140,7 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
     let deleted = 0;
     try {
       const stale = await findStaleFlows(noted, known, family, runner);
-      const left = inTurns(stale, ({ frontend }) => noted.get(frontend)?.key?.split("/")[0] ?? "");
+      const left = inTurns(stale, ({ frontend }) => namespaceOf(noted.get(frontend)?.key ?? ""));
       deletion = { left, portion: [], stop: new AbortController() };
       const endMs = clock.monotonic() + LONGEST_DELETION_MS;
       for (let size = SMALLEST_PORTION; deletion.left.length > 0 && clock.monotonic() < endMs;) {

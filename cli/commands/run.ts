@@ -154,12 +154,11 @@ async function setOomScore({ configuration, clock, logger }: Invocation, onProbl
   const { nodeName, oomScoreAdj: wanted } = configuration;
   adjustOomScore(await toolRunner({ clock }), wanted).then((reason) => {
     if (reason === undefined) return;
-    if (wanted === DEFAULT_OOM_SCORE) logger.info("oom_score_adj not set, keeping the current one", { wanted, reason });
-    else {onProblems("oom score", [{
-        code: "oom-score-refused",
-        subject: `Node ${nodeName}`,
-        detail: `${wanted}: ${reason}`,
-      }]);}
+    if (wanted === DEFAULT_OOM_SCORE) {
+      return logger.info("oom_score_adj not set, keeping the current one", { wanted, reason });
+    }
+    const subject = `Node ${nodeName}`, detail = `${wanted}: ${reason}`;
+    onProblems("oom score", [{ code: "oom-score-refused", subject, detail }]);
   });
 }
 

@@ -63,6 +63,7 @@ export {
   INTERNAL_PORT,
   kernelSize,
   type LoadBalancerSources,
+  namespaceOf,
   PROTOCOL,
   type Protocol,
   type RelayPorts,

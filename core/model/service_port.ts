@@ -28,6 +28,11 @@ export function servicePortKey(name: ServicePortName, protocol: Protocol): Servi
   return joinFlat("|", name, protocol);
 }
 
+/** The namespace of a service, from its key `namespace/name` or the name or key of one of its ports. */
+export function namespaceOf(service: string): string {
+  return service.slice(0, service.indexOf("/"));
+}
+
 /**
  * The verdict on a new connection to a frontend:
  * - `cluster`: it goes to one of `clusterEndpoints`;

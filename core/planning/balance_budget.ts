@@ -1,4 +1,4 @@
-import { isCounted, kernelSize, type ServicePort } from "../model/mod.ts";
+import { isCounted, kernelSize, namespaceOf, type ServicePort } from "../model/mod.ts";
 import type { ServiceKey } from "../tracking/mod.ts";
 
 /** The maximum size of the tables of one service, and of all services in a namespace, as `kernelSize` counts. */
@@ -44,7 +44,6 @@ function hasTable({ balance }: ServicePort): boolean {
 export function createBalanceBudget(): BalanceBudget {
   const namespaces = new Map<string, Map<ServiceKey, Request>>();
   const stale = new Set<string>();
-  const namespaceOf = (service: ServiceKey) => service.slice(0, service.indexOf("/"));
   return {
     request(service, ports, createdSeconds = Number.MAX_SAFE_INTEGER) {
       const size = tableSize(ports), namespace = namespaceOf(service);

@@ -48,7 +48,7 @@ export interface ProblemChange {
 export interface ProblemBoard {
   /** Replaces the problems of a scope and logs the differences: new problems, new details, resolved problems. */
   readonly report: ReportProblems;
-  /** Errors first, of them those of the source, which explain others; then the newest first. A few dozen at most. */
+  /** Errors before warnings; an unreadable source, which explains others, before the rest; then the newest first. A few dozen at most. */
   current(): readonly CurrentProblem[];
   /** The number of problems by code; codes without any are left out. */
   counts(): ReadonlyMap<ProblemCode, number>;
@@ -109,9 +109,8 @@ export function createProblemBoard(
 }
 
 function mostUrgentFirst(a: CurrentProblem, b: CurrentProblem): number {
-  const rank = ({ code }: Problem) => SEVERITIES.indexOf(problemKind(code).severity);
-  const isEffect = ({ code }: Problem) => isUnreadable(code) ? 0 : 1;
-  return rank(a) - rank(b) || isEffect(a) - isEffect(b) || b.sinceMs - a.sinceMs;
+  const rank = ({ code }: Problem) => 2 * SEVERITIES.indexOf(problemKind(code).severity) + (isUnreadable(code) ? 0 : 1);
+  return rank(a) - rank(b) || b.sinceMs - a.sinceMs;
 }
 
 /** The problems of this process, which survive a restart of the proxy in place: the board of each run takes them over. */

@@ -4,6 +4,7 @@ import {
   frontendsOf,
   type GoneEndpoint,
   isFrontendAt,
+  namespaceOf,
   RESET_LIFETIME_MS,
   servicePortKey,
   type ServicePortName,
@@ -14,7 +15,6 @@ import {
   type ServiceKey,
   serviceKey,
   serviceKeyOf,
-  splitServiceKey,
   type TrackedChanges,
   type Tracking,
 } from "../../core/tracking/mod.ts";
@@ -76,6 +76,7 @@ export function watchGone(
   let cancel = () => {};
   signal.addEventListener("abort", () => cancel(), { once: true });
 
+  const living = new Map<ServiceKey, ReadonlySet<string>>();
   /** The addresses of the endpoints of a service that are not terminating; kept for a round, as a slice may lose very many. */
   const livingIn = (service: ServiceKey): ReadonlySet<string> => {
     const found = living.get(service) ?? new Set(
@@ -86,7 +87,6 @@ export function watchGone(
     living.set(service, found);
     return found;
   };
-  const living = new Map<ServiceKey, ReadonlySet<string>>();
   const lose = ({ namespace, serviceName, ports }: EndpointSlice, address: string) => {
     const service = serviceKey(namespace, serviceName);
     // Another pod of the service may have its address already.
@@ -216,17 +216,13 @@ export function watchGone(
         suspect.leftMs = nowMs;
         due.add(address);
       }
-      const service = after && serviceKey(after.namespace, after.serviceName);
+      const service = new Set(after && [serviceKey(after.namespace, after.serviceName)]);
       for (const { address, terminating } of after?.endpoints ?? []) {
         // Another pod of the service has got the address.
-        if (!terminating && suspects.has(address)) forget(address, new Set([service!]));
+        if (!terminating && suspects.has(address)) forget(address, service);
       }
     }
     living.clear();
     lookLater();
   };
-}
-
-function namespaceOf(name: ServicePortName): string {
-  return splitServiceKey(name).namespace;
 }

@@ -80,6 +80,26 @@ async function outcomesAt(to: string, sources: readonly string[], changes: Parti
 const NONE_DETECTED = { localTraffic: { by: "none" } } as const;
 const LOCALHOST = { nodePortPrefixes: ["127.0.0.0/8"] };
 
+/** The outcomes at the external addresses of a service with traffic policy Local. */
+const AT_LOCAL = [
+  "10.1.0.1 | nftables, iptables: 2 cluster, kept: from-local-pod, hairpin",
+  "10.1.0.1 | ipvs: 1 local, kept: external-policy-local, hairpin",
+  "10.1.0.1, node | userspace: 2 cluster, masqueraded: relayed",
+  "node | nftables, iptables: 2 cluster, masqueraded: from-this-node",
+  "node | ipvs: 1 local, kept: external-policy-local",
+  "203.0.113.7, 198.51.100.1 | nftables, iptables, ipvs: 1 local, kept: external-policy-local",
+  "203.0.113.7, 198.51.100.1 | userspace: 1 local, masqueraded: relayed",
+];
+
+/** The outcomes at the external addresses of one whose endpoints are all on another node. */
+const AT_FAR = [
+  "10.1.0.1 | nftables, iptables: 1 cluster, kept: from-local-pod",
+  "10.1.0.1, node, 203.0.113.7, 198.51.100.1 | ipvs: 1 cluster, kept: external-policy-local",
+  "10.1.0.1, node | userspace: 1 cluster, masqueraded: relayed",
+  "node | nftables, iptables: 1 cluster, masqueraded: from-this-node",
+  "203.0.113.7, 198.51.100.1 | nftables, iptables, userspace: dropped: no-local-endpoints",
+];
+
 /** Destinations with further settings, and the outcomes there. */
 const CASES: readonly [string, readonly string[], Partial<FamilySettings>, readonly string[]][] = [
   ["10.96.0.1:80", SOURCES, {}, [
@@ -106,42 +126,14 @@ const CASES: readonly [string, readonly string[], Partial<FamilySettings>, reado
     "10.1.0.1, node, 203.0.113.7, 198.51.100.1 | userspace: 1 local, masqueraded: relayed",
     "node, 203.0.113.7, 198.51.100.1 | nftables, iptables, ipvs: 1 local, masqueraded: not-from-local-pod",
   ]],
-  ["192.0.2.2:80", SOURCES, {}, [
-    "10.1.0.1 | nftables, iptables: 2 cluster, kept: from-local-pod, hairpin",
-    "10.1.0.1 | ipvs: 1 local, kept: external-policy-local, hairpin",
-    "10.1.0.1, node | userspace: 2 cluster, masqueraded: relayed",
-    "node | nftables, iptables: 2 cluster, masqueraded: from-this-node",
-    "node | ipvs: 1 local, kept: external-policy-local",
-    "203.0.113.7, 198.51.100.1 | nftables, iptables, ipvs: 1 local, kept: external-policy-local",
-    "203.0.113.7, 198.51.100.1 | userspace: 1 local, masqueraded: relayed",
-  ]],
-  ["192.168.1.1:30002", SOURCES, {}, [
-    "10.1.0.1 | nftables, iptables: 2 cluster, kept: from-local-pod, hairpin",
-    "10.1.0.1 | ipvs: 1 local, kept: external-policy-local, hairpin",
-    "10.1.0.1, node | userspace: 2 cluster, masqueraded: relayed",
-    "node | nftables, iptables: 2 cluster, masqueraded: from-this-node",
-    "node | ipvs: 1 local, kept: external-policy-local",
-    "203.0.113.7, 198.51.100.1 | nftables, iptables, ipvs: 1 local, kept: external-policy-local",
-    "203.0.113.7, 198.51.100.1 | userspace: 1 local, masqueraded: relayed",
-  ]],
+  ["192.0.2.2:80", SOURCES, {}, AT_LOCAL],
+  ["192.168.1.1:30002", SOURCES, {}, AT_LOCAL],
   ["10.96.0.3:80", SOURCES, {}, [
     "10.1.0.1, node, 203.0.113.7, 198.51.100.1 | nftables, iptables, userspace: dropped: no-local-endpoints",
     "10.1.0.1, node, 203.0.113.7, 198.51.100.1 | ipvs: rejected: no-local-endpoints",
   ]],
-  ["192.0.2.3:80", SOURCES, {}, [
-    "10.1.0.1 | nftables, iptables: 1 cluster, kept: from-local-pod",
-    "10.1.0.1, node, 203.0.113.7, 198.51.100.1 | ipvs: 1 cluster, kept: external-policy-local",
-    "10.1.0.1, node | userspace: 1 cluster, masqueraded: relayed",
-    "node | nftables, iptables: 1 cluster, masqueraded: from-this-node",
-    "203.0.113.7, 198.51.100.1 | nftables, iptables, userspace: dropped: no-local-endpoints",
-  ]],
-  ["192.168.1.1:30003", SOURCES, {}, [
-    "10.1.0.1 | nftables, iptables: 1 cluster, kept: from-local-pod",
-    "10.1.0.1, node, 203.0.113.7, 198.51.100.1 | ipvs: 1 cluster, kept: external-policy-local",
-    "10.1.0.1, node | userspace: 1 cluster, masqueraded: relayed",
-    "node | nftables, iptables: 1 cluster, masqueraded: from-this-node",
-    "203.0.113.7, 198.51.100.1 | nftables, iptables, userspace: dropped: no-local-endpoints",
-  ]],
+  ["192.0.2.3:80", SOURCES, {}, AT_FAR],
+  ["192.168.1.1:30003", SOURCES, {}, AT_FAR],
   ["10.96.0.4:80", SOURCES, {}, [
     "10.1.0.1, node, 203.0.113.7, 198.51.100.1 | all modes: rejected: no-endpoints",
   ]],
