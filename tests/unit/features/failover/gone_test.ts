@@ -150,6 +150,12 @@ const EVIDENCE: readonly (readonly [string, readonly (readonly (EndpointSlice | 
     [slice("other-a", [])],
     [slice("web-b", [])],
   ], [OTHER_A]],
+  ["a new pod of one of its services had its address in between", [
+    [slice("web-a", [terminating(A)]), slice("other-a", [terminating(A)]), slice("headless-a", [ready(A)])],
+    [slice("web-a", []), slice("other-a", [])],
+    [slice("web-b", [ready(A)])],
+    [slice("web-b", []), slice("headless-a", [])],
+  ], [OTHER_A]],
   ["a new pod of the service has its address before it leaves", [
     [slice("web-a", [terminating(A)]), slice("web-b", [ready(A)])],
     [slice("web-a", [])],
