@@ -20,7 +20,7 @@ import {
 import { counterOwner, drawOf, drawText, type ListName, tableOf } from "./draw.ts";
 import { CLIENT_HASHES, clientHash, clientHashText, destinationHash, destinationHashText } from "./hashes.ts";
 import type { Listing } from "./listing.ts";
-import { CLIENTS, type Dialect, durationText, endpointElement, fromThisNode, setMark } from "./table.ts";
+import { type Dialect, durationText, endpointElement, fromThisNode, setMark } from "./table.ts";
 import { chainText, type Item } from "./transaction.ts";
 
 /** A service port, and what the kernel adds to it. */
@@ -61,7 +61,7 @@ export function numberingIn(listing: Listing, port: ServicePort, otherwise: Numb
   const numbers = new Map([...numbersOfShared(listing, port), ...numbersOfOwn(listing, port)]);
   if (numbers.size === 0 && otherwise) return otherwise;
   const live = new Set(numbers.values());
-  const spent = listing.get(CLIENTS)?.get(String(serviceNumber(port)))?.split(" ").map(Number) ?? [];
+  const spent = listing.get("clients")?.get(String(serviceNumber(port)))?.split(" ").map(Number) ?? [];
   return { numbers, spent: new Set(spent.filter((number) => !live.has(number))) };
 }
 
@@ -255,10 +255,10 @@ interface Choice {
  */
 function rulesOf({ ip, seconds, service, targets, draws, unremembered }: Choice): string[] {
   const key = (number: number) => `${service} . ${clientHashText(ip)}${offsetText(number * CLIENT_HASHES)}`;
-  const remember = (number: number) => `update @${CLIENTS} { ${key(number)} timeout ${durationText(seconds)} } `;
+  const remember = (number: number) => `update @clients { ${key(number)} timeout ${durationText(seconds)} } `;
   const statements = new Map(targets.map(({ number, statement }) => [number, statement]));
   return [
-    ...targets.map(({ number, statement }) => `${key(number)} @${CLIENTS} ${remember(number)}${statement}`),
+    ...targets.map(({ number, statement }) => `${key(number)} @clients ${remember(number)}${statement}`),
     ...draws.map(({ number, match }) => match + remember(number) + statements.get(number)!),
     ...unremembered,
   ];

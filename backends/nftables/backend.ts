@@ -21,24 +21,17 @@ import {
   ToolTooOldError,
   tooOld,
 } from "../tools/mod.ts";
-import { ATTEMPTS, attemptsIn } from "./counters.ts";
+import { attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { removeOwnTables } from "./own_tables.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
+import { declaredSets, kindOfSet } from "./sets.ts";
 import { sharedChainText } from "./shared_chains.ts";
-import {
-  CONNECTIONS_TABLE,
-  declareSets,
-  type Dialect,
-  DIALECTS,
-  KUBE_PROXY_TABLE,
-  type SetName,
-  TABLE,
-} from "./table.ts";
+import { CONNECTIONS_TABLE, type Dialect, DIALECTS, KUBE_PROXY_TABLE, TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
-import { chainLines, elementText, type Item, kindOfSet, parseItemId } from "./transaction.ts";
+import { chainLines, elementText, type Item, parseItemId } from "./transaction.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -63,6 +56,8 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     const parts = { desired, tools, readings, dialect: DIALECTS[family] };
     return connections ??= createConnectionCounter({ family, runner, clock, logger, ...parts });
   };
+  /** The names of all sets that settings ask for. */
+  const setsFor = (settings?: FamilySettings) => [...declaredSets(settings ?? {}, DIALECTS[family]).keys()].join();
   /** Whether the table of an earlier process may still count connections, though no service port asks for it. */
   let mayCountInVain = true;
 
@@ -93,12 +88,12 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     async sync(delta) {
       conntrack.noteDelta(desired, delta);
       unanswered.noteDelta(desired, delta);
-      const counted = countersOf(desired.settings());
+      const before = desired.settings(), { settings = before } = delta;
       reconciler.touch(desired.apply(delta));
       connections?.noteChange();
-      // The sets differ, which only a listing finds.
-      if (countersOf(desired.settings()) !== counted) reconciler.invalidate();
-      await traffic.follow(desired.settings());
+      // Only a listing finds out which sets there are.
+      if (settings !== before && setsFor(settings) !== setsFor(before)) reconciler.invalidate();
+      await traffic.follow(settings);
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
         return NOTHING_DONE;
@@ -119,18 +114,12 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     },
     readTraffic: async () => await traffic.current()?.read(),
     openConnections: async () => await (connections ?? await loadConnections()).read(),
-    attemptCounts: async () => attemptsIn(await tools.listElements(ATTEMPTS, readings) ?? []),
+    attemptCounts: async () => attemptsIn(await tools.listElements("count-attempts", readings) ?? []),
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);
       return parts && { parts, problem: reconciler.problemOf(key)?.message };
     },
   };
-}
-
-/** The sets that rules fill, as far as the settings decide about them, as text for comparisons. */
-function countersOf(settings: FamilySettings | undefined): string {
-  const { countTraffic = false, countsAttempts = false } = settings ?? {};
-  return [countTraffic, countsAttempts].join(" ");
 }
 
 /** The code of nftables mode, as the registry loads it. */
@@ -178,11 +167,10 @@ function describeServicePort(
     )),
     ...own.filter((item) => !isElement(item)),
   ];
-  const declared = declareSets(dialect);
   const lines = new Map<string, string[]>();
   for (const item of items) {
     const { list, key, text } = item;
-    const place = isElement(item) ? `${kindOfSet(list as SetName, declared)} ${list}` : `${list} ${key}`;
+    const place = isElement(item) ? `${kindOfSet(list)} ${list}` : `${list} ${key}`;
     const added = list === "chain"
       ? chainLines(text)
       : list === "set"

@@ -1,9 +1,9 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Contribution } from "./desired.ts";
-import { allSets, baseChains } from "./frame.ts";
+import { baseChains } from "./frame.ts";
 import type { Applied, RealizedState } from "./realized.ts";
+import { declarationOf, declaredSets, setText } from "./sets.ts";
 import { sharedChainText } from "./shared_chains.ts";
-import { sourceListText } from "./sources.ts";
 import type { Dialect } from "./table.ts";
 import {
   chainText,
@@ -79,7 +79,7 @@ export function buildTransaction(
     chains: [],
   };
   const { deleted, added } = draft;
-  for (const [key, text] of draft.creates ? allSets(settings, dialect) : []) {
+  for (const [key, text] of draft.creates ? declaredSets(settings, dialect) : []) {
     if (stage !== "all" && !realized.missingSets.has(key)) continue;
     put(added, { list: "set", key, text });
   }
@@ -146,7 +146,7 @@ function addNewSharedParts(draft: Draft): void {
     if (realized.shared.has(id) || by <= 0) continue;
     const { list, key } = parseItemId(id);
     if (list === "chain") writeChain(draft, key, sharedChainText(key, settings, dialect)!);
-    else put(added, { list, key, text: list === "set" ? sourceListText(dialect) : "" });
+    else put(added, { list, key, text: list === "set" ? setText(declarationOf(key), dialect) : "" });
   }
 }
 
@@ -156,8 +156,12 @@ function addDeletions(draft: Draft): readonly string[] {
   const gone = [...new Set([...realized.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
   for (const id of gone) {
     const { list, key } = parseItemId(id);
-    const text = list === "chain" ? realized.chains.get(key) ?? "" : list === "set" ? sourceListText(dialect) : "";
-    put(deleted, { list, key, text });
+    const text = list === "chain"
+      ? realized.chains.get(key)
+      : list === "set"
+      ? setText(declarationOf(key), dialect)
+      : "";
+    put(deleted, { list, key, text: text ?? "" });
   }
   for (const item of realized.strays) put(deleted, item);
   return gone;

@@ -18,62 +18,15 @@
 import type { AttemptCounts, Attempts, FamilySettings, Protocol } from "../../core/model/mod.ts";
 import { joinHostPort } from "../../platform/mod.ts";
 import { hashText } from "./hashes.ts";
-import { type BaseChain, type Dialect, frontendKey, PROTOCOLS, type TrafficSetName } from "./table.ts";
+import type { SetName } from "./sets.ts";
+import { type BaseChain, type Dialect, frontendKey, PROTOCOLS } from "./table.ts";
 
 /** The sets of failures, by the set that refuses the packets. */
 const FAILURE_SETS = {
   refused: "count-rejected",
   dropped: "count-dropped",
   sources: "count-outside",
-} as const satisfies Readonly<Record<string, TrafficSetName>>;
-
-/**
- * The maximum number of active pairs; further ones are not counted. Linux takes the lower 16 bits of this number, which are 0,
- * for the hash table that it allocates at once, so an empty set takes no memory.
- */
-const MOST_PAIRS = 131_072;
-/** Much longer than the time between two readings, so that no count expires unread. */
-const EXPIRY = "10m";
-/** Longer than the pause between the connections of most pairs. */
-const PAIR_EXPIRY = "1h";
-
-/** The sets of counters, by what the settings ask to be counted. */
-export function counterSets(
-  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts">,
-  dialect: Dialect,
-): readonly (readonly [TrafficSetName, string])[] {
-  return [...trafficSets(settings, dialect), ...attemptSets(settings, dialect)];
-}
-
-function trafficSets(
-  settings: Pick<FamilySettings, "countTraffic">,
-  dialect: Dialect,
-): readonly (readonly [TrafficSetName, string])[] {
-  if (!settings.countTraffic) return [];
-  const { ip, addressType } = dialect;
-  const set = (type: string, size: readonly string[], rest: readonly string[]) =>
-    ["set", type, ...size, "flags dynamic,timeout", ...rest].join("\n");
-  const ofPairs = [`size ${MOST_PAIRS}`];
-  const counted = ["counter", `timeout ${EXPIRY}`];
-  // nft 1.0.6 crashes if it derives the type of these keys from their expressions.
-  const pair = `type ${addressType} . inet_proto . inet_service . ${addressType} . inet_service`;
-  const hashes = set("type mark", ofPairs, counted);
-  const frontends = set(`typeof ${ip} daddr . meta l4proto . th dport`, [], counted);
-  return [
-    ["count-connections", hashes],
-    ["count-packets", hashes],
-    ["count-pairs", set(pair, ofPairs, [`timeout ${PAIR_EXPIRY}`])],
-    ["count-unanswered", set(pair, ofPairs, counted)],
-    ["count-rejected", frontends],
-    ["count-dropped", frontends],
-    ["count-outside", frontends],
-  ];
-}
-
-/** Whether rules, and not Sluice, add the elements of a set. */
-export function isTrafficSet(name: string): boolean {
-  return name.startsWith("count-");
-}
+} as const satisfies Readonly<Record<string, SetName>>;
 
 /** The chains that count: those that are jumped to, and those with hooks of their own. */
 export function trafficChains(settings: FamilySettings, dialect: Dialect): {
@@ -87,7 +40,7 @@ export function trafficChains(settings: FamilySettings, dialect: Dialect): {
   // nft 1.0.6 knows the type of ct's ports only after a match of one protocol.
   const count = (statements: string, protocols: readonly Protocol[] = PROTOCOLS) =>
     protocols.map((protocol) => `meta l4proto ${protocol} ${statements}`);
-  const update = (set: TrafficSetName, key: string) => `update @${set} { ${key} }`;
+  const update = (set: SetName, key: string) => `update @${set} { ${key} }`;
   const hash = hashText(pair);
   const counted = `${update("count-connections", hash)} ct original ${ip} daddr != @cluster-ips ${
     update("count-pairs", pair)
@@ -133,26 +86,7 @@ export function countFailure(
 }
 
 /** The set of the counters of attempts. */
-export const ATTEMPTS = "count-attempts" satisfies TrafficSetName;
-
-/** The time after its last packet for which a counter is kept, in seconds. */
-const KEPT_SECONDS = 30;
-
-/** The set of counters, two for each endpoint; none if attempts are not counted. */
-function attemptSets(
-  { countsAttempts }: Pick<FamilySettings, "countsAttempts">,
-  { ip }: Dialect,
-): (readonly [TrafficSetName, string])[] {
-  if (!countsAttempts) return [];
-  const lines = [
-    "set",
-    `typeof ${ip} daddr . tcp dport . ct direction`,
-    "flags dynamic,timeout",
-    "counter",
-    `timeout ${KEPT_SECONDS}s`,
-  ];
-  return [[ATTEMPTS, lines.join("\n")]];
-}
+export const ATTEMPTS = "count-attempts" satisfies SetName;
 
 /** The chains through which packets reach endpoints, and the answers come back. */
 const PASSED: readonly string[] = ["filter-input", "filter-forward", "filter-output"];

@@ -17,7 +17,6 @@ import { NODE_PORT_REFUSALS } from "./frame.ts";
 import { counterOwner, type ListName, type SlotList, slotList } from "./draw.ts";
 import {
   isSharedChain,
-  outsideMap,
   outsideMapName,
   type PickChain,
   pickChainName,
@@ -25,8 +24,9 @@ import {
   pickRules,
 } from "./shared_chains.ts";
 import { keepSlots, type SlotOrder } from "./slot_order.ts";
+import { outsideMap, type SetName, setText } from "./sets.ts";
 import { sourceRanges } from "./sources.ts";
-import { type Dialect, endpointElement, prefixText, type SetName } from "./table.ts";
+import { type Dialect, endpointElement, prefixText } from "./table.ts";
 import { chainText, type Item, itemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
@@ -218,7 +218,7 @@ export function contributionOf(
     const map = outsideMapName(port, kind);
     if (outside.has(map)) return;
     outside.add(map);
-    own.push({ list: "set", key: map, text: outsideMap(protocol, dialect) });
+    own.push({ list: "set", key: map, text: setText(outsideMap(protocol), dialect) });
     fillSlots(map, `${frontend.port} . `, list);
   };
   const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;

@@ -4,7 +4,7 @@ import { shortHash } from "../reconcile/mod.ts";
 import { clientElement, numberingOf } from "./affinity.ts";
 import type { Change } from "./build.ts";
 import type { RealizedState } from "./realized.ts";
-import { CLIENTS, KUBE_PROXY_TABLE } from "./table.ts";
+import { KUBE_PROXY_TABLE } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import type { Item, Transaction } from "./transaction.ts";
 
@@ -40,10 +40,10 @@ export function createEarlierClients(tools: NftTools): EarlierClients {
       isKubeProxyHere = await tools.listSets(KUBE_PROXY_TABLE, (set, element) => {
         const [, client, left] = /^(\S+) .*\bexpires (\w+)/.exec(element) ?? [], elementOf = sources.get(set);
         if (elementOf === undefined || client === undefined) return;
-        found.push({ list: CLIENTS, key: `${elementOf(client)} timeout ${left}`, text: "" });
+        found.push({ list: "clients", key: `${elementOf(client)} timeout ${left}`, text: "" });
       });
       if (found.length === 0) return undefined;
-      return { table: "keep", deleted: new Map(), added: new Map([[CLIENTS, found]]) };
+      return { table: "keep", deleted: new Map(), added: new Map([["clients", found]]) };
     },
   };
 }

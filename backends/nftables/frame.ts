@@ -1,28 +1,15 @@
 import type { FamilySettings } from "../../core/model/mod.ts";
-import { counterSets, countFailure, countPackets, trafficChains, withAttemptCounters } from "./counters.ts";
+import { countFailure, countPackets, trafficChains, withAttemptCounters } from "./counters.ts";
 import {
   type BaseChain,
   clearMark,
-  declareSets,
   type Dialect,
   frontendKey,
   localMatch,
   prefixText,
-  type SetDeclarations,
   setMark,
   unmarked,
 } from "./table.ts";
-
-/** All sets of a family, including those of counters if the settings ask for them. */
-export function allSets(
-  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts">,
-  dialect: Dialect,
-): SetDeclarations {
-  return new Map([
-    ...declareSets(dialect),
-    ...counterSets(settings, dialect),
-  ]);
-}
 
 /** The fixed chain that is created last: if it exists, so do the others. */
 export const LAST_BASE_CHAIN = "nat-output";

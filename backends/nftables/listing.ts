@@ -1,13 +1,12 @@
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
-import { isTrafficSet } from "./counters.ts";
-import { CLIENT_HASHES } from "./hashes.ts";
-import { CLIENTS, DEFAULT_SET_SIZE, type Dialect, type SetName } from "./table.ts";
+import { declarationOf, DEFAULT_SET_SIZE, type SetName, setsWith } from "./sets.ts";
+import type { Dialect } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import type { ItemList } from "./transaction.ts";
 
 /**
  * The items of the table in the kernel: the texts by list and key. `chain` and `set` are always among the lists. Of the elements that
- * rules add, only those of clients are, summed up by `noteClient`.
+ * rules add, only those of clients are, summed up.
  */
 export type Listing = ReadonlyMap<ItemList, Map<string, string>>;
 
@@ -24,6 +23,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
   let name = "";
   let lines: string[] = [];
   let into: Map<string, string> | undefined;
+  let note = addElement;
   let inElements = false;
 
   const finishBlock = () => {
@@ -34,7 +34,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
   const takeElements = (text: string) => {
     inElements = !text.endsWith(" }");
     const list = text.endsWith(",") ? text.slice(0, -1) : inElements ? text : text.slice(0, -2);
-    if (into) { for (const element of list.split(", ")) (name === CLIENTS ? noteClient : addElement)(into, element); }
+    if (into) { for (const element of list.split(", ")) note(into, element); }
   };
 
   const found = await tools.listTable((line) => {
@@ -46,9 +46,10 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
       name = block[2]!;
       lines = [];
       into = undefined;
-      if (kind !== "chain" && !isTrafficSet(name)) {
-        listing.set(name as SetName, into = new Map());
-      }
+      if (kind === "chain") return;
+      const declaration = declarationOf(name);
+      note = declaration.note ?? addElement;
+      if (declaration.elements !== "rules" || declaration.note) listing.set(name as SetName, into = new Map());
     } else if (line === "\t}") {
       finishBlock();
     } else if (line.startsWith("\t\telements = { ")) {
@@ -80,28 +81,16 @@ export function asRendered(line: string): string {
     );
 }
 
-/** Notes an element of the set of clients in a listing: the numbers of endpoints by that of the service port. */
-function noteClient(numbers: Map<string, string>, element: string): void {
-  const [, service, rest] = /^(\d+) \. (\d+)/.exec(element) ?? [];
-  if (service === undefined) return;
-  const number = String(Math.floor(Number(rest) / CLIENT_HASHES)), known = numbers.get(service);
-  if (known === undefined) numbers.set(service, number);
-  else if (!known.split(" ").includes(number)) numbers.set(service, `${known} ${number}`);
-}
-
 function addElement(into: Map<string, string>, element: string): void {
   const colon = element.indexOf(" : ");
   if (colon < 0) into.set(element, "");
   else into.set(element.slice(0, colon), element.slice(colon + 3));
 }
 
-/** The sets whose keys are together the frontends of all services. */
-const FRONTEND_SETS: readonly SetName[] = ["services", "refused", "dropped", "restricted"];
-
 /** The UDP frontends of a table, those that reject or drop included. */
 export function udpFrontendsOf(listing: Listing, { anyAddress }: Dialect): Set<UdpFrontend> {
   const frontends = new Set<UdpFrontend>();
-  for (const set of FRONTEND_SETS) {
+  for (const set of setsWith("hasFrontends")) {
     for (const key of listing.get(set)?.keys() ?? []) {
       const [address, protocol, port] = key.split(" . ");
       if (protocol !== "udp") continue;

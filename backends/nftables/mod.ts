@@ -4,11 +4,12 @@
  *
  *   mode.ts             the description of the mode
  *   backend.ts          sync, resync, cleanup and the features of the host, with the parts below; loaded on first use
- *   table.ts            the table, its sets and maps, and what rules consist of, as nft prints it
- *   counters.ts         the counters of traffic and of connection attempts
+ *   table.ts            the table, and what rules consist of, as nft prints it
+ *   sets.ts             the sets and maps, each declared once
+ *   counters.ts         the rules that count traffic and connection attempts
  *   hashes.ts           numbers of pairs, frontends and clients, as the kernel hashes them
  *   traffic_reader.ts   reads the counters of traffic; loaded only if it is counted
- *   frame.ts            all sets, and the fixed chains: dispatch, rejections, source ranges, masquerading
+ *   frame.ts            the fixed chains: dispatch, rejections, source ranges, masquerading
  *   shared_chains.ts    the chains that service ports share
  *   sources.ts          source ranges: their elements, and the chains that look for these
  *   draw.ts             how a slot with an endpoint is drawn

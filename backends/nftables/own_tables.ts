@@ -1,11 +1,10 @@
 import { type Family, INTERNAL_PORT } from "../../core/model/mod.ts";
 import { FAMILIES, plural } from "../../platform/mod.ts";
 import { failureText, ifInstalled, type Runner } from "../tools/mod.ts";
-import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, type SetName, TABLE } from "./table.ts";
+import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
 const TIMEOUT_MS = 60_000;
-const SERVICES: SetName = "services";
 /** kube-proxy's maps of frontends and node ports, with and without endpoints (pkg/proxy/nftables). */
 const KUBE_PROXY_MAPS = ["service-ips", "no-endpoint-services", "service-nodeports", "no-endpoint-nodeports"];
 
@@ -19,7 +18,7 @@ export async function removeOwnTables(runner: Runner): Promise<readonly string[]
   const families: Family[] = [];
   for (const family of FAMILIES) {
     const table = `${DIALECTS[family].ip} ${TABLE}`;
-    const own = await frontendsOf(runner, family, TABLE, SERVICES);
+    const own = await frontendsOf(runner, family, TABLE, "services");
     if (own === undefined) continue;
     const others = await frontendsOfOthers(runner, family);
     const missing = [...own].filter((frontend) => !isCanary(frontend) && !others.has(frontend)).sort();

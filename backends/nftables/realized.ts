@@ -1,12 +1,12 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { NumberedPort } from "./affinity.ts";
 import { contributionOf, type Desired } from "./desired.ts";
-import { allSets, baseChains } from "./frame.ts";
+import { baseChains } from "./frame.ts";
 import type { Listing } from "./listing.ts";
+import { declarationOf, declaredSets, isSourceList, type SetName, setText } from "./sets.ts";
 import { isSharedChain } from "./shared_chains.ts";
 import { slotsIn } from "./slot_order.ts";
-import { isSourceList, sourceListText } from "./sources.ts";
-import { CLIENTS, type Dialect, type SetDeclarations, type SetName, type SharedSetName } from "./table.ts";
+import type { Dialect } from "./table.ts";
 import { type Item, itemId, type ItemList } from "./transaction.ts";
 
 /** A service port whose part of the table is in effect. */
@@ -56,8 +56,6 @@ function emptyState(isDifferent: boolean, missingSets: Iterable<SetName>): Reali
   };
 }
 
-const SHARED_SETS: readonly SharedSetName[] = ["cluster-ips", "hairpins"];
-
 /** Assigns the items of a listing to service ports, and consumes the listing. */
 export function compare(
   listing: Listing | undefined,
@@ -65,7 +63,7 @@ export function compare(
   settings: FamilySettings,
   dialect: Dialect,
 ): Comparison {
-  const declared = allSets(settings, dialect);
+  const declared = declaredSets(settings, dialect);
   if (!listing || hasOtherSets(listing, declared)) {
     const realized = listing ? emptyState(true, []) : emptyState(false, declared.keys());
     return { realized, incomplete: new Set(desired.keys()) };
@@ -95,7 +93,7 @@ export function compare(
 }
 
 /** Whether a set is declared differently. */
-function hasOtherSets(listing: Listing, declared: SetDeclarations): boolean {
+function hasOtherSets(listing: Listing, declared: ReadonlyMap<SetName, string>): boolean {
   return [...declared].some(([name, declaration]) => {
     const read = listing.get("set")!.get(name);
     return read !== undefined && read !== declaration;
@@ -117,12 +115,14 @@ function claimShared(listing: Listing, realized: RealizedState, dialect: Dialect
     claimChain(chains, realized, key);
     claim("chain", key);
   }
-  const lists = [...sets.keys()].filter(isSourceList).filter((key) => sets.get(key) === sourceListText(dialect));
-  for (const key of lists) {
-    sets.delete(key);
-    claim("set", key);
+  for (const [name, text] of sets) {
+    const declaration = declarationOf(name);
+    if (declaration.elements !== "shared" || text !== setText(declaration, dialect)) continue;
+    for (const key of listing.get(name as SetName)!.keys()) claim(name as SetName, key);
+    if (!isSourceList(name)) continue;
+    sets.delete(name);
+    claim("set", name);
   }
-  for (const list of [...SHARED_SETS, ...lists]) for (const key of listing.get(list)?.keys() ?? []) claim(list, key);
 }
 
 /** Claims those of a service port's own items that exist, whatever their texts. */
@@ -145,12 +145,10 @@ function claimItems(listing: Listing, wanted: readonly Item[]): { readonly held:
 /** The items that no service port claimed. */
 function straysIn(listing: Listing, declared: ReadonlySet<string>): Item[] {
   const strays: Item[] = [], unclaimed = listing.get("set")!;
-  /** Other elements are shared, deleted with their set, or added by rules. */
-  const hasOwnElements = (list: SetName) =>
-    (declared.has(list) || !unclaimed.has(list)) && list !== CLIENTS && !isSourceList(list) &&
-    !(SHARED_SETS as readonly SetName[]).includes(list);
   for (const [list, items] of listing) {
-    if (list !== "chain" && list !== "set" && !hasOwnElements(list)) continue;
+    // Other elements are shared, added by rules, or deleted with their set.
+    const isOfSet = list !== "chain" && list !== "set", isDeletedWithSet = unclaimed.has(list) && !declared.has(list);
+    if (isOfSet && (declarationOf(list).elements !== undefined || isDeletedWithSet)) continue;
     for (const [key, text] of items) {
       if (list !== "set" || !declared.has(key)) strays.push({ list, key, text });
     }

@@ -13,9 +13,10 @@ import type { NftSession } from "../tools/mod.ts";
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
-import { allSets, LAST_BASE_CHAIN } from "./frame.ts";
+import { LAST_BASE_CHAIN } from "./frame.ts";
 import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Comparison, type RealizedState } from "./realized.ts";
+import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
 import { type ChainHandles, chainsInTable, chainsShown } from "./tools.ts";
 import { chainLines } from "./transaction.ts";
@@ -182,7 +183,7 @@ function createSpellings(dialect: Dialect): Spellings {
 
   /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
   function learnDeclarations(listing: Listing): void {
-    for (const [name, text] of allSets({ countTraffic: true, countsAttempts: true }, dialect)) {
+    for (const [name, text] of declaredSets({ countTraffic: true, countsAttempts: true }, dialect)) {
       const read = listing.get("set")!.get(name);
       if (read !== undefined && read !== text) known.set(name, { read, written: text });
     }

@@ -3,7 +3,8 @@ import { affinityRules, isSharedAffinity } from "./affinity.ts";
 import { counterOwner, type Draw, drawText } from "./draw.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
 import { isSourceChain, sourceRules } from "./sources.ts";
-import { type Dialect, fromThisNode, frontendKey, NUMBER, type OutsideMapName, setMark } from "./table.ts";
+import type { OutsideMapName } from "./sets.ts";
+import { type Dialect, fromThisNode, frontendKey, setMark } from "./table.ts";
 import { chainText } from "./transaction.ts";
 
 /**
@@ -94,11 +95,6 @@ export function pickRules(
  */
 export function outsideMapName(port: ServicePort, kind: PickKind): OutsideMapName {
   return `outside-${kind === "shortcut" ? "shortcut-" : ""}endpoints-${counterOwner(port)}`;
-}
-
-/** The declaration of such a map. nft 1.1.7 reverses the bytes of a number that is a whole key. */
-export function outsideMap(protocol: Protocol, { ip }: Dialect): string {
-  return ["map", `typeof ${protocol} dport . ${NUMBER} : ${ip} daddr . ${protocol} dport`].join("\n");
 }
 
 /** Whether service ports share the chain with this name. */

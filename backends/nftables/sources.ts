@@ -10,7 +10,8 @@ import type { FamilySettings } from "../../core/model/mod.ts";
 import { addressOfBytes } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { countFailure } from "./counters.ts";
-import { type Dialect, frontendKey, hexText, type SourceListName } from "./table.ts";
+import type { SourceListName } from "./sets.ts";
+import { type Dialect, frontendKey, hexText } from "./table.ts";
 
 /** The maximum number of ranges that have an element for each frontend. */
 const MOST_OWN_RANGES = 100;
@@ -66,11 +67,6 @@ export function isSourceChain(name: string): boolean {
   return CHAIN.test(name);
 }
 
-/** Whether a set of this name belongs to a list of sources. */
-export function isSourceList(name: string): name is SourceListName {
-  return name.startsWith("sources-");
-}
-
 /** The rules of the chain with this name: it drops packets from other sources. */
 export function sourceRules(name: string, settings: FamilySettings, dialect: Dialect): string[] {
   const { ip } = dialect, [, lengths = "", hash] = CHAIN.exec(name)!, longest = ip === "ip" ? 32 : 128;
@@ -90,9 +86,4 @@ export function sourceRules(name: string, settings: FamilySettings, dialect: Dia
 function maskText(length: number, longest: number): string {
   const bytes = Uint8Array.from({ length: longest / 8 }, (_, i) => 0xff00 >> Math.min(8, Math.max(0, length - 8 * i)));
   return addressOfBytes(bytes);
-}
-
-/** The declaration of the set of a list. */
-export function sourceListText({ addressType }: Dialect): string {
-  return ["set", `type ${addressType} . mark`].join("\n");
 }

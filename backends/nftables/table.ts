@@ -32,127 +32,12 @@ export const DIALECTS: Readonly<Record<Family, Dialect>> = {
 /** All protocols that services have. */
 export const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
 
-/**
- * The sets and maps of the table. Most elements belong to a frontend and thus to one service port; several service
- * ports may share an element of `cluster-ips` or `hairpins`.
- */
-export type SetName =
-  /** Frontend → the chain that serves it. */
-  | "services"
-  /** Frontend of policy Local → the chain that serves this node's own traffic to it. */
-  | "shortcuts"
-  /** Frontends that reject, and frontends that drop. */
-  | "refused"
-  | "dropped"
-  /**
-   * Frontend that is open to some sources only → the chain that admits them; node port that refuses packets to some addresses
-   * only → the chain that does.
-   */
-  | "restricted"
-  /** Frontend and range, for each range that admits sources to the frontend (see sources.ts). */
-  | "sources"
-  /** The ranges of a list. */
-  | SourceListName
-  /** Frontend and number → endpoint. */
-  | `${Protocol}-endpoints`
-  /** The same for this node's own traffic to frontends of policy Local. */
-  | `${Protocol}-shortcut-endpoints`
-  /** The endpoints of a service port with many external frontends. */
-  | OutsideMapName
-  | typeof CLIENTS
-  | SharedSetName
-  | TrafficSetName;
-
-/** The name of the set of the clients of services with session affinity (see affinity.ts). */
-export const CLIENTS = "clients";
-
-/** The name of the set of a list of source ranges. */
-export type SourceListName = `sources-${string}`;
-
-/** The name of the map with the slots that the external frontends of a service port share. */
-export type OutsideMapName = `outside-${string}`;
-
-/** The sets with counters, whose elements rules add (see counters.ts). */
-export type TrafficSetName =
-  /** Hash of frontend and endpoint, for each connection. */
-  | "count-connections"
-  /** The same, for each packet of both directions. */
-  | "count-packets"
-  /** Frontend and endpoint of each connection to another address than a cluster IP. */
-  | "count-pairs"
-  /** Frontend and endpoint, for repeated first packets of TCP connections. */
-  | "count-unanswered"
-  /** Frontends, for packets that are rejected or dropped, by reason. */
-  | "count-rejected"
-  | "count-dropped"
-  | "count-outside"
-  /** Endpoints and directions, for connection attempts and their answers (see counters.ts). */
-  | "count-attempts";
-
-/** The sets with elements that several service ports may share. */
-export type SharedSetName =
-  | "cluster-ips"
-  /** An endpoint's address, twice: traffic from an endpoint to itself. */
-  | "hairpins";
-
-/** The declaration of each set or map: its kind, and the lines between its braces, as nft prints and accepts them. */
-export type SetDeclarations = ReadonlyMap<SetName, string>;
-
 /** A chain that exists even without services. */
 export interface BaseChain {
   readonly name: string;
   /** The hook at which the kernel calls it, as nft prints it; undefined for a chain that is only jumped to. */
   readonly hook: string | undefined;
   readonly rules: readonly string[];
-}
-
-/**
- * The maximum number of elements of a set that was declared without a size, once a rule with `update` refers to it; nft then
- * lists it as the set's size (nft_dynset_init in the kernel). Never declare this size: the kernel would allocate a hash table
- * for as many elements at once, 2 MB, while the table of a set without a declared size grows with its elements.
- */
-export const DEFAULT_SET_SIZE = 65_535;
-
-/** An expression with the type of a number of 32 bits. */
-export const NUMBER = "numgen random mod 65536";
-
-/**
- * The maximum number of clients of all services. As with `MOST_PAIRS` in counters.ts, its lower 16 bits are 0, so that the kernel
- * allocates no table at once.
- */
-const MOST_CLIENTS = 2 ** 24;
-
-/**
- * The sets and maps of a family. No other has a size: the kernel's hash table then grows with the elements.
- *
- * Each protocol has a map of endpoints: nft 1.0.6 accepts the port of a DNAT only from a map whose type names the protocol.
- */
-export function declareSets({ ip, addressType }: Dialect): SetDeclarations {
-  const frontend = `${ip} daddr . meta l4proto . th dport`;
-  const set = (type: string) => `set\ntypeof ${type}`;
-  const map = (type: string) => `map\ntypeof ${type}`;
-  const endpoints = PROTOCOLS.flatMap((protocol) =>
-    ([`${protocol}-endpoints`, `${protocol}-shortcut-endpoints`] as const).map((name) =>
-      [
-        name,
-        map(`${ip} daddr . ${protocol} dport . ${NUMBER} : ${ip} daddr . ${protocol} dport`),
-      ] as const
-    )
-  );
-  return new Map<SetName, string>([
-    ["services", map(`${frontend} : verdict`)],
-    ["shortcuts", map(`${frontend} : verdict`)],
-    ["refused", set(frontend)],
-    ["dropped", set(frontend)],
-    ["restricted", map(`${frontend} : verdict`)],
-    // nft cannot store the type of so many fields as expressions.
-    ["sources", `set\ntype ${addressType} . inet_proto . inet_service . ${addressType} . mark`],
-    // Rules give each element its timeout, which a Service may change.
-    [CLIENTS, `${set(`${NUMBER} . ${NUMBER}`)}\nsize ${MOST_CLIENTS}\nflags dynamic,timeout`],
-    ["cluster-ips", set(`${ip} daddr`)],
-    ["hairpins", set(`${ip} saddr . ${ip} daddr`)],
-    ...endpoints,
-  ]);
 }
 
 // Parts of rules, spelled as nft prints them, so that chains can be compared as text.

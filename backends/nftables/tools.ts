@@ -70,7 +70,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
   }
   return {
     async transact(transaction, onInputTaken) {
-      const changes = () => changedPlaces(transaction, dialect);
+      const changes = () => changedPlaces(transaction);
       if (!session || !isShort(transaction)) {
         const stdin = printedInput(() => transactionText(transaction, dialect));
         return await runInput({ stdin, onInputTaken, changes });

@@ -1,4 +1,4 @@
-import { type FailureReason, frontendsOf, type Protocol, type TrafficReading } from "../../core/model/mod.ts";
+import { frontendsOf, type Protocol, type TrafficReading } from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { failureOf, failureText, type Runner } from "../tools/mod.ts";
@@ -14,21 +14,11 @@ import {
 } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./hashes.ts";
-import { type Dialect, TABLE, type TrafficSetName } from "./table.ts";
+import { declarationOf, type SetName, setsWith } from "./sets.ts";
+import { type Dialect, TABLE } from "./table.ts";
 import { elementReader, isThere } from "./tools.ts";
 
-const FAILURES: Readonly<Partial<Record<TrafficSetName, FailureReason>>> = {
-  "count-rejected": "no-endpoints",
-  "count-dropped": "traffic-policy",
-  "count-outside": "source-range",
-  "count-unanswered": "unanswered",
-};
-
-const SETS: readonly TrafficSetName[] = [
-  "count-connections",
-  "count-packets",
-  ...Object.keys(FAILURES) as TrafficSetName[],
-];
+const FAILURES = setsWith("failures"), SETS: readonly SetName[] = ["count-connections", "count-packets", ...FAILURES];
 
 const COUNTER = " counter packets ", OF_BYTES = " bytes ";
 
@@ -47,7 +37,7 @@ export function createTrafficReader(
   const lister = createSetLister(runner, dialect);
   const names = createPairNames(desired, lister);
   const pairs = createGrowth<number>();
-  const failing = new Map(Object.keys(FAILURES).map((set) => [set, createGrowth()]));
+  const failing = new Map(FAILURES.map((set) => [set, createGrowth()]));
   let owners: FrontendIndex | undefined;
   // Kept if a reading fails halfway, for the next one.
   let rows = collectRows();
@@ -66,12 +56,12 @@ export function createTrafficReader(
     rows.add(owner, endpoint, PACKETS, packets);
     rows.add(owner, endpoint, BYTES, bytes);
   };
-  const noteElement = (set: TrafficSetName, element: string) => {
+  const noteElement = (set: SetName, element: string) => {
     // 0x1c3fa2b7 counter packets 12 bytes 720 expires 599s
     const end = element.indexOf(COUNTER), key = element.slice(0, end);
     const packets = parseInt(element.slice(end + COUNTER.length));
     const bytes = parseInt(element.slice(element.indexOf(OF_BYTES, end) + OF_BYTES.length));
-    const reason = FAILURES[set];
+    const reason = declarationOf(set).failures;
     if (reason === undefined) return noteHash(Number(key) | 0, set === "count-connections", packets, bytes);
     const grown = failing.get(set)!.note("second", key, packets, bytes);
     const frontend = grown && readFrontend(key), owner = frontend && ownerOf(frontend);
@@ -235,7 +225,7 @@ interface SetLister {
    * Calls `onElement` with each element of the sets, as `nft -n` prints it. A set that does not exist has none. Throws if a
    * set cannot be listed, after some of the calls.
    */
-  list(sets: readonly TrafficSetName[], onElement: (set: TrafficSetName, element: string) => void): Promise<void>;
+  list(sets: readonly SetName[], onElement: (set: SetName, element: string) => void): Promise<void>;
 }
 
 const ABSENT = /No such file or directory/g;
@@ -259,11 +249,11 @@ function createSetLister(runner: Runner, { ip }: Dialect): SetLister {
     const result = await runner.run({ tool: "nft", args: ["-n", ...args], stdin, onLine });
     return { result, printed };
   };
-  const words = (set: TrafficSetName) => ["list", "set", ip, TABLE, set];
+  const words = (set: SetName) => ["list", "set", ip, TABLE, set];
 
   return {
     async list(sets, onListed) {
-      const onElement = (set: string, element: string) => onListed(set as TrafficSetName, element);
+      const onElement = (set: string, element: string) => onListed(set as SetName, element);
       if (isInteractive) {
         const lines = sets.map((set) => `${words(set).join(" ")}\n`);
         const { result, printed } = await run(["-i"], lines, onElement);

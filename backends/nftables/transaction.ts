@@ -1,5 +1,6 @@
 import type { PlaceChange } from "../tools/mod.ts";
-import { declareSets, type Dialect, type SetDeclarations, type SetName, TABLE } from "./table.ts";
+import { kindOfSet, type SetName } from "./sets.ts";
+import { type Dialect, TABLE } from "./table.ts";
 
 /** A part of the table that is written and deleted as a whole, as nft prints it: parts are compared as text. */
 export interface Item {
@@ -109,13 +110,8 @@ function elementsOf(items: Items): readonly (readonly [SetName, readonly Item[]]
 }
 
 /** The kind of a declaration: `set` or `map`. */
-export function kindOf(declaration: string): string {
+function kindOf(declaration: string): string {
   return declaration.split("\n", 1)[0]!;
-}
-
-/** The kind of a set or map by its name: only some that belong to service ports are not among those declared for all. */
-export function kindOfSet(name: SetName, declared: SetDeclarations): string {
-  return kindOf(declared.get(name) ?? (name.startsWith("outside-") ? "map" : "set"));
 }
 
 /** The number of elements among items. */
@@ -124,8 +120,7 @@ export function countElements(items: Items): number {
 }
 
 /** The chains, sets and maps that a transaction changes. */
-export function* changedPlaces({ deleted, added }: Transaction, dialect: Dialect): Generator<PlaceChange> {
-  const declared = declareSets(dialect);
+export function* changedPlaces({ deleted, added }: Transaction): Generator<PlaceChange> {
   const members = (name: string, kind: string, what?: "missing" | "unwanted"): PlaceChange => ({
     kind: "members",
     place: `${kind} ${name}`,
@@ -149,7 +144,7 @@ export function* changedPlaces({ deleted, added }: Transaction, dialect: Dialect
     yield members(key, kindOf(text), "missing");
   }
   for (const name of new Set([...elementsOf(deleted), ...elementsOf(added)].map(([name]) => name))) {
-    if (!created.has(name)) yield members(name, kindOfSet(name, declared));
+    if (!created.has(name)) yield members(name, kindOfSet(name));
   }
   for (const { key, text } of deleted.get("set") ?? []) yield members(key, kindOf(text), "unwanted");
 }

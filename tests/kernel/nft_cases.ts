@@ -1,5 +1,5 @@
 import { DIALECTS } from "../../backends/nftables/table.ts";
-import { allSets } from "../../backends/nftables/frame.ts";
+import { declaredSets } from "../../backends/nftables/sets.ts";
 import type { Family } from "../../core/model/mod.ts";
 
 /** Input for both the real and the fake nft, with an empty kernel. */
@@ -26,7 +26,7 @@ add element ip sluice services { 10.0.0.1 . tcp . 80 : goto a }
 
 function declarations(family: Family): string {
   const table = `${DIALECTS[family].ip} sluice`;
-  const sets = [...allSets({ countTraffic: true, countsAttempts: true }, DIALECTS[family])].map(([name, text]) => {
+  const sets = [...declaredSets({ countTraffic: true, countsAttempts: true }, DIALECTS[family])].map(([name, text]) => {
     const [kind, ...lines] = text.split("\n");
     return `add ${kind} ${table} ${name} { ${lines.join("; ")}; }\n`;
   });

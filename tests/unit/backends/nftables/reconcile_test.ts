@@ -75,6 +75,7 @@ Deno.test("a restart writes only what changed in the meantime", async () => {
   const before = [
     ...services(4),
     service(7, { affinitySeconds: 60, external: "local", nodePort: 30007, localEndpoints: ["10.1.0.7:80"] }),
+    service(6, { endpointsOnThisNode: ["10.1.0.6:80"] }),
     service(8, {
       loadBalancerIPs: ["192.0.2.8"],
       loadBalancerSources: fakeSources(["10.0.0.0/8"]),
