@@ -35,6 +35,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   "Migrate": {
     "docs/versions.md": "Supported versions",
+    "docs/compatibility.md": "Compatibility",
     "docs/migrate.md": "Migrate",
     "docs/upgrade.md": "Upgrade",
     "CHANGELOG.md": "Changelog",

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { requireIsolation } from "../../demo/isolate.ts";
 import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
-import { type ChaosLab, withLab } from "../chaos/lab.ts";
+import { API_LINK, type ChaosLab, withLab } from "../chaos/lab.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { type ApiObject, objectsIn } from "../fakes/api_validation.ts";
 import { followsAnnotations } from "./balance.ts";
@@ -152,7 +152,12 @@ async function proxies(lab: ChaosLab, plane: ControlPlane, kubeconfig: string, m
 Deno.test("a real API server", async (test) => {
   requireIsolation();
   await withLab(async (lab) => {
-    const plane = await startControlPlane(lab.folder);
+    const plane = await startControlPlane(lab.folder, {
+      server: Deno.env.get("KUBE_APISERVER")!,
+      address: API_LINK.server,
+      users: { kubelet: { name: `system:node:${NETWORK.nodeName}`, group: "system:nodes" } },
+      controllerFlags: ["--controllers=serviceaccount-token-controller"],
+    });
     try {
       await test.step("accepts all manifests, and refuses unknown fields", () => acceptsManifests(plane));
       let kubeconfig = "";

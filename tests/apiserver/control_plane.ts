@@ -1,8 +1,6 @@
-/** A control plane of real programs, beside the lab: etcd, kube-apiserver and, if it is there, kube-controller-manager. */
+/** A control plane of real programs: etcd, kube-apiserver and, if it is there, kube-controller-manager. */
 import { dirname } from "node:path";
 import { parse } from "yaml";
-import { NETWORK } from "../../demo/lab.ts";
-import { API_LINK } from "../chaos/lab.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { createCertificateAuthority } from "../fakes/certificates.ts";
 import type { ApiObject } from "../fakes/api_validation.ts";
@@ -14,18 +12,40 @@ export interface Answer {
   readonly body: any;
 }
 
+/** A user of the API server. */
+export interface User {
+  readonly name: string;
+  readonly group: string;
+}
+
+/** Where a control plane runs, for whom, and how. */
+export interface ControlPlaneOptions {
+  /** Path of kube-apiserver. The other programs are beside it, or on the PATH. */
+  readonly server: string;
+  /** The API server's IPv4 address. */
+  readonly address: string;
+  /** Users beside the administrator; each gets a kubeconfig of this name. */
+  readonly users: Readonly<Record<string, User>>;
+  /** Further flags of kube-apiserver, which runs in the folder. */
+  readonly serverFlags?: readonly string[];
+  /** Further flags of kube-controller-manager, which runs in the folder. */
+  readonly controllerFlags: readonly string[];
+}
+
 /** A running control plane. */
 export interface ControlPlane {
   /** Path of the administrator's kubeconfig. */
   readonly kubeconfig: string;
-  /** Path of a kubeconfig with the credentials that the kubelet of the lab's node has. */
-  readonly kubeletConfig: string;
+  /** Path of the kubeconfig of one of the users. */
+  kubeconfigOf(user: string): string;
   /** Whether kube-controller-manager runs, which fills Secrets with tokens. */
   readonly hasControllers: boolean;
   /** Sends a request as the administrator, or with another token. A PATCH is a strategic merge patch. */
   request(method: string, path: string, object?: unknown, token?: string): Promise<Answer>;
   /** Creates an object, or changes nothing with `dryRun`; unknown fields are refused. */
   create(object: ApiObject, options?: { readonly dryRun: boolean }): Promise<Answer>;
+  /** Starts a further program beside kube-apiserver, in its folder; `close` ends it. */
+  start(program: string, args: readonly string[]): void;
   /** Kills kube-apiserver. */
   killServer(): Promise<void>;
   /** Starts kube-apiserver and waits until it is ready. */
@@ -35,30 +55,38 @@ export interface ControlPlane {
 }
 
 const READY_WITHIN_MS = 120_000;
-const URL_OF_SERVER = `https://${API_LINK.server}:6443`;
 /** A name for which the server has a certificate, without an address; DNS does not know it. */
 export const SERVER_NAME = "kube.example";
 const ETCD = "http://127.0.0.1:2379";
 
-/** Starts a control plane with its data in a folder. Its service network has the addresses of deploy/example. */
-export async function startControlPlane(folder: string): Promise<ControlPlane> {
-  const server = Deno.env.get("KUBE_APISERVER")!;
+/** The network of cluster IPs, which contains those of deploy/example. */
+export const SERVICE_NETWORK = "10.96.0.0/16,fd00:10:96::/112";
+
+/** Starts a control plane with its data in a folder. */
+export async function startControlPlane(folder: string, options: ControlPlaneOptions): Promise<ControlPlane> {
+  const { server, address, users, serverFlags = [], controllerFlags } = options;
+  const url = `https://${address}:6443`;
   const authority = await createCertificateAuthority("test");
-  const serving = await authority.issue("kube-apiserver", 3, API_LINK.server);
+  const serving = await authority.issue("kube-apiserver", 3, address);
   const named = await authority.issue("kube-apiserver by name", 3, SERVER_NAME);
+  const toKubelet = await authority.issueToClient("kube-apiserver", "system:masters");
   const signing = await authority.issue("service accounts");
-  const token = crypto.randomUUID(), kubeletToken = crypto.randomUUID();
+  const admin: [string, User] = ["kubeconfig", { name: "admin", group: "system:masters" }];
+  const others = Object.entries(users).map(([key, user]): [string, User] => [`${key}.kubeconfig`, user]);
+  const accounts = [admin, ...others].map(([file, user]) => ({ ...user, file, token: crypto.randomUUID() }));
+  const { token } = accounts[0]!;
   const files = {
     "ca.pem": authority.cert,
     "server.pem": serving.cert,
     "server.key": serving.key,
     "named.pem": named.cert,
     "named.key": named.key,
+    "kubelet-client.pem": toKubelet.cert,
+    "kubelet-client.key": toKubelet.key,
     "accounts.pem": signing.cert,
     "accounts.key": signing.key,
-    "tokens.csv": `${token},admin,1,system:masters\n${kubeletToken},system:node:${NETWORK.nodeName},2,system:nodes\n`,
-    "kubeconfig": kubeconfigOf(authority.cert, token),
-    "kubelet.kubeconfig": kubeconfigOf(authority.cert, kubeletToken),
+    "tokens.csv": accounts.map(({ name, group, token }) => `${token},${name},${name},${group}\n`).join(""),
+    ...Object.fromEntries(accounts.map(({ file, token }) => [file, kubeconfigWith(url, authority.cert, token)])),
   };
   for (const [name, text] of Object.entries(files)) Deno.writeTextFileSync(`${folder}/${name}`, text);
 
@@ -82,7 +110,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
   const client = Deno.createHttpClient({ caCerts: [authority.cert] });
   const request: ControlPlane["request"] = async (method, path, object, withToken = token) => {
     const patch = method === "PATCH" ? "application/strategic-merge-patch+json" : "application/json";
-    const response = await fetch(`${URL_OF_SERVER}${path}`, {
+    const response = await fetch(`${url}${path}`, {
       method,
       client,
       headers: { authorization: `Bearer ${withToken}`, "content-type": patch },
@@ -97,18 +125,21 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
   let child: Deno.ChildProcess | undefined;
   const plane: ControlPlane = {
     kubeconfig: `${folder}/kubeconfig`,
-    kubeletConfig: `${folder}/kubelet.kubeconfig`,
+    kubeconfigOf: (user) => `${folder}/${user}.kubeconfig`,
     hasControllers: programBeside(server, "kube-controller-manager") !== undefined,
     request,
     async create(object, { dryRun } = { dryRun: false }) {
       const query = `fieldValidation=Strict${dryRun ? "&dryRun=All" : ""}`;
       return await request("POST", `${await collectionOf(object, request)}?${query}`, object);
     },
+    start(program, args) {
+      start(programBeside(server, program)!, args);
+    },
     async killServer() {
       await kill(child!);
     },
     async startServer() {
-      child = start(server, serverArguments());
+      child = start(server, [...serverArguments(address), ...serverFlags]);
       await waitFor("the API server is ready", READY_WITHIN_MS, async () => {
         const answer = await request("GET", "/readyz").catch(() => undefined);
         return answer?.body === "ok";
@@ -123,19 +154,19 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
   if (plane.hasControllers) {
     start(programBeside(server, "kube-controller-manager")!, [
       ...["--kubeconfig", "kubeconfig", "--service-account-private-key-file", "accounts.key", "--leader-elect=false"],
-      "--controllers=serviceaccount-token-controller",
+      ...controllerFlags,
     ]);
   }
   return plane;
 }
 
-function serverArguments(): readonly string[] {
+function serverArguments(address: string): readonly string[] {
   return [
-    ...["--etcd-servers", ETCD, "--bind-address", API_LINK.server, "--advertise-address", API_LINK.server],
+    ...["--etcd-servers", ETCD, "--bind-address", address, "--advertise-address", address],
     ...["--tls-cert-file", "server.pem", "--tls-private-key-file", "server.key", "--token-auth-file", "tokens.csv"],
     ...["--service-account-key-file", "accounts.pem", "--service-account-signing-key-file", "accounts.key"],
     ...["--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC"],
-    ...["--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/112", "--endpoint-reconciler-type", "none"],
+    ...["--service-cluster-ip-range", SERVICE_NETWORK, "--endpoint-reconciler-type", "none"],
     ...["--tls-sni-cert-key", "named.pem,named.key"],
     ...["--allow-privileged", "--enable-admission-plugins", "NodeRestriction"],
   ];
@@ -152,12 +183,12 @@ function programBeside(path: string, name: string): string | undefined {
   }
 }
 
-function kubeconfigOf(authority: string, token: string): string {
+function kubeconfigWith(server: string, authority: string, token: string): string {
   return JSON.stringify({
     apiVersion: "v1",
     kind: "Config",
     "current-context": "test",
-    clusters: [{ name: "test", cluster: { server: URL_OF_SERVER, "certificate-authority-data": btoa(authority) } }],
+    clusters: [{ name: "test", cluster: { server, "certificate-authority-data": btoa(authority) } }],
     users: [{ name: "test", user: { token } }],
     contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
   });

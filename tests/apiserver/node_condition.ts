@@ -63,7 +63,7 @@ const FAULTS: readonly { readonly fault: string; readonly says: RegExp; readonly
 
 /** Runs proxies that write the condition, with `kubeconfig`'s identity and with that of the node's kubelet. */
 export async function writesNodeCondition(lab: ChaosLab, plane: ControlPlane, kubeconfig: string): Promise<void> {
-  const { request } = plane, kubeletToken = tokenIn(plane.kubeletConfig);
+  const { request } = plane, kubeletToken = tokenIn(plane.kubeconfigOf("kubelet"));
   const patch = { status: { conditions: [{ type: "ServiceProxyReady", status: "True" }] } };
   const asSluice = () => request("PATCH", `${NODE}/status?dryRun=All`, patch, tokenIn(kubeconfig));
   assert.equal((await asSluice()).status, 403);
@@ -127,7 +127,7 @@ export async function writesNodeCondition(lab: ChaosLab, plane: ControlPlane, ku
     subjects: [{ kind: "Group", apiGroup: "rbac.authorization.k8s.io", name: "system:nodes" }],
   };
   assert.equal((await plane.create(binding)).status, 201);
-  const asKubelet = start(plane.kubeletConfig);
+  const asKubelet = start(plane.kubeconfigOf("kubelet"));
   await becomes(plane, "True", /^ServicesInEffect/);
   await asKubelet.end("SIGTERM");
   await becomes(plane, "Unknown", /^Stopped/);

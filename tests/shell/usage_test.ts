@@ -46,7 +46,7 @@ async function inEmptyFolder(script: string, arg: string) {
 const found = await scripts();
 
 Deno.test("the scripts of the project are found", () => {
-  for (const known of ["install.sh", ".ci/run", "tests/apiserver/build"]) assert.ok(found.includes(known), known);
+  for (const known of ["install.sh", ".ci/run", "tests/cluster/build"]) assert.ok(found.includes(known), known);
 });
 
 for (const script of found) {

@@ -1,0 +1,254 @@
+/** Connections through every kind of frontend, under both traffic policies, with the servers and the client's address that these see. */
+import { systemClock } from "../../platform/clock.ts";
+import { errorText } from "../../platform/log.ts";
+import { waitFor } from "../chaos/wait.ts";
+import type { PartOutcome } from "./results.ts";
+import { type Addresses, addressesOf, BALANCED, bridgeOf, type Cluster, FAMILIES, type Family, sh } from "./cluster.ts";
+import {
+  addressesOfPods,
+  balance,
+  type Client,
+  create,
+  createNamespace,
+  createService,
+  deleteNamespace,
+  dial,
+  type Frontends,
+  hostClient,
+  hostOf,
+  podClient,
+  podObject,
+  type Protocol,
+} from "./pods.ts";
+
+/** What a client expects of a frontend. */
+type Expected =
+  | { readonly kind: "answers"; readonly by: readonly string[]; readonly sources: readonly Addresses[] }
+  /** All connections of a client reach the same one of the servers. */
+  | { readonly kind: "sticks"; readonly sources: readonly Addresses[] }
+  | { readonly kind: "refused" }
+  | { readonly kind: "silence" };
+
+interface Case {
+  readonly name: string;
+  readonly client: Client;
+  readonly address: Addresses;
+  readonly port: Readonly<Record<Protocol, number>>;
+  readonly expected: Expected;
+}
+
+const SERVERS = ["server-1", "server-2"];
+const SERVICE_PORTS = { tcp: 80, udp: 80 };
+const HOST_PORT = 8085;
+/** Both of two servers answer one of so many connections, but for a probability of 1 in 30,000. */
+const TRIES = 16;
+const SERVED_WITHIN_MS = 60_000;
+
+/** Addresses of load balancers and external IPs, by the last byte. */
+function balanced(last: number): Addresses {
+  return { IPv4: `${BALANCED.IPv4}.${last}`, IPv6: `${BALANCED.IPv6}:${last}` };
+}
+
+const BALANCER = { cluster: balanced(11), local: balanced(12), empty: balanced(13) };
+const EXTERNAL = { cluster: balanced(21), local: balanced(22) };
+
+/**
+ * Tries all frontends with the proxy that runs; resolves with a result for each client, frontend, family and protocol.
+ * @param outside the client outside of the cluster
+ */
+export async function testFrontends(cluster: Cluster, outside: Client): Promise<PartOutcome> {
+  await createNamespace(cluster);
+  const cases = await setUp(cluster, outside);
+  const all = cases.flatMap((one) =>
+    FAMILIES.flatMap((family) => (["tcp", "udp"] as const).map((protocol) => ({ one, family, protocol })))
+  );
+  // Rules appear at once, or with the next sync: the first answer of a frontend may take a moment, the following may not.
+  await Promise.all(
+    all.filter(({ one }) => one.expected.kind !== "silence").map(({ one, family, protocol }) =>
+      waitFor("", SERVED_WITHIN_MS, async () => await failureOf(one, family, protocol) === undefined, 500).catch(
+        () => {},
+      )
+    ),
+  );
+  const results = await Promise.all(all.map(async ({ one, family, protocol }) => {
+    const startedMs = systemClock.monotonic();
+    const failure = await failureOf(one, family, protocol).catch(errorText);
+    const name = `${one.name}: ${described(one)} (${family}, ${protocol.toUpperCase()})`;
+    if (failure !== undefined) console.log(`FAILED ${name}: ${failure}`);
+    return { name, unit: name, passed: failure === undefined, tookMs: systemClock.monotonic() - startedMs };
+  }));
+  await deleteNamespace(cluster);
+  return { results, figures: {} };
+}
+
+async function setUp(cluster: Cluster, outside: Client): Promise<readonly Case[]> {
+  const server = { app: "server" };
+  const pods = {
+    "server-1": { node: "node1", labels: { ...server, one: "yes" }, hostPort: HOST_PORT },
+    "server-2": { node: "node2", labels: server },
+    "client-1": { node: "node1" },
+    "client-3": { node: "node3" },
+    "host-3": { node: "node3", hostNetwork: true },
+  } as const;
+  for (const [name, options] of Object.entries(pods)) await create(cluster, podObject(name, options));
+  const policies = (policy: "Cluster" | "Local") => ({
+    type: "LoadBalancer",
+    externalTrafficPolicy: policy,
+    internalTrafficPolicy: policy,
+  });
+  const externalIPs = (addresses: Addresses) => ({ externalIPs: FAMILIES.map((family) => addresses[family]) });
+  const spread = await createService(cluster, "spread", server, {
+    ...policies("Cluster"),
+    ...externalIPs(EXTERNAL.cluster),
+  });
+  const local = await createService(cluster, "local", server, { ...policies("Local"), ...externalIPs(EXTERNAL.local) });
+  const hairpin = await createService(cluster, "hairpin", { one: "yes" }, {});
+  const sticky = await createService(cluster, "sticky", server, { sessionAffinity: "ClientIP" });
+  const empty = await createService(cluster, "empty", { app: "none" }, policies("Cluster"));
+  await balance(cluster, "spread", BALANCER.cluster);
+  await balance(cluster, "local", BALANCER.local);
+  await balance(cluster, "empty", BALANCER.empty);
+  await route();
+
+  const addresses = await addressesOfPods(cluster);
+  const client = (name: keyof typeof pods) =>
+    name === "host-3" ? hostClient(addressesOf("node3")) : podClient(addresses.get(name)!);
+  return casesOf({ spread, local, hairpin, sticky, empty }, { outside, client });
+}
+
+/** What a cloud's load balancer does: sends one Service's connections to any node, the other's to one with a server. */
+async function route(): Promise<void> {
+  const routes = [
+    ...[BALANCER.cluster, BALANCER.empty, EXTERNAL.cluster].map((to) => ({ to, via: addressesOf("node3") })),
+    ...[BALANCER.local, EXTERNAL.local].map((to) => ({ to, via: addressesOf("node1") })),
+  ];
+  const lines = routes.flatMap(({ to, via }) =>
+    FAMILIES.map((family) => `ip route replace ${to[family]} via ${via[family]}`)
+  );
+  await sh(lines.join("\n"));
+}
+
+function casesOf(
+  services: Readonly<Record<"spread" | "local" | "hairpin" | "sticky" | "empty", Frontends>>,
+  clients: {
+    readonly outside: Client;
+    readonly client: (name: "server-1" | "client-1" | "client-3" | "host-3") => Client;
+  },
+): readonly Case[] {
+  const { spread, local, hairpin, sticky, empty } = services, { outside } = clients;
+  const [first, near, far, host] = (["server-1", "client-1", "client-3", "host-3"] as const).map(clients.client) as [
+    Client,
+    Client,
+    Client,
+    Client,
+  ];
+  const node1 = addressesOf("node1"), node3 = addressesOf("node3");
+  const answers = (by: readonly string[], ...sources: readonly Addresses[]): Expected => ({
+    kind: "answers",
+    by,
+    sources,
+  });
+  const keeps = (by: readonly string[], { addresses }: Client) => answers(by, addresses);
+  const silence: Expected = { kind: "silence" }, refused: Expected = { kind: "refused" };
+  const cases: Case[] = [];
+  const add = (
+    frontend: string,
+    address: Addresses,
+    port: Case["port"],
+    expectations: readonly (readonly [from: string, client: Client, expected: Expected])[],
+  ) => {
+    for (const [from, client, expected] of expectations) {
+      cases.push({ name: `${frontend}, from ${from}`, client, address, port, expected });
+    }
+  };
+  const pod = "a pod", beside = "a pod beside a server", node = "a node", out = "outside";
+
+  add("cluster IP", spread.clusterIPs, SERVICE_PORTS, [
+    [beside, near, keeps(SERVERS, near)],
+    [pod, far, keeps(SERVERS, far)],
+    [node, host, answers(SERVERS, node3)],
+  ]);
+  add("cluster IP, internal policy Local", local.clusterIPs, SERVICE_PORTS, [
+    [beside, near, keeps(["server-1"], near)],
+    [pod, far, silence],
+    [node, host, silence],
+  ]);
+  add("cluster IP of the client itself", hairpin.clusterIPs, SERVICE_PORTS, [
+    ["the only server", first, answers(["server-1"], bridgeOf("node1"))],
+  ]);
+  add("cluster IP with affinity", sticky.clusterIPs, SERVICE_PORTS, [
+    [pod, far, { kind: "sticks", sources: [far.addresses] }],
+  ]);
+  add("cluster IP without endpoints", empty.clusterIPs, SERVICE_PORTS, [[pod, far, refused], [node, host, refused]]);
+
+  add("node port of a node with a server", node1, spread.nodePorts, [
+    [out, outside, answers(SERVERS, node1, bridgeOf("node1"))],
+  ]);
+  add("node port of a node without servers", node3, spread.nodePorts, [
+    [out, outside, answers(SERVERS, node3)],
+    ["a pod of this node", far, answers(SERVERS, node3)],
+    ["this node", host, answers(SERVERS, node3)],
+  ]);
+  add("node port of a node with a server, external policy Local", node1, local.nodePorts, [
+    [out, outside, keeps(["server-1"], outside)],
+  ]);
+  add("node port of a node without servers, external policy Local", node3, local.nodePorts, [
+    [out, outside, silence],
+    ["a pod of this node", far, keeps(SERVERS, far)],
+    ["this node", host, answers(SERVERS, node3)],
+  ]);
+  add("node port without endpoints", node3, empty.nodePorts, [[out, outside, refused]]);
+
+  const external = { "load balancer IP": BALANCER, "external IP": EXTERNAL };
+  for (const [frontend, { cluster, local }] of Object.entries(external)) {
+    add(frontend, cluster, SERVICE_PORTS, [
+      [out, outside, answers(SERVERS, node3)],
+      [pod, far, answers(SERVERS, node3)],
+      [node, host, answers(SERVERS, node3)],
+    ]);
+    add(`${frontend}, external policy Local`, local, SERVICE_PORTS, [
+      [out, outside, keeps(["server-1"], outside)],
+      [pod, far, keeps(SERVERS, far)],
+      [node, host, answers(SERVERS, node3)],
+    ]);
+  }
+  add("load balancer IP without endpoints", BALANCER.empty, SERVICE_PORTS, [[out, outside, refused]]);
+
+  add("host port (portmap)", node1, { tcp: HOST_PORT, udp: HOST_PORT }, [
+    [out, outside, keeps(["server-1"], outside)],
+    [pod, far, keeps(["server-1"], far)],
+    [node, host, answers(["server-1"], node3)],
+  ]);
+  return cases;
+}
+
+function described({ client, expected }: Case): string {
+  if (expected.kind === "silence") return "no answer";
+  if (expected.kind === "refused") return "refused";
+  const servers = expected.kind === "sticks" ? "one server" : expected.by.length > 1 ? "both servers" : "its server";
+  const source = expected.sources.includes(client.addresses) ? "the client" : "a node";
+  return `${servers}, which sees ${source}`.replace("both servers, which sees", "both servers, which see");
+}
+
+/** How a case differs from what is expected; undefined if it does not. */
+async function failureOf(one: Case, family: Family, protocol: Protocol): Promise<string | undefined> {
+  const { client, address, port, expected } = one;
+  const target = { address: address[family], port: port[protocol], protocol };
+  if (expected.kind === "silence" || expected.kind === "refused") {
+    const { responses, errors } = await dial(client, target, "hostname", 1);
+    // A node's own datagram that is refused or dropped cannot be sent: EPERM.
+    const pattern = expected.kind === "refused" ? /refused|not permitted/ : /timeout|Timeout|not permitted/;
+    if (responses.length === 0 && pattern.test(errors[0] ?? "")) return undefined;
+    return `expected ${expected.kind}: ${[...responses, ...errors].join("; ")}`;
+  }
+  const names = await dial(client, target, "hostname", TRIES);
+  const seen = await dial(client, target, "clientip", TRIES);
+  const errors = [...names.errors, ...seen.errors];
+  if (errors.length > 0) return `${errors.length} of ${2 * TRIES} connections failed: ${errors[0]}`;
+  const by = [...new Set(names.responses)].sort();
+  const isRight = expected.kind === "sticks" ? by.length === 1 : by.join() === expected.by.join();
+  if (!isRight) return `${by.join(" and ")} answered`;
+  const sources = new Set(seen.responses.map(hostOf));
+  const unexpected = [...sources].find((source) => !expected.sources.some((addresses) => addresses[family] === source));
+  return unexpected === undefined ? undefined : `the server sees ${unexpected}`;
+}
