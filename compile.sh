@@ -91,6 +91,8 @@ permissions=(
   --allow-read                # paths of configuration, manifests, certificates and tokens too
   --allow-write               # --write-config-to, --control-socket and --state-directory take any path; dropped by a run once it listens
   --allow-env                 # credential plugins and hooks inherit the whole environment; dropped by a run
+  # A worker asks the kernel with it whether the rules have changed; dropped by each isolate before it reads what others wrote.
+  --allow-ffi=/lib/x86_64-linux-gnu/libc.so.6,/lib/aarch64-linux-gnu/libc.so.6,/lib64/libc.so.6,/usr/lib/libc.so.6
   --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid,cpus
   "--allow-run=$kernel_tools,$node_tools,$workstation_tools,$exec_hooks,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
 )

@@ -14,6 +14,7 @@ import {
   type InstalledService,
   partOfInstalled,
   readCommandLine,
+  RUN,
   withInstalled,
   writeDocument,
 } from "./config/mod.ts";
@@ -90,6 +91,7 @@ async function start(
   try {
     const runProgram = await startCredentialPlugin(configuration, (reason) => lost.abort(new Error(reason)));
     if (!command.startsPrograms) dropPermissions("run");
+    if (command.name !== RUN) dropPermissions("ffi");
     return await command.start({
       commands: COMMANDS,
       configuration,

@@ -1,4 +1,5 @@
 import { backendTools } from "../backends/mod.ts";
+import { C_LIBRARIES } from "../backends/tools/mod.ts";
 import {
   describeRules,
   type PacketCounts,
@@ -48,5 +49,10 @@ export const CALLS: ReadonlyMap<string, AnsweredCall> = new Map(
 /** The code and the tools of a family's worker. */
 export function familyCode(family: Family): WorkerCode {
   const ofCalls = [...CALLS.values()].flatMap(({ tools = [] }) => tools);
-  return { entry: workerEntry("family"), name: `sluice-${family}`, tools: [...backendTools(), ...ofCalls] };
+  return {
+    entry: workerEntry("family"),
+    name: `sluice-${family}`,
+    tools: [...backendTools(), ...ofCalls],
+    libraries: C_LIBRARIES,
+  };
 }

@@ -1,7 +1,7 @@
 /** The entry of a family's worker: connects the backend and the sync loop to the messages of the main isolate. */
 import type { BackendOptions } from "../backends/contract/mod.ts";
 import { loadBackend } from "../backends/mod.ts";
-import { createProcessRunner } from "../backends/tools/mod.ts";
+import { createProcessRunner, openRulesetGeneration } from "../backends/tools/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import {
   createBackoff,
@@ -37,6 +37,7 @@ let tools = new AbortController();
 /** The backend's code is loaded late; messages that arrive before that wait, in order. */
 let running: Promise<Running> | undefined;
 const unpack = createUnpacking();
+const generation = openRulesetGeneration();
 
 const { post, close } = connectToMain(familyCode, (message, role) => {
   switch (message.type) {
@@ -78,7 +79,7 @@ async function start(
   const onMoved = (error: Error) => post({ type: "restart-needed", reason: error.message });
   const runner = createProcessRunner({ clock, path, onMoved, signal: tools.signal });
   const onProblems: ReportProblems = (scope, problems) => post({ type: "problems", scope, problems });
-  const options: BackendOptions = { family, runner, clock, logger, onProblems, ipvs };
+  const options: BackendOptions = { family, runner, generation, clock, logger, onProblems, ipvs };
   const backend = await loadBackend(mode, options);
   const loop = startSyncLoop({
     family,

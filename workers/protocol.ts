@@ -64,6 +64,8 @@ export interface WorkerCode {
   readonly name: string;
   /** The programs that it may run, installed or not. */
   readonly tools: readonly string[];
+  /** The libraries that it may load, as far as the isolate that starts it may. */
+  readonly libraries?: readonly string[];
   /** Whether it may use the network; it may do nothing else. */
   readonly network?: true;
   /** The unix socket that it may connect to; it may do nothing else. */

@@ -11,11 +11,12 @@ export const UNREADABLE = "a message from it cannot be read";
  * that starts it. The files inside a compiled executable need no permission.
  */
 export function createWebWorker(
-  { entry, name, tools, network, socket }: WorkerCode,
+  { entry, name, tools, libraries = [], network, socket }: WorkerCode,
   onFailure: (reason: string) => void,
 ): Worker {
   const ofSocket = socket === undefined ? [] : [socket];
   const readable = [...(entry.endsWith(".ts") ? [new URL("..", import.meta.url)] : []), ...ofSocket];
+  const loadable = libraries.filter((path) => Deno.permissions.querySync({ name: "ffi", path }).state === "granted");
   const start = (net: boolean | string[]) =>
     new Worker(entry, {
       type: "module",
@@ -24,7 +25,7 @@ export function createWebWorker(
         permissions: {
           run: [...tools],
           env: false,
-          ffi: false,
+          ffi: loadable.length > 0 ? loadable : false,
           import: false,
           net,
           read: readable.length > 0 ? readable : false,

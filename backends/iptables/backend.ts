@@ -16,7 +16,7 @@ import {
   type SyncResult,
 } from "../contract/mod.ts";
 import { createConntrackCleaner, readSysctl } from "../host/mod.ts";
-import { createNftSession } from "../tools/mod.ts";
+import { createNftSession, unlessUnchanged } from "../tools/mod.ts";
 import {
   type AroundRestore,
   BASE,
@@ -76,6 +76,7 @@ export function createIptablesBackend(
   // Whether this process has made the kernel route them.
   let isRoutingOurs = false;
   let parts: { readonly ruleset: Ruleset; readonly reconciler: ChainReconciler; readonly flavour: Flavour } | undefined;
+  let hasJumps = findJumps;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
     const { ruleset, flavour } = ready();
@@ -93,6 +94,19 @@ export function createIptablesBackend(
     const ip = family === "IPv4" ? "ip" : "ip6", target = rule.slice(rule.lastIndexOf(" ") + 1);
     const isJump = (line: string) => line.endsWith(` jump ${target}`);
     return await looks.shows(`list chain ${ip} ${table} ${from}`, (lines) => lines.some(isJump));
+  }
+
+  /** Whether each table has its first jump: a flush of a table removes all jumps in it. */
+  async function findJumps(): Promise<boolean> {
+    for (const table of TABLES) {
+      const jump = variant.layouts[family].jumps.find((jump) => jump.table === table);
+      if (jump === undefined) continue;
+      const { from, rule } = jump;
+      if (await isJumpSeen(table, jump)) continue;
+      const lines = await rulesOf(tools, table, from);
+      if (!lines.some((line) => line.replace(/ -c \d+ \d+/, "") === `-A ${from} ${rule}`)) return false;
+    }
+    return true;
   }
 
   /** The steps after the rules are written. Their failures do not fail the sync. */
@@ -122,7 +136,9 @@ export function createIptablesBackend(
       const { flavour } = host;
       const aroundRestore: AroundRestore = (chains, restore) =>
         traffic.current()?.aroundRestore(chains, restore) ?? restore();
-      const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, logger, aroundRestore });
+      const generation = flavour === "nf_tables" ? options.generation : undefined;
+      const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, generation, logger, aroundRestore });
+      hasJumps = unlessUnchanged(generation, findJumps);
       parts = { ruleset, reconciler, flavour };
     },
     async sync(delta) {
@@ -156,18 +172,7 @@ export function createIptablesBackend(
     },
     // It asks for the chains of three tables, each on its own.
     entryCheckMs: 8_000,
-    async hasEntryRules() {
-      // A flush of a table removes all jumps in it.
-      for (const table of TABLES) {
-        const jump = variant.layouts[family].jumps.find((jump) => jump.table === table);
-        if (jump === undefined) continue;
-        const { from, rule } = jump;
-        if (await isJumpSeen(table, jump)) continue;
-        const lines = await rulesOf(tools, table, from);
-        if (!lines.some((line) => line.replace(/ -c \d+ \d+/, "") === `-A ${from} ${rule}`)) return false;
-      }
-      return true;
-    },
+    hasEntryRules: () => hasJumps(),
     async cleanup() {
       await removeIptablesTraces(options);
     },

@@ -35,7 +35,7 @@ import { chainLines, elementText, type Item, parseItemId } from "./transaction.t
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
-  const { family, runner, clock, logger } = options;
+  const { family, runner, generation, clock, logger } = options;
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   // Apart from the one for transactions, which would wait for long listings.
   const readings = createNftSession({ runner, clock });
@@ -43,7 +43,15 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const conntrack = createConntrackCleaner(options);
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
-  const reconciler = createTableReconciler({ desired, tools, dialect: DIALECTS[family], looks, clock, logger });
+  const reconciler = createTableReconciler({
+    desired,
+    tools,
+    dialect: DIALECTS[family],
+    looks,
+    generation,
+    clock,
+    logger,
+  });
 
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");

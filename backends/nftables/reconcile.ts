@@ -9,7 +9,7 @@ import {
   SPELLING_REPAIRS,
   type Target,
 } from "../reconcile/mod.ts";
-import type { NftSession } from "../tools/mod.ts";
+import { type NftSession, type RulesetGeneration, unlessUnchanged } from "../tools/mod.ts";
 import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
@@ -46,8 +46,9 @@ const SEARCH_LIMIT = 200;
 
 /** A reconciler that has not read the kernel yet. */
 export function createTableReconciler(
-  { clock, looks, ...options }: Pick<TransactionContext, "desired" | "tools" | "dialect" | "logger"> & {
+  { clock, looks, generation, ...options }: Pick<TransactionContext, "desired" | "tools" | "dialect" | "logger"> & {
     readonly clock: Clock;
+    readonly generation?: RulesetGeneration;
     /** Lists with handles (`nft -a`), for the checks between comparisons. */
     readonly looks: NftSession;
   },
@@ -111,13 +112,13 @@ export function createTableReconciler(
     },
     confirm: async () => spellings.areInQuestion() ? spellings.learn(await readTable(tools)) : 0,
   };
-  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock });
+  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock, generation });
 
   return {
-    async hasAllChains() {
+    hasAllChains: unlessUnchanged(generation, async () => {
       const realized = reconciler.realized();
       return realized === undefined || await hasChains(realized);
-    },
+    }),
     touch(keys) {
       refusals.forget(keys);
       for (const key of keys) dirty.add(key);

@@ -1,5 +1,6 @@
 import type { ComparisonCause, SyncProblem } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
+import type { RulesetGeneration } from "../tools/mod.ts";
 import type { Refusals } from "./refusals.ts";
 
 /**
@@ -89,6 +90,8 @@ interface ReconcilerOptions<Realized, Owner> {
   readonly searchLimit?: number;
   /** Limits the share of time spent on listing, for backends where listing costs as much as writing. */
   readonly clock?: Clock;
+  /** Spares comparisons while nothing has changed the ruleset; for kernels that are an nf_tables ruleset and nothing else. */
+  readonly generation?: RulesetGeneration;
 }
 
 /** The largest share of time spent on listing the kernel for comparisons. */
@@ -98,14 +101,15 @@ const UNREAD_SHARE = 0.03;
 
 /** Creates a reconciler of a kernel whose state is unknown. */
 export function createReconciler<Realized, Owner>(
-  { target, refusals, searchLimit = 0, clock }: ReconcilerOptions<Realized, Owner>,
+  { target, refusals, searchLimit = 0, clock, generation }: ReconcilerOptions<Realized, Owner>,
 ): Reconciler<Realized, Owner> {
   let realized: Realized | undefined;
   let listedAtMs = -Infinity, listingMs = 0, hasUnreadWrites = false;
+  let listedGeneration: number | undefined, isProven = false;
   const drifted = createAccumulator(() => 0);
 
   async function list(): Promise<Realized> {
-    const before = realized, startedMs = clock?.monotonic() ?? 0;
+    const before = realized, startedMs = clock?.monotonic() ?? 0, current = generation?.();
     const listing = await target.list(before);
     if (clock) {
       listedAtMs = clock.monotonic();
@@ -113,6 +117,9 @@ export function createReconciler<Realized, Owner>(
     }
     // What another program changed is written again.
     hasUnreadWrites = listing.drifted > 0;
+    // What this listing has found missing may be written by a tool that changes nothing; a second one would find it again.
+    isProven = current !== undefined && current === listedGeneration;
+    listedGeneration = current;
     if (before !== undefined) drifted.value += listing.drifted;
     return realized = listing.realized;
   }
@@ -122,6 +129,7 @@ export function createReconciler<Realized, Owner>(
   }
 
   async function compare(before: Realized, cause: ComparisonCause): Promise<void> {
+    if (isProven && !hasUnreadWrites && generation?.() === listedGeneration) return;
     const share = Math.max(COMPARING_SHARE[cause], hasUnreadWrites ? UNREAD_SHARE : 0);
     const isDue = !clock || clock.monotonic() - listedAtMs >= listingMs / share;
     const changes = isDue ? undefined : await target.glance?.(before);

@@ -41,3 +41,4 @@ export {
 export { type KilledTool, repeatingRunner, watchKilledTools } from "./wrapped_runners.ts";
 export { createNftSession, type NftSession } from "./nft_session.ts";
 export { createProcessRunner } from "./process_runner.ts";
+export { C_LIBRARIES, openRulesetGeneration, type RulesetGeneration, unlessUnchanged } from "./ruleset_generation.ts";

@@ -1,6 +1,7 @@
 import type { ServicePortKey } from "../../core/model/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
+import type { RulesetGeneration } from "../tools/mod.ts";
 import { type ReconcileFigures, restoreAll, type RestoreContext } from "./apply.ts";
 import { type ChainsByTable, type Table, TABLES } from "./chains.ts";
 import { createSpellings, type HeldChain, jumpsToMove, readKernel, type RealizedState } from "./realized.ts";
@@ -25,7 +26,11 @@ export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compare
 const SEARCH_LIMIT = 100;
 
 /** Inputs of `createChainReconciler`. */
-type ReconcilerOptions = Pick<RestoreContext, "layout" | "ruleset" | "tools" | "flavour" | "logger" | "aroundRestore">;
+type ReconcilerOptions =
+  & Pick<RestoreContext, "layout" | "ruleset" | "tools" | "flavour" | "logger" | "aroundRestore">
+  & {
+    readonly generation?: RulesetGeneration;
+  };
 
 /** A reconciler that has not read the kernel yet. */
 export function createChainReconciler(options: ReconcilerOptions): ChainReconciler {
@@ -82,7 +87,7 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
       return spelled.length;
     },
   };
-  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT });
+  const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, generation: options.generation });
   return {
     touch,
     forgetRefused: refusals.forget,

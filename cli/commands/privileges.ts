@@ -43,13 +43,16 @@ export function keptEnvironment(): (name: string) => string | undefined {
   return (name) => copy.get(name);
 }
 
-/** Drops permissions, irrevocably: to start programs, to write files, to use the network, or to read the environment. */
-export function dropPermissions(...names: readonly ("run" | "write" | "net" | "env")[]): void {
+/**
+ * Drops permissions, irrevocably: to start programs, to load libraries, to write files, to use the network, or to read the
+ * environment.
+ */
+export function dropPermissions(...names: readonly ("run" | "ffi" | "write" | "net" | "env")[]): void {
   for (const name of names) Deno.permissions.revokeSync({ name });
 }
 
 /** Returns the state of the permissions that a run drops; `prompt` and `denied` both mean dropped. */
 export function droppedPermissions(): Readonly<Record<string, Deno.PermissionState>> {
-  const state = (name: "run" | "write" | "env") => Deno.permissions.querySync({ name }).state;
-  return { run: state("run"), write: state("write"), env: state("env") };
+  const state = (name: "run" | "ffi" | "write" | "env") => Deno.permissions.querySync({ name }).state;
+  return { run: state("run"), ffi: state("ffi"), write: state("write"), env: state("env") };
 }

@@ -63,7 +63,7 @@ export const runCommand: Command = {
     const { relaysOnDemand, startFamilyWorkers } = await import("../../workers/mod.ts");
     const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
     if (isServing) await setOomScore(invocation, report);
-    dropPermissions("run");
+    dropPermissions("run", "ffi");
     const env = keptEnvironment();
     const { nodeName } = configuration;
     const environment = (name: string) => Deno.env.get(name);

@@ -3,6 +3,7 @@
  * with the first decoded object. The attacks use only what a real attacker could know.
  */
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import process from "node:process";
 
 /** Tries to leave a file in the folder, or to make a change that the test detects. */
@@ -84,6 +85,10 @@ const sync = (port: object, settings: object = {}) =>
 
 const INJECTED = `\nCOMMIT\n*filter\n:INJECTED - [0:0]\nCOMMIT\n*nat\n`;
 
+function loadLibrary(path: string) {
+  return Deno.dlopen(path, { system: { parameters: ["buffer"], result: "i32" } });
+}
+
 const ATTACKS: Readonly<Record<string, Attack>> = {
   "starts a program": (folder) => new Deno.Command("sh", { args: ["-c", `touch ${folder}/started`] }).outputSync(),
   "starts a tool": (folder) =>
@@ -103,7 +108,11 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     process.env.XTABLES_LIBDIR = "/run";
     Deno.env.get("XTABLES_LIBDIR");
   },
-  "loads a library": () => Deno.dlopen("libc.so.6", { system: { parameters: ["buffer"], result: "i32" } }),
+  "loads a library": () => loadLibrary("libc.so.6"),
+  "loads the library that a worker may load": (folder) => {
+    const folders = ["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64"].filter((path) => existsSync(path));
+    loadLibrary(`${folders[0]}/libc.so.6`).symbols.system(new TextEncoder().encode(`touch ${folder}/worked\0`));
+  },
   "starts a worker with all permissions": (folder) => {
     const code = workerCode(`touch ${folder}/worked`);
     new Worker(code, { type: "module", deno: { permissions: { run: true } } });

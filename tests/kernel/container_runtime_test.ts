@@ -52,6 +52,9 @@ Deno.test("the unit's rights and a read-only mount suffice to ask the runtime, w
     await runtime.close();
     await Deno.remove(folder, { recursive: true });
   }
-  assert.match(log, /dropped permissions of the main isolate run=(prompt|denied) write=(prompt|denied)/);
+  assert.match(
+    log,
+    /dropped permissions of the main isolate run=(prompt|denied) ffi=(prompt|denied) write=(prompt|denied)/,
+  );
   assert.match(log, /kept endpoints .* follow the pods of the container runtime replaced=1 leftOut=1 pods=1/);
 });

@@ -35,7 +35,10 @@ async function logOf(plugin: string, until: RegExp): Promise<string> {
 
 Deno.test("the main isolate may not start programs, but credential plugins run", async () => {
   const log = await logOf(`echo "$WHO, $KUBERNETES_EXEC_INFO, no account" >&2; exit 3`, /no account/);
-  assert.match(log, new RegExp(`${LINE} run=(prompt|denied) write=(prompt|denied) env=(prompt|denied)`));
+  assert.match(
+    log,
+    new RegExp(`${LINE} run=(prompt|denied) ffi=(prompt|denied) write=(prompt|denied) env=(prompt|denied)`),
+  );
   assert.match(
     log,
     /plugin \\?"sluice-credentials\\?" of user \\?"u\\?" .*failed: exit status 3: us, .*ExecCredential/,

@@ -31,6 +31,11 @@ Deno.test("workers and the executable may run the tools of calls", () => {
   }
 });
 
+Deno.test("the executable may load the library of the families' workers, and no other", () => {
+  const compile = Deno.readTextFileSync(new URL("../../../compile.sh", import.meta.url));
+  assert.equal(/^ +--allow-ffi=(.*)$/m.exec(compile)?.[1], familyCode("IPv4").libraries?.join());
+});
+
 const SERVED = { prefixes: ["fd00::/64"], ports: [80], nodePorts: [] };
 const GONE = { namespace: "default", endpoint: "[fd00::1]:80", frontends: ["[fd00::2]:80", "10.96.0.1:80"] };
 const NOTIFICATION = { socket: "/run/systemd/notify", status: "all in sync …", ready: true };

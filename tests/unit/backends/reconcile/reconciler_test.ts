@@ -6,11 +6,12 @@ import {
   type Target,
 } from "../../../../backends/reconcile/reconciler.ts";
 import { createRefusals } from "../../../../backends/reconcile/refusals.ts";
+import type { RulesetGeneration } from "../../../../backends/tools/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 /** A kernel whose state is a counter of its listings, and a record of the calls of its target. */
-function setUp(changes: Partial<Target<number, string>> = {}, listingMs = 0) {
+function setUp(changes: Partial<Target<number, string>> = {}, listingMs = 0, generation?: RulesetGeneration) {
   const calls: string[] = [];
   const writes: RunState[] = [];
   const clock = createFakeClock();
@@ -31,7 +32,7 @@ function setUp(changes: Partial<Target<number, string>> = {}, listingMs = 0) {
     ...changes,
   };
   const refusals = createRefusals<string>(silentLogger);
-  const reconciler = createReconciler({ target, refusals, searchLimit: 3, clock });
+  const reconciler = createReconciler({ target, refusals, searchLimit: 3, clock, generation });
   const takeCalls = () => calls.splice(0);
   return { reconciler, refusals, calls, writes, clock, takeCalls, setDrifted: (count: number) => drifted = count };
 }
@@ -125,6 +126,29 @@ Deno.test("because of a fault the kernel is listed until that is 10 % of the ela
   assert.deepEqual(takeCalls(), ["retry ", "write 1"]);
   await reconciler.compareAndRun("fault");
   assert.deepEqual(takeCalls(), ["retry ", "list after 1", "write 2"]);
+});
+
+Deno.test("a ruleset that two listings have shown is not listed again until it changes", async () => {
+  let generation: number | undefined = 1;
+  const { reconciler, takeCalls, setDrifted } = setUp({}, 0, () => generation);
+  const compare = async () => {
+    await reconciler.compareAndRun();
+    return takeCalls().some((call) => call.startsWith("list"));
+  };
+  const steps: readonly [string, () => unknown, readonly boolean[]][] = [
+    ["the first listing is followed by writes", () => {}, [true, true, false, false]],
+    ["another program changes something", () => generation = 2, [true, true, false]],
+    ["a tool may not have written", () => reconciler.run().then(takeCalls), [true, false]],
+    ["a difference is found", () => [generation = 3, setDrifted(1)], [true, true, true]],
+    ["its repair is found", () => setDrifted(0), [true, false]],
+    ["the state is read again", () => reconciler.invalidate(), [true, false]],
+    ["the generation is unknown", () => generation = undefined, [true, true, true]],
+    ["the generation is known again", () => generation = 3, [true, true, false]],
+  ];
+  for (const [what, step, listed] of steps) {
+    await step();
+    for (const isListed of listed) assert.equal(await compare(), isListed, what);
+  }
 });
 
 Deno.test("after an uncertain write the kernel is compared, and the next write is fresh", async () => {
