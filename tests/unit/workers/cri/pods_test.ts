@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { openConnection } from "../../../../kpng/client/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createPodReader } from "../../../../workers/cri/mod.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import {
   type FakeContainerRuntime,
   type FakeSandbox,
@@ -25,7 +26,7 @@ async function withReader(
     onEnd: () => {},
   });
   try {
-    await test(createPodReader(connection, systemClock), runtime);
+    await test(createPodReader(connection, createFakeClock()), runtime);
   } finally {
     connection.close();
     await runtime.close();
