@@ -1,9 +1,10 @@
 /** Kubernetes' own end-to-end tests of the network. */
 import { existsSync } from "node:fs";
+import { waitFor } from "../chaos/wait.ts";
 import { type Cluster, DNS_ADDRESS, OUTSIDE } from "./cluster.ts";
 import type { Image } from "./images.ts";
 import { create } from "./pods.ts";
-import type { PartOutcome } from "./results.ts";
+import type { PartOutcome, Trial } from "./results.ts";
 
 const FOCUS = String.raw`\[sig-network\] (Services|Conntrack|HostPort|Traffic Distribution|DNS|Networking Granular)`;
 const SKIP = String
@@ -11,6 +12,7 @@ const SKIP = String
 /** Tests that run at a time; most of them wait. */
 const AT_ONCE = 4;
 const LIMIT_S = 3000;
+const LISTENS_WITHIN_MS = 60_000;
 
 /** What runs in images of the tests without a command of the pod's own, by the last part of their names. */
 const COMMANDS: Readonly<Record<string, Omit<Image, "name">>> = {
@@ -19,11 +21,9 @@ const COMMANDS: Readonly<Record<string, Omit<Image, "name">>> = {
   "pause": { command: ["/agnhost", "pause"], hasEntrypoint: true },
   "regression-issue-74839": { command: ["/regression-issue-74839"], hasEntrypoint: true },
   "busybox": { command: ["sh"], hasEntrypoint: false },
+  "glibc-dns-testing": { command: ["sh"], hasEntrypoint: false },
   "distroless-iptables": { command: ["sh"], hasEntrypoint: false },
 };
-
-/** The programs that these tests need beside those of the cluster. */
-export const E2E_PROGRAMS = ["e2e.test", "ginkgo", "kubectl", "coredns"];
 
 /** The images that the tests name, as far as they can be made; none without the tests. */
 export async function e2eImages(programs: string): Promise<readonly Image[]> {
@@ -51,7 +51,7 @@ interface Spec {
 }
 
 /** Runs the tests with the proxy that runs. */
-export async function testE2e(cluster: Cluster): Promise<PartOutcome> {
+export async function testE2e({ cluster, focus = FOCUS }: Trial): Promise<PartOutcome> {
   const { programs, folder, plane } = cluster;
   await startDns(cluster);
   const output = await Deno.makeTempDir({ dir: folder, prefix: "e2e-" });
@@ -61,7 +61,7 @@ export async function testE2e(cluster: Cluster): Promise<PartOutcome> {
     `--kubectl-path=${programs}/kubectl`,
   ];
   const options = [
-    ...[`--nodes=${AT_ONCE}`, "--no-color", `--timeout=${LIMIT_S}s`, `--focus=${FOCUS}`, `--skip=${SKIP}`],
+    ...[`--nodes=${AT_ONCE}`, "--no-color", `--timeout=${LIMIT_S}s`, `--focus=${focus}`, `--skip=${SKIP}`],
     ...["--json-report=report.json", `--output-dir=${output}`],
   ];
   await new Deno.Command("sh", {
@@ -92,7 +92,6 @@ async function startDns(cluster: Cluster): Promise<void> {
   Deno.writeTextFileSync(
     corefile,
     `.:53 {
-  bind ${OUTSIDE.IPv4}
   errors
   kubernetes cluster.local in-addr.arpa ip6.arpa {
     kubeconfig ${plane.kubeconfig}
@@ -102,6 +101,11 @@ async function startDns(cluster: Cluster): Promise<void> {
 `,
   );
   plane.start("coredns", ["-conf", corefile]);
+  await waitFor("the DNS server listens", LISTENS_WITHIN_MS, async () => {
+    const connection = await Deno.connect({ hostname: OUTSIDE.IPv4, port: 53 }).catch(() => undefined);
+    connection?.close();
+    return connection !== undefined;
+  }, 100);
   const ports = ["UDP", "TCP"].map((protocol) => ({ name: protocol.toLowerCase(), port: 53, protocol }));
   await create(cluster, { apiVersion: "v1", kind: "Service", metadata, spec: { clusterIP: DNS_ADDRESS, ports } });
   await create(cluster, {

@@ -1,6 +1,6 @@
 /** The service proxies under test: each runs on every node of the cluster, one kind after the other. */
 import { waitFor } from "../chaos/wait.ts";
-import { type Cluster, CLUSTER_CIDR, endOnNode, NODES } from "./cluster.ts";
+import { type Cluster, CLUSTER_CIDR, endOnNode, type NodeName, NODES } from "./cluster.ts";
 
 /** A kind of proxy. */
 export interface ProxyKind {
@@ -21,6 +21,9 @@ export const PROXY_NAMES: readonly string[] = PROXIES.map(({ name }) => name);
 
 /** The proxy on all nodes. */
 export interface RunningProxy {
+  readonly kind: ProxyKind;
+  /** Path of its configuration on a node. */
+  configOf(node: NodeName): string;
   /** The lines of its logs with a warning or an error. */
   complaints(): readonly string[];
   /** Ends it on all nodes and removes its rules and the connections that it has translated. */
@@ -48,9 +51,10 @@ export async function startProxy(cluster: Cluster, kind: ProxyKind): Promise<Run
   // The identity that `sluice kubeconfig` creates has fewer permissions than kube-proxy's.
   if (kind.program === "sluice") await createIdentity(cluster, kubeconfig);
   else Deno.copyFileSync(cluster.plane.kubeconfigOf("kube-proxy"), kubeconfig);
+  const configOf = (node: NodeName) => `${folder}/${node}.json`;
   const logs: string[] = [];
   const running = NODES.map((node) => {
-    const config = `${folder}/${node}.json`, log = `${folder}/${node}.log`;
+    const config = configOf(node), log = `${folder}/${node}.log`;
     Deno.writeTextFileSync(config, JSON.stringify(configuration(node, kind, kubeconfig)));
     logs.push(log);
     const command = [programOf(kind, cluster.programs), "--config", config];
@@ -63,6 +67,8 @@ export async function startProxy(cluster: Cluster, kind: ProxyKind): Promise<Run
     }, 200);
   }
   return {
+    kind,
+    configOf,
     complaints: () =>
       logs.flatMap((log) => Deno.readTextFileSync(log).split("\n").filter((line) => COMPLAINT.test(line))),
     async close() {

@@ -1,10 +1,20 @@
 /** The results of the suite, as files. */
 import type { Result } from "../suite.ts";
 import type { Cluster } from "./cluster.ts";
-import { sluiceBinary } from "./proxies.ts";
+import type { Client } from "./pods.ts";
+import { type RunningProxy, sluiceBinary } from "./proxies.ts";
 
 /** The folder of the results. */
-export const RESULTS = new URL("../../dist/cluster/", import.meta.url);
+const RESULTS = new URL("../../dist/cluster/", import.meta.url);
+
+/** A proxy on all nodes of a cluster, and a client outside. */
+export interface Trial {
+  readonly cluster: Cluster;
+  readonly outside: Client;
+  readonly proxy: RunningProxy;
+  /** A regular expression of the names of the end-to-end tests that run; by default, those of services. */
+  readonly focus: string | undefined;
+}
 
 /** The outcome of a part of the suite. */
 export interface PartOutcome {
@@ -25,6 +35,34 @@ export interface PartResult {
   readonly figures: Readonly<Record<string, string>>;
   /** The number of warnings and errors that the proxies logged. */
   readonly complaints: number;
+}
+
+/** The file of a result. */
+function fileOf({ proxy, part }: Pick<PartResult, "proxy" | "part">): URL {
+  return new URL(`${proxy} ${part}.json`, RESULTS);
+}
+
+/** Writes a result. With `isRepeated`, tests that did not run this time keep their last result. */
+export function writeResult(result: PartResult, isRepeated: boolean): void {
+  Deno.mkdirSync(RESULTS, { recursive: true });
+  const file = fileOf(result), all = isRepeated ? withEarlier(result, readResult(file)) : result;
+  Deno.writeTextFileSync(file, JSON.stringify(all, undefined, 1));
+}
+
+/** A result with the outcomes of those tests that ran earlier only, in the order of the earlier one. */
+export function withEarlier(result: PartResult, earlier: PartResult): PartResult {
+  const outcomes = new Map([...earlier.results, ...result.results].map((one) => [one.name, one]));
+  return { ...result, results: [...outcomes.values()] };
+}
+
+function readResult(file: URL): PartResult {
+  return JSON.parse(Deno.readTextFileSync(file)) as PartResult;
+}
+
+/** Reads all results. */
+export function readResults(): readonly PartResult[] {
+  const files = [...Deno.readDirSync(RESULTS)].map(({ name }) => name).filter((name) => name.endsWith(".json")).sort();
+  return files.map((name) => readResult(new URL(name, RESULTS)));
 }
 
 /** Modules of which programs of the cluster are built, by program. */

@@ -1,8 +1,9 @@
 /**
  * Tests service proxies on a real cluster of three nodes, isolated from the machine:
  *
- *     deno task test:cluster [PART]… [--proxy NAME]…     # parts: frontends, rollout, e2e; NAME as in `PROXIES`
+ *     deno task test:cluster [PART]… [--proxy NAME]… [--focus REGEX]     # parts: see `PARTS`; NAME as in `PROXIES`
  *
+ * With --focus, those end-to-end tests run whose name matches, and the last results of the others stay.
  * CLUSTER_PROGRAMS is a folder that tests/cluster/build has filled; Sluice is the executable at SLUICE_BINARY, or dist/sluice.
  * kube-proxy comes first: what fails with it as well is not counted. The results are written into dist/cluster, of which
  * `deno task compatibility` makes docs/compatibility.md.
@@ -13,19 +14,29 @@ import { ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { runIsolated } from "../isolated.ts";
 import type { Result } from "../suite.ts";
-import { type Cluster, startCluster } from "./cluster.ts";
-import { E2E_PROGRAMS, e2eImages, testE2e } from "./e2e.ts";
+import { testAnswers } from "./answers.ts";
+import { startCluster } from "./cluster.ts";
+import { e2eImages, testE2e } from "./e2e.ts";
 import { testFrontends } from "./frontends.ts";
 import { AGNHOST, PAUSE, writeImages } from "./images.ts";
-import { type Client, startOutsideClient } from "./pods.ts";
+import { startOutsideClient } from "./pods.ts";
 import { PROXIES, PROXY_NAMES, type ProxyKind, sluiceBinary, startProxy } from "./proxies.ts";
 import { testRollout } from "./rollout.ts";
-import { type PartOutcome, type PartResult, RESULTS, versionsOf } from "./results.ts";
+import { type PartOutcome, type PartResult, type Trial, versionsOf, writeResult } from "./results.ts";
 
 /** The parts of the suite, in the order in which they run. */
-const PARTS: Readonly<Record<string, Part>> = { frontends: testFrontends, rollout: testRollout, e2e: testE2e };
+const PARTS: Readonly<Record<string, Part>> = {
+  frontends: { test: testFrontends, needs: [] },
+  answers: { test: testAnswers, needs: [] },
+  rollout: { test: testRollout, needs: [] },
+  e2e: { test: testE2e, needs: ["e2e.test", "ginkgo", "kubectl", "coredns"] },
+};
 
-type Part = (cluster: Cluster, outside: Client) => Promise<PartOutcome>;
+interface Part {
+  readonly test: (trial: Trial) => Promise<PartOutcome>;
+  /** Programs beside those of the cluster. */
+  readonly needs: readonly string[];
+}
 
 const NEEDED = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd"];
 const NEEDED_BY_NODES = [
@@ -52,15 +63,19 @@ async function inside(args: readonly string[]): Promise<number> {
   const { positionals, values } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { proxy: { type: "string", multiple: true, default: [...PROXY_NAMES] } },
+    options: {
+      focus: { type: "string" },
+      proxy: { type: "string", multiple: true, default: [...PROXY_NAMES] },
+    },
   });
   const kinds = PROXIES.filter(({ name }) => values.proxy.includes(name));
   const programs = Deno.realPathSync(Deno.env.get("CLUSTER_PROGRAMS")!);
-  const lacksTests = E2E_PROGRAMS.some((name) => !existsSync(`${programs}/${name}`));
-  if (lacksTests) console.log(`e2e is left out: ${programs} lacks one of ${E2E_PROGRAMS.join(", ")}`);
-  const parts = Object.entries(PARTS).filter(([name]) =>
-    (positionals.length === 0 || positionals.includes(name)) && !(name === "e2e" && lacksTests)
-  );
+  const parts = Object.entries(PARTS).filter(([name, { needs }]) => {
+    if (positionals.length > 0 && !positionals.includes(name)) return false;
+    const missing = needs.filter((program) => !existsSync(`${programs}/${program}`));
+    if (missing.length > 0) console.log(`${name} is left out: ${programs} lacks ${missing.join(", ")}`);
+    return missing.length === 0;
+  });
   // Not below /run, which is in memory.
   const folder = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-cluster-" });
   const images = await writeImages([PAUSE, AGNHOST, ...await e2eImages(programs)], `${programs}/root`, folder);
@@ -71,8 +86,8 @@ async function inside(args: readonly string[]): Promise<number> {
     const outside = await startOutsideClient(cluster);
     const baseline = new Set<string>();
     for (const kind of kinds) {
-      for (const [part, test] of parts) {
-        const results = await attempt(cluster, outside, kind, part, test);
+      for (const [part, { test }] of parts) {
+        const results = await attempt(part, test, kind, { cluster, outside, focus: values.focus });
         const isBaseline = kind.program === "kube-proxy";
         for (const result of results) {
           if (result.passed) passed++;
@@ -94,17 +109,17 @@ async function inside(args: readonly string[]): Promise<number> {
 
 /** Runs a part with a proxy on all nodes, and writes its result. */
 async function attempt(
-  cluster: Cluster,
-  outside: Client,
-  kind: ProxyKind,
   part: string,
-  test: Part,
+  test: Part["test"],
+  kind: ProxyKind,
+  { cluster, outside, focus }: Omit<Trial, "proxy">,
 ): Promise<readonly Result[]> {
   console.log(`\n${part} with ${kind.name}`);
   const startedMs = systemClock.monotonic();
   const proxy = await startProxy(cluster, kind);
   try {
-    const { results, figures } = await test(cluster, outside);
+    const { results, figures } = await test({ cluster, outside, proxy, focus });
+    if (results.length === 0) return results;
     const result: PartResult = {
       part,
       proxy: kind.name,
@@ -114,8 +129,7 @@ async function attempt(
       figures,
       complaints: proxy.complaints().length,
     };
-    Deno.mkdirSync(RESULTS, { recursive: true });
-    Deno.writeTextFileSync(new URL(`${kind.name} ${part}.json`, RESULTS), JSON.stringify(result, undefined, 1));
+    writeResult(result, focus !== undefined);
     for (const line of proxy.complaints().slice(0, MOST_COMPLAINTS)) console.log(line);
     const good = results.filter(({ passed }) => passed).length;
     const seconds = Math.round((systemClock.monotonic() - startedMs) / 1000);
