@@ -106,17 +106,25 @@ interface AffinityChainNames {
   readonly cluster: string;
   readonly local: string;
   readonly external: string;
+  /** Whether it is one chain, which service ports share. */
+  readonly isShared: boolean;
 }
 
 /** The names of the chains that serve a service port with session affinity: its own, or one that it shares. */
 export function affinityChainNames(port: NumberedPort): AffinityChainNames {
   const shared = sharedAffinityName(port);
-  return shared === undefined ? ownAffinityNames(port) : { cluster: shared, local: shared, external: shared };
+  if (shared === undefined) return ownAffinityNames(port);
+  return { cluster: shared, local: shared, external: shared, isShared: true };
 }
 
 function ownAffinityNames(port: ServicePort): AffinityChainNames {
   const owner = counterOwner(port);
-  return { cluster: `affinity-${owner}`, local: `affinity-local-${owner}`, external: `affinity-external-${owner}` };
+  return {
+    cluster: `affinity-${owner}`,
+    local: `affinity-local-${owner}`,
+    external: `affinity-external-${owner}`,
+    isShared: false,
+  };
 }
 
 /** Numbers that follow each other. */
@@ -153,11 +161,6 @@ export function endpointNumbers(port: NumberedPort, list: ListName): number[] {
 
 const SHARED = /^affinity-(tcp|udp|sctp)-(\d+)-(\d+(?:[.-]\d+)*)$/;
 
-/** Whether service ports with session affinity share the chain with this name. */
-export function isSharedAffinity(name: string): boolean {
-  return SHARED.test(name);
-}
-
 function parseSharedAffinity(name: string) {
   const [, protocol, seconds, texts] = SHARED.exec(name) ?? [];
   if (texts === undefined) return undefined;
@@ -169,9 +172,14 @@ function parseSharedAffinity(name: string) {
   return { protocol: protocol as Protocol, seconds: Number(seconds), runs, numbers };
 }
 
-/** The rules of the shared chain with this name, which finds the endpoint by the packet's destination and the number. */
-export function affinityRules(name: string, { ip }: Dialect): string[] {
-  const { protocol, seconds, runs, numbers } = parseSharedAffinity(name)!;
+/**
+ * The rules of the shared chain with this name, which finds the endpoint by the packet's destination and the number. Undefined if no
+ * such chain has the name.
+ */
+export function affinityRules(name: string, { ip }: Dialect): string[] | undefined {
+  const chain = parseSharedAffinity(name);
+  if (chain === undefined) return undefined;
+  const { protocol, seconds, runs, numbers } = chain;
   const statement = (drawn: string) =>
     `dnat ${ip} to ${ip} daddr . ${protocol} dport . ${drawn} map @${protocol}-endpoints`;
   let left = numbers.length;
@@ -190,10 +198,13 @@ export function affinityRules(name: string, { ip }: Dialect): string[] {
   });
 }
 
-/** The chains that only this service port has, in an order in which each refers only to earlier ones. */
-export function ownAffinityChains(port: NumberedPort, settings: FamilySettings, dialect: Dialect): Item[] {
-  if (sharedAffinityName(port) !== undefined) return [];
-  const names = ownAffinityNames(port);
+/** The chains with these names, which only this service port has, in an order in which each refers only to earlier ones. */
+export function ownAffinityChains(
+  names: AffinityChainNames,
+  port: NumberedPort,
+  settings: FamilySettings,
+  dialect: Dialect,
+): Item[] {
   const chains: Item[] = [];
   const add = (key: string, rules: readonly string[]) =>
     chains.push({ list: "chain", key, text: chainText(undefined, rules) });

@@ -28,10 +28,10 @@ import { removeOwnTables } from "./own_tables.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
 import { declaredSets, kindOfSet } from "./sets.ts";
-import { sharedChainText } from "./shared_chains.ts";
+import { sharedItem } from "./shared_chains.ts";
 import { CONNECTIONS_TABLE, type Dialect, DIALECTS, KUBE_PROXY_TABLE, TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
-import { chainLines, elementText, type Item, parseItemId } from "./transaction.ts";
+import { chainLines, elementText, type Item } from "./transaction.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -168,27 +168,15 @@ function describeServicePort(
   if (port === undefined || settings === undefined) return undefined;
   const { own, shared } = contributionOf(port, settings, dialect);
   const isElement = ({ list }: Item) => list !== "chain" && list !== "set";
-  const items = [
-    ...own.filter(isElement),
-    ...shared.map(parseItemId).filter(({ list }) => list !== "set").map(({ list, key }): Item => (
-      { list, key, text: list === "chain" ? sharedChainText(key, settings, dialect)! : "" }
-    )),
-    ...own.filter((item) => !isElement(item)),
-  ];
-  const lines = new Map<string, string[]>();
-  for (const item of items) {
-    const { list, key, text } = item;
-    const place = isElement(item) ? `${kindOfSet(list)} ${list}` : `${list} ${key}`;
-    const added = list === "chain"
-      ? chainLines(text)
-      : list === "set"
-      ? chainLines(text).slice(1)
-      : [elementText(item)];
-    const known = lines.get(place);
-    if (known) known.push(...added);
-    else lines.set(place, [...added]);
-  }
-  return Array.from(lines, ([place, lines]): RulePart => ({ place, lines }));
+  const ownElements = own.filter(isElement), ownDeclarations = own.filter((item) => !isElement(item));
+  const sharedParts = shared.map((id) => sharedItem(id, settings, dialect)).filter(({ list }) => list !== "set");
+  const places = Map.groupBy(
+    [...ownElements, ...sharedParts, ...ownDeclarations],
+    (item) => isElement(item) ? `${kindOfSet(item.list)} ${item.list}` : `${item.list} ${item.key}`,
+  );
+  const linesOf = (item: Item) =>
+    isElement(item) ? [elementText(item)] : chainLines(item.text).slice(item.list === "set" ? 1 : 0);
+  return Array.from(places, ([place, items]): RulePart => ({ place, lines: items.flatMap(linesOf) }));
 }
 
 /** A transaction that adds a table with everything the mode needs and deletes it again, so that it never takes effect. */

@@ -2,8 +2,8 @@ import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Contribution } from "./desired.ts";
 import { baseChains } from "./frame.ts";
 import type { Applied, RealizedState } from "./realized.ts";
-import { declarationOf, declaredSets, setText } from "./sets.ts";
-import { sharedChainText } from "./shared_chains.ts";
+import { declaredSets } from "./sets.ts";
+import { sharedChainText, sharedItem } from "./shared_chains.ts";
 import type { Dialect } from "./table.ts";
 import {
   chainText,
@@ -144,24 +144,19 @@ function addNewSharedParts(draft: Draft): void {
   const { uses, realized, settings, dialect, added } = draft;
   for (const [id, by] of uses) {
     if (realized.shared.has(id) || by <= 0) continue;
-    const { list, key } = parseItemId(id);
-    if (list === "chain") writeChain(draft, key, sharedChainText(key, settings, dialect)!);
-    else put(added, { list, key, text: list === "set" ? setText(declarationOf(key), dialect) : "" });
+    const item = sharedItem(id, settings, dialect);
+    if (item.list === "chain") writeChain(draft, item.key, item.text);
+    else put(added, item);
   }
 }
 
 /** Adds the deletion of strays and of unused shared parts; returns the ids of these shared parts. */
 function addDeletions(draft: Draft): readonly string[] {
-  const { realized, deleted, dialect } = draft;
+  const { realized, settings, dialect, deleted } = draft;
   const gone = [...new Set([...realized.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
   for (const id of gone) {
-    const { list, key } = parseItemId(id);
-    const text = list === "chain"
-      ? realized.chains.get(key)
-      : list === "set"
-      ? setText(declarationOf(key), dialect)
-      : "";
-    put(deleted, { list, key, text: text ?? "" });
+    const item = sharedItem(id, settings, dialect);
+    put(deleted, item.list === "chain" ? { ...item, text: realized.chains.get(item.key)! } : item);
   }
   for (const item of realized.strays) put(deleted, item);
   return gone;

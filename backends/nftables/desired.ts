@@ -15,14 +15,7 @@ import { affinityChainNames, endpointNumbers, type NumberedPort, ownAffinityChai
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS } from "./frame.ts";
 import { counterOwner, type ListName, type SlotList, slotList } from "./draw.ts";
-import {
-  isSharedChain,
-  outsideMapName,
-  type PickChain,
-  pickChainName,
-  type PickKind,
-  pickRules,
-} from "./shared_chains.ts";
+import { outsideMapName, type PickChain, pickChainName, type PickKind, pickRules } from "./shared_chains.ts";
 import { keepSlots, type SlotOrder } from "./slot_order.ts";
 import { outsideMap, type SetName, setText } from "./sets.ts";
 import { sourceRanges } from "./sources.ts";
@@ -139,14 +132,12 @@ export function contributionOf(
   /** The ids of the sets and elements of its lists of sources. */
   const sourceLists = new Set<string>();
   const withAffinity = port.affinitySeconds > 0;
-  const ownChains = withAffinity ? affinityChainNames(port) : undefined;
+  const affinity = withAffinity ? affinityChainNames(port) : undefined;
   const slotsOf = (list: ListName): SlotList => {
     const slots = slotList(port, list);
-    if (ownChains === undefined) return slots;
+    if (affinity === undefined) return slots;
     // Chains of its own name the endpoints.
-    return isSharedChain(ownChains[list])
-      ? { ...slots, numbers: endpointNumbers(port, list) }
-      : { ...slots, slots: [] };
+    return affinity.isShared ? { ...slots, numbers: endpointNumbers(port, list) } : { ...slots, slots: [] };
   };
   const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
 
@@ -154,13 +145,14 @@ export function contributionOf(
   const dispatch = (
     set: "services" | "shortcuts",
     frontend: Frontend,
-    ownChain: string | undefined,
+    affinityChain: string | undefined,
     kind: PickKind,
     list: ListName,
   ) => {
     const chain = pickChain(kind, frontend, list);
-    const name = ownChain ?? (isShared(frontend) ? addOutside(chain) : pickChainName(chain));
-    if (isSharedChain(name)) sharedChains.add(name);
+    const isOwn = affinity ? !affinity.isShared : isShared(frontend);
+    const name = affinityChain ?? (isOwn ? addOutside(chain) : pickChainName(chain));
+    if (!isOwn) sharedChains.add(name);
     const { destinations } = frontend;
     // Packets reach a shortcut through the chain in the map of services.
     const first = destinations && set === "services" ? limited("nodeport-at", destinations, `goto ${name}`) : name;
@@ -229,7 +221,7 @@ export function contributionOf(
     if (verdict !== "cluster" && verdict !== "local") return;
     const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
     if (endpoints.length === 0) return;
-    dispatch("services", frontend, ownChains?.[verdict], "pick", verdict);
+    dispatch("services", frontend, affinity?.[verdict], "pick", verdict);
     fill(`${protocol}-endpoints`, frontend, verdict);
   };
 
@@ -238,7 +230,7 @@ export function contributionOf(
     const list = verdict === "cluster" ? "cluster" : "local";
     if (ownVerdict !== "cluster" || verdict !== "local" && clusterEndpoints.length === 0) return;
     const kind = isPolicyLocal(verdict) ? "external-local" : "external";
-    dispatch("services", frontend, ownChains?.external, kind, list);
+    dispatch("services", frontend, affinity?.external, kind, list);
     fillExternal(kind, frontend, list);
     if (ownVerdict === verdict || withAffinity || clusterEndpoints.length === 0) return;
     dispatch("shortcuts", frontend, undefined, "shortcut", "cluster");
@@ -264,7 +256,7 @@ export function contributionOf(
       sharedChains.add(chain);
     }
   }
-  if (withAffinity) own.push(...ownAffinityChains(port, settings, dialect));
+  if (affinity && !affinity.isShared) own.push(...ownAffinityChains(affinity, port, settings, dialect));
   own.push(...chains);
   return {
     own,

@@ -10,6 +10,7 @@ import {
   setMark,
   unmarked,
 } from "./table.ts";
+import { chainText } from "./transaction.ts";
 
 /** The fixed chain that is created last: if it exists, so do the others. */
 export const LAST_BASE_CHAIN = "nat-output";
@@ -106,17 +107,14 @@ function refusals(settings: FamilySettings, dialect: Dialect, nodePort: boolean)
 export const NODE_PORT_REFUSALS = "nodeports-refused";
 
 /**
- * The chain that refuses packets to node ports without usable endpoints whose services limit them to some addresses. Their
- * entries in the map of restricted frontends have the unspecified address, which no packet to a service has, and lead to a chain
- * that matches the addresses. It exists only while there are such node ports.
+ * The text of the chain that refuses packets to node ports without usable endpoints whose services limit them to some addresses.
+ * Their entries in the map of restricted frontends have the unspecified address, which no packet to a service has, and lead to a
+ * chain that matches the addresses. It exists only while there are such node ports.
  */
-export function nodePortRefusals(settings: FamilySettings, dialect: Dialect): BaseChain {
+export function nodePortRefusals(settings: FamilySettings, dialect: Dialect): string {
   const key = frontendKey(dialect, true);
-  return {
-    name: NODE_PORT_REFUSALS,
-    hook: "type filter hook input priority filter; policy accept;",
-    rules: nodePortEntries(settings, dialect).map((match) => `ct state new ${match}${key} vmap @restricted`),
-  };
+  const rules = nodePortEntries(settings, dialect).map((match) => `ct state new ${match}${key} vmap @restricted`);
+  return chainText("type filter hook input priority filter; policy accept;", rules);
 }
 
 /**

@@ -4,7 +4,7 @@ import { contributionOf, type Desired } from "./desired.ts";
 import { baseChains } from "./frame.ts";
 import type { Listing } from "./listing.ts";
 import { declarationOf, declaredSets, isSourceList, type SetName, setText } from "./sets.ts";
-import { isSharedChain } from "./shared_chains.ts";
+import { sharedChainText } from "./shared_chains.ts";
 import { slotsIn } from "./slot_order.ts";
 import type { Dialect } from "./table.ts";
 import { type Item, itemId, type ItemList } from "./transaction.ts";
@@ -71,7 +71,7 @@ export function compare(
   const sets = listing.get("set")!, chains = listing.get("chain")!;
   const realized = emptyState(false, [...declared.keys()].filter((name) => !sets.has(name)));
   for (const { name } of baseChains(settings, dialect)) claimChain(chains, realized, name);
-  claimShared(listing, realized, dialect);
+  claimShared(listing, realized, settings, dialect);
   const incomplete = new Set<ServicePortKey>();
   for (const key of desired.keys()) {
     // The order of an earlier process is kept, since the order does not matter, and changing it costs.
@@ -108,10 +108,11 @@ function claimChain(chains: Map<string, string>, realized: RealizedState, name: 
 }
 
 /** Claims the shared chains, sets and elements, without uses. */
-function claimShared(listing: Listing, realized: RealizedState, dialect: Dialect): void {
+function claimShared(listing: Listing, realized: RealizedState, settings: FamilySettings, dialect: Dialect): void {
   const sets = listing.get("set")!, chains = listing.get("chain")!;
   const claim = (list: ItemList, key: string) => realized.shared.set(itemId({ list, key }), 0);
-  for (const key of [...chains.keys()].filter(isSharedChain)) {
+  for (const key of chains.keys()) {
+    if (sharedChainText(key, settings, dialect) === undefined) continue;
     claimChain(chains, realized, key);
     claim("chain", key);
   }

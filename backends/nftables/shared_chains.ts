@@ -1,11 +1,11 @@
 import type { FamilySettings, Protocol, ServicePort } from "../../core/model/mod.ts";
-import { affinityRules, isSharedAffinity } from "./affinity.ts";
+import { affinityRules } from "./affinity.ts";
 import { counterOwner, type Draw, drawText } from "./draw.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
-import { isSourceChain, sourceRules } from "./sources.ts";
-import type { OutsideMapName } from "./sets.ts";
+import { sourceRules } from "./sources.ts";
+import { declarationOf, type OutsideMapName, setText } from "./sets.ts";
 import { type Dialect, fromThisNode, frontendKey, setMark } from "./table.ts";
-import { chainText } from "./transaction.ts";
+import { chainText, type Item, parseItemId } from "./transaction.ts";
 
 /**
  * The kinds of chains that services share. A frontend's entry in the map of services jumps to one of them, depending on
@@ -44,12 +44,10 @@ export function pickChainName({ kind, protocol, slots, draw, owner, nodePort }: 
 const PICK_CHAIN =
   /^(nodeport-)?(pick|external|external-local|shortcut)-(tcp|udp|sctp)-(\d+)(?:-(flow|client)|-(turn)-([A-Z2-7]+))?$/;
 
-/** The purpose of the shared chain with this name; undefined if no shared chain has it. */
-export function parsePickChain(name: string): PickChain | undefined {
-  const match = PICK_CHAIN.exec(name);
-  if (!match) return undefined;
-  const [, nodePort, kind, protocol, slots, hashed, counted, owner] = match;
-  return {
+/** The purpose of the chain with this name; undefined if it picks no endpoint of several service ports. */
+function parsePickChain(name: string): PickChain | undefined {
+  const [, nodePort, kind, protocol, slots, hashed, counted, owner] = PICK_CHAIN.exec(name) ?? [];
+  return kind === undefined ? undefined : {
     nodePort: nodePort !== undefined,
     kind: kind as PickKind,
     protocol: protocol as Protocol,
@@ -97,20 +95,25 @@ export function outsideMapName(port: ServicePort, kind: PickKind): OutsideMapNam
   return `outside-${kind === "shortcut" ? "shortcut-" : ""}endpoints-${counterOwner(port)}`;
 }
 
-/** Whether service ports share the chain with this name. */
-export function isSharedChain(name: string): boolean {
-  return isSourceChain(name) || isSharedAffinity(name) || name === NODE_PORT_REFUSALS ||
-    parsePickChain(name) !== undefined;
-}
-
 /** The text of a chain that service ports share, which follows from its name; undefined if it is not shared. */
 export function sharedChainText(name: string, settings: FamilySettings, dialect: Dialect): string | undefined {
-  if (isSourceChain(name)) return chainText(undefined, sourceRules(name, settings, dialect));
-  if (isSharedAffinity(name)) return chainText(undefined, affinityRules(name, dialect));
-  if (name === NODE_PORT_REFUSALS) {
-    const { hook, rules } = nodePortRefusals(settings, dialect);
-    return chainText(hook, rules);
-  }
+  if (name === NODE_PORT_REFUSALS) return nodePortRefusals(settings, dialect);
   const chain = parsePickChain(name);
-  return chain && chainText(undefined, pickRules(chain, settings, dialect));
+  const rules = chain
+    ? pickRules(chain, settings, dialect)
+    : sourceRules(name, settings, dialect) ?? affinityRules(name, dialect);
+  return rules && chainText(undefined, rules);
+}
+
+/** An element, set or chain that service ports share, by its id. */
+export function sharedItem(id: string, settings: FamilySettings, dialect: Dialect): Item {
+  const { list, key } = parseItemId(id);
+  switch (list) {
+    case "chain":
+      return { list, key, text: sharedChainText(key, settings, dialect)! };
+    case "set":
+      return { list, key, text: setText(declarationOf(key), dialect) };
+    default:
+      return { list, key, text: "" };
+  }
 }

@@ -62,14 +62,10 @@ function rangesOf(prefixes: readonly string[], hasMany: boolean): SourceRanges {
 
 const CHAIN = /^sources-(all|\d+(?:-\d+)*)(?:-([A-Z2-7]{16}))?$/;
 
-/** Whether a chain of this name admits sources. */
-export function isSourceChain(name: string): boolean {
-  return CHAIN.test(name);
-}
-
-/** The rules of the chain with this name: it drops packets from other sources. */
-export function sourceRules(name: string, settings: FamilySettings, dialect: Dialect): string[] {
-  const { ip } = dialect, [, lengths = "", hash] = CHAIN.exec(name)!, longest = ip === "ip" ? 32 : 128;
+/** The rules of the chain with this name: it drops packets from other sources. Undefined if no chain of sources has the name. */
+export function sourceRules(name: string, settings: FamilySettings, dialect: Dialect): string[] | undefined {
+  const { ip } = dialect, [, lengths, hash] = CHAIN.exec(name) ?? [], longest = ip === "ip" ? 32 : 128;
+  if (lengths === undefined) return undefined;
   const all = lengths === "all" ? Array.from({ length: longest }, (_, i) => i + 1) : lengths.split("-").map(Number);
   const frontend = hash === undefined ? `${frontendKey(dialect, false)} . ` : "";
   const set = hash === undefined ? "sources" : `sources-${hash}`;
