@@ -15,7 +15,7 @@ import { affinityChainNames, endpointNumbers, type NumberedPort, ownAffinityChai
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS } from "./frame.ts";
 import { counterOwner, type ListName, type SlotList, slotList } from "./draw.ts";
-import { outsideMapName, type PickChain, pickChainName, type PickKind, pickRules } from "./shared_chains.ts";
+import { outsideMapName, pickChainName, type PickKind, pickRules } from "./shared_chains.ts";
 import { keepSlots, type SlotOrder } from "./slot_order.ts";
 import { outsideMap, type SetName, setText } from "./sets.ts";
 import { sourceRanges } from "./sources.ts";
@@ -121,18 +121,12 @@ export function contributionOf(
   dialect: Dialect,
   only?: Slots,
 ): Contribution {
-  const { protocol, clusterEndpoints, localEndpoints } = port;
-  const own: Item[] = [];
-  /** Chains of its own that refer to others. */
-  const chains: Item[] = [];
-  const sharedChains = new Set<string>();
+  const { protocol } = port;
+  const own: Item[] = [], shared = new Set(sharedElements(port));
+  /** Chains and maps of its own by name; chains refer only to earlier ones. */
+  const named = new Map<string, Item>();
   const hasSharedSlots = sharesSlots(port);
-  /** The chains and maps of the frontends that share their slots. */
-  const outside = new Set<string>();
-  /** The ids of the sets and elements of its lists of sources. */
-  const sourceLists = new Set<string>();
-  const withAffinity = port.affinitySeconds > 0;
-  const affinity = withAffinity ? affinityChainNames(port) : undefined;
+  const affinity = port.affinitySeconds > 0 ? affinityChainNames(port) : undefined;
   const slotsOf = (list: ListName): SlotList => {
     const slots = slotList(port, list);
     if (affinity === undefined) return slots;
@@ -141,131 +135,103 @@ export function contributionOf(
   };
   const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
 
-  /** Sends packets to a frontend to the chain that picks an endpoint: the service port's own, or a shared one. */
-  const dispatch = (
-    set: "services" | "shortcuts",
-    frontend: Frontend,
-    affinityChain: string | undefined,
-    kind: PickKind,
-    list: ListName,
-  ) => {
-    const chain = pickChain(kind, frontend, list);
-    const isOwn = affinity ? !affinity.isShared : isShared(frontend);
-    const name = affinityChain ?? (isOwn ? addOutside(chain) : pickChainName(chain));
-    if (!isOwn) sharedChains.add(name);
-    const { destinations } = frontend;
-    // Packets reach a shortcut through the chain in the map of services.
-    const first = destinations && set === "services" ? limited("nodeport-at", destinations, `goto ${name}`) : name;
-    own.push({ list: set, key: keyOf(frontend), text: `goto ${first}` });
+  const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
+  const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
+  const shareChain = (key: string) => shared.add(itemId({ list: "chain", key }));
+  /** Adds a chain of its own, and returns its name. */
+  const addChain = (use: string, rules: readonly string[]): string => {
+    const key = `${use}-${counterOwner(port)}`;
+    named.set(key, { list: "chain", key, text: chainText(undefined, rules) });
+    return key;
   };
   /** Adds a chain that applies a statement to packets to these prefixes only, and returns its name. */
-  const limited = (use: string, destinations: readonly string[], statement: string): string => {
-    const name = `${use}-${counterOwner(port)}`;
-    const rules = destinations.map((prefix) => `${dialect.ip} daddr ${prefixText(prefix)} ${statement}`);
-    chains.push({ list: "chain", key: name, text: chainText(undefined, rules) });
-    return name;
-  };
+  const addLimit = (use: string, destinations: readonly string[], statement: string): string =>
+    addChain(use, destinations.map((prefix) => `${dialect.ip} daddr ${prefixText(prefix)} ${statement}`));
   const refuse = (set: "refused" | "dropped", frontend: Frontend) => {
     const { destinations } = frontend, key = keyOf(frontend);
     if (destinations === undefined) return own.push({ list: set, key, text: "" });
     const statement = countFailure(settings, set, dialect, true) + (set === "refused" ? "reject" : "drop");
-    const name = limited("nodeport-refused", destinations, statement);
-    own.push({ list: "restricted", key, text: `goto ${name}` });
-    sharedChains.add(NODE_PORT_REFUSALS);
+    own.push({ list: "restricted", key, text: `goto ${addLimit("nodeport-refused", destinations, statement)}` });
+    shareChain(NODE_PORT_REFUSALS);
   };
-  const pickChain = (kind: PickKind, frontend: Frontend, list: ListName): PickChain => {
-    const { draw, slots: { length: slots } } = lists[list];
-    const owner = draw === "turn" ? counterOwner(port) : undefined;
-    return { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
-  };
-  /** Whether the slots of a frontend are those of the first external one. */
-  const isShared = ({ kind }: Frontend) => hasSharedSlots && (kind === "externalIP" || kind === "loadBalancerIP");
-  /** Adds the chain of the frontends that share their slots, unless it is there, and returns its name. */
-  const addOutside = (chain: PickChain): string => {
-    const name = `outside-${chain.kind}-${counterOwner(port)}`;
-    if (!outside.has(name)) {
-      outside.add(name);
-      chains.push({
-        list: "chain",
-        key: name,
-        text: chainText(undefined, pickRules(chain, settings, dialect, outsideMapName(port, chain.kind))),
-      });
+  const admit = (frontend: Frontend, sources: readonly string[]) => {
+    const { chain, list, elements } = sourceRanges(sources, hasSharedSlots), key = keyOf(frontend);
+    own.push({ list: "restricted", key, text: `goto ${chain}` });
+    shareChain(chain);
+    if (list === undefined) {
+      for (const element of elements) own.push({ list: "sources", key: `${key} . ${element}`, text: "" });
+    } else if (!shared.has(itemId({ list: "set", key: list }))) {
+      shared.add(itemId({ list: "set", key: list }));
+      for (const element of elements) shared.add(itemId({ list, key: element }));
     }
-    return name;
   };
   /** Adds the elements of a list's slots. */
-  const fillSlots = (set: SetName, prefix: string, list: ListName) => {
+  const fill = (set: SetName, prefix: string, list: ListName) => {
     const { slots, numbers } = lists[list];
     for (const i of only?.[list] ?? slots.keys()) {
       if (i >= slots.length) continue;
       own.push({ list: set, key: `${prefix}${numbers?.[i] ?? i}`, text: endpointElement(slots[i]!) });
     }
   };
-  const fill = (set: SetName, frontend: Frontend, list: ListName) =>
-    fillSlots(set, `${addressOf(frontend)} . ${frontend.port} . `, list);
-  const fillExternal = (kind: PickKind, frontend: Frontend, list: ListName) => {
-    if (!isShared(frontend)) {
-      return fill(`${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints`, frontend, list);
+  /** Sends packets to a frontend to a chain that picks an endpoint from a list, and adds what the chain looks up. */
+  const addRoute = (frontend: Frontend, { set, kind, list }: Route) => {
+    const { draw, slots: { length: slots } } = lists[list], owner = draw === "turn" ? counterOwner(port) : undefined;
+    const chain = { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
+    const isOutside = frontend.kind === "externalIP" || frontend.kind === "loadBalancerIP";
+    const map = hasSharedSlots && !affinity && isOutside ? outsideMapName(port, kind) : undefined,
+      isNew = map && !named.has(map);
+    let name: string;
+    if (map) {
+      name = `outside-${kind}-${counterOwner(port)}`;
+      if (isNew) addChain(`outside-${kind}`, pickRules(chain, settings, dialect, map));
+    } else {
+      name = affinity === undefined ? pickChainName(chain) : kind === "pick" ? affinity[list] : affinity.external;
+      if (!affinity || affinity.isShared) shareChain(name);
     }
-    const map = outsideMapName(port, kind);
-    if (outside.has(map)) return;
-    outside.add(map);
-    own.push({ list: "set", key: map, text: setText(outsideMap(protocol), dialect) });
-    fillSlots(map, `${frontend.port} . `, list);
-  };
-  const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
-  const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
-
-  const addClusterIP = (frontend: Frontend) => {
-    const { verdict } = frontend;
-    if (verdict !== "cluster" && verdict !== "local") return;
-    const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
-    if (endpoints.length === 0) return;
-    dispatch("services", frontend, affinity?.[verdict], "pick", verdict);
-    fill(`${protocol}-endpoints`, frontend, verdict);
-  };
-
-  const addExternal = (frontend: Frontend) => {
-    const { verdict, ownVerdict } = frontend;
-    const list = verdict === "cluster" ? "cluster" : "local";
-    if (ownVerdict !== "cluster" || verdict !== "local" && clusterEndpoints.length === 0) return;
-    const kind = isPolicyLocal(verdict) ? "external-local" : "external";
-    dispatch("services", frontend, affinity?.external, kind, list);
-    fillExternal(kind, frontend, list);
-    if (ownVerdict === verdict || withAffinity || clusterEndpoints.length === 0) return;
-    dispatch("shortcuts", frontend, undefined, "shortcut", "cluster");
-    fillExternal("shortcut", frontend, "cluster");
+    const { destinations } = frontend;
+    // Packets reach a shortcut through the chain in the map of services.
+    if (destinations && set === "services") name = addLimit("nodeport-at", destinations, `goto ${name}`);
+    own.push({ list: set, key: keyOf(frontend), text: `goto ${name}` });
+    if (map === undefined) {
+      const endpoints = `${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints` as const;
+      fill(endpoints, `${addressOf(frontend)} . ${frontend.port} . `, list);
+    } else if (isNew) {
+      named.set(map, { list: "set", key: map, text: setText(outsideMap(protocol), dialect) });
+      fill(map, `${frontend.port} . `, list);
+    }
   };
 
   for (const frontend of frontendsOf(port)) {
-    const { verdict, destinations } = frontend;
+    const { verdict, destinations, sources } = frontend;
     if (destinations?.length === 0) continue;
     if (verdict === "reject") refuse("refused", frontend);
     if (verdict === "drop") refuse("dropped", frontend);
-    if (frontend.kind === "clusterIP") addClusterIP(frontend);
-    else addExternal(frontend);
-    if (frontend.sources !== undefined) {
-      const { chain, list, elements } = sourceRanges(frontend.sources, hasSharedSlots), key = keyOf(frontend);
-      own.push({ list: "restricted", key, text: `goto ${chain}` });
-      if (list === undefined) {
-        for (const element of elements) own.push({ list: "sources", key: `${key} . ${element}`, text: "" });
-      } else if (!sharedChains.has(chain)) {
-        sourceLists.add(itemId({ list: "set", key: list }));
-        for (const element of elements) sourceLists.add(itemId({ list, key: element }));
-      }
-      sharedChains.add(chain);
-    }
+    for (const route of routesOf(frontend, port)) addRoute(frontend, route);
+    if (sources !== undefined) admit(frontend, sources);
   }
   if (affinity && !affinity.isShared) own.push(...ownAffinityChains(affinity, port, settings, dialect));
-  own.push(...chains);
-  return {
-    own,
-    shared: [
-      ...sharedElements(port),
-      ...[...sharedChains].map((key) => itemId({ list: "chain", key })),
-      ...sourceLists,
-    ],
-  };
+  own.push(...named.values());
+  return { own, shared: [...shared] };
+}
+
+/** A way of packets to the endpoints of a list: through an element of a map, and a chain of this kind. */
+interface Route {
+  readonly set: "services" | "shortcuts";
+  readonly kind: PickKind;
+  readonly list: ListName;
+}
+
+function routesOf({ kind, verdict, ownVerdict }: Frontend, port: ServicePort): readonly Route[] {
+  const hasAny = port.clusterEndpoints.length > 0;
+  if (kind === "clusterIP") {
+    const isServed = verdict === "cluster" && hasAny || verdict === "local" && port.localEndpoints.length > 0;
+    return isServed ? [{ set: "services", kind: "pick", list: verdict }] : [];
+  }
+  if (ownVerdict !== "cluster" || verdict !== "local" && !hasAny) return [];
+  const list = verdict === "cluster" ? "cluster" : "local";
+  const route: Route = { set: "services", kind: isPolicyLocal(verdict) ? "external-local" : "external", list };
+  if (ownVerdict === verdict || port.affinitySeconds > 0 || !hasAny) return [route];
+  return [route, { set: "shortcuts", kind: "shortcut", list: "cluster" }];
 }
 
 /**

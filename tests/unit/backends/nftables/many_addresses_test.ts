@@ -38,6 +38,14 @@ Deno.test("each of many external addresses reaches every endpoint", async () => 
   }
 });
 
+Deno.test("with session affinity, all external addresses have the chains of the service port, and no list", async () => {
+  const { snapshot, host, table } = backendUnderTest();
+  await snapshot([web({ affinitySeconds: 60 })]);
+  assert.deepEqual([...table().sets.keys()].filter((name) => name.startsWith("outside-")), []);
+  const shares = Object.fromEntries(ENDPOINTS.map((endpoint) => [endpoint + MASQUERADED, 1 / ENDPOINTS.length]));
+  assert.deepEqual(outcomeShares(host, { from: "outside", to: ADDRESSES[57]!, port: 80 }), shares);
+});
+
 Deno.test("many load balancer IPs of policy Local serve this node's own traffic from every endpoint", async () => {
   const { snapshot, host, table } = backendUnderTest();
   const [local, ...remote] = ENDPOINTS;
