@@ -1,7 +1,7 @@
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { declarationOf, DEFAULT_SET_SIZE, type SetName, setsWith } from "./sets.ts";
 import type { Dialect } from "./table.ts";
-import type { NftTools } from "./tools.ts";
+import { elementsIn, type NftTools } from "./tools.ts";
 import type { ItemList } from "./transaction.ts";
 
 /**
@@ -24,22 +24,12 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
   let lines: string[] = [];
   let into: Map<string, string> | undefined;
   let note = addElement;
-  let inElements = false;
-
-  const finishBlock = () => {
-    if (kind === "chain") chains.set(name, lines.join("\n"));
-    else sets.set(name, [kind, ...lines.filter((line) => line !== KERNEL_SIZE)].join("\n"));
-    kind = undefined;
-  };
-  const takeElements = (text: string) => {
-    inElements = !text.endsWith(" }");
-    const list = text.endsWith(",") ? text.slice(0, -1) : inElements ? text : text.slice(0, -2);
-    if (into) { for (const element of list.split(", ")) note(into, element); }
-  };
 
   const found = await tools.listTable((line) => {
-    if (inElements) return takeElements(line.trimStart());
-    if (kind === undefined) {
+    const elements = elementsIn(line);
+    if (elements !== undefined) {
+      if (into) { for (const element of elements) note(into, element); }
+    } else if (kind === undefined) {
       const block = BLOCK.exec(line);
       if (!block) return;
       kind = block[1]!;
@@ -51,9 +41,9 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
       note = declaration.note ?? addElement;
       if (declaration.elements !== "rules" || declaration.note) listing.set(name as SetName, into = new Map());
     } else if (line === "\t}") {
-      finishBlock();
-    } else if (line.startsWith("\t\telements = { ")) {
-      takeElements(line.slice("\t\telements = { ".length));
+      if (kind === "chain") chains.set(name, lines.join("\n"));
+      else sets.set(name, [kind, ...lines.filter((line) => line !== KERNEL_SIZE)].join("\n"));
+      kind = undefined;
     } else {
       lines.push(asRendered(line.trimStart()));
     }

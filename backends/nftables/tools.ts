@@ -256,9 +256,14 @@ export function elementReader(
       set = name;
       onSet();
     }
-    const start = line.startsWith(ELEMENTS) ? ELEMENTS.length : 0;
-    if (start === 0 && !line.startsWith("\t\t\t")) return;
-    const end = line.endsWith(" }") ? line.length - 2 : line.endsWith(",") ? line.length - 1 : line.length;
-    for (const element of line.slice(start, end).trimStart().split(", ")) onElement(set, element);
+    for (const element of elementsIn(line) ?? []) onElement(set, element);
   };
+}
+
+/** The elements in a line of a listing; undefined if it is not one with elements. */
+export function elementsIn(line: string): readonly string[] | undefined {
+  const start = line.startsWith(ELEMENTS) ? ELEMENTS.length : 0;
+  if (start === 0 && !line.startsWith("\t\t\t")) return undefined;
+  const end = line.endsWith(" }") ? line.length - 2 : line.endsWith(",") ? line.length - 1 : line.length;
+  return line.slice(start, end).trimStart().split(", ");
 }
