@@ -137,7 +137,8 @@ export function parseCommandLine(
   if (settings.site.name !== "" && source !== undefined && source.kind !== "kube") {
     errors.push(`${originOf("site.name")} needs the API server as the source (remove --source)`);
   }
-  const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
+  // As k8s.io/component-helpers' GetHostname does.
+  const nodeName = (settings.hostnameOverride || context.hostname()).trim().toLowerCase();
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
   warnings.push(...sourceFlagsWithoutEffect(given));
   if (settings.nodeCondition && source !== undefined && source.kind !== "kube") {
@@ -198,9 +199,4 @@ function configurationOf(
 function isOff(server: "healthz" | "metrics", given: GivenFlags): boolean {
   if (given.get("config")) return false;
   return given.get(`${server}-port`) === 0 || server === "metrics" && given.get("metrics-bind-address") === "";
-}
-
-/** Normalizes a node name to lower case, as k8s.io/component-helpers' GetHostname does. */
-function nodeNameOf(name: string): string {
-  return name.trim().toLowerCase();
 }

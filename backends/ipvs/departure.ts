@@ -108,16 +108,12 @@ function sum(numbers: readonly number[]): number {
 }
 
 function schedulers(states: readonly State[], { to, settings }: DepartureQuestion): readonly Difference[] {
-  const definitions = states.flatMap(({ definitions }) => definitions.map(withoutPersistence));
+  const definitions = states.flatMap(({ definitions }) => definitions.map((one) => one.replace(/ -p \d+/, "")));
   const used = [...Map.groupBy(definitions, (definition) => definition)].sort(([, a], [, b]) => b.length - a.length);
   return used.map(([definition, { length }]) => ({
     name: "ipvs scheduler",
     ...replaced(definition, `${schedulerIn(definition)} at ${plural(length, "virtual server")}`, to, settings),
   }));
-}
-
-function withoutPersistence(definition: string): string {
-  return definition.replace(/ -p \d+/, "");
 }
 
 function replaced(

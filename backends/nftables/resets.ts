@@ -7,7 +7,7 @@
  * something else has translated to the same endpoint are left alone. The table exists only while the set may have elements, and
  * not longer than the proxy: one that is found at the start is removed.
  */
-import { endpointsIn, type FamilyDelta, type GoneEndpoint, RESET_LIFETIME_MS } from "../../core/model/mod.ts";
+import { endpointsIn, type FamilyDelta, RESET_LIFETIME_MS } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
 import { deleteFlows, inTurns, listFlows } from "../host/mod.ts";
@@ -262,7 +262,8 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       }
       await inTurn(() => add(added));
       if (!state.hasFlowTable) return;
-      state.offloaded = [...state.offloaded, ...gone.flatMap(pairsOf)];
+      const pairs = gone.flatMap(({ frontends, ...rest }) => frontends.map((frontend) => ({ ...rest, frontend })));
+      state.offloaded = [...state.offloaded, ...pairs];
       if (!state.isDeleting) void deleteOffloaded();
     },
     async stop() {
@@ -281,8 +282,4 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       }
     },
   };
-}
-
-function pairsOf({ namespace, endpoint, frontends }: GoneEndpoint): Offloaded[] {
-  return frontends.map((frontend) => ({ namespace, endpoint, frontend }));
 }

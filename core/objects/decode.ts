@@ -235,7 +235,8 @@ function decodeNode(
     zone: textOf(labels["topology.kubernetes.io/zone"]),
     addresses: readNodeAddresses(rawObject(raw.status), problems),
     podCIDRs: readPodCIDRs(spec, problems),
-    leaving: !isAbsent(metadata.deletionTimestamp) || isToBeDeleted(spec, problems),
+    leaving: !isAbsent(metadata.deletionTimestamp) ||
+      listOf(spec.taints, "spec.taints", problems).some((taint) => rawObject(taint).key === TO_BE_DELETED),
     ...typeof metadata.uid === "string" && { uid: metadata.uid },
     ...details && {
       details: {
@@ -266,8 +267,4 @@ function readNodeAddresses(status: RawObject, problems: Problems): readonly stri
 function readPodCIDRs(spec: RawObject, problems: Problems): readonly string[] {
   if (!isAbsent(spec.podCIDRs)) return readPrefixes(spec.podCIDRs, "spec.podCIDRs", problems);
   return isAbsent(spec.podCIDR) ? [] : readPrefixes([spec.podCIDR], "spec.podCIDR", problems);
-}
-
-function isToBeDeleted(spec: RawObject, problems: Problems): boolean {
-  return listOf(spec.taints, "spec.taints", problems).some((taint) => rawObject(taint).key === TO_BE_DELETED);
 }

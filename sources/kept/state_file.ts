@@ -176,10 +176,10 @@ export function createStateFile(path: string, storage: Storage, readOnly?: strin
         const { states, ignored } = await load();
         const found = states.find(({ header }) => sameData(header.origin, origin));
         if (found !== undefined) return { state: { payload: found.payload, atMs: found.header.atMs }, ignored };
-        return {
-          state: undefined,
-          ignored: [...ignored, ...states.slice(0, 1).map(({ header }) => otherOrigin(header.origin, origin))],
-        };
+        const others = states.slice(0, 1).map(({ header }) =>
+          `its state is of another origin (${originText(header.origin)}; this is ${originText(origin)})`
+        );
+        return { state: undefined, ignored: [...ignored, ...others] };
       }),
     write: (origin, state) => inTurn(() => write(origin, state)),
   };
@@ -231,10 +231,6 @@ function whyIgnored(slot: Slot, index: number): string[] {
     default:
       return [];
   }
-}
-
-function otherOrigin(found: StateOrigin, wanted: StateOrigin): string {
-  return `its state is of another origin (${originText(found)}; this is ${originText(wanted)})`;
 }
 
 function originText({ node, source, proxyName }: StateOrigin): string {

@@ -184,10 +184,7 @@ const FIXES: Readonly<Partial<Record<ApiErrorKind, string>>> = {
 
 function judgeApiFailure(error: unknown): Finding {
   const kind = error instanceof ApiError ? error.kind : undefined;
-  return problemFinding(API_SERVER, "api-unusable", withoutRetry(errorText(error)), kind && FIXES[kind]);
-}
-
-/** Removes the mention of a retry, since a check does not retry. */
-function withoutRetry(text: string): string {
-  return text.replace(/; retrying$/, "");
+  // A check does not retry.
+  const detail = errorText(error).replace(/; retrying$/, "");
+  return problemFinding(API_SERVER, "api-unusable", detail, kind && FIXES[kind]);
 }
