@@ -254,7 +254,6 @@ async function read(part: Part): Promise<void> {
     }
     const record = await lease.read(signal);
     elector.read(record, clock.monotonic());
-    if (record.node === "" || record.node === node) noteSuccess(part, record);
   } catch (error) {
     if (signal.aborted) return;
     fallBack(part, "cannot read the Lease of the site", error);
@@ -333,14 +332,14 @@ async function objection(part: Part, leader: LeaseRecord): Promise<string | unde
 
 /** Follows a leader until it does not answer; then waits for the end of its Lease, and has it read again. */
 async function follow(part: Part, { leader, untilMs }: Step<"follow">): Promise<void> {
-  const { node, memory, elector, clock, rereads, spreadMs, signal } = part;
+  const { node, memory, elector, clock, rereads, signal } = part;
   const { node: name, address, certificate, proof } = leader;
   const known = { node: name, address, certificate, proof };
   try {
     const reason = await objection(part, leader);
     if (reason !== undefined) {
       stayAlone(part, "site-leader-refused", reason);
-      await pauseFully(part, Math.max(untilMs, clock.monotonic() + spreadMs));
+      await pauseFully(part, untilMs);
       return elector.forget();
     }
   } catch (error) {

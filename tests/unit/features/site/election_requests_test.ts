@@ -14,14 +14,23 @@ const FREE: LeaseRecord = {
 const OWN: Leader = { node: "n1", address: "n1:12091", certificate: "pem", proof: "n1" };
 const OTHER: Leader = { node: "n0", address: "n0:12091", certificate: "pem", proof: "n0" };
 
-/** Starts node n1 of n0 to n2. Every number that it draws is 0. With `durationMs`, somebody changes that at its next renewal. */
+/** Starts node n1 of n0 to n2. Every number that it draws is 0. */
 function startNode(options: { readonly held?: LeaseRecord; readonly remembered?: Leader } = {}) {
   const clock = createFakeClock(), stop = new AbortController(), logged: string[] = [];
   const logger = createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line.slice(25)) });
-  let record = options.held ?? FREE, remembered = options.remembered, version = 1;
+  let remembered = options.remembered, version = 1;
   const requests: string[] = [], roles: Role[] = [], standBysMs: number[] = [];
   const problems: { current: readonly string[] } = { current: [] };
-  const server = { failure: undefined as ApiErrorKind | undefined, failWrites: false, durationMs: 0, self: OWN };
+  const server = {
+    failure: undefined as ApiErrorKind | undefined,
+    failWrites: false,
+    lease: options.held ?? FREE,
+    /** The duration that somebody gives the Lease at its next renewal. */
+    durationMs: 0,
+    /** Whether the holder of the Lease, another node, renews it before each read. */
+    isRenewed: false,
+    self: OWN,
+  };
   const answer = <T>(request: string, act: () => T): Promise<T> => {
     requests.push(`${clock.monotonic()} ${request}`);
     if (server.failWrites && request === "take") return Promise.reject(new ApiError("timeout", "it is late"));
@@ -30,18 +39,20 @@ function startNode(options: { readonly held?: LeaseRecord; readonly remembered?:
       : Promise.resolve(act());
   };
   const put = (write: LeaseWrite & Pick<LeaseRecord, "term" | "renewedMs">) =>
-    record = { ...write, version: String(++version) };
+    server.lease = { ...write, version: String(++version) };
+  const renewed = (durationMs = server.lease.durationMs) =>
+    put({ ...server.lease, durationMs, renewedMs: clock.monotonic() });
   const election = createElection({
     node: "n1",
     lease: {
-      read: () => answer("read", () => record),
+      read: () => answer("read", () => server.isRenewed ? renewed() : server.lease),
       members: () => answer("members", () => ["n0", "n1", "n2"]),
       take: (_, write) => answer("take", () => put({ ...write, term: "1", renewedMs: clock.monotonic() })),
       renew: () =>
         answer("renew", () => {
-          const durationMs = server.durationMs || record.durationMs;
+          const durationMs = server.durationMs || undefined;
           server.durationMs = 0;
-          return put({ ...record, durationMs, renewedMs: clock.monotonic() });
+          return renewed(durationMs);
         }),
     },
     memory: { leader: () => remembered, remember: (leader) => void (remembered = leader) },
@@ -231,14 +242,52 @@ Deno.test("an answer of a leader that was not lost changes nothing", async () =>
   node.stop();
 });
 
-Deno.test("a follower whose write fails reads the Lease before it tries again", async () => {
-  const node = startNode({ held: heldBy(OTHER, { durationMs: 1_000 }) });
-  await node.pass(500);
+for (const [holder, held] of [["nobody", FREE], ["another node", heldBy(OTHER, { durationMs: 1_000 })]] as const) {
+  Deno.test(`a node that cannot take a Lease of ${holder} reads it before each of ever rarer tries, and warns once`, async () => {
+    const node = startNode({ held });
+    await node.pass(500);
+    node.election.followed();
+    node.election.lost();
+    node.server.failWrites = true;
+    const requests = (await node.pass(120_000)).map((request) => request.split(" "));
+    const takes = requests.flatMap(([ms, kind], i) => kind === "take" ? [{ atMs: Number(ms), i }] : []);
+    assert.ok(takes.length > 2);
+    for (const { i } of takes) assert.equal(requests[i - 1]![1], "read");
+    const pausesMs = takes.slice(1).map(({ atMs }, i) => atMs - takes[i]!.atMs);
+    assert.ok(pausesMs[0]! < 5_000 && pausesMs.at(-1)! >= 15_000, pausesMs.join());
+    assert.equal(node.logged.filter((line) => line.startsWith("WARN")).length, 1);
+    node.stop();
+  });
+}
+
+Deno.test("a follower that cannot reach a living leader reads the Lease when it would have ended, then ever later", async () => {
+  const node = startNode({ held: heldBy({ ...OTHER, node: "n2", proof: "n2" }) });
+  node.server.isRenewed = true;
+  await node.pass(1_000);
   node.election.followed();
   node.election.lost();
-  node.server.failWrites = true;
-  const requests = kinds(await node.pass(30_000));
-  assert.ok(requests.filter((kind) => kind === "take").length > 1, requests.join());
-  for (const [i, kind] of requests.entries()) if (kind === "take") assert.equal(requests[i - 1], "read");
+  const reads = (await node.pass(120_000)).filter((request) => request.endsWith("read")).map(parseFloat);
+  const pausesMs = reads.slice(1).map((ms, i) => ms - reads[i]!);
+  // The Lease lasts 10 s, and a second is for its successor.
+  assert.deepEqual(pausesMs, [11_000, 11_000, 21_000, 31_000]);
+  node.stop();
+});
+
+Deno.test("in each election, a node waits for the one whose turn it is", async () => {
+  const node = startNode();
+  const takesMs = async (ms: number) =>
+    (await node.pass(ms)).filter((request) => request.endsWith("take")).map(parseFloat);
+  // n0 takes the Lease while n1 waits for that.
+  assert.deepEqual(await takesMs(1_000), []);
+  node.server.lease = heldBy(OTHER, { version: "taken" });
+  assert.deepEqual(await takesMs(3_000), []);
+  node.server.lease = heldBy({ ...OTHER, node: "n2", proof: "n2" }, { version: "next" });
+  node.election.lost();
+  assert.deepEqual(await takesMs(20_000), [], "the new holder is followed");
+  node.election.followed();
+  const lostMs = node.clock.monotonic();
+  node.election.lost();
+  const [takeMs] = await takesMs(60_000);
+  assert.equal(takeMs! - lostMs, 13_500, "the Lease, the time to see it taken, and the wait for n0");
   node.stop();
 });

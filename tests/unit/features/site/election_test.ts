@@ -325,7 +325,9 @@ for (
     await pass(15_000);
     assert.ok(leader() && isFollowed(), `${clock.monotonic() - takeMs} ms later`);
     assert.deepEqual(nodes.flatMap(({ problems }) => problems), []);
-    assert.ok(!JSON.stringify(taken()).includes("rogue"));
+    const requests = Object.entries(taken());
+    for (const [name, { read }] of requests) assert.ok(read! <= 4, `${name} reads the Lease ${read} times`);
+    assert.ok(!JSON.stringify(requests).includes("rogue"));
     stop();
   });
 }
