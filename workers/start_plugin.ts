@@ -73,7 +73,6 @@ export function startPluginWorker(
       lost = new Error(`the worker for ${name} is gone: ${reason}`);
       worker.terminate();
       for (const { reject } of awaited.values()) reject(lost);
-      awaited.clear();
       onLost(lost.message);
     },
   );
