@@ -47,8 +47,12 @@ Deno.test("a mode of one folder and one registry entry can be configured, and de
     podCIDRs: {},
     zone: undefined,
   } as unknown as Parameters<typeof familySettings>[2];
-  const settings = familySettings("IPv4", configuration, node, { IPv4: ["10.96.0.0/16"], IPv6: [] });
-  assert.deepEqual([settings.mode, settings.serviceRanges, settings.localhostNodePorts], ["toy", [], false]);
+  for (const nodePortAddresses of ["primary", "all", "localhost"]) {
+    const args = ["--proxy-mode=toy", `--nodeport-addresses=${nodePortAddresses}`];
+    const given = accepted(args, { modes: descriptions }).configuration;
+    const settings = familySettings("IPv4", given, node, { IPv4: ["10.96.0.0/16"], IPv6: [] });
+    assert.deepEqual([settings.mode, settings.serviceRanges, settings.localhostNodePorts], ["toy", [], false]);
+  }
 });
 
 Deno.test("tools, permissions and traces of a mode follow from its description", async () => {

@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../cli/commands/mod.ts";
 import { OPENRC_LOG } from "../../../cli/installation/mod.ts";
-import { FLAG_GROUPS, FLAGS } from "../../../config/flag_table.ts";
-import { boolean, type CommandSpec, type Configuration, option, text } from "../../../config/mod.ts";
+import { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "../../../config/flag_table.ts";
+import {
+  boolean,
+  choice,
+  type CommandSpec,
+  type Configuration,
+  type Flag,
+  option,
+  placeholderOf,
+  text,
+} from "../../../config/mod.ts";
 import { accepted, HEADER, helpOf, parse, refused } from "./parse.ts";
 
 Deno.test("the defaults are kube-proxy's, except for minSyncPeriod", () => {
@@ -305,11 +314,30 @@ Deno.test("version and help", () => {
     assert(command.kind === "version");
     assert.match(command.text, /^Sluice \d+\.\d+\.\d+ \(behaves as kube-proxy v1\.\d+\.\d+, Deno \d+\.\d+\.\d+\)$/);
   }
+  assert.equal(parse(["--version=false"]).kind, "start");
   for (const args of [["run", "--help"], ["help", "run"], ["run", "-h"]]) {
     const help = helpOf(args);
     for (const { name } of FLAGS) assert(new RegExp(`--${name}\\s`).test(help), name);
   }
   assert.match(refused(["--version", "--bogus"]).join(), /--bogus/);
+});
+
+Deno.test("the help of every command lists the flags of the source", () => {
+  const names = FLAGS.map(({ name }) => name);
+  assert.deepEqual(SOURCE_FLAGS.filter((name) => !names.includes(name)), [], "each is a flag");
+  const chosen = names.filter((name) => /^(source|local|kubeconfig|master|api-client-.*)$/.test(name));
+  assert.deepEqual(chosen.filter((name) => !SOURCE_FLAGS.includes(name)), []);
+});
+
+Deno.test("the placeholder of a flag shows its allowed values if they are short, and otherwise its type", () => {
+  const table: readonly [Flag, string][] = [
+    [choice("a", ["text", "json"], ""), "<text|json>"],
+    [choice("a", ["x".repeat(12), "y".repeat(11)], ""), `<${"x".repeat(12)}|${"y".repeat(11)}>`],
+    [choice("a", ["x".repeat(12), "y".repeat(12)], ""), "<text>"],
+    [option("a", boolean(), ""), "[true|false]"],
+    [option("a", text(), ""), "<text>"],
+  ];
+  for (const [flag, placeholder] of table) assert.equal(placeholderOf(flag), placeholder);
 });
 
 const TELL: CommandSpec = {

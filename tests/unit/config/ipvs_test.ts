@@ -17,8 +17,12 @@ Deno.test("an unknown IPVS scheduler is refused with the kernel's list", () => {
     accepted([IPVS, `--ipvs-scheduler=${scheduler}`], { files: MODULES });
   }
   // Without module lists, the schedulers of Linux 6 are known.
-  accepted([IPVS, "--ipvs-scheduler=lc"]);
-  assert.match(refused([IPVS, "--ipvs-scheduler=none"])[0]!, /must be a scheduler of this kernel: dh, .*wrr/);
+  const known = ["dh", "fo", "lblc", "lblcr", "lc", "mh", "nq", "ovf", "rr", "sed", "sh", "twos", "wlc", "wrr"];
+  for (const scheduler of known) accepted([IPVS, `--ipvs-scheduler=${scheduler}`]);
+  assert.match(
+    refused([IPVS, "--ipvs-scheduler=none"])[0]!,
+    new RegExp(`must be a scheduler of this kernel: ${known.join(", ")}`),
+  );
 });
 
 Deno.test("the scheduler is validated only in ipvs mode", () => {

@@ -16,6 +16,11 @@ Deno.test("a number or duration beyond its limits is an error with its line, the
     ],
     ["mode: ipvs\nipvs: {tcpTimeout: -1s}", 'kp.yaml:4: ipvs.tcpTimeout is "-1s": must be 0 or more'],
     ["mode: ipvs\nipvs: {tcpFinTimeout: -1s}", 'kp.yaml:4: ipvs.tcpFinTimeout is "-1s": must be 0 or more'],
+    [
+      "iptables: {syncPeriod: 1ms, minSyncPeriod: 2ms}",
+      'kp.yaml:3: iptables.minSyncPeriod is "2ms": must not be longer than syncPeriod, which is 1ms',
+    ],
+    ["iptables: {minSyncPeriod: -1ms}", 'kp.yaml:3: iptables.minSyncPeriod is "-1ms": must be 0 or more'],
     ["userspace: {udpIdleTimeout: -1s}", 'kp.yaml:3: userspace.udpIdleTimeout is "-1s": must be 0 or more'],
     ["userspace: {maxConnections: 1000001}", "kp.yaml:3: userspace.maxConnections is 1000001: must be 0 to 1000000"],
     ["oomScoreAdj: -1001", "kp.yaml:3: oomScoreAdj is -1001: must be -1000 to 1000"],
@@ -37,11 +42,12 @@ Deno.test("a number or duration beyond its limits is an error with its line, the
 
 Deno.test("limits are values, too", () => {
   const body = "oomScoreAdj: -1000\ntraffic: {period: 5m}\nfailover: {attempts: 1000, silence: 50ms}\n" +
-    "iptables: {masqueradeBit: 31}\nuserspace: {maxConnections: 1000000}\n";
+    "iptables: {masqueradeBit: 31, syncPeriod: 1ms, minSyncPeriod: 1ms}\nuserspace: {maxConnections: 1000000}\n";
   const { configuration } = accepted(["--config", "kp.yaml"], { files: { "kp.yaml": HEADER + body } });
   const { oomScoreAdj, traffic, failover, masqueradeBit, userspace } = configuration;
   assert.deepEqual([oomScoreAdj, traffic.periodMs, failover.attempts, failover.silenceMs], [-1000, 300_000, 1000, 50]);
   assert.deepEqual([masqueradeBit, userspace.maxConnections], [31, 1_000_000]);
+  assert.deepEqual([configuration.syncPeriodMs, configuration.minSyncPeriodMs], [1, 1]);
 });
 
 Deno.test("as in kube-proxy, limits in the sections of ipvs and nftables hold only in their modes", () => {

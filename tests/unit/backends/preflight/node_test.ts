@@ -117,21 +117,38 @@ LISTEN 0      4096               *:10256             *:*    users:(("kube-proxy"
 LISTEN 0      128             [::]:22             [::]:*    users:(("sshd",pid=1,fd=4),("systemd",pid=2,fd=5))
 `;
 
-Deno.test("a running kube-proxy is red, reported once, and named with its process", async () => {
-  const findings = await checkListeners(host({ ss: SS }), [10256, 10249], false);
-  assert.equal(findings.length, 1);
-  assert.deepEqual([findings[0]!.verdict, findings[0]!.name], ["red", "kube-proxy"]);
-  assert.match(findings[0]!.message, /pid 812/);
+/** The listening processes, as `ss` lists them. */
+const listening = (ss: string) => host({ "ss -Htlnp": ss });
+
+Deno.test("a running proxy is reported once, on whatever port, and named with its process", async () => {
+  const table = [
+    ["kube-proxy", "red", "other-proxy"],
+    ["kpng", "red", "other-proxy"],
+    ["cilium-agent", "yellow", "possible-other-proxy"],
+    ["kube-router", "yellow", "possible-other-proxy"],
+  ] as const;
+  for (const [process, verdict, code] of table) {
+    for (const ports of [[10256, 10249], [1]]) {
+      const findings = await checkListeners(listening(SS.replaceAll("kube-proxy", process)), ports, false);
+      assert.deepEqual(findings.map((one) => [one.name, one.verdict, one.code]), [[process, verdict, code]]);
+      assert.match(findings[0]!.message, /^running \(pid 812\)/);
+    }
+  }
+  assert.deepEqual(lines(await checkListeners(listening(SS), [22], false)).slice(1), [
+    "yellow port 22: in use by sshd (pid 1)",
+  ]);
 });
 
 Deno.test("other users of the ports are reported: k3s, unknown programs and hidden processes", async () => {
-  const judge = async (process: string, sluiceRuns = false) => {
+  const judge = async (process: string, sluiceRuns = false, port = 10256) => {
     const users = process === "" ? "" : `users:(("${process}",pid=7,fd=3))`;
-    const runner = host({ ss: `LISTEN 0 4096 *:10256 *:* ${users}\n` });
+    const runner = listening(`LISTEN 0 4096 *:${port} *:* ${users}\n`);
     return lines(await checkListeners(runner, [10256, 10249], sluiceRuns)).join("\n");
   };
   assert.match(await judge("k3s-server"), /^red k3s-server: running \(pid 7\).*contains kube-proxy/);
+  assert.match(await judge("k3s-server", false, 6443), /^green/, "a k3s without kube-proxy");
   assert.match(await judge("nginx"), /^yellow port 10256: in use by nginx \(pid 7\)/);
+  assert.match(await judge("nginx", false, 80), /^green other proxies: none listening/);
   assert.match(await judge(""), /^yellow port 10256: .*visible to root only/);
   assert.match(await judge("sluice", true), /^green other proxies: none except the running Sluice/);
   assert.match(await judge("", true), /^green/);
@@ -166,7 +183,9 @@ Deno.test("state left by other proxies is taken over by the same mode and remove
   assert.match(verdicts[0]!, /^green found 2 chains of services \(mode iptables\); .*takes them over/);
   assert.match(verdicts[1]!, /^yellow found the tables ip kube-proxy, ip6 kube-proxy/);
   assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own state is not reported");
-  assert.equal(judgeTraces({ ...traces, legacyBeside: true }, "iptables", "iptables").at(-1)!.verdict, "yellow");
+  const beside = judgeTraces({ ...traces, legacyBeside: true }, "iptables", "iptables").at(-1)!;
+  assert.deepEqual([beside.name, beside.verdict], ["iptables", "yellow"]);
+  assert.match(beside.fix!, /iptables-legacy-save/);
   const hidden = await findTraces(
     MODE_DESCRIPTIONS,
     host({ "iptables-save": "!Permission denied", nft: "!Operation not permitted" }),
@@ -190,19 +209,28 @@ Deno.test("a kernel is empty if every tool that is installed shows no rules of a
 });
 
 Deno.test("a nearly full connection table is reported unless the configuration makes room", async () => {
-  const check = (sysctl: string, wanted?: number) => checkConntrack(host({ sysctl }), wanted);
+  const command = "sysctl -n net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max";
+  const check = (sysctl: string, wanted?: number) => checkConntrack(host({ [command]: sysctl }), wanted);
   assert.equal((await check("96\n100\n")).verdict, "red");
   assert.equal((await check("80\n100\n")).verdict, "yellow");
   assert.equal((await check("10\n100\n", 50)).verdict, "green");
   const raised = await check("96\n100\n", 131_072);
   assert.equal(raised.verdict, "green");
   assert.match(raised.message, /^96 of 100 connections tracked; Sluice raises the limit to 131072/);
-  assert.equal((await check("!cannot stat", 1)).verdict, "yellow");
+  // The limits themselves.
+  for (const [count, verdict] of [["74", "green"], ["75", "yellow"], ["94", "yellow"], ["95", "red"]] as const) {
+    assert.equal((await check(`${count}\n100\n`)).verdict, verdict, count);
+  }
+  assert.match((await check("96\n100\n", 100)).message, /^96 of 100 connections tracked: new/, "nothing is raised");
+  const unreadable = await check("!cannot stat", 1);
+  assert.equal(unreadable.verdict, "yellow");
+  assert.match(unreadable.message, /cannot be read/);
 });
 
 Deno.test("the worst verdict wins, and every finding that is not green has a fix", () => {
   const green = { name: "a", verdict: "green", message: "is there" } as const;
   const [yellow] = checkRights(1000);
+  assert.deepEqual(lines(checkRights(0)), ["green privileges: running as root"]);
   assert.equal(worstOf([green]), "green");
   assert.equal(worstOf([green, yellow!]), "yellow");
   assert.equal(worstOf([yellow!, { name: "c", verdict: "red", message: "", fix: "" }, green]), "red");

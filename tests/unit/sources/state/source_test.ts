@@ -91,6 +91,23 @@ Deno.test("a missing file is waited for; a deleted one stays in effect", async (
   });
 });
 
+Deno.test("a file is looked for once, until an event or the time for the next look", async () => {
+  const folder = await Deno.makeTempDir(), clock = createFakeClock(), stop = new AbortController();
+  let looks = 0;
+  const sink = { ...createRecordingSink(clock), problems: () => void looks++ };
+  const ended = createStateSource({ path: `${folder}/state.yaml`, inFull: true, clock, logger: silentLogger })
+    .run(sink, stop.signal);
+  const turns = async () => {
+    for (let turn = 0; turn < 50; turn++) await Deno.lstat(folder);
+    return looks;
+  };
+  while (looks === 0) await turns();
+  assert.equal(await turns(), 1);
+  stop.abort();
+  await ended;
+  await Deno.remove(folder, { recursive: true });
+});
+
 const MISTAKES: readonly (readonly [name: string, text: string, problem: RegExp])[] = [
   [
     "an unknown field of a service",
