@@ -78,7 +78,7 @@ Deno.test("names and messages from outside are rendered as text everywhere", asy
   const { body: searched } = await page.page(request(hostileQuery));
   const live = JSON.parse((await page.live(request(hostileQuery))).body);
   assert.ok(whole.includes("default/") && whole.includes("10.1.0.1"), "the service is included");
-  assert.ok(whole.includes("&lt;img src=x onerror=alert(1)&gt;"));
+  assert.ok(whole.includes("&quot;&gt;&lt;img src=x onerror=alert(1)&gt;&#39;&amp;amp;&lt;script&gt;"));
   const scripts = /<script\b/g;
   for (const markup of [whole, searched, ...Object.values(live.parts) as string[]]) {
     assert.ok(!markup.includes("<img"), "it creates no element");
@@ -126,6 +126,111 @@ Deno.test("services are sent again only if they may have changed", async () => {
   assert.equal(second.parts.services, undefined);
   assert.match(second.parts.summary, /waiting for the cluster/);
   assert.equal(browsed, 1, "nothing was looked up");
+});
+
+/** The text of each part of the page. */
+async function partsOf(status: Partial<ProxyStatus>, changes: Partial<PageAnswers> = {}) {
+  const { body } = await (await pageOf({ ...STATUS, ...status }, changes)).live(request());
+  const parts: Record<string, string> = JSON.parse(body).parts;
+  const text = (name: string) =>
+    parts[name]!.replace(/<svg[^]*?<\/svg>/g, "").replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim();
+  return { parts, text };
+}
+
+const PROBLEM = {
+  code: "sync-failed",
+  subject: "IPv4",
+  detail: "nft refused",
+  sinceMs: 0,
+  lastMs: 0,
+  count: 1,
+} as const;
+
+Deno.test("problems are shown by kind, with what to do; of many occurrences, the first four", async () => {
+  assert.equal((await partsOf({})).parts.problems, "");
+  const { text: one, parts } = await partsOf({ problems: [{ ...PROBLEM, count: 3 }] });
+  assert.match(
+    one("problems"),
+    /^Problems .+ sync-failed IPv4 since 00:00:00 UTC , reported 3 times nft refused Fix run sluice check ;/,
+  );
+  assert.match(parts.problems!, /<li class="bad"><p class="title">/);
+  assert.match((await partsOf({ problems: [PROBLEM] })).text("problems"), /since 00:00:00 UTC nft refused/);
+  const folded = async (count: number) => {
+    const problems = Array.from({ length: count }, (_, i) => ({ ...PROBLEM, subject: `family ${i}` }));
+    const { parts: { problems: markup } } = await partsOf({ problems });
+    const [, more] = /<summary>([^<]*)<[^]*<b>family 4<[^]*<b>family 5</.exec(markup!) ?? [];
+    return [more, (markup!.match(/<b>family \d</g) ?? []).length];
+  };
+  assert.deepEqual([await folded(4), await folded(6)], [[undefined, 4], ["2 more", 6]]);
+});
+
+Deno.test("the last hundred events are shown, the newest first", async () => {
+  const shown = async (count: number) => {
+    const events = Array.from({ length: count }, (_, i) => ({
+      ...{ number: i, update: i, atMs: i * 1000, kind: "services", subject: `s${i}`, text: "removed", tone: "idle" },
+    }));
+    return await partsOf({}, { events: () => Promise.resolve({ events } as never) });
+  };
+  assert.equal((await shown(0)).text("events"), "Nothing has happened yet.");
+  assert.equal((await shown(1)).text("events"), "00:00:00 s0 removed");
+  const subjects = [...(await shown(120)).text("events").matchAll(/ s(\d+) /g)].map(([, number]) => Number(number));
+  assert.deepEqual(subjects, Array.from({ length: 100 }, (_, i) => 119 - i));
+});
+
+Deno.test("a change that waits, the family of an event, and the detail of a problem are marked", async () => {
+  const event = { number: 1, update: 1, atMs: 0, kind: "services", subject: "a/b", text: "removed", tone: "idle" };
+  const eventsOf = async (more: object) =>
+    (await partsOf({}, { events: () => Promise.resolve({ events: [{ ...event, ...more }] } as never) })).parts.events!
+      .replace(/\s+/g, " ");
+  assert.match(await eventsOf({ effect: "waiting" }), /<li class="idle waiting"/);
+  assert.match(await eventsOf({ effect: "in effect", tookMs: 5 }), /<li class="idle"/);
+  assert.match(await eventsOf({ family: "IPv6" }), /<span class="family-tag">IPv6<\/span>/);
+  assert.doesNotMatch(await eventsOf({}), /family-tag|title=/);
+  const withDetail = await eventsOf({ detail: "because" });
+  assert.match(withDetail, /title="because"/);
+  assert.equal(withDetail.match(/because/g)!.length, 1, "only there");
+});
+
+Deno.test("the summary has the verdict, the lines with a state, the figures, and a link to what needs attention", async () => {
+  const link = { state: "disconnected", server: "https://api", lastError: "refused", sinceMs: 0 } as never;
+  const { text, parts } = await partsOf({ healthy: true, link, source: "kube" });
+  assert.match(parts.summary!, /^\s*<div class="verdict (bad|warning)"/);
+  assert.match(text("summary"), /https:\/\/api/);
+  assert.match(parts.summary!, /<dl class="figures">\s*<div>/);
+  const empty = { refused: 0, unserved: 0, limited: 0, empty: 2 };
+  const browse: PageAnswers["browse"] = async (question) => ({
+    ...await createAnswers(basis).browse(question),
+    attention: empty,
+  });
+  const attentive = await pageOf(STATUS, { browse });
+  assert.match((await attentive.page(request())).body, /<a class="reason" href="\/\?show=attention" data-view>2 /);
+  assert.doesNotMatch((await (await pageOf(STATUS)).page(request())).body, /href="\/\?show=attention"/);
+});
+
+Deno.test("a family's card has its state, its syncs, and its lines", async () => {
+  const failing = fakeFamilyStatus({ worker: { state: "unfit", reason: "no nft", unsupported: false } });
+  const { parts, text } = await partsOf({ families: [fakeFamilyStatus({ syncs: [fakeSync()] }), failing] });
+  assert.deepEqual((parts.families!.match(/<svg class="chart"/g) ?? []).length, 1, "of the family that has synced");
+  assert.match(parts.families!, /<article class="card family bad" data-family="IPv4">/);
+  assert.match(text("families"), /IPv4 .*no nft/);
+});
+
+Deno.test("the forms keep what the other one shows", async () => {
+  const { body } = await (await pageOf(STATUS)).page(
+    request("q=web&ns=default&show=attention&to=10.0.0.1:80&from=pod"),
+  );
+  const formOf = (id: string) => {
+    const [, form] = new RegExp(`<form id="${id}"([^]*?)</form>`).exec(body)!;
+    const hidden = [...form!.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)];
+    return Object.fromEntries(hidden.map(([, name, value]) => [name, value]));
+  };
+  assert.deepEqual(formOf("search"), { to: "10.0.0.1:80", from: "pod" });
+  assert.deepEqual(formOf("explain"), { q: "web", ns: "default", show: "attention" });
+  assert.match(
+    body,
+    /name="q" value="web"[^]*name="show" value="attention" checked[^]*name="to" value="10\.0\.0\.1:80"/,
+  );
+  assert.doesNotMatch((await (await pageOf(STATUS)).page(request())).body, / checked|type="hidden"/);
 });
 
 Deno.test("before caches are synced, the page says so", async () => {
