@@ -87,3 +87,26 @@ Deno.test("a family leaves endpoints out, and uses them again, when their servic
   assert.equal(link.sent.length, 3);
   assert.ok(!("unreachableEndpoints" in link.sent.at(-1)!.set[0]!));
 });
+
+Deno.test("the effect of Sluice's own service is reported for its latest target alone, and not after its removal", async () => {
+  const { link, family, clock } = serveIPv4();
+  const inEffect: string[] = [];
+  const serve = async (target: string | undefined) => {
+    const service = target === undefined ? undefined : { address: "10.0.0.9", target };
+    family.serveInternal(service, () => inEffect.push(target ?? "none"));
+    await settled();
+    await clock.advanceSettled(5_000);
+  };
+  await serve("10.1.0.1:1");
+  await serve("10.1.0.1:2");
+  link.report();
+  await clock.advanceSettled(5_000);
+  link.report();
+  assert.deepEqual(inEffect, ["10.1.0.1:2"]);
+  await serve("10.1.0.1:3");
+  await serve(undefined);
+  link.report();
+  await clock.advanceSettled(5_000);
+  link.report();
+  assert.deepEqual(inEffect, ["10.1.0.1:2"]);
+});

@@ -137,6 +137,73 @@ Deno.test("a change that is reverted before it was sent waits for nothing", () =
   ]);
 });
 
+Deno.test("a change after a reverted one is shown from what the kernel has, and is the only one that waits", () => {
+  const { clock, planned, sent, reported, lines } = setUp();
+  planned(plan([port("a/web:http", 2), port("a/web:http", 0)]));
+  planned(plan([port("a/web:http", 0), port("a/web:http", 2)]));
+  planned(plan([port("a/web:http", 2), port("a/web:http", 3)]));
+  planned(plan([port("a/web:http", 3), port("a/web:http", 4)]));
+  sent();
+  clock.advance(7);
+  reported();
+  assert.deepEqual(lines(), [
+    "a/web: 2 → 0 endpoints, overtaken by a later change",
+    "a/web: 2 → 3 endpoints, overtaken by a later change",
+    "a/web: 3 → 4 endpoints, in effect after 7 ms",
+  ]);
+});
+
+Deno.test("a change in one family does not join a reverted one, or another one, of the other family", () => {
+  const { planned, sent, reported, lines } = setUp();
+  const less = plan([port("a/web:http", 2), port("a/web:http", 1)]);
+  planned(less, "IPv4", true);
+  planned(plan([port("a/web:http", 1), port("a/web:http", 2)]), "IPv4", true);
+  planned(less, "IPv6", true);
+  planned(plan([port("a/web:http", 2), port("a/web:http", 0)]), "IPv4", true);
+  for (const family of ["IPv4", "IPv6"] as const) {
+    sent(family);
+    reported({ family });
+  }
+  assert.deepEqual(lines(), [
+    "a/web (IPv4): 2 → 1 endpoint, overtaken by a later change",
+    "a/web (IPv6): 2 → 1 endpoint, in effect after 0 ms",
+    "a/web (IPv4): 2 → 0 endpoints, in effect after 0 ms",
+  ]);
+});
+
+Deno.test("many changes, and again many before they are sent, are two events, of which the first is overtaken", () => {
+  const { planned, sent, reported, lines } = setUp();
+  const many = (count: number) =>
+    plan(
+      ...Array.from({ length: 100 }, (_, i) => [port(`a/s${i}:http`, count), port(`a/s${i}:http`, count + 1)] as const),
+    );
+  for (const count of [1, 2]) planned(many(count));
+  sent();
+  reported();
+  assert.deepEqual(
+    lines().filter((line) => line.includes("more service ports")).map((line) => line.replace(/\d+ more/, "more")),
+    [
+      "other services: more service ports changed, overtaken by a later change",
+      "other services: more service ports changed, in effect after 0 ms",
+    ],
+  );
+});
+
+Deno.test("a change of one family joins that of the other one only before that is sent", () => {
+  const { planned, sent, reported, lines } = setUp();
+  const change = plan([port("a/web:http", 2), port("a/web:http", 1)]);
+  planned(change, "IPv4", true);
+  sent("IPv4");
+  planned(change, "IPv6", true);
+  assert.deepEqual(lines(), [
+    "a/web (IPv4): 2 → 1 endpoint, not in effect yet",
+    "a/web (IPv6): 2 → 1 endpoint, not in effect yet",
+  ]);
+  sent("IPv6");
+  reported({ family: "IPv6" });
+  assert.match(lines()[0]!, /not in effect yet$/);
+});
+
 Deno.test("the first plan is one event, and many changes at once are few", () => {
   const { feed, planned, sent, reported, lines } = setUp();
   const many = plan(...Array.from({ length: 10_000 }, (_, i) => [undefined, port(`a/s-${i}:http`, 1)] as const));
@@ -198,6 +265,20 @@ Deno.test("after a long failure, the changes that are still kept take effect", (
   assert.deepEqual([...new Set(lines().map((line) => line.replace(/^.*: /, "")))], [
     "1 → 2 endpoints, in effect after 5 ms",
   ]);
+});
+
+Deno.test("of a service that changes during a long failure, changes that are no longer told apart are overtaken", () => {
+  const { planned, sent, reported, lines } = setUp();
+  for (let i = 0; i < 150; i++) {
+    planned(plan([port("a/web:http", i), port("a/web:http", i + 1)]));
+    sent();
+    reported({ ok: false });
+  }
+  reported();
+  const effects = lines().map((line) => line.replace(/^.*endpoints?, /, ""));
+  assert.equal(effects[0], "overtaken by a later change");
+  assert.equal(effects.at(-1), "in effect after 0 ms");
+  assert.ok(!effects.includes("not in effect yet"));
 });
 
 Deno.test("what the next run of the process finds waiting is overtaken, and the change of the configuration is an event", () => {

@@ -18,7 +18,7 @@ interface WrittenEvent {
   readonly count: number;
 }
 
-function setUp(answer: (request: ApiWrite) => Promise<unknown> = () => Promise.resolve({})) {
+function setUp(answer: (request: ApiWrite) => Promise<unknown> = () => Promise.resolve({}), random = () => 0.5) {
   const clock = createFakeClock(undefined, promisesSettled);
   const end = new AbortController();
   const requests: ApiWrite[] = [];
@@ -35,7 +35,7 @@ function setUp(answer: (request: ApiWrite) => Promise<unknown> = () => Promise.r
     clock,
     logger: createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) }),
     signal: end.signal,
-    random: () => 0.5,
+    random,
   });
   const written = () => requests.map(({ verb, object }) => ({ verb, ...(object as WrittenEvent) }));
   return { clock, end, requests, logged, recorder, written };
@@ -54,6 +54,17 @@ Deno.test("an event refers to the Node in the form that kubectl describe node lo
   assert.deepEqual(source, { component: "sluice", host: "n1" });
   assert.deepEqual([rest.type, rest.reason, rest.message, rest.count], ["Warning", "FailedToSync", "it fails", 1]);
   assert.match(String(rest.firstTimestamp), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+});
+
+Deno.test("Events of the same moment have names of their own, after the time and with the same number of digits", async () => {
+  const numbers = [0.75, 1e-6];
+  const { clock, recorder, requests } = setUp(undefined, () => numbers.shift()!);
+  recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
+  recorder.record("Warning", "FailedToSync", "IPv6", "it fails");
+  await settled();
+  const time = clock.now().toString(16);
+  const names = requests.map(({ object }) => (object as { metadata: { name: string } }).metadata.name);
+  assert.deepEqual(names, [`n1.${time}c00000`, `n1.${time}000010`]);
 });
 
 Deno.test("repeats become one event with a count, written at most every five minutes", async () => {

@@ -1,10 +1,11 @@
-import { describeMode } from "../../../backends/mod.ts";
+import { describeMode, MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import { type ProblemCode, problemCodes, problemKind } from "../../../core/problems/mod.ts";
 import type { SourceServer } from "../../../core/objects/mod.ts";
 import "../../../features/registry.ts";
 import assert from "node:assert/strict";
 import { createFakeClock } from "../../fakes/clock.ts";
 import type { PacketCounts, ProxyMode, SyncReport } from "../../../core/model/mod.ts";
+import type { MetricReading } from "../../../platform/metrics/mod.ts";
 import { createSourceLink, type SourceLink } from "../../../observe/process/mod.ts";
 import { createMetrics, type WorkerCounts } from "../../../observe/mod.ts";
 
@@ -128,6 +129,47 @@ Deno.test("each mode exposes the metrics that kube-proxy exposes in it", async (
     await typesOf("ipvs", "kubeproxy_"),
     [...IN_EVERY_MODE, "sync_proxy_rules_iptables_restore_failures_total counter"].sort(),
   );
+});
+
+Deno.test("every metric has a description of its own", async () => {
+  for (const { name } of MODE_DESCRIPTIONS) {
+    const link = createSourceLink(createFakeClock());
+    const texts = new Map<string, string>();
+    for (const line of await setUp(name, link.current, () => Promise.resolve({})).lines()) {
+      const [, metric, text] = /^# HELP (\S+) (.*)$/.exec(line) ?? [];
+      if (metric === undefined) continue;
+      assert.match(text!, /\w{3}/, metric);
+      assert.equal(texts.get(text!), undefined, `${metric} has the description of another metric`);
+      texts.set(text!, metric);
+    }
+    assert.ok(texts.size > 30);
+  }
+});
+
+Deno.test("the counts of a run continue in the next one, but not the process's own", async () => {
+  const options = {
+    mode: describeMode("iptables"),
+    now: () => NOW,
+    families: [],
+    featureGates: {},
+    problems: () => new Map(),
+  };
+  const nothing = { pending: () => 0, total: () => 0 };
+  const tracking = { services: nothing, endpoints: { IPv4: nothing, IPv6: nothing } };
+  const start = (earlier?: readonly MetricReading[]) =>
+    createMetrics({ ...options, tracking, readPacketCounts: () => Promise.resolve({}), earlier });
+  const first = start();
+  first.healthAnswered("livez", 200);
+  const earlier = (await first.read()).map((reading) =>
+    reading.name === "process_cpu_seconds_total" && reading.type === "counter"
+      ? { ...reading, series: reading.series.map((one) => ({ ...one, value: 1e9 })) }
+      : reading
+  );
+  const second = start(earlier);
+  second.healthAnswered("livez", 200);
+  const text = await second.expose();
+  assert.match(text, /^kubeproxy_proxy_livez_total\{code="200"\} 2$/m);
+  assert.ok(Number(/^process_cpu_seconds_total (\S+)$/m.exec(text)![1]) < 1e9);
 });
 
 Deno.test("process and version metrics are exposed", async () => {
@@ -362,6 +404,13 @@ Deno.test("API server requests are counted as client-go counts them", async () =
   const bucket = (name: string, le: string) => `rest_client_${name}_bucket{le="${le}",verb="GET",host="${host}"} 1`;
   assert.ok((await samplesOf("rest_client_request_duration")).includes(bucket("request_duration_seconds", "0.5")));
   assert.ok((await samplesOf("rest_client_response")).includes(bucket("response_size_bytes", "16384")));
+  // client-go's.
+  const boundsOf = async (name: string) =>
+    (await samplesOf(`rest_client_${name}_bucket`)).flatMap((line) => /le="([\d.]+)",verb="POST"/.exec(line)?.[1] ?? [])
+      .map(Number).sort((a, b) => a - b);
+  assert.deepEqual(await boundsOf("request_duration_seconds"), [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]);
+  const sizes = [64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216];
+  assert.deepEqual(await boundsOf("request_size_bytes"), sizes);
 });
 
 Deno.test("a failed restore in a partial sync also counts as partial", async () => {
