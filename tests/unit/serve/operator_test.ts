@@ -71,7 +71,9 @@ Deno.test("a server is ready once the whole state was read, and stays so when it
     assert.equal(status, 200);
     const { ready, lastEvent, problems: shown } = JSON.parse(body);
     assert.deepEqual([ready, lastEvent], [true, "2023-11-14T22:13:20.000Z"]);
-    assert.deepEqual(shown.map(({ code }: { code: string }) => code), ["source-unreachable"]);
+    const [{ since, ...problem }] = shown;
+    assert.deepEqual([shown.length, problem], [1, { code: "source-unreachable", subject: "services" }]);
+    assert.equal(since, new Date(Date.parse(since)).toISOString());
     assert.equal((await get("health", "/metrics")).status, 404);
   });
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type ControlAnswers, serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
-import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/status/mod.ts";
+import type { FamilyStatusDetails, NodeView, ProxyStatus } from "../../../../answers/status/mod.ts";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { awaitOrder, stoppedText } from "../../../../cli/commands/status.ts";
 import { createProgress, waitingFor } from "../../../../cli/commands/install_start.ts";
@@ -12,6 +12,7 @@ import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { node } from "../../../fakes/cluster_objects.ts";
 import { fakeFamilyStatus, fakeSync, fakeView } from "../../../fakes/proxy_status.ts";
+import { invoke } from "./invoke.ts";
 
 const SYNC = fakeSync();
 
@@ -25,13 +26,17 @@ const status = (fields: Partial<ProxyStatus> = {}) =>
 
 const waiting = (fields: Partial<ProxyStatus>) => waitingFor({ status: status(fields), needy: undefined });
 
-Deno.test("the wait ends with the first status that has everything in effect", async () => {
+Deno.test("the wait ends with the first status that has everything in effect, and the exit status says whether it has", async () => {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/control.sock`;
   const end = new AbortController();
   const starting = status({ families: [family({ worker: { state: "starting" }, syncs: [] })] });
-  const statuses = [starting, starting, status()];
-  const answers = { ...createAnswers(fakeAnswerBasis([node(HERE)])), status: () => Promise.resolve(statuses.shift()!) };
+  const statuses: (NodeView | Error)[] = [starting, starting, status()];
+  const next = () => {
+    const found = statuses.shift()!;
+    return found instanceof Error ? Promise.reject(found) : Promise.resolve(found);
+  };
+  const answers = { ...createAnswers(fakeAnswerBasis([node(HERE)])), status: next };
   const seen: string[] = [];
   const onAttempt = async (found: Parameters<typeof waitingFor>[0]) => {
     seen.push(await waitingFor(found));
@@ -54,7 +59,18 @@ Deno.test("the wait ends with the first status that has everything in effect", a
     statuses.push(starting, starting);
     const given = await awaitOrder(invocation, path, 60_000, () => Promise.resolve(true));
     assert(typeof given !== "string");
-    assert.equal(statuses.length, 1, "the caller gave up after one attempt");
+    assert.equal(statuses.splice(0).length, 1, "the caller gave up after one attempt");
+
+    statuses.push(new Error("busy"), status());
+    assert.equal(typeof await awaitOrder(invocation, path, 60_000), "object", "an attempt that fails is repeated");
+    statuses.push(new Error("busy"));
+    await assert.rejects(awaitOrder(invocation, path, 0), /did not answer: 500/);
+
+    const exitStatus = async (found: NodeView) => {
+      statuses.push(found);
+      return (await invoke(["status", `--control-socket=${path}`])).status;
+    };
+    assert.deepEqual([await exitStatus(status()), await exitStatus(starting)], [0, 1]);
     end.abort();
     await served;
   } finally {
@@ -117,5 +133,9 @@ Deno.test("status without a proxy says how the service is, and the last line of 
     "sluice: the service is activating (auto-restart), exit status 1, restarted 14 times; " +
       'last: sluice[1]: exiting error="no kubeconfig"\n' +
       "sluice: journalctl -u sluice shows more; `sluice check` looks for the cause\n",
+  );
+  assert.equal(
+    stoppedText("inactive (dead)", 0, "", "tail /var/log/sluice.log").split("\n")[0],
+    "sluice: the service is inactive (dead)",
   );
 });

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { type Flow, flowLine, readFlows } from "../../../../cli/flows/flow.ts";
-import type { Protocol } from "../../../../core/model/mod.ts";
+import { createServiceFinder, type Flow, flowLine, readFlows } from "../../../../cli/flows/flow.ts";
+import type { Family, Protocol } from "../../../../core/model/mod.ts";
+import { createFakeClock, settled } from "../../../fakes/clock.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { runnerThatPrints } from "./printing_runner.ts";
 
 const TO = "src=10.1.0.2 dst=10.96.0.10 sport=51604 dport=80",
@@ -77,4 +79,53 @@ Deno.test("a flow is one line", async () => {
     "09:12:00  end     10.1.0.2:51604 → 10.96.0.10:80/tcp (default/web:http) → 10.2.0.2:8080  TIME_WAIT  " +
     "270 bytes sent, 1,268 received  8.1 s",
   ]);
+});
+
+Deno.test("a connection whose number the kernel uses again has no start of its own until it begins", async () => {
+  const again = await flowsOf([...TCP, TCP[2]!, TCP[3]!]);
+  assert.deepEqual(again.map(({ event, durationMs }) => [event, durationMs]).slice(2), [
+    ["end", 8077],
+    ["closed", undefined],
+    ["end", undefined],
+  ]);
+});
+
+Deno.test("services are read again for an unknown frontend, but not more often than every two seconds", async () => {
+  const clock = createFakeClock();
+  const clusterIPs = ["10.0.0.1"];
+  let reads = 0;
+  const state = (family: Family) => {
+    if (family === "IPv4") reads++;
+    const set = clusterIPs.map((clusterIP, i) =>
+      fakeServicePort(`default/s${i}`, { clusterIP, port: 80, nodePort: 30_000 + i })
+    );
+    return Promise.resolve({
+      ...{ revision: 1, base: undefined, settings: undefined, deleted: [] },
+      set: family === "IPv4" ? set : [],
+    });
+  };
+  const { find, frontends } = await createServiceFinder({ state }, clock);
+  const found = async (address: string) => {
+    const name = find(address, "tcp", 80);
+    await settled();
+    return name;
+  };
+  assert.equal(await found("10.0.0.1"), "default/s0");
+  clusterIPs.push("10.0.0.2");
+  assert.equal(await found("10.0.0.2"), undefined);
+  assert.equal(reads, 1, "it was read just now");
+  clock.advance(2_001);
+  assert.equal(await found("10.0.0.1"), "default/s0");
+  assert.equal(reads, 1, "nothing was unknown");
+  // Two at once are one reading.
+  assert.equal(find("10.0.0.2", "tcp", 80), undefined);
+  assert.equal(await found("10.0.0.2"), undefined);
+  assert.deepEqual([await found("10.0.0.2"), reads], ["default/s1", 2]);
+  assert.equal(await found("10.0.0.3"), undefined);
+  assert.equal(reads, 2);
+  assert.deepEqual(frontends("IPv4"), {
+    addresses: ["10.0.0.1 . tcp . 80", "10.0.0.2 . tcp . 80"],
+    nodePorts: ["tcp . 30000", "tcp . 30001"],
+  });
+  assert.deepEqual(frontends("IPv6"), { addresses: [], nodePorts: [] });
 });
