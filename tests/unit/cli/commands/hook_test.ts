@@ -54,6 +54,32 @@ Deno.test("a failed run is repeated after a wait, with the newest state", async 
   assert.deepEqual(given, ["1", "1", "2"]);
 });
 
+Deno.test("a state that comes during a run that fails is the one that is tried next", async () => {
+  const { hook, given, end, clock } = setUp();
+  hook.give("1");
+  hook.give("2");
+  await end(1);
+  await clock.advanceSettled(1000);
+  assert.deepEqual(given, ["1", "2"]);
+});
+
+Deno.test("the waits of a hook that fails grow, and start over after a run that succeeds", async () => {
+  const { hook, given, end, clock } = setUp();
+  /** How long a failed run waits, in steps of 50 ms. */
+  const waitMs = async () => {
+    const runs = given.length, endMs = clock.monotonic();
+    await end(1);
+    while (given.length === runs) await clock.advanceSettled(50);
+    return clock.monotonic() - endMs;
+  };
+  hook.give("1");
+  const first = await waitMs(), second = await waitMs();
+  assert.ok(second > 1.5 * first, `${first} ms, then ${second} ms`);
+  await end();
+  hook.give("2");
+  assert.equal(await waitMs(), first);
+});
+
 Deno.test("the hook is idle except during a run", async () => {
   const { hook, end } = setUp();
   await hook.idle();

@@ -160,6 +160,7 @@ Deno.test("other flags are refused with the difference; forced, they are applied
       `same ${PROGRAM}\nreplace ${UNIT} (${UNIT}.${backup})\nreplace ${CONFIGURATION} (${CONFIGURATION}.${backup})`,
     );
     assert.equal(await read(`${root}${CONFIGURATION}.${backup}`), before);
+    assert.deepEqual(wordsOfUnit(await read(root + UNIT)), ["--source=file:/other"]);
     assert.match(await read(root + CONFIGURATION), /^mode: nftables$/m);
     assert.match(await read(root + CONFIGURATION), /kubeconfig: \/k$/m);
   }));
@@ -169,7 +170,8 @@ Deno.test("a file given with --config replaces an installed configuration only b
     await withFlags([]);
     const template = "kind: KubeProxyConfiguration\nmode: ipvs\n";
     await assert.rejects(withFlags([], { template }), /\+mode: ipvs/);
-    await withFlags(["--hostname-override=n1"], { template, force: true });
+    // As with run, the file decides what --proxy-mode would.
+    await withFlags(["--hostname-override=n1", "--proxy-mode=nftables"], { template, force: true });
     assert.equal(await read(root + CONFIGURATION), `${template}hostnameOverride: n1\n`);
     await Deno.writeTextFile(root + CONFIGURATION, "mode: [");
     await assert.rejects(withFlags(["--proxy-mode=nftables"]), /not valid YAML/);
