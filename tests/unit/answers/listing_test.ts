@@ -140,6 +140,7 @@ Deno.test("services that need attention are counted by reason, the worst first",
   const none = { refused: 0, unserved: 0, limited: 0, empty: 0 };
   assert.equal(attentionText(none), "");
   assert.equal(attentionText({ ...none, empty: 10 }), "10 service ports without endpoints");
+  assert.equal(attentionText({ ...none, limited: 3 }), "3 service ports with a problem");
   assert.equal(
     attentionText({ refused: 1, unserved: 2, limited: 0, empty: 1000 }),
     "1 service port refused by the kernel, 2 whose address another service has, 1,000 without endpoints",

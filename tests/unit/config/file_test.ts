@@ -215,6 +215,16 @@ Deno.test("every field of every feature is read", () => {
   assert.deepEqual(settings, { ...defaultSettings(), ...read });
 });
 
+Deno.test("the booleans of YAML 1.1 are booleans", () => {
+  for (
+    const [words, expected] of [["yes Yes YES on On ON true", true], ["no No NO off Off OFF false", false]] as const
+  ) {
+    for (const word of words.split(" ")) {
+      assert.equal(loaded(`iptables: {masqueradeAll: ${word}}`).configuration.masqueradeAll, expected, word);
+    }
+  }
+});
+
 Deno.test("null, empty and zero values mean the default where they do in kube-proxy", () => {
   const table: readonly [string, (c: Configuration) => unknown, unknown][] = [
     ["mode: ''", (c) => c.mode, "iptables"],

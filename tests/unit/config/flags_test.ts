@@ -85,6 +85,8 @@ Deno.test("each flag sets the same field as in kube-proxy", () => {
       ["10.0.0.0/8", "11.0.0.0/8"],
     ],
     [["--nodeport-addresses", "primary"], (c) => c.nodePortAddresses, ["primary"]],
+    [["--control-socket=/run/other.sock"], (c) => c.controlSocket, "/run/other.sock"],
+    [["--control-socket="], (c) => c.controlSocket, undefined],
     [["--nodeport-addresses", "localhost"], (c) => c.nodePortAddresses, ["localhost"]],
     [["--nodeport-addresses", "all,localhost"], (c) => c.nodePortAddresses, ["all", "localhost"]],
     [["--proxy-mode=nftables", "--nodeport-addresses=all"], (c) => c.nodePortAddresses, ["all"]],

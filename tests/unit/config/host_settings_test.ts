@@ -59,6 +59,23 @@ async function settingsOfInit(...args: string[]): Promise<Map<string, FamilyOpti
   return started;
 }
 
+Deno.test("each timeout of a configuration is a sysctl in seconds, rounded up, unless it is 0", () => {
+  const timeouts = (...args: string[]) =>
+    conntrackSettings(accepted(["--conntrack-max-per-core=0", ...args]).configuration.conntrack, 1)
+      .map(({ name, value }) => `${name.slice(PREFIX.length)} ${value}`);
+  assert.deepEqual(
+    timeouts(
+      ...["--conntrack-tcp-timeout-established=1m", "--conntrack-tcp-timeout-close-wait=2s"],
+      ...["--conntrack-udp-timeout=2500ms", "--conntrack-udp-timeout-stream=1000h", "--conntrack-tcp-be-liberal"],
+    ),
+    [
+      ...["tcp_timeout_established 60", "tcp_timeout_close_wait 2", "udp_timeout 3", "udp_timeout_stream 3600000"],
+      "tcp_be_liberal 1",
+    ],
+  );
+  assert.deepEqual(timeouts("--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"), []);
+});
+
 for (
   const [args, routes] of [
     [[], true],

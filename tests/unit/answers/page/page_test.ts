@@ -226,6 +226,7 @@ Deno.test("the forms keep what the other one shows", async () => {
   };
   assert.deepEqual(formOf("search"), { to: "10.0.0.1:80", from: "pod" });
   assert.deepEqual(formOf("explain"), { q: "web", ns: "default", show: "attention" });
+  assert.match(body, /<article class="explanation"><h3><code>10\.0\.0\.1:80\/TCP<\/code> is cluster IP/);
   assert.match(
     body,
     /name="q" value="web"[^]*name="show" value="attention" checked[^]*name="to" value="10\.0\.0\.1:80"/,

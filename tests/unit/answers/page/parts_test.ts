@@ -1,6 +1,12 @@
 /** The parts of the status page: what a reader sees of each kind of service, explanation, problem and sync. */
 import assert from "node:assert/strict";
-import type { BrowsedService, Explanation, ListedEndpoint, ServicePage } from "../../../../answers/mod.ts";
+import type {
+  BrowsedService,
+  ExplainedRules,
+  Explanation,
+  ListedEndpoint,
+  ServicePage,
+} from "../../../../answers/mod.ts";
 import { addressOf, namespaceOptions, readView, servicesPart, type View } from "../../../../answers/page/services.ts";
 import { explanationPart } from "../../../../answers/page/explanation.ts";
 import type { Html } from "../../../../answers/page/html.ts";
@@ -312,6 +318,29 @@ Deno.test("an explanation without a service, endpoints or rules says that", asyn
     service: { ...service, rules: refused },
   });
   assert.match(textOf(part), /not in effect: they are refused/);
+});
+
+Deno.test("rules say since when they are in effect, or why they are not", async () => {
+  const since = { state: "in effect", revision: 7, syncedAtMs: 0, orEarlier: false } as const;
+  const table: readonly (readonly [ExplainedRules["since"], string])[] = [
+    [undefined, "as a proxy would write them"],
+    [since, "in effect since the sync of revision 7, 1970-01-01T00:00:00.000Z"],
+    [
+      { ...since, orEarlier: true },
+      "in effect since the sync of revision 7 or an earlier one, 1970-01-01T00:00:00.000Z",
+    ],
+    [{ ...since, syncedAtMs: undefined }, "in effect"],
+    [{ ...since, state: "waiting" }, "pending; the sync that writes them has not finished"],
+    [{ ...since, state: "refused", refusal: "nft: no" }, "not in effect: the kernel refuses them: nft: no"],
+  ];
+  for (const [since, text] of table) {
+    const rules = { ...EXPLANATION.service!.rules!, from: "running proxy", since } as const;
+    const { part } = await explained("10.0.0.1:80", "", {
+      ...EXPLANATION,
+      service: { ...EXPLANATION.service!, rules },
+    });
+    assert.equal(/<summary>Rules \(([^<]*)\)</.exec(part.markup)![1], text);
+  }
 });
 
 Deno.test("a name is explained for its first four destinations, and the client is that of the form", async () => {
