@@ -47,9 +47,10 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
       const detail = `Node ${nodeName} was deleted`;
       problems.report(NODE_SCOPE, after.deleted ? [{ code: "node-deleted", subject: `Node ${nodeName}`, detail }] : []);
       if (after.deleted) return;
-      logger.info("read the Node object", {
+      const isBack = changed.includes("deleted");
+      logger.info(isBack ? "the Node object is there again" : "read the Node object", {
         node: nodeName,
-        changed: changed.join(),
+        changed: changed.filter((field) => field !== "deleted").join(),
         ...after.nodeIPs,
         zone: after.zone,
       });

@@ -123,6 +123,8 @@ Deno.test("/healthz is 503 without a Node object, 200 once it exists, and still 
       server.remove(here);
       await log.waitFor("Node object was deleted");
       assert.deepEqual(await healthz(), [200, true]);
+      server.apply(here);
+      await log.waitFor("the Node object is there again");
     });
   } finally {
     await server.close();
