@@ -1,7 +1,7 @@
 /**
  * Runs the tools that configure the kernel, and classifies their failures.
  *
- * In: calls of tools. Out: their output, and the kinds of their failures. May touch: processes.
+ * In: calls of tools. Out: their output, and the kinds of their failures. May touch: processes, and a netlink socket that asks whether the ruleset has changed.
  */
 export {
   type ChainChange,
