@@ -96,7 +96,7 @@ async function whyNotRunning(invocation: Invocation): Promise<string> {
 /** Says how a service is, how often it was restarted, the last line of its log, and where to read more of it. */
 export function stoppedText(words: string, restarts: number, log: string, command: string): string {
   const last = log.trimEnd().split("\n").at(-1)!;
-  const restarted = restarts > 0 ? `, restarted ${restarts} times` : "";
+  const restarted = restarts > 0 ? `, restarted ${restarts === 1 ? "once" : `${restarts} times`}` : "";
   return `sluice: the service is ${words}${restarted}${last === "" ? "" : `; last: ${printable(last)}`}\n` +
     `sluice: ${command} shows more; \`sluice check\` looks for the cause\n`;
 }

@@ -134,6 +134,9 @@ Deno.test("status without a proxy says how the service is, and the last line of 
       'last: sluice[1]: exiting error="no kubeconfig"\n' +
       "sluice: journalctl -u sluice shows more; `sluice check` looks for the cause\n",
   );
+  for (const [restarts, times] of [[1, "once"], [2, "2 times"]] as const) {
+    assert.match(stoppedText("failed", restarts, "", "journalctl"), new RegExp(`failed, restarted ${times}\n`));
+  }
   assert.equal(
     stoppedText("inactive (dead)", 0, "", "tail /var/log/sluice.log").split("\n")[0],
     "sluice: the service is inactive (dead)",
