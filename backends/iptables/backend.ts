@@ -75,8 +75,12 @@ export function createIptablesBackend(
   let routesLoopback = false;
   // Whether this process has made the kernel route them.
   let isRoutingOurs = false;
-  let parts: { readonly ruleset: Ruleset; readonly reconciler: ChainReconciler; readonly flavour: Flavour } | undefined;
-  let hasJumps = findJumps;
+  let parts: {
+    readonly ruleset: Ruleset;
+    readonly reconciler: ChainReconciler;
+    readonly flavour: Flavour;
+    readonly hasJumps: () => Promise<boolean>;
+  } | undefined;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
     const { ruleset, flavour } = ready();
@@ -138,8 +142,7 @@ export function createIptablesBackend(
         traffic.current()?.aroundRestore(chains, restore) ?? restore();
       const generation = flavour === "nf_tables" ? options.generation : undefined;
       const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, generation, logger, aroundRestore });
-      hasJumps = unlessUnchanged(generation, findJumps);
-      parts = { ruleset, reconciler, flavour };
+      parts = { ruleset, reconciler, flavour, hasJumps: unlessUnchanged(generation, findJumps) };
     },
     async sync(delta) {
       const { ruleset, reconciler } = ready();
@@ -172,7 +175,7 @@ export function createIptablesBackend(
     },
     // It asks for the chains of three tables, each on its own.
     entryCheckMs: 8_000,
-    hasEntryRules: () => hasJumps(),
+    hasEntryRules: async () => await ready().hasJumps(),
     async cleanup() {
       await removeIptablesTraces(options);
     },

@@ -99,13 +99,25 @@ const COMPARING_SHARE: Readonly<Record<ComparisonCause, number>> = { interval: 0
 /** The same while something was written that no listing has shown: a tool may report success without writing. */
 const UNREAD_SHARE = 0.03;
 
+/**
+ * The proof that the ruleset is as desired: two listings of one generation. The differences that the first one finds are written; a
+ * tool may report success without writing them, which the second one finds. Any other write needs a new proof.
+ */
+interface Proof {
+  /** The generation of the last listing. */
+  readonly generation: number | undefined;
+  readonly isComplete: boolean;
+}
+
+const NO_PROOF: Proof = { generation: undefined, isComplete: false };
+
 /** Creates a reconciler of a kernel whose state is unknown. */
 export function createReconciler<Realized, Owner>(
   { target, refusals, searchLimit = 0, clock, generation }: ReconcilerOptions<Realized, Owner>,
 ): Reconciler<Realized, Owner> {
   let realized: Realized | undefined;
   let listedAtMs = -Infinity, listingMs = 0, hasUnreadWrites = false;
-  let listedGeneration: number | undefined, isProven = false;
+  let proof = NO_PROOF;
   const drifted = createAccumulator(() => 0);
 
   async function list(): Promise<Realized> {
@@ -117,9 +129,7 @@ export function createReconciler<Realized, Owner>(
     }
     // What another program changed is written again.
     hasUnreadWrites = listing.drifted > 0;
-    // What this listing has found missing may be written by a tool that changes nothing; a second one would find it again.
-    isProven = current !== undefined && current === listedGeneration;
-    listedGeneration = current;
+    proof = { generation: current, isComplete: current !== undefined && current === proof.generation };
     if (before !== undefined) drifted.value += listing.drifted;
     return realized = listing.realized;
   }
@@ -129,7 +139,7 @@ export function createReconciler<Realized, Owner>(
   }
 
   async function compare(before: Realized, cause: ComparisonCause): Promise<void> {
-    if (isProven && !hasUnreadWrites && generation?.() === listedGeneration) return;
+    if (proof.isComplete && !hasUnreadWrites && generation?.() === proof.generation) return;
     const share = Math.max(COMPARING_SHARE[cause], hasUnreadWrites ? UNREAD_SHARE : 0);
     const isDue = !clock || clock.monotonic() - listedAtMs >= listingMs / share;
     const changes = isDue ? undefined : await target.glance?.(before);
@@ -153,11 +163,14 @@ export function createReconciler<Realized, Owner>(
 
   return {
     async run() {
+      proof = NO_PROOF;
       await run(false);
       hasUnreadWrites = true;
     },
     async compareAndRun(cause = "interval") {
-      target.retry(refusals.takeAll());
+      const refused = refusals.takeAll();
+      if (refused.length > 0) proof = NO_PROOF;
+      target.retry(refused);
       if (realized !== undefined) await compare(realized, cause);
       await run(true);
       if (target.confirm && realized !== undefined) drifted.value -= await target.confirm(realized);
@@ -166,6 +179,7 @@ export function createReconciler<Realized, Owner>(
     realized: () => realized,
     invalidate() {
       realized = undefined;
+      proof = NO_PROOF;
     },
     problems: refusals.problems,
     problemOf: refusals.problemOf,

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { Backend } from "../../../backends/contract/mod.ts";
 import type { FakeClock } from "../../fakes/clock.ts";
 import type { Runner } from "../../../backends/tools/mod.ts";
+import { createIptablesBackend } from "../../../backends/iptables/backend.ts";
 import { IPTABLES_LAYOUTS } from "../../../backends/xtables/mod.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
@@ -37,6 +38,45 @@ for (const flavour of ["nf_tables", "legacy"] as const) {
     });
   }
 }
+
+for (const flavour of ["nf_tables", "legacy"] as const) {
+  Deno.test(`while the ruleset's generation is the same, the rules of ${flavour} are ${flavour === "legacy" ? "" : "not "}looked for`, async () => {
+    const host = createHost({ flavour });
+    let generation = 1;
+    const under = await iptablesUnderTest(
+      host,
+      "IPv4",
+      (options) => createIptablesBackend({ ...options, generation: () => generation }),
+    );
+    const look = checkOf(under);
+    await under.snapshot([WEB]);
+    assert.equal(await look(), true);
+    await host.runner.run({ tool: "iptables", args: ["-t", "nat", "-F"] });
+    assert.equal(await look(), flavour === "nf_tables");
+    generation++;
+    assert.equal(await look(), false);
+  });
+}
+
+Deno.test("while the ruleset's generation is the same, nft is not asked for chains or tables", async () => {
+  const host = createFakeNftHost();
+  let generation = 1;
+  const under = nftablesUnderTest(host, "IPv4", () => generation), { backend, snapshot } = under, look = checkOf(under);
+  await backend.setup();
+  await snapshot([WEB]);
+  assert.equal(await look(), true);
+  const drift = async () => {
+    await under.clock.advanceSettled(3_600_000);
+    return (await backend.resync()).figures.drift_repaired;
+  };
+  assert.deepEqual([await drift(), await drift()], [0, 0]);
+  host.tables.clear();
+  assert.deepEqual([await look(), await drift()], [true, 0]);
+  generation++;
+  assert.equal(await look(), false);
+  assert.ok((await drift())! > 0);
+  assert.equal(await look(), true);
+});
 
 Deno.test("a running nft that lists the jumps spares the check its tools; without them, iptables is asked", async () => {
   const host = createHost(), listed: string[] = [];

@@ -1,5 +1,5 @@
 import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
-import type { Backend } from "../../../../backends/contract/backend.ts";
+import type { Backend, BackendOptions } from "../../../../backends/contract/backend.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import { type FakeClock, promisesSettled } from "../../../fakes/clock.ts";
@@ -32,12 +32,16 @@ export function nftSettings(changes: Partial<FamilySettings> = {}): FamilySettin
   });
 }
 
-/** Creates a backend on a host; a new host by default. */
-export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family: Family = "IPv4"): BackendUnderTest {
+/** Creates a backend on a host, by default a new one whose ruleset has no known generation. */
+export function backendUnderTest(
+  host: FakeNftHost = createFakeNftHost(),
+  family: Family = "IPv4",
+  generation?: BackendOptions["generation"],
+): BackendUnderTest {
   const { clock } = host;
   const warnings: string[] = [];
   const logger = createLogger({ level: "warn", format: "text", clock, write: (line) => void warnings.push(line) });
-  const backend = createNftablesBackend({ family, runner: host.runner, clock, logger });
+  const backend = createNftablesBackend({ family, runner: host.runner, generation, clock, logger });
   let revision = 0;
   // What a sync starts and does not await has ended, too.
   const send = (delta: Omit<FamilyDelta, "revision">) =>

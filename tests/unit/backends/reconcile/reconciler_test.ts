@@ -46,6 +46,7 @@ function outcomes(...all: (Outcome | Error)[]) {
 }
 
 const HOUR_MS = 3_600_000;
+const REFUSAL = { what: "rules of web", effect: "left out", servicePort: "web", failure: "no" } as const;
 
 Deno.test("the kernel is read before the first write, but not before later ones", async () => {
   const { reconciler, takeCalls } = setUp();
@@ -70,7 +71,7 @@ Deno.test("a comparison retries what was refused, reads the kernel, counts drift
   const { reconciler, refusals, writes, takeCalls, setDrifted } = setUp();
   await reconciler.run();
   takeCalls();
-  refusals.add("web", { what: "rules of web", effect: "left out", servicePort: "web", failure: "no" });
+  refusals.add("web", REFUSAL);
   assert.equal(reconciler.problemOf("web")?.servicePort, "web");
   setDrifted(2);
   await reconciler.compareAndRun();
@@ -130,7 +131,7 @@ Deno.test("because of a fault the kernel is listed until that is 10 % of the ela
 
 Deno.test("a ruleset that two listings have shown is not listed again until it changes", async () => {
   let generation: number | undefined = 1;
-  const { reconciler, takeCalls, setDrifted } = setUp({}, 0, () => generation);
+  const { reconciler, refusals, takeCalls, setDrifted } = setUp({}, 0, () => generation);
   const compare = async () => {
     await reconciler.compareAndRun();
     return takeCalls().some((call) => call.startsWith("list"));
@@ -138,10 +139,11 @@ Deno.test("a ruleset that two listings have shown is not listed again until it c
   const steps: readonly [string, () => unknown, readonly boolean[]][] = [
     ["the first listing is followed by writes", () => {}, [true, true, false, false]],
     ["another program changes something", () => generation = 2, [true, true, false]],
-    ["a tool may not have written", () => reconciler.run().then(takeCalls), [true, false]],
+    ["a tool may not have written", () => reconciler.run().then(takeCalls), [true, true, false]],
     ["a difference is found", () => [generation = 3, setDrifted(1)], [true, true, true]],
     ["its repair is found", () => setDrifted(0), [true, false]],
-    ["the state is read again", () => reconciler.invalidate(), [true, false]],
+    ["the state is read again", () => reconciler.invalidate(), [true, true, false]],
+    ["a refused change is tried again", () => refusals.add("web", REFUSAL), [true, true, false]],
     ["the generation is unknown", () => generation = undefined, [true, true, true]],
     ["the generation is known again", () => generation = 3, [true, true, false]],
   ];
@@ -149,6 +151,24 @@ Deno.test("a ruleset that two listings have shown is not listed again until it c
     await step();
     for (const isListed of listed) assert.equal(await compare(), isListed, what);
   }
+});
+
+Deno.test("after a write that failed, two listings of the same ruleset show whether the next one took effect", async () => {
+  const next = outcomes(
+    "written",
+    "written",
+    "written",
+    new Error("busy"),
+    ...Array.from({ length: 4 }, () => "written" as const),
+  );
+  const { reconciler, takeCalls } = setUp({ write: next }, 0, () => 1);
+  const isListed = async () => {
+    await reconciler.compareAndRun();
+    return takeCalls().some((call) => call.startsWith("list"));
+  };
+  assert.deepEqual([await isListed(), await isListed(), await isListed()], [true, true, false]);
+  await assert.rejects(reconciler.run(), /busy/);
+  assert.deepEqual([await isListed(), await isListed(), await isListed()], [true, true, false]);
 });
 
 Deno.test("after an uncertain write the kernel is compared, and the next write is fresh", async () => {
