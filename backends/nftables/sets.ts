@@ -12,8 +12,8 @@ interface SetDeclaration {
   /** The lines between its braces in an IPv4 table, as nft prints and accepts them. */
   readonly lines: readonly string[];
   /**
-   * Who needs an element: one service port by default; several may need one of a shared set, which the last of them deletes; rules
-   * add and use their own.
+   * The owner of an element: one service port by default. Several service ports may need an element of a shared set, and the last of
+   * them deletes it. Rules add elements of their own.
    */
   readonly elements?: "shared" | "rules";
   /** The setting that asks for it; every table has the others. */
@@ -162,7 +162,7 @@ export function setsWith(property: "hasFrontends" | "failures"): readonly SetNam
   return [...DECLARATIONS].filter(([, declaration]) => declaration[property]).map(([name]) => name as SetName);
 }
 
-/** Notes a client: the numbers of endpoints by that of the service port. */
+/** Notes a client: adds the number of its endpoint to those of its service port. */
 function noteClient(numbers: Map<string, string>, element: string): void {
   const [, service, rest] = /^(\d+) \. (\d+)/.exec(element) ?? [];
   if (service === undefined) return;

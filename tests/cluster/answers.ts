@@ -1,4 +1,4 @@
-/** What Sluice says of the cluster: `status`, `diff` and `check` on every node, and `explain` of the API server's service. */
+/** Sluice's answers about the cluster: `status`, `diff` and `check` on every node, and `explain` of the API server's service. */
 import { systemClock } from "../../platform/clock.ts";
 import type { Result } from "../suite.ts";
 import { NODES, OUTSIDE } from "./cluster.ts";

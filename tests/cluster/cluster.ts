@@ -5,14 +5,9 @@
  * Each node has a zone of its own, containerd and kubelet; pods are attached to a bridge, with host ports by the portmap plugin.
  */
 import { SET_DEFAULTS } from "../../demo/isolate.ts";
+import { FAMILIES, type Family } from "../../platform/mod.ts";
 import { type ControlPlane, SERVICE_NETWORK, startControlPlane } from "../apiserver/control_plane.ts";
 import { waitFor } from "../chaos/wait.ts";
-
-/** An IP family. */
-export type Family = "IPv4" | "IPv6";
-
-/** The families, in the order in which clusters list them. */
-export const FAMILIES: readonly Family[] = ["IPv4", "IPv6"];
 
 /** Addresses in both families. */
 export type Addresses = Readonly<Record<Family, string>>;
@@ -63,16 +58,16 @@ export interface Cluster {
   readonly programs: string;
   /** Folder of its state and logs. */
   readonly folder: string;
-  /** Starts a command in the namespaces of a node. `end` of {@linkcode endOnNode} ends it. */
+  /** Starts a command in the namespaces of a node. `endOnNode` ends it. */
   start(node: NodeName, command: readonly string[], options?: Deno.CommandOptions): Deno.ChildProcess;
-  /** Runs a command in the namespaces of a node; resolves with its end and its output, whatever its exit status. */
-  run(node: NodeName, command: readonly string[]): Promise<Said>;
+  /** Runs a command in the namespaces of a node; resolves with its exit status and output. */
+  run(node: NodeName, command: readonly string[]): Promise<CommandOutcome>;
   /** Ends everything. */
   close(): Promise<void>;
 }
 
 /** The outcome of a command. */
-export interface Said {
+export interface CommandOutcome {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -151,7 +146,7 @@ interface NodeObject {
   readonly status: { readonly conditions?: readonly Condition[] };
 }
 
-/** Sends a signal to what {@linkcode Cluster.start} has started, and waits for its end. */
+/** Sends a signal to a command of `Cluster.start`, and waits for its end. */
 export async function endOnNode(child: Deno.ChildProcess, signal: Deno.Signal): Promise<void> {
   // nsenter waits for the command, which it does not pass signals on to.
   for (const pid of childrenOf(child.pid)) Deno.kill(pid, signal);

@@ -1,12 +1,13 @@
-/** Connections from pods, nodes and outside, and what is expected of them. */
+/** Connections from pods, nodes and outside, and their expected outcomes. */
 import { systemClock } from "../../platform/clock.ts";
 import { errorText } from "../../platform/log.ts";
 import { waitFor } from "../chaos/wait.ts";
 import type { Result } from "../suite.ts";
-import { type Addresses, FAMILIES, type Family } from "./cluster.ts";
+import { FAMILIES, type Family } from "../../platform/mod.ts";
+import type { Addresses } from "./cluster.ts";
 import { type Client, dial, hostOf, type Protocol } from "./pods.ts";
 
-/** What a client expects of a frontend. */
+/** The expected outcome of connections to a frontend. */
 export type Expected =
   | { readonly kind: "answers"; readonly by: readonly string[]; readonly sources: readonly Addresses[] }
   /** All connections of a client reach the same one of the servers. */

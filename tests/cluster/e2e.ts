@@ -14,7 +14,7 @@ const AT_ONCE = 4;
 const LIMIT_S = 3000;
 const LISTENS_WITHIN_MS = 60_000;
 
-/** What runs in images of the tests without a command of the pod's own, by the last part of their names. */
+/** The commands of the tests' images, for pods that have none of their own, by the last part of the image's name. */
 const COMMANDS: Readonly<Record<string, Omit<Image, "name">>> = {
   "agnhost": { command: ["/agnhost", "pause"], hasEntrypoint: true },
   "nginx": { command: ["/agnhost", "pause"], hasEntrypoint: true },

@@ -1,7 +1,8 @@
 /** Connections through every kind of frontend, under both traffic policies, with the servers and the client's address that these see. */
 import { type Case, type Expected, tryAll } from "./connections.ts";
 import type { PartOutcome, Trial } from "./results.ts";
-import { type Addresses, addressesOf, BALANCED, bridgeOf, type Cluster, FAMILIES, sh } from "./cluster.ts";
+import { type Addresses, addressesOf, BALANCED, bridgeOf, type Cluster, sh } from "./cluster.ts";
+import { FAMILIES } from "../../platform/mod.ts";
 import {
   addressesOfPods,
   balance,
@@ -72,7 +73,7 @@ async function setUp(cluster: Cluster, outside: Client): Promise<readonly Case[]
   return casesOf({ spread, local, hairpin, sticky, empty }, { outside, client });
 }
 
-/** What a cloud's load balancer does: sends one Service's connections to any node, the other's to one with a server. */
+/** Routes as a cloud's load balancer does: of policy Cluster to any node, of policy Local to a node with a server. */
 async function route(): Promise<void> {
   const routes = [
     ...[BALANCER.cluster, BALANCER.empty, EXTERNAL.cluster].map((to) => ({ to, via: addressesOf("node3") })),

@@ -46,7 +46,7 @@ function countOf(column: PartResult | undefined): string {
 
 const TITLES: Readonly<Record<string, string>> = {
   frontends: "Frontends",
-  answers: "What Sluice says of it",
+  answers: "Sluice's own answers",
   rollout: "A rollout of 50 pods",
   e2e: "Kubernetes' end-to-end tests",
 };

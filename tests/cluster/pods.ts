@@ -1,7 +1,8 @@
 /** Objects of the suite in the cluster, and its pods as clients. */
 import type { Answer } from "../apiserver/control_plane.ts";
 import { waitFor } from "../chaos/wait.ts";
-import { type Addresses, type Cluster, FAMILIES, type NodeName, OUTSIDE } from "./cluster.ts";
+import { type Addresses, type Cluster, type NodeName, OUTSIDE } from "./cluster.ts";
+import { FAMILIES } from "../../platform/mod.ts";
 import { AGNHOST } from "./images.ts";
 
 /** The port, TCP and UDP, on which pods of the network of pods listen. */

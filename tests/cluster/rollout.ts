@@ -1,7 +1,8 @@
 /** Connections to 50 pods while all of them are replaced. */
 import { systemClock } from "../../platform/clock.ts";
+import { FAMILIES } from "../../platform/mod.ts";
 import { waitFor } from "../chaos/wait.ts";
-import { addressesOf, BALANCED, type Cluster, FAMILIES, sh } from "./cluster.ts";
+import { addressesOf, BALANCED, type Cluster, sh } from "./cluster.ts";
 import {
   addressesOfPods,
   balance,
@@ -96,7 +97,7 @@ export async function testRollout({ cluster }: Trial): Promise<PartOutcome> {
   };
 }
 
-/** Whether as many connections last as have to. */
+/** Judges the tallies: the long connection lasts, and few others are lost. */
 function verdicts(tallies: Readonly<Record<string, Tally>>): readonly (readonly [name: string, passed: boolean])[] {
   const { [LONG]: long, ...others } = tallies;
   let attempts = 0, lost = 0;

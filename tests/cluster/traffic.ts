@@ -6,7 +6,7 @@
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 
-/** Where connections go. */
+/** The destination of connections. */
 export interface Target {
   readonly name: string;
   readonly protocol: "tcp" | "udp";
