@@ -14,6 +14,7 @@ import { type Attention, attentionText, NotReadyError } from "../mod.ts";
 import {
   eventText,
   type FamilyView,
+  headlineOf,
   type NodeView,
   type ProblemView,
   type StatusLine,
@@ -137,10 +138,8 @@ function eventRow(event: FeedEvent): Html {
 }
 
 /** The verdict in a sentence, and the lines about the node. `attention` is unknown before the first sync. */
-function summaryPart(
-  { state: { tone, words, reason }, lines }: NodeView,
-  attention: Attention | undefined,
-): Html {
+function summaryPart(view: NodeView, attention: Attention | undefined): Html {
+  const { lines } = view, { tone, words, reason } = headlineOf(view);
   const facts = lines.filter(({ tone }) => tone === undefined);
   return html`
     <div class="verdict ${tone}"

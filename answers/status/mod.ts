@@ -14,4 +14,12 @@ export { eventText } from "./event_text.ts";
 export { sentenceOf, type StateWords } from "./states.ts";
 export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 export { sizeOfSync } from "./sync_text.ts";
-export { type FamilyView, type NodeView, type ProblemView, type StatusLine, viewOf, type Words } from "./view.ts";
+export {
+  type FamilyView,
+  headlineOf,
+  type NodeView,
+  type ProblemView,
+  type StatusLine,
+  viewOf,
+  type Words,
+} from "./view.ts";

@@ -69,7 +69,7 @@ export function stateOfFamily(
 export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
   if (link === undefined) return undefined;
   const since = lasting(atMs - link.sinceMs);
-  const { server, lastReceivedMs, lastError, retryAtMs } = link;
+  const { server, lastReceivedMs, retryAtMs } = link;
   const heard = lastReceivedMs === undefined ? undefined : `last answer ${lasting(atMs - lastReceivedMs)} ago`;
   switch (link.state) {
     case "connecting":
@@ -79,7 +79,8 @@ export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">):
     case "disconnected": {
       const retryMs = (retryAtMs ?? atMs) - atMs;
       const retry = retryMs < 500 ? "retrying now" : `retry in ${lasting(retryMs)}`;
-      const reason = [lastError, heard, retry].filter((part) => part !== undefined).join("; ");
+      // The state of the proxy, or a problem, has the error.
+      const reason = heard === undefined ? retry : `${heard}; ${retry}`;
       return { tone: "bad", words: `disconnected from ${server} for ${since}`, reason };
     }
   }
@@ -95,13 +96,13 @@ export function stateOfProxy(status: ProxyStatus, views: readonly FamilyState[])
   }
   if (!isFailing && status.link?.keptMs !== undefined) return servingKept(status, status.link, status.link.keptMs);
   if (!isFailing && status.link?.state === "disconnected") {
-    const since = lasting(status.atMs - status.link.sinceMs);
-    const isServing = status.families.some(({ syncs }) => syncs.length > 0);
-    const effect = isServing
-      ? "the last known state stays in effect"
-      : "nothing read from it yet, the kernel stays as it is";
-    const words = `no connection to ${status.link.server} for ${since}: ${effect}`;
-    return { tone: "bad", words, reason: status.link.lastError };
+    const { server, sinceMs, lastError } = status.link;
+    return withoutSource(status, `no connection to ${server}`, sinceMs, lastError);
+  }
+  const unreadable = status.problems.find(({ code }) => code === "file-unreadable");
+  if (!isFailing && unreadable !== undefined) {
+    const { subject, sinceMs, detail } = unreadable;
+    return withoutSource(status, `cannot read ${subject}`, sinceMs, detail);
   }
   const tone = (["bad", "warning"] as const).find((one) => families.some(({ tone }) => tone === one));
   // The reason is shown with the family.
@@ -122,6 +123,20 @@ export function stateOfProxy(status: ProxyStatus, views: readonly FamilyState[])
       : { tone: "warning", words: "all in sync, with problems", reason: title };
   }
   return { tone: "good", words: "all in sync", reason: undefined };
+}
+
+/** The state of a proxy that cannot read its source, or a part of it. */
+function withoutSource(
+  { atMs, families }: ProxyStatus,
+  failure: string,
+  sinceMs: number,
+  reason: string | undefined,
+): StateWords {
+  const isServing = families.some(({ syncs }) => syncs.length > 0);
+  const effect = isServing
+    ? "the last known state stays in effect"
+    : "nothing read from it yet, the kernel stays as it is";
+  return { tone: "bad", words: `${failure} for ${lasting(atMs - sinceMs)}: ${effect}`, reason };
 }
 
 /** The state of a proxy that serves a cached state. */

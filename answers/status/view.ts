@@ -1,4 +1,4 @@
-import { type CurrentProblem, type ProblemCode, problemKind } from "../../core/problems/mod.ts";
+import { type CurrentProblem, isOfSource, type ProblemCode, problemKind } from "../../core/problems/mod.ts";
 import type { SyncSummary } from "../../observe/mod.ts";
 import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
 import { stateOfFamily, stateOfLink, stateOfProxy, type StateWords } from "./states.ts";
@@ -157,6 +157,12 @@ function lineOf({ label, tone, words, reason }: StateWords & { readonly label: s
 /** A state without its reason if that is the detail of a problem, which is shown anyway. */
 function withoutListed(state: StateWords, problems: readonly CurrentProblem[]): StateWords {
   return problems.some(({ detail }) => detail === state.reason) ? { ...state, reason: undefined } : state;
+}
+
+/** The state of a node where its problems are shown, too: without a reason that they contain. */
+export function headlineOf({ state, link, problems }: NodeView): StateWords {
+  const isOfLink = state.reason === link?.lastError && problems.some(({ code }) => isOfSource(code));
+  return isOfLink ? { ...state, reason: undefined } : withoutListed(state, problems.flatMap((one) => one.occurrences));
 }
 
 /** Whether a family has synced, or needs no sync. */

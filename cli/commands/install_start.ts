@@ -163,7 +163,8 @@ export async function waitingFor(found: Report | string): Promise<string> {
   const { sentenceOf } = await import("../../answers/status/mod.ts");
   const { state, link, linkState, families } = found.status;
   if (linkState !== undefined && link?.state !== "connected") {
-    return sentenceOf({ ...linkState, words: `API server or relay: ${linkState.words}` });
+    const words = `API server or relay: ${linkState.words}`;
+    return sentenceOf({ words, reason: link?.lastError ?? linkState.reason });
   }
   const { reason } = families.find(({ family }) => state.words.startsWith(`${family}: `))?.state ?? state;
   return sentenceOf({ ...state, reason });

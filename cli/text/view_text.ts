@@ -1,5 +1,5 @@
 /** The view of a node in lines for a terminal. */
-import type { FamilyView, NodeView, StatusLine } from "../../answers/status/mod.ts";
+import { type FamilyView, headlineOf, type NodeView, type StatusLine } from "../../answers/status/mod.ts";
 import type { SyncSummary } from "../../observe/mod.ts";
 import { countText } from "../../platform/mod.ts";
 import { ago, dot, type Line, type Piece, statePieces, wordsText } from "./lines.ts";
@@ -14,10 +14,10 @@ interface Extent {
 
 /** The state of a node, what is known about it, and its families. */
 export function viewLines(view: NodeView, { details, trouble }: Extent): readonly Line[] {
-  const { state, lines, families, atMs } = view;
+  const { lines, families, atMs } = view;
   const isShown = ({ isDetail }: StatusLine) => details || !isDetail;
   return [
-    trouble === undefined ? statePieces(state) : [dot("bad"), ["bad", trouble]],
+    trouble === undefined ? statePieces(headlineOf(view)) : [dot("bad"), ["bad", trouble]],
     ...lines.filter(isShown).map((line) => nodeLine(line, atMs)),
     ...families.flatMap((family) => [
       familyLine(family, family.lines.filter(isShown), atMs),

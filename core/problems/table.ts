@@ -261,8 +261,9 @@ const PROBLEMS = {
   "file-unreadable": {
     severity: "error",
     about: "file",
-    title: "a source file cannot be used",
-    fix: "correct the file; it is read again when it changes",
+    title: "a file or folder of the source cannot be read; what was read before stays in effect",
+    fix:
+      "restore or correct what the line names; it is read again when it changes. To serve nothing, leave the folder empty",
   },
   "server-not-listening": {
     severity: "error",

@@ -10,6 +10,14 @@ import {
 } from "./access.ts";
 import { execExtension, readExecSection } from "./exec_plugin.ts";
 
+/** A mistake in a kubeconfig, and its fix; the message contains both. */
+export class KubeconfigError extends Error {
+  constructor(readonly mistake: string, readonly fix: string) {
+    super(`${mistake}; ${fix}`);
+    this.name = "KubeconfigError";
+  }
+}
+
 /**
  * Reads the API server and credentials of the current context from a kubeconfig file (YAML or JSON); the URL in `url` overrides
  * the server's. Rejects with an Error that names the file, and the line of a syntax error.
@@ -37,9 +45,9 @@ export async function readKubeconfig(path: string, url?: string): Promise<Access
   const server = scalar(cluster.server);
   if (!server && master === undefined) throw new Error(`${clusterAt} has no server`);
   if (cluster["insecure-skip-tls-verify"] === true) {
-    throw new Error(
-      `${clusterAt}: insecure-skip-tls-verify is not supported; set certificate-authority or ` +
-        "certificate-authority-data to the CA of the API server instead",
+    throw new KubeconfigError(
+      `${clusterAt}: insecure-skip-tls-verify is not supported`,
+      "set certificate-authority or certificate-authority-data to the CA of the API server instead",
     );
   }
   const resolve = (file: string) => pathIn(dirname(path), file);

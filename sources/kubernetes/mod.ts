@@ -39,7 +39,7 @@ import { createKnownObjects } from "./known_objects.ts";
 import { runReflector } from "./reflector.ts";
 import { resourcesOf, streamOf } from "./resource.ts";
 export type { ApiClient } from "./http.ts";
-export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
+export { type ApiServer, KubeconfigError, pluginOf, readApiServer } from "./kubeconfig.ts";
 export { listNodeNames, otherNodesText, readNode, readObject, readServiceUid, sendObject } from "./objects.ts";
 export { resourcesOf } from "./resource.ts";
 

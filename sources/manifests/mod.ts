@@ -55,9 +55,10 @@ export interface ManifestSourceOptions {
 
 /**
  * A source that reads manifests (YAML with one or more documents, JSON, lists of objects) and follows their changes. An error
- * in a file is reported with its line, and the file's last valid version stays in effect; a removed file removes its objects.
- * Of duplicate objects the first one counts, in the order of file names and lines. Sends `synced` once something was read:
- * neither a missing path nor a set of invalid files may look like a cluster without services.
+ * in a file is reported with its line, and the file's last valid version stays in effect; a file removed from a folder removes
+ * its objects. Of duplicate objects the first one counts, in the order of file names and lines. Neither a missing path nor a set
+ * of invalid files may look like a cluster without services: `synced` waits for the first one that can be read, and a path that
+ * disappears later changes nothing.
  */
 export function createManifestSource(options: ManifestSourceOptions): Source {
   const { path, clock, logger, openWatch, quietMs = 100, pollMs = 3000 } = options;
@@ -69,8 +70,8 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
       let synced = false;
       let isNew = true;
 
-      /** Finds the files, none at a missing path; undefined if it cannot be accessed. */
-      const find = async (): Promise<Found | undefined> => {
+      /** Finds the files; undefined if the path is missing or cannot be accessed. */
+      const find = async () => {
         const scope = `path ${path}`;
         try {
           const found = await findFiles(path);
@@ -78,11 +79,11 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
           return found;
         } catch (error) {
           const isMissing = error instanceof Deno.errors.NotFound;
-          const detail = isMissing
-            ? `no such file or folder${synced ? "; its objects are removed" : ""}`
-            : `cannot be accessed: ${errorText(error)}; retrying${synced ? "; the last state stays in effect" : ""}`;
+          const reason = isMissing ? "no such file or folder" : `cannot be accessed: ${errorText(error)}`;
+          const detail = synced ? `${reason}; its last valid version stays in effect` : reason;
           sink.problems(scope, [{ code: "file-unreadable", subject: path, detail }]);
-          return isMissing ? { files: undefined, folder: dirname(path) } : undefined;
+          if (isMissing) await changes.watch(dirname(path));
+          return undefined;
         }
       };
 
@@ -91,10 +92,10 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
         const found = await find();
         if (found !== undefined) {
           await changes.watch(found.folder);
-          if (await files.update(found.files ?? [], touched)) isNew = true;
+          if (await files.update(found.files, touched)) isNew = true;
         }
         if (signal.aborted) break;
-        if (synced || found?.files !== undefined && files.areReadable()) {
+        if (synced || found !== undefined && files.areReadable()) {
           if (isNew) await emit(files.objects());
           isNew = false;
           if (!synced) { for (const kind of KINDS) sink.synced(kind); }
@@ -166,12 +167,6 @@ function createFiles(
     /** Whether at least one file could be read, or there are none. */
     areReadable: () => files.size === 0 || files.values().some(({ valid }) => valid !== undefined),
   };
-}
-
-/** The files at the path, undefined if there is nothing, and the folder to watch. */
-interface Found {
-  readonly files: readonly FoundFile[] | undefined;
-  readonly folder: string;
 }
 
 /**

@@ -10,6 +10,7 @@ import { ApiError, type ApiErrorKind, type Kind } from "../../core/objects/mod.t
 import {
   type ApiClient,
   connectToApi,
+  KubeconfigError,
   listNodeNames,
   otherNodesText,
   readNode,
@@ -45,7 +46,10 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
   try {
     api = await connectToApi({ ...options, responseDeadlineMs: 10_000 });
   } catch (error) {
-    return [problemFinding(API_SERVER, "api-unusable", errorText(error), FIX_CREDENTIALS)];
+    const { mistake, fix } = error instanceof KubeconfigError
+      ? error
+      : { mistake: errorText(error), fix: FIX_CREDENTIALS };
+    return [problemFinding(API_SERVER, "api-unusable", mistake, fix)];
   }
   try {
     const { kinds, nodeName, permissions: ofFeatures = [] } = options;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type ProxyStatus, type StatusLine, viewOf } from "../../../../answers/status/mod.ts";
+import { headlineOf, type ProxyStatus, type StatusLine, viewOf } from "../../../../answers/status/mod.ts";
 import { wordsText } from "../../../../cli/text/lines.ts";
 import type { SyncSummary } from "../../../../observe/mod.ts";
 import { createSourceLink } from "../../../../observe/process/mod.ts";
@@ -164,6 +164,40 @@ Deno.test("without a connection, a proxy says whether it has a state to serve", 
     viewOf({ ...linked, link, families: [fakeFamilyStatus({ syncs })] }).state.words;
   assert.match(words([fakeSync()]), /^no connection to https:\/\/api for 5 s: the last known state stays in effect$/);
   assert.match(words([]), /: nothing read from it yet, the kernel stays as it is$/);
+});
+
+Deno.test("manifests that cannot be read are broken, and the last state is said to stay in effect", () => {
+  const gone = {
+    code: "file-unreadable",
+    subject: "/m",
+    detail: "gone",
+    sinceMs: 4000,
+    lastMs: 9000,
+    count: 1,
+  } as const;
+  const view = (syncs: readonly SyncSummary[]) =>
+    viewOf({ ...linked, link: undefined, families: [fakeFamilyStatus({ syncs })], problems: [gone] });
+  const { state, inOrder } = view([fakeSync()]);
+  assert.deepEqual(state, {
+    tone: "bad",
+    words: "cannot read /m for 6 s: the last known state stays in effect",
+    reason: "gone",
+  });
+  assert.equal(inOrder, false);
+  assert.match(view([]).state.words, /^cannot read \/m for 6 s: nothing read from it yet/);
+  assert.equal(headlineOf(view([])).reason, undefined, "the problem shows it");
+});
+
+Deno.test("an error of the API server is shown once: with its problem, if there is one", () => {
+  const link = { ...linked.link!, state: "disconnected", lastError: "refused", retryAtMs: 12_000 } as const;
+  const view = viewOf({ ...linked, link });
+  assert.deepEqual([headlineOf(view).reason, view.linkState?.reason], ["refused", "last answer 1 s ago; retry in 2 s"]);
+  const problem = { subject: "x", detail: "list services: refused", sinceMs: 0, lastMs: 9000, count: 1 };
+  const listed = viewOf({ ...linked, link, problems: [{ code: "api-unreachable", ...problem }] });
+  assert.equal(headlineOf(listed).reason, undefined);
+  assert.equal(listed.state.reason, "refused", "for those who show no problems");
+  const other = viewOf({ ...linked, link, problems: [{ code: "stale-flows-kept", ...problem }] });
+  assert.equal(headlineOf(other).reason, "refused");
 });
 
 Deno.test("a missing Node object is the headline, and no node that is leaving", () => {

@@ -93,7 +93,7 @@ Deno.test("the wait names the API server first, then the family with its reason"
   );
   assert.match(
     await waiting({ link: { ...link, state: "disconnected", lastError: "refused" } }),
-    /^API server or relay: disconnected from https:\/\/10\.0\.0\.1 .*\(refused; /,
+    /^API server or relay: disconnected from https:\/\/10\.0\.0\.1 .*\(refused\)$/,
   );
   const unfit = (name: "IPv4" | "IPv6") =>
     family({ family: name, worker: { state: "unfit", reason: `no tool for ${name}`, unsupported: false } });

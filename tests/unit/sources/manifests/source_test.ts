@@ -256,6 +256,23 @@ Deno.test("a missing path is reported and waited for", async () => {
   });
 });
 
+Deno.test("a folder that disappears is a problem and changes nothing, unlike one that is emptied", async () => {
+  await withSource({ pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ recorded, write, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
+    await Deno.rename(folder, `${folder}-gone`);
+    const seen = await recorded.until(/problem/);
+    assert.deepEqual(seen, ["problem FOLDER no such file or folder; its last valid version stays in effect"]);
+    assert.deepEqual([...recorded.objects.keys()], ["Service default/a"]);
+    await Deno.rename(`${folder}-gone`, folder);
+    await write("b.yaml", service("b"));
+    assert.deepEqual(await recorded.until(/set/), ["set Service default/b"]);
+    await Deno.remove(join(folder, "a.yaml"));
+    await Deno.remove(join(folder, "b.yaml"));
+    await recorded.until(/delete Service default\/b/);
+    assert.equal(recorded.objects.size, 0);
+  });
+});
+
 Deno.test("an empty folder is a cluster without services", async () => {
   await withSource({}, nothing, async ({ recorded }) => {
     assert.deepEqual(await recorded.until(/synced ServiceCIDR/), ALL_SYNCED);
@@ -283,7 +300,7 @@ Deno.test("a replaced folder is watched again", async () => {
   await withSource({ pollMs: 5 }, nothing, async ({ recorded, write, folder }) => {
     await recorded.until(/synced ServiceCIDR/);
     await Deno.remove(folder);
-    await recorded.until(/problem FOLDER no such file or folder; its objects are removed/);
+    await recorded.until(/problem FOLDER no such file or folder/);
     await Deno.mkdir(folder);
     await write("a.yaml", service("a"));
     await recorded.until(/set Service default\/a/);

@@ -189,3 +189,33 @@ Deno.test("rejected credentials, a closed port and a missing kubeconfig are red,
   assert.match(closed[0]!.fix!, /without a service proxy/);
   assert.match(`${nowhere[0]!.message} ${nowhere[0]!.fix}`, /nonexistent.*--kubeconfig/);
 });
+
+Deno.test("a kubeconfig without verification of the server gets the one fix that helps", async () => {
+  const kubeconfig = await Deno.makeTempFile();
+  try {
+    await Deno.writeTextFile(
+      kubeconfig,
+      JSON.stringify({
+        "current-context": "x",
+        contexts: [{ name: "x", context: { cluster: "c" } }],
+        clusters: [{ name: "c", cluster: { server: "https://192.0.2.1", "insecure-skip-tls-verify": true } }],
+      }),
+    );
+    const [finding, ...others] = await examineApi({
+      kubeconfig,
+      master: undefined,
+      kinds: [],
+      nodeName: "n1",
+      clock: createFakeClock(),
+      logger: silentLogger,
+      signal: new AbortController().signal,
+    });
+    assert.deepEqual([finding!.message, finding!.fix, others], [
+      `${kubeconfig}: cluster "c": insecure-skip-tls-verify is not supported`,
+      "set certificate-authority or certificate-authority-data to the CA of the API server instead",
+      [],
+    ]);
+  } finally {
+    await Deno.remove(kubeconfig);
+  }
+});
