@@ -71,11 +71,15 @@ export const silentLogger: Logger = createLogger({
   write: () => {},
 });
 
-/** Formats an error for the `error` field: its message, followed by the messages of its causes. */
+/** Formats an error for the `error` field: its message, followed by the messages of its causes, each once. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const message = withoutRuntime(error.message);
-  return error.cause === undefined ? message : `${message}: ${errorText(error.cause)}`;
+  if (error.cause === undefined) return message;
+  const cause = errorText(error.cause);
+  // node:http2: `The pending stream has been canceled (caused by: …)`.
+  if (message.endsWith(`(caused by: ${cause})`)) return cause;
+  return message.includes(cause) ? message : `${message}: ${cause}`;
 }
 
 /** A message of Deno's without the number of the error and the name of the function: `(os error 2): readfile '/x'`. */

@@ -165,7 +165,9 @@ async function examineHost({ family, runner, ipvs: { scheduler } = DEFAULTS }: H
     await servers.list().catch((error: unknown) => {
       if (!/Can't initialize ipvs/i.test(String(error))) throw error;
       throw new UnsupportedHostError(
-        `this kernel has no IPVS (the module ip_vs): ${(error as Error).message}; use mode nftables or iptables there`,
+        `this kernel has no IPVS (the module ip_vs): ${
+          (error as Error).message
+        }; set --proxy-mode nftables or iptables`,
       );
     });
     await createSets(family, runner).list();
@@ -174,7 +176,7 @@ async function examineHost({ family, runner, ipvs: { scheduler } = DEFAULTS }: H
   } catch (error) {
     if (!(error instanceof ToolMissingError)) throw error;
     throw new UnsupportedHostError(
-      `${error.message}; ipvs mode needs ipvsadm, ipset, ip and iptables; use mode nftables there, or install it`,
+      `${error.message}; ipvs mode needs ipvsadm, ipset, ip and iptables; install it, or set --proxy-mode nftables`,
       { cause: error },
     );
   }

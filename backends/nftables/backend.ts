@@ -200,7 +200,6 @@ function* trial(ip: string): Generator<string> {
  * @throws {Error} if the trial failed for another reason
  */
 async function examineHost(family: Family, runner: Runner): Promise<string> {
-  const instead = "use mode iptables there, or a newer system";
   try {
     const repeating = repeatingRunner(runner);
     const { stdout } = await repeating.run({ tool: "nft", args: ["--version"] });
@@ -215,10 +214,11 @@ async function examineHost(family: Family, runner: Runner): Promise<string> {
     if (!isLackOfFeature(failure)) throw new Error(`cannot test nft for ${family}: ${failure.text}`);
     throw new UnsupportedHostError(
       `nftables mode for ${family} needs Linux 5.13 or newer with nf_tables, and this host (${stdout.trim()}) lacks ` +
-        `a feature of it: ${failure.text}; ${instead}`,
+        `a feature of it: ${failure.text}; use a newer system, or set --proxy-mode iptables`,
     );
   } catch (error) {
     if (!(error instanceof ToolMissingError || error instanceof ToolTooOldError)) throw error;
-    throw new UnsupportedHostError(`${error.message}; ${instead}`, { cause: error });
+    const message = `${error.message}; install a current nftables, or set --proxy-mode iptables`;
+    throw new UnsupportedHostError(message, { cause: error });
   }
 }

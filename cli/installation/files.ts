@@ -54,19 +54,19 @@ async function hashOfBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
 }
 
-/** Writes a file atomically, so that a running program is not modified. */
+/** Writes a file atomically, so that a running program is not modified. Rejects with an Error that names the file. */
 export async function putFile(root: string, { path, mode, content }: InstalledFile): Promise<void> {
   const target = root + path;
   const temporary = `${target}.new`;
-  await Deno.mkdir(dirname(target), { recursive: true });
   try {
+    await Deno.mkdir(dirname(target), { recursive: true });
     if ("text" in content) await Deno.writeTextFile(temporary, content.text);
     else await Deno.copyFile(content.copyOf, temporary);
     await Deno.chmod(temporary, mode);
     await Deno.rename(temporary, target);
   } catch (error) {
     await Deno.remove(temporary).catch(() => {});
-    throw error;
+    throw new Error(`cannot write ${target}`, { cause: error });
   }
 }
 

@@ -43,27 +43,37 @@ export async function install(
   const folders = new Set(record?.folders);
   const steps: Step[] = [];
   const written: Record<string, string> = { ...recorded };
-  for (const file of files) {
-    const { path, replacement } = file;
-    const wanted = await hashOfContent(file);
-    const decision = decide(replacement, wanted, await hashOf(root + path), recorded[path]);
-    const backup = decision === "replace" && replacement === "backup" ? `${path}.${dateOf(nowMs)}` : undefined;
-    steps.push({ path, decision, backup });
-    if (decision === "keep") continue;
-    written[path] = wanted;
-    if (decision === "same" || dryRun) continue;
-    if (backup !== undefined) await Deno.copyFile(root + path, root + backup);
-    for (const folder of missingFolders(root, path)) folders.add(folder);
+  const put = async (file: InstalledFile) => {
+    for (const folder of missingFolders(root, file.path)) folders.add(folder);
     await putFile(root, file);
-  }
-  if (!dryRun) {
+  };
+  const putRecord = async () => {
     const { version, commit } = readBuild();
     for (const folder of missingFolders(root, RECORD)) folders.add(folder);
-    await putFile(
-      root,
-      textFile(RECORD, JSON.stringify({ version, commit, files: written, folders: [...folders] }, null, 2) + "\n"),
-    );
+    const content = { version, commit, files: written, folders: [...folders] };
+    await putFile(root, textFile(RECORD, JSON.stringify(content, null, 2) + "\n"));
+  };
+
+  try {
+    for (const file of files) {
+      const { path, replacement } = file;
+      const wanted = await hashOfContent(file);
+      const decision = decide(replacement, wanted, await hashOf(root + path), recorded[path]);
+      const backup = decision === "replace" && replacement === "backup" ? `${path}.${dateOf(nowMs)}` : undefined;
+      steps.push({ path, decision, backup });
+      if (decision === "keep") continue;
+      if (decision !== "same" && !dryRun) {
+        if (backup !== undefined) await Deno.copyFile(root + path, root + backup);
+        await put(file);
+      }
+      written[path] = wanted;
+    }
+  } catch (error) {
+    // Otherwise nothing would remove what has been written.
+    if (!dryRun) await putRecord().catch(() => {});
+    throw error;
   }
+  if (!dryRun) await putRecord();
   return steps;
 }
 

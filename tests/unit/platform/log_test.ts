@@ -48,6 +48,8 @@ Deno.test("a level includes those that are more severe", () => {
 Deno.test("an error is its message and those of its causes, without the runtime's numbers and functions", () => {
   assert.equal(errorText(new Error("a", { cause: new Error("b", { cause: "c" }) })), "a: b: c");
   assert.equal(errorText("text"), "text");
+  assert.equal(errorText(new Error("refused; retrying", { cause: new Error("refused") })), "refused; retrying");
+  assert.equal(errorText(new Error("canceled (caused by: refused)", { cause: new Error("refused") })), "refused");
   assert.equal(errorText(new Error("No such file (os error 2): readfile '/x'")), "No such file: '/x'");
   assert.equal(errorText(new Error("Connection refused (os error 111)")), "Connection refused");
 });

@@ -212,6 +212,18 @@ Deno.test("uninstall removes installed files, keeps edited ones, and removes tho
     await assert.rejects(Deno.stat(`${root}/etc/sluice`), Deno.errors.NotFound);
   }));
 
+Deno.test("an installation that cannot write a file names it, and uninstall removes the others", () =>
+  inRoot(async ({ root, steps }) => {
+    await Deno.mkdir(root);
+    await Deno.writeTextFile(`${root}/etc`, "not a folder");
+    await assert.rejects(steps(), (error: Error) => {
+      assert.equal(error.message, `cannot write ${root}${UNIT}`);
+      return true;
+    });
+    assert.equal(textOf(await uninstall(root, false, false)), `remove ${PROGRAM}`);
+    assert.deepEqual([...Deno.readDirSync(root)].map(({ name }) => name), ["etc"]);
+  }));
+
 Deno.test("uninstall removes the folders that install made, if they are empty, and no others", () =>
   inRoot(async ({ root, steps }) => {
     await Deno.mkdir(`${root}/usr`, { recursive: true });
