@@ -7,6 +7,8 @@ import type { ControlAnswers } from "./server.ts";
 /** No proxy answers on the socket: it does not exist, or the proxy that created it has exited. */
 export class NoProxyError extends Error {
   override readonly name = "NoProxyError";
+  /** The exit status of a command that ends with this error. */
+  readonly exitStatus = 3;
 }
 
 /** The proxy accepts connections but does not answer in time: it is stopped, or far too busy. */
@@ -117,7 +119,11 @@ async function requireListener(path: string): Promise<void> {
   try {
     (await Deno.connect({ transport: "unix", path })).close();
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) throw new NoProxyError(`there is no control socket at ${path}`);
+    if (error instanceof Deno.errors.NotFound) {
+      throw new NoProxyError(
+        `there is no control socket at ${path}: no proxy runs on this node, or it has another --control-socket`,
+      );
+    }
     if (error instanceof Deno.errors.ConnectionRefused) {
       throw new NoProxyError(
         `no proxy listens on the control socket ${path} (its proxy has exited; the rules that it wrote stay in effect)`,

@@ -85,7 +85,7 @@ export const TIMEOUT_FLAG = option(
 );
 
 /** The exit status of commands that ask the running proxy. */
-export const PROXY_STATUS = { [NO_ANSWER]: "the proxy does not answer in time" } as const;
+export const PROXY_STATUS = { [NO_ANSWER]: "no proxy runs, or it does not answer in time" } as const;
 
 /** Creates a runner of the kernel's tools and of the service manager. */
 export async function toolRunner({ clock, signal }: Pick<Invocation, "clock"> & Partial<Invocation>): Promise<Runner> {

@@ -33,7 +33,7 @@ const WAIT = option("wait", duration(), "Wait up to this time until everything i
 export const STATUS_STATUSES: ExitStatuses = {
   0: "everything is in effect",
   1: "something is broken or not in effect yet, as the first line says; or the command failed",
-  [NO_ANSWER]: "no proxy runs or answers",
+  ...PROXY_STATUS,
 };
 
 /** `sluice status`: whether the running proxy has everything in effect, on one screen. */

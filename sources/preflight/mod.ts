@@ -71,7 +71,7 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
 
 const API_SERVER = "API server";
 const FIX_CREDENTIALS =
-  "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
+  "name the configuration of the service with --config, or a kubeconfig with --kubeconfig; `sluice kubeconfig` makes one";
 
 /** The permissions of a proxy that reads objects of these kinds and has no features. */
 export function permissionsOf(kinds: readonly Kind[]): readonly Permission[] {
