@@ -50,6 +50,8 @@ export interface ControlPlane {
   killServer(): Promise<void>;
   /** Starts kube-apiserver and waits until it is ready. */
   startServer(): Promise<void>;
+  /** Gives kube-apiserver another serving certificate, which it uses from its next start on. */
+  renewCertificate(): Promise<void>;
   /** Kills everything. */
   close(): Promise<void>;
 }
@@ -144,6 +146,11 @@ export async function startControlPlane(folder: string, options: ControlPlaneOpt
         const answer = await request("GET", "/readyz").catch(() => undefined);
         return answer?.body === "ok";
       }, 100);
+    },
+    async renewCertificate() {
+      const { cert, key } = await authority.issue("kube-apiserver", 3, address);
+      Deno.writeTextFileSync(`${folder}/server.pem`, cert);
+      Deno.writeTextFileSync(`${folder}/server.key`, key);
     },
     async close() {
       client.close();

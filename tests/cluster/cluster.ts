@@ -62,6 +62,8 @@ export interface Cluster {
   start(node: NodeName, command: readonly string[], options?: Deno.CommandOptions): Deno.ChildProcess;
   /** Runs a command in the namespaces of a node; resolves with its exit status and output. */
   run(node: NodeName, command: readonly string[]): Promise<CommandOutcome>;
+  /** Ends all processes of a node, removes its rules, connections and bridge, and starts containerd and kubelet again. */
+  reboot(node: NodeName): Promise<void>;
   /** Ends everything. */
   close(): Promise<void>;
 }
@@ -103,7 +105,11 @@ export async function startCluster(programs: string, images: string, pause: stri
   });
   plane.start("kube-scheduler", ["--kubeconfig", "kubeconfig", "--leader-elect=false", "--cert-dir", "scheduler"]);
   const nodes = new Map<NodeName, Deno.ChildProcess>();
-  for (const node of NODES) nodes.set(node, await startNode(node, { plane, programs, images, pause, folder }));
+  const options = { plane, programs, images, pause, folder };
+  for (const node of NODES) {
+    await createNode(node, options);
+    nodes.set(node, startNode(node, options));
+  }
   await waitFor("all nodes are ready", NODES_READY_WITHIN_MS, async () => {
     const { body } = await plane.request("GET", "/api/v1/nodes");
     const conditions: readonly Condition[] = body.items?.flatMap((one: NodeObject) => one.status.conditions ?? []) ??
@@ -126,15 +132,25 @@ export async function startCluster(programs: string, images: string, pause: stri
       const text = new TextDecoder();
       return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
     },
+    async reboot(node) {
+      await kill(nodes.get(node)!);
+      await sh(`ip netns exec ${node} sh -ec '${FORGET}'`);
+      nodes.set(node, startNode(node, options));
+    },
     async close() {
-      for (const child of nodes.values()) {
-        child.kill("SIGKILL");
-        await child.status;
-      }
+      for (const child of nodes.values()) await kill(child);
       await plane.close();
       await sh(REMOVE_CONTROL_GROUPS);
     },
   };
+}
+
+/** Removes what the kernel forgets in a reboot. */
+const FORGET = "nft flush ruleset; conntrack -F; [ ! -e /sys/class/net/cni0 ] || ip link delete cni0";
+
+async function kill(child: Deno.ChildProcess): Promise<void> {
+  child.kill("SIGKILL");
+  await child.status;
 }
 
 interface Condition {
@@ -166,8 +182,9 @@ interface NodeOptions {
   readonly folder: string;
 }
 
-async function startNode(node: NodeName, options: NodeOptions): Promise<Deno.ChildProcess> {
-  const { plane, programs, images, pause } = options;
+/** Creates a node's object and its files. */
+async function createNode(node: NodeName, options: NodeOptions): Promise<void> {
+  const { plane, programs, pause } = options;
   const folder = `${options.folder}/${node}`, { IPv4, IPv6 } = podNetworksOf(node);
   const object = {
     apiVersion: "v1",
@@ -190,10 +207,13 @@ async function startNode(node: NodeName, options: NodeOptions): Promise<Deno.Chi
     "resolv.conf": `nameserver ${OUTSIDE.IPv4}\n`,
   };
   for (const [name, text] of Object.entries(files)) Deno.writeTextFileSync(`${folder}/${name}`, text);
+}
+
+function startNode(node: NodeName, { programs, images, folder }: NodeOptions): Deno.ChildProcess {
   const script = new URL("./node", import.meta.url).pathname;
   const namespaces = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"];
   return new Deno.Command("nsenter", {
-    args: [`--net=/run/netns/${node}`, "unshare", ...namespaces, script, node, programs, folder, images],
+    args: [`--net=/run/netns/${node}`, "unshare", ...namespaces, script, node, programs, `${folder}/${node}`, images],
     stdin: "null",
   }).spawn();
 }

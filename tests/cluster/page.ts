@@ -48,6 +48,7 @@ const TITLES: Readonly<Record<string, string>> = {
   frontends: "Frontends",
   answers: "Sluice's own answers",
   rollout: "A rollout of 50 pods",
+  life: "The life of a cluster",
   e2e: "Kubernetes' end-to-end tests",
 };
 

@@ -2,11 +2,14 @@
 import { waitFor } from "../chaos/wait.ts";
 import { type Cluster, CLUSTER_CIDR, endOnNode, type NodeName, NODES } from "./cluster.ts";
 
+/** A proxy mode. */
+export type Mode = "iptables" | "nftables";
+
 /** A kind of proxy. */
 export interface ProxyKind {
   readonly name: string;
   readonly program: "kube-proxy" | "sluice";
-  readonly mode: "iptables" | "nftables";
+  readonly mode: Mode;
 }
 
 /** The kinds; kube-proxy is the first, because a test that fails with it is not about Sluice. */
@@ -24,6 +27,14 @@ export interface RunningProxy {
   readonly kind: ProxyKind;
   /** Path of its configuration on a node. */
   configOf(node: NodeName): string;
+  /** Writes the configuration of all nodes again, with a mode. Sluice follows, kube-proxy ends. */
+  configure(mode: Mode): void;
+  /** Starts it on a node where it does not run. */
+  start(node: NodeName): void;
+  /** Resolves once it is healthy on all nodes, in its configured mode. */
+  healthy(): Promise<void>;
+  /** Ends it on these nodes, by default all, where it runs; its rules stay. */
+  stop(nodes?: readonly NodeName[]): Promise<void>;
   /** The lines of its logs with a warning or an error. */
   complaints(): readonly string[];
   /** Ends it on all nodes and removes its rules and the connections that it has translated. */
@@ -31,6 +42,8 @@ export interface RunningProxy {
 }
 
 const HEALTHY_WITHIN_MS = 60_000;
+/** What curl asks on a node with a healthy proxy; the last answer is its mode. */
+const HEALTH = ["--fail-early", "http://127.0.0.1:10256/healthz", "http://127.0.0.1:10249/proxyMode"];
 const COMPLAINT = /^[EWF]\d{4} |"level":"(warn|error)"|\b(WARN|ERROR)\b/;
 
 /** Path of Sluice's executable: SLUICE_BINARY, or that of `compile.sh`. */
@@ -45,6 +58,14 @@ export function programOf(kind: ProxyKind, programs: string): string {
 
 /** Starts a proxy on all nodes; resolves once it is healthy on all. */
 export async function startProxy(cluster: Cluster, kind: ProxyKind): Promise<RunningProxy> {
+  const proxy = await installProxy(cluster, kind);
+  for (const node of NODES) proxy.start(node);
+  await proxy.healthy();
+  return proxy;
+}
+
+/** Writes the configuration of a proxy for all nodes, without starting it. */
+export async function installProxy(cluster: Cluster, kind: ProxyKind): Promise<RunningProxy> {
   const folder = `${cluster.folder}/${kind.name.replace(" ", "-")}`;
   Deno.mkdirSync(folder, { recursive: true });
   const kubeconfig = `${folder}/kubeconfig`;
@@ -52,36 +73,55 @@ export async function startProxy(cluster: Cluster, kind: ProxyKind): Promise<Run
   if (kind.program === "sluice") await createIdentity(cluster, kubeconfig);
   else Deno.copyFileSync(cluster.plane.kubeconfigOf("kube-proxy"), kubeconfig);
   const configOf = (node: NodeName) => `${folder}/${node}.json`;
-  const logs: string[] = [];
-  const running = NODES.map((node) => {
-    const config = configOf(node), log = `${folder}/${node}.log`;
-    Deno.writeTextFileSync(config, JSON.stringify(configuration(node, kind, kubeconfig)));
-    logs.push(log);
-    const command = [programOf(kind, cluster.programs), "--config", config];
-    return cluster.start(node, ["sh", "-c", 'exec "$@" > "$0" 2>&1', log, ...command]);
-  });
-  for (const node of NODES) {
-    await waitFor(`${kind.name} on ${node} is healthy, see ${folder}/${node}.log`, HEALTHY_WITHIN_MS, async () => {
-      const asked = await cluster.run(node, ["curl", "-sfo", "/dev/null", "http://127.0.0.1:10256/healthz"]);
-      return asked.code === 0;
-    }, 200);
-  }
-  return {
+  const logOf = (node: NodeName) => `${folder}/${node}.log`;
+  const commandOf = (node: NodeName) => {
+    const keepsState = kind.program === "sluice" ? ["--state-directory", `${folder}/${node}-state`] : [];
+    return [programOf(kind, cluster.programs), "--config", configOf(node), ...keepsState];
+  };
+  const running = new Map<NodeName, Deno.ChildProcess>();
+  let configured = kind.mode;
+  const proxy: RunningProxy = {
     kind,
     configOf,
+    configure(mode) {
+      configured = mode;
+      for (const node of NODES) {
+        Deno.writeTextFileSync(configOf(node), JSON.stringify(configuration(node, mode, kubeconfig)));
+      }
+    },
+    start(node) {
+      if (running.has(node)) return;
+      const child = cluster.start(node, ["sh", "-c", 'exec "$@" >> "$0" 2>&1', logOf(node), ...commandOf(node)]);
+      running.set(node, child);
+      void child.status.then(() => running.delete(node));
+    },
+    async healthy() {
+      for (const node of NODES) {
+        await waitFor(`${kind.name} on ${node} is healthy, see ${logOf(node)}`, HEALTHY_WITHIN_MS, async () => {
+          const asked = await cluster.run(node, ["curl", "-sf", ...HEALTH]);
+          return asked.code === 0 && asked.stdout.endsWith(configured);
+        }, 200);
+      }
+    },
+    async stop(nodes = NODES) {
+      const children = nodes.flatMap((node) => running.get(node) ?? []);
+      await Promise.all(children.map((child) => endOnNode(child, "SIGTERM")));
+    },
     complaints: () =>
-      logs.flatMap((log) => Deno.readTextFileSync(log).split("\n").filter((line) => COMPLAINT.test(line))),
+      NODES.flatMap((node) => Deno.readTextFileSync(logOf(node)).split("\n").filter((line) => COMPLAINT.test(line))),
     async close() {
-      await Promise.all(running.map((child) => endOnNode(child, "SIGTERM")));
+      await proxy.stop();
       for (const node of NODES) {
         await cluster.run(node, [programOf(kind, cluster.programs), "--cleanup"]);
         await cluster.run(node, ["conntrack", "-F"]);
       }
     },
   };
+  proxy.configure(kind.mode);
+  return proxy;
 }
 
-function configuration(node: string, { mode }: ProxyKind, kubeconfig: string): unknown {
+function configuration(node: string, mode: Mode, kubeconfig: string): unknown {
   return {
     apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
     kind: "KubeProxyConfiguration",

@@ -1,4 +1,5 @@
 /** The results of the suite, as files. */
+import { existsSync } from "node:fs";
 import type { Result } from "../suite.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Client } from "./pods.ts";
@@ -12,7 +13,7 @@ export interface Trial {
   readonly cluster: Cluster;
   readonly outside: Client;
   readonly proxy: RunningProxy;
-  /** A regular expression of the names of the end-to-end tests that run; by default, those of services. */
+  /** A regular expression of the names of the end-to-end tests, or of the events in the life of a cluster, that run. */
   readonly focus: string | undefined;
 }
 
@@ -45,14 +46,15 @@ function fileOf({ proxy, part }: Pick<PartResult, "proxy" | "part">): URL {
 /** Writes a result. With `isRepeated`, tests that did not run this time keep their last result. */
 export function writeResult(result: PartResult, isRepeated: boolean): void {
   Deno.mkdirSync(RESULTS, { recursive: true });
-  const file = fileOf(result), all = isRepeated ? withEarlier(result, readResult(file)) : result;
+  const file = fileOf(result);
+  const all = isRepeated && existsSync(file) ? withEarlier(result, readResult(file)) : result;
   Deno.writeTextFileSync(file, JSON.stringify(all, undefined, 1));
 }
 
-/** A result with the outcomes of those tests that ran earlier only, in the order of the earlier one. */
+/** A result with the outcomes and figures of those tests that ran earlier only, in the order of the earlier one. */
 export function withEarlier(result: PartResult, earlier: PartResult): PartResult {
   const outcomes = new Map([...earlier.results, ...result.results].map((one) => [one.name, one]));
-  return { ...result, results: [...outcomes.values()] };
+  return { ...result, results: [...outcomes.values()], figures: { ...earlier.figures, ...result.figures } };
 }
 
 function readResult(file: URL): PartResult {

@@ -3,7 +3,8 @@
  *
  *     deno task test:cluster [PART]… [--proxy NAME]… [--focus REGEX]     # parts: see `PARTS`; NAME as in `PROXIES`
  *
- * With --focus, those end-to-end tests run whose name matches, and the last results of the others stay.
+ * With --focus, those end-to-end tests and events in the life of a cluster run whose name matches, and the last results of the
+ * others stay.
  * CLUSTER_PROGRAMS is a folder that tests/cluster/build has filled; Sluice is the executable at SLUICE_BINARY, or dist/sluice.
  * kube-proxy comes first: what fails with it as well is not counted. The results are written into dist/cluster, of which
  * `deno task compatibility` makes docs/compatibility.md.
@@ -19,6 +20,7 @@ import { startCluster } from "./cluster.ts";
 import { e2eImages, testE2e } from "./e2e.ts";
 import { testFrontends } from "./frontends.ts";
 import { AGNHOST, PAUSE, writeImages } from "./images.ts";
+import { testLife } from "./life.ts";
 import { startOutsideClient } from "./pods.ts";
 import { PROXIES, PROXY_NAMES, type ProxyKind, sluiceBinary, startProxy } from "./proxies.ts";
 import { testRollout } from "./rollout.ts";
@@ -29,6 +31,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   frontends: { test: testFrontends, needs: [] },
   answers: { test: testAnswers, needs: [] },
   rollout: { test: testRollout, needs: [] },
+  life: { test: testLife, needs: [] },
   e2e: { test: testE2e, needs: ["e2e.test", "ginkgo", "kubectl", "coredns"] },
 };
 

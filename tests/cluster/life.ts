@@ -1,0 +1,271 @@
+/** Connections through all frontends of a service while a cluster lives: changes, restarts and replacements of its parts. */
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { waitFor } from "../chaos/wait.ts";
+import { BALANCED, type Cluster, NODES } from "./cluster.ts";
+import { deploymentObject, rolledOut } from "./deployments.ts";
+import {
+  addressesOfPods,
+  create,
+  createNamespace,
+  createService,
+  deleteNamespace,
+  type Frontends,
+  NAMESPACE,
+} from "./pods.ts";
+import { installProxy, type Mode, type ProxyKind, type RunningProxy, sluiceBinary } from "./proxies.ts";
+import type { PartOutcome, Trial } from "./results.ts";
+import {
+  balanceThroughEntry,
+  ENTRY,
+  frontendsOf,
+  MOST_LOST,
+  printFailures,
+  sumOf,
+  underTraffic,
+} from "./under_traffic.ts";
+import type { Tallies, Targets } from "./under_traffic.ts";
+
+const BALANCER = { IPv4: `${BALANCED.IPv4}.41`, IPv6: `${BALANCED.IPv6}:41` };
+const REPLICAS = 3;
+/** The part of the traffic before and after an event. */
+const CALM_MS = 5000;
+/** How long the API server is away. */
+const AWAY_MS = 10_000;
+/** A node that starts again serves within this time, with the API server or without it. */
+const SERVES_WITHIN_MS = 25_000;
+const IN_EFFECT_WITHIN_MS = 60_000;
+const DRAINED = "node2";
+
+/** What is there when an event happens. */
+interface Scene {
+  readonly cluster: Cluster;
+  readonly proxy: RunningProxy;
+  readonly frontends: Frontends;
+}
+
+/** The judgement of an event's tallies: what has to hold, by name. */
+type Judge = (tallies: Tallies, kind: ProxyKind) => Readonly<Record<string, boolean>>;
+
+/** An event in the life of a cluster. */
+interface LifeEvent {
+  happens(scene: Scene): Promise<void>;
+  readonly judge: Judge;
+  /** Whether it is an event of this kind of proxy, if not of all. */
+  isOf?(kind: ProxyKind): boolean;
+}
+
+/** The events by name, in the order in which they happen. */
+const EVENTS: Readonly<Record<string, LifeEvent>> = {
+  "the API server restarts": { happens: restartServer, judge: nothingIsLost },
+  "the API server's certificate is renewed": {
+    happens: async (scene) => {
+      await scene.cluster.plane.renewCertificate();
+      await restartServer(scene);
+    },
+    judge: nothingIsLost,
+  },
+  "the proxy is upgraded": { happens: ({ proxy }) => replace(proxy, proxy), judge: nothingIsLost },
+  "the mode changes, and changes back": { happens: changeModes, judge: nothingIsLost },
+  "kube-proxy takes over, and gives back": {
+    happens: exchange,
+    judge: nothingIsLost,
+    isOf: ({ program }) => program === "sluice",
+  },
+  "blue and green switch": { happens: switchColors, judge: nothingIsLost },
+  "a node is drained": { happens: drain, judge: fewAreLost },
+  "a node reboots": { happens: reboot, judge: theNodeServesAgain },
+  "a node reboots without the API server": {
+    happens: rebootAlone,
+    judge: (tallies, kind) => kind.program === "sluice" ? theNodeServesAgain(tallies) : othersLoseNothing(tallies),
+  },
+};
+
+/** Lets all events happen, or those whose names match the focus, each under traffic. */
+export async function testLife({ cluster, proxy, focus }: Trial): Promise<PartOutcome> {
+  await createNamespace(cluster);
+  for (const color of ["blue", "green"]) await create(cluster, colored(color));
+  const frontends = await createService(cluster, "life", { color: "blue" }, { type: "LoadBalancer" });
+  await balanceThroughEntry(cluster, "life", BALANCER);
+  for (const color of ["blue", "green"]) await rolledOut(cluster, color);
+
+  const short = frontendsOf(frontends, BALANCER, false), long = frontendsOf(frontends, BALANCER, true);
+  const targets: Targets = {
+    onNode: [...short.onNode, ...long.onNode],
+    outside: [...short.outside, ...long.outside],
+  };
+  const pattern = new RegExp(focus ?? "");
+  const results: PartOutcome["results"][number][] = [], figures: Record<string, string> = {};
+  for (const [name, { happens, judge, isOf = () => true }] of Object.entries(EVENTS)) {
+    if (!pattern.test(name) || !isOf(proxy.kind)) continue;
+    let tookMs = 0;
+    const tallies = await underTraffic(cluster, targets, async () => {
+      await sleep(systemClock, CALM_MS);
+      const startedMs = systemClock.monotonic();
+      await happens({ cluster, proxy, frontends });
+      tookMs = systemClock.monotonic() - startedMs;
+      await sleep(systemClock, CALM_MS);
+    });
+    figures[name] = describe(tallies);
+    console.log(`${name}, ${Math.round(tookMs / 1000)} s: ${figures[name]}`);
+    printFailures(tallies);
+    for (const [rule, passed] of Object.entries(judge(tallies, proxy.kind))) {
+      const unit = `life: ${name}: ${rule}`;
+      if (!passed) console.log(`FAILED ${unit}`);
+      results.push({ name: unit, unit, passed, tookMs });
+    }
+  }
+  await deleteNamespace(cluster);
+  return { results, figures };
+}
+
+/** Pods of a color, none on the node through which connections come from outside. */
+function colored(color: string): unknown {
+  const notEntry = { key: "kubernetes.io/hostname", operator: "NotIn", values: [ENTRY] };
+  const required = { nodeSelectorTerms: [{ matchExpressions: [notEntry] }] };
+  return deploymentObject(color, {
+    replicas: REPLICAS,
+    labels: { color },
+    pods: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } },
+  });
+}
+
+/** The tallies of new connections, long TCP connections and long UDP flows; of all targets, or those whose names contain `part`. */
+function byKind(tallies: Tallies, part = "") {
+  const of = (isOfKind: (name: string) => boolean) =>
+    Object.entries(tallies).filter(([name]) => name.includes(part) && isOfKind(name)).map(([, tally]) => tally);
+  const isLong = (name: string) => name.startsWith("long: ");
+  return {
+    created: of((name) => !isLong(name)),
+    streams: of((name) => isLong(name) && name.endsWith("TCP")),
+    flows: of((name) => isLong(name) && name.endsWith("UDP")),
+  };
+}
+
+function describe(tallies: Tallies): string {
+  const { created, streams, flows } = byKind(tallies), all = sumOf(created), datagrams = sumOf(flows);
+  const lasting = streams.filter(({ failures }) => failures === 0).length;
+  const outage = all.outageMs > 0 ? `, longest outage ${(all.outageMs / 1000).toFixed(1)} s` : "";
+  return `${all.failures} of ${all.attempts} lost, slowest ${all.slowestMs} ms${outage}; ` +
+    `${lasting} of ${streams.length} long ones last; ${datagrams.failures} of ${datagrams.attempts} datagrams lost`;
+}
+
+function losesNothing(tallies: Tallies, part?: string): Readonly<Record<string, boolean>> {
+  const { created, streams, flows } = byKind(tallies, part);
+  return {
+    "no new connection is lost": sumOf(created).failures === 0,
+    "long connections last": sumOf(streams).failures === 0,
+    "no datagram is lost": sumOf(flows).failures === 0,
+  };
+}
+
+function nothingIsLost(tallies: Tallies): Readonly<Record<string, boolean>> {
+  return losesNothing(tallies);
+}
+
+function fewAreLost(tallies: Tallies): Readonly<Record<string, boolean>> {
+  const { attempts, failures } = sumOf(byKind(tallies).created);
+  return { "at most one in 200 new connections is lost": failures <= attempts * MOST_LOST };
+}
+
+/** Judges the connections that do not pass the node. */
+function othersLoseNothing(tallies: Tallies): Readonly<Record<string, boolean>> {
+  return losesNothing(tallies, "cluster IP from a node");
+}
+
+function theNodeServesAgain(tallies: Tallies): Readonly<Record<string, boolean>> {
+  const { created, flows } = byKind(tallies, "from outside");
+  return {
+    ...othersLoseNothing(tallies),
+    [`the node serves again within ${SERVES_WITHIN_MS / 1000} s`]:
+      sumOf([...created, ...flows]).outageMs < SERVES_WITHIN_MS,
+  };
+}
+
+async function restartServer({ cluster: { plane }, proxy }: Scene): Promise<void> {
+  await plane.killServer();
+  await sleep(systemClock, AWAY_MS);
+  await plane.startServer();
+  await proxy.healthy();
+}
+
+/** Ends a proxy and starts another, or the same, in its place on all nodes. */
+async function replace(old: RunningProxy, next: RunningProxy): Promise<void> {
+  await old.stop();
+  for (const node of NODES) next.start(node);
+  await next.healthy();
+}
+
+async function changeModes({ proxy }: Scene): Promise<void> {
+  const { mode, program } = proxy.kind, other: Mode = mode === "iptables" ? "nftables" : "iptables";
+  for (const next of [other, mode]) {
+    if (program === "kube-proxy") await proxy.stop();
+    proxy.configure(next);
+    if (program === "kube-proxy") { for (const node of NODES) proxy.start(node); }
+    await proxy.healthy();
+    await sleep(systemClock, CALM_MS);
+  }
+}
+
+/** Goes from Sluice back to kube-proxy in the same mode, and from there to Sluice again, as docs/migrate.md says. */
+async function exchange({ cluster, proxy }: Scene): Promise<void> {
+  const { mode } = proxy.kind;
+  const other = await installProxy(cluster, { name: `kube-proxy ${mode}`, program: "kube-proxy", mode });
+  await replace(proxy, other);
+  if (mode === "nftables") {
+    for (const node of NODES) {
+      await waitFor(`kube-proxy serves on ${node}`, IN_EFFECT_WITHIN_MS, async () => {
+        return (await cluster.run(node, [sluiceBinary(), "--cleanup", "--only-own"])).code === 0;
+      }, 500);
+    }
+  }
+  await sleep(systemClock, CALM_MS);
+  await replace(other, proxy);
+}
+
+/** Changes the selector of the Service to the pods of the other color. */
+async function switchColors({ cluster, frontends }: Scene): Promise<void> {
+  const path = `/api/v1/namespaces/${NAMESPACE}/services/life`;
+  const { status, body } = await cluster.plane.request("PATCH", path, { spec: { selector: { color: "green" } } });
+  if (status !== 200) throw new Error(`cannot change the selector: ${body.message}`);
+  await waitFor("the other pods serve", IN_EFFECT_WITHIN_MS, async () => {
+    const { stdout } = await cluster.run("node3", ["curl", "-sm", "1", `http://${frontends.clusterIPs.IPv4}/hostname`]);
+    return stdout.startsWith("green");
+  }, 200);
+}
+
+/** As `kubectl drain` does; pods can be scheduled there again afterwards. */
+async function drain({ cluster }: Scene): Promise<void> {
+  const { plane } = cluster;
+  const cordon = (unschedulable: boolean) =>
+    plane.request("PATCH", `/api/v1/nodes/${DRAINED}`, { spec: { unschedulable } });
+  await cordon(true);
+  const pods = `/api/v1/namespaces/${NAMESPACE}/pods`;
+  const { items } = (await plane.request("GET", `${pods}?fieldSelector=spec.nodeName=${DRAINED}`)).body;
+  for (const { metadata: { name } } of items as readonly { readonly metadata: { readonly name: string } }[]) {
+    const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name, namespace: NAMESPACE } };
+    const { status, body } = await plane.request("POST", `${pods}/${name}/eviction`, eviction);
+    if (status !== 201) throw new Error(`cannot evict ${name}: ${body.message}`);
+  }
+  await addressesOfPods(cluster);
+  await cordon(false);
+}
+
+async function reboot({ cluster, proxy }: Scene): Promise<void> {
+  await proxy.stop([ENTRY]);
+  await cluster.reboot(ENTRY);
+  proxy.start(ENTRY);
+  await proxy.healthy();
+}
+
+/** Reboots the node while the API server is away, which returns only after the node should serve. */
+async function rebootAlone({ cluster, proxy }: Scene): Promise<void> {
+  await cluster.plane.killServer();
+  await proxy.stop([ENTRY]);
+  await cluster.reboot(ENTRY);
+  proxy.start(ENTRY);
+  await sleep(systemClock, SERVES_WITHIN_MS);
+  await cluster.plane.startServer();
+  // kube-proxy has ended in the meantime.
+  proxy.start(ENTRY);
+  await proxy.healthy();
+}
