@@ -62,7 +62,7 @@ export interface Cluster {
   start(node: NodeName, command: readonly string[], options?: Deno.CommandOptions): Deno.ChildProcess;
   /** Runs a command in the namespaces of a node; resolves with its exit status and output. */
   run(node: NodeName, command: readonly string[]): Promise<CommandOutcome>;
-  /** Ends all processes of a node, removes its rules, connections and bridge, and starts containerd and kubelet again. */
+  /** Ends all processes of a node, removes its rules, connections and bridge, and starts its first process again. */
   reboot(node: NodeName): Promise<void>;
   /** Ends everything. */
   close(): Promise<void>;
@@ -76,6 +76,7 @@ export interface CommandOutcome {
 }
 
 const NODES_READY_WITHIN_MS = 300_000;
+const NODE_STARTS_WITHIN_MS = 30_000;
 const CONTAINERD_SOCKET = "/run/containerd/containerd.sock";
 
 /**
@@ -135,7 +136,10 @@ export async function startCluster(programs: string, images: string, pause: stri
     async reboot(node) {
       await kill(nodes.get(node)!);
       await sh(`ip netns exec ${node} sh -ec '${FORGET}'`);
-      nodes.set(node, startNode(node, options));
+      const child = startNode(node, options);
+      nodes.set(node, child);
+      const hasStarted = () => childrenOf(child.pid).length > 0;
+      await waitFor(`${node} has started`, NODE_STARTS_WITHIN_MS, hasStarted);
     },
     async close() {
       for (const child of nodes.values()) await kill(child);

@@ -30,7 +30,7 @@ export interface Tally {
 const REST_MS = 40;
 const LONG_REST_MS = 200;
 const TIMEOUT_MS = 5000;
-const MOST_EXAMPLES = 5;
+const MOST_EXAMPLES = 2;
 const encoder = new TextEncoder();
 
 /** A request; resolves with the number of bytes of the answer. */
