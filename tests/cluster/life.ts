@@ -1,6 +1,7 @@
 /** Connections through all frontends of a service while a cluster lives: changes, restarts and replacements of its parts. */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { waitFor } from "../chaos/wait.ts";
+import type { Result } from "../suite.ts";
 import { BALANCED, type Cluster, NODES } from "./cluster.ts";
 import { deploymentObject, rolledOut } from "./deployments.ts";
 import {
@@ -94,7 +95,7 @@ export async function testLife({ cluster, proxy, focus }: Trial): Promise<PartOu
     outside: [...short.outside, ...long.outside],
   };
   const pattern = new RegExp(focus ?? "");
-  const results: PartOutcome["results"][number][] = [], figures: Record<string, string> = {};
+  const results: Result[] = [], figures: Record<string, string> = {};
   for (const [name, { happens, judge, isOf = () => true }] of Object.entries(EVENTS)) {
     if (!pattern.test(name) || !isOf(proxy.kind)) continue;
     let tookMs = 0;
@@ -209,7 +210,7 @@ async function changeModes({ proxy }: Scene): Promise<void> {
   for (const next of [other, mode]) {
     if (program === "kube-proxy") await proxy.stop();
     proxy.configure(next);
-    if (program === "kube-proxy") { for (const node of NODES) proxy.start(node); }
+    for (const node of NODES) proxy.start(node);
     await proxy.healthy();
     await sleep(systemClock, CALM_MS);
   }

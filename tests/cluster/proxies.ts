@@ -29,7 +29,7 @@ export interface RunningProxy {
   configOf(node: NodeName): string;
   /** Writes the configuration of all nodes again, with a mode. Sluice follows, kube-proxy ends. */
   configure(mode: Mode): void;
-  /** Starts it on a node where it does not run. */
+  /** Starts it on a node, unless it runs there. */
   start(node: NodeName): void;
   /** Resolves once it is healthy on all nodes, in its configured mode. */
   healthy(): Promise<void>;

@@ -35,8 +35,9 @@ Deno.test("the page of compatibility has a row for each test, and a column for e
 });
 
 Deno.test("tests that did not run again keep their earlier outcome", () => {
-  const earlier = part("e2e", "kube-proxy", { a: true, b: false, c: true });
-  const { results } = withEarlier(part("e2e", "kube-proxy", { b: true }), earlier);
+  const earlier = part("e2e", "kube-proxy", { a: true, b: false, c: true }, { a: "1 lost", b: "2 lost" });
+  const { results, figures } = withEarlier(part("e2e", "kube-proxy", { b: true }, { b: "0 lost" }), earlier);
+  assert.deepEqual(figures, { a: "1 lost", b: "0 lost" });
   assert.deepEqual(results, [
     { name: "a", passed: true },
     { name: "b", passed: true },
