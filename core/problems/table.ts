@@ -68,8 +68,8 @@ const PROBLEMS = {
   "tool-killed": {
     severity: "error",
     about: "tool",
-    title: "a signal ends a tool before it has done its work",
-    fix: "do what the detail says. SIGKILL: the node lacks memory. Otherwise install another version of the tool",
+    title: "a tool is killed by a signal before it finishes",
+    fix: "do what the detail says. SIGKILL: the node is short of memory. Otherwise install another version of the tool",
     event: "ToolKilled",
   },
   "changes-overdue": {
@@ -77,7 +77,7 @@ const PROBLEMS = {
     about: "IP family",
     title: "changes of services, or a comparison with the kernel, take longer than 5 s",
     fix:
-      "look at the load of the node, for a stopped `nft` or `iptables-restore`, and for a program that holds the xtables lock; after two sync periods, /healthz answers 503",
+      "check the load of the node; look for a stopped `nft` or `iptables-restore`, and for a program that holds the xtables lock; after two sync periods, /healthz answers 503",
     event: "ChangesOverdue",
   },
   "rules-refused": {
@@ -98,7 +98,7 @@ const PROBLEMS = {
     severity: "warning",
     about: "IP family",
     title: "stale UDP flows were not removed",
-    fix: "install conntrack (Debian: conntrack), and check that it runs as the user of the proxy",
+    fix: "install conntrack (Debian package: conntrack), and check that the proxy's user can run it",
   },
   "rules-changed-by-others": {
     severity: "error",
@@ -117,7 +117,7 @@ const PROBLEMS = {
     severity: "warning",
     about: "kernel setting",
     title: "a kernel setting cannot be read or set, and keeps its value",
-    fix: "run `sysctl` by hand as the user of the proxy; set it in /etc/sysctl.d if a container may not",
+    fix: "run `sysctl` as the proxy's user to see the error; set the value in /etc/sysctl.d if a container may not",
   },
 
   // The cluster's objects.
@@ -155,8 +155,7 @@ const PROBLEMS = {
   "node-port-addresses-invalid": {
     severity: "warning",
     about: "Service",
-    title:
-      "the annotation for the addresses of node ports has invalid or too many entries; node ports are at none of these",
+    title: "the annotation that limits node ports to some addresses has invalid or too many entries, which are ignored",
     fix:
       "list at most 32 IP addresses and CIDRs, separated by commas, in the annotation that the detail names (docs/node-ports.md)",
     event: "NodePortAddressesInvalid",
@@ -228,7 +227,7 @@ const PROBLEMS = {
     about: "API server",
     title: "the API server does not answer in time; what was read before stays in effect",
     fix:
-      "look at the load of the server, and at the network to it: a firewall that drops packets looks the same; Sluice keeps retrying",
+      "check the load of the server, and the network to it: a firewall that drops packets looks the same; Sluice keeps retrying",
   },
   "api-certificate-expired": {
     severity: "error",
@@ -393,20 +392,20 @@ const PROBLEMS = {
     severity: "warning",
     about: "host",
     title: "a chain of another program drops new connections to services",
-    fix: "accept connections with a translated destination before (nft: ct status dnat accept)",
+    fix: "accept connections with a translated destination before that chain drops them (nft: ct status dnat accept)",
     checkOnly: true,
   },
   "mode-differs": {
     severity: "warning",
     about: "host",
     title: "the mode will treat connections differently from the one that this node is in",
-    fix: "do what the line says, or nothing if the difference harms nobody (docs/ipvs.md)",
+    fix: "do what the line says, or nothing if no client depends on the difference (docs/ipvs.md)",
     checkOnly: true,
   },
   "conntrack-filling": {
     severity: "warning",
     about: "host",
-    title: "the connection tracking table fills up, or its size is unknown",
+    title: "the connection tracking table is filling up, or its size is unknown",
     fix: "set a larger conntrack.maxPerCore or conntrack.min in the configuration",
     checkOnly: true,
   },

@@ -34,7 +34,7 @@ export const canary = feature({
     "canary-unusable": {
       severity: "warning",
       about: "IP family",
-      title: "the canary cannot be tried on this node, so nothing is known about its packets",
+      title: "the canary cannot run on this node, so Sluice does not know whether packets flow",
       fix: "do what the detail says: another canary.addressRanges, a route to it, or an address of the family",
     },
   },
