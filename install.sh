@@ -57,7 +57,7 @@ done
 : "${base_url:=$releases/v$version}"
 case $base_url in
   https://*) ;;
-  *) [ -n "$insecure" ] || fail "$base_url is not https, so anybody on the way can replace the release: use https, or add --insecure" ;;
+  *) [ -n "$insecure" ] || fail "$base_url is not https, so anyone on the network path can replace the release: use https, or add --insecure" ;;
 esac
 
 check_machine() {

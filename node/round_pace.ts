@@ -13,7 +13,7 @@ export interface RoundPace {
 
 /** The delay of an isolated change, in milliseconds: changes that an API server sends together arrive in several chunks. */
 const BATCH_DELAY_MS = 2;
-/** A change that comes later than this after the begin of the last round is isolated. */
+/** A change that comes later than this after the beginning of the last round is isolated. */
 const QUIET_MS = 125;
 /** The rounds in a row that do not wait although changes keep coming: a new Service and its EndpointSlices, for example. */
 const FREE_ROUNDS = 2;
@@ -34,7 +34,7 @@ const UNLIMITED: RoundPace = { delayMs: () => BATCH_DELAY_MS, began() {}, synced
  * A pace without any round so far. A round for each of 20 changes a second costs several times the CPU of one round a second for
  * all of them.
  *
- * Work fills a leaky bucket, which time drains: the process's CPU from the begin of a round to its first sync, and the duration of
+ * Work fills a leaky bucket, which time drains: the process's CPU from the beginning of a round to its first sync, and the duration of
  * each sync, for the tools. A sync without a round, such as a retry, does not count the CPU of what ran before it.
  * @param minSyncPeriodMs kube-proxy's minSyncPeriod; if it is not 0, families limit their syncs by it, and rounds do not wait
  * @param cpuMs the CPU time of the process, all isolates, in milliseconds
@@ -74,7 +74,7 @@ interface Pace {
   /** The work in the bucket at `updatedAtMs`. */
   readonly filledMs: number;
   readonly updatedAtMs: number;
-  /** The CPU time at the begin of a round that no sync has ended yet. */
+  /** The CPU time at the beginning of a round that no sync has ended yet. */
   readonly beganCpuMs: number | undefined;
 }
 

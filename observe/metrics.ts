@@ -21,7 +21,7 @@ interface Counted {
   total(): number;
 }
 
-/** The tracked changes of services and endpoints, and what became of them in each family that is served. */
+/** The tracked changes of services and endpoints, and their outcome in each family that is served. */
 export interface ChangeCounts {
   readonly tracking: { readonly services: Counted; readonly endpoints: Readonly<Record<Family, Counted>> };
   readonly families: readonly {

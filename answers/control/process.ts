@@ -16,7 +16,7 @@ export function thisProcess(): ProxyProcess {
   return known;
 }
 
-/** The file beside a control socket that holds the id of the process behind it, which a stopped one cannot tell. */
+/** The file beside a control socket that holds the id of the process behind it, since a stopped process cannot answer with it. */
 export function pidFileOf(path: string): string {
   return `${path}.pid`;
 }

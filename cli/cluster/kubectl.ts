@@ -18,7 +18,7 @@ export type Kubectl = (
   onLine?: (line: string) => void,
 ) => Promise<ToolResult>;
 
-/** Something could not be read from the cluster, or asked on a node. */
+/** A failure to read from the cluster, or to ask a node. */
 export class KubectlError extends Error {
   override readonly name = "KubectlError";
   /** `words` is the cause in a few words, `reason` the whole message if that says more. */

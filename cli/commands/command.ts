@@ -125,7 +125,7 @@ export function familiesOf({ flags }: Invocation): readonly Family[] {
   return FAMILIES.filter((family) => selected === undefined || selected === family);
 }
 
-/** The command line has no meaning. Like other errors with this exit status, it is printed without the command's name. */
+/** The command line is invalid. Like other errors with this exit status, it is printed without the command's name. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
   readonly exitStatus = 2;

@@ -174,7 +174,7 @@ function unitWord(word: string): string {
 /** The flags in the shipped unit and script, in addition to --config; a later value wins. */
 const SHIPPED_WORDS = ["--state-directory=/var/lib/sluice", "--logging-format=text"];
 
-/** The words that `unitWith` added, or an administrator. */
+/** The words that `unitWith` or an administrator added. */
 export function wordsOfUnit(unit: string): readonly string[] {
   const line = /^ExecStart=(.*)$/m.exec(unit.replace(/\\\n/g, " "))?.[1] ?? "";
   const words = splitWords(line).map((word) => word.replaceAll("%%", "%").replaceAll("$$", "$"));
@@ -188,7 +188,7 @@ export function scriptWith(script: string, words: readonly string[]): string {
   return script.replace(/^command_args="(.*)"$/m, (_, args) => `command_args="${args}${quoted.join("")}"`);
 }
 
-/** The words that `scriptWith` added, or an administrator. */
+/** The words that `scriptWith` or an administrator added. */
 export function wordsOfScript(script: string): readonly string[] {
   const args = /^command_args="(.*)"$/m.exec(script)?.[1] ?? "";
   return withoutShipped(splitWords(args.replace(/\\(.)/g, "$1")));

@@ -22,7 +22,7 @@ export interface CommonMetrics {
   readonly registry: Registry;
 }
 
-/** The origins of common metrics; the functions are called at every scrape. */
+/** The sources of the common metrics; the functions are called at every scrape. */
 export interface CommonSources {
   /** Counts the current problems by code. */
   readonly problems: () => ReadonlyMap<ProblemCode, number>;
