@@ -97,12 +97,12 @@ export function stateOfProxy(status: ProxyStatus, views: readonly FamilyState[])
   if (!isFailing && status.link?.keptMs !== undefined) return servingKept(status, status.link, status.link.keptMs);
   if (!isFailing && status.link?.state === "disconnected") {
     const { server, sinceMs, lastError } = status.link;
-    return withoutSource(status, `no connection to ${server}`, sinceMs, lastError);
+    return withoutSource(status, server, sinceMs, lastError);
   }
   const unreadable = status.problems.find(({ code }) => code === "file-unreadable");
   if (!isFailing && unreadable !== undefined) {
     const { subject, sinceMs, detail } = unreadable;
-    return withoutSource(status, `cannot read ${subject}`, sinceMs, detail);
+    return withoutSource(status, subject, sinceMs, detail);
   }
   const tone = (["bad", "warning"] as const).find((one) => families.some(({ tone }) => tone === one));
   // The reason is shown with the family.
@@ -128,7 +128,7 @@ export function stateOfProxy(status: ProxyStatus, views: readonly FamilyState[])
 /** The state of a proxy that cannot read its source, or a part of it. */
 function withoutSource(
   { atMs, families }: ProxyStatus,
-  failure: string,
+  subject: string,
   sinceMs: number,
   reason: string | undefined,
 ): StateWords {
@@ -136,7 +136,7 @@ function withoutSource(
   const effect = isServing
     ? "the last known state stays in effect"
     : "nothing read from it yet, the kernel stays as it is";
-  return { tone: "bad", words: `${failure} for ${lasting(atMs - sinceMs)}: ${effect}`, reason };
+  return { tone: "bad", words: `cannot read ${subject} for ${lasting(atMs - sinceMs)}: ${effect}`, reason };
 }
 
 /** The state of a proxy that serves a cached state. */

@@ -61,7 +61,7 @@ export function problemLines({ problems, atMs }: NodeView): readonly Line[] {
       [[tone, `  ${title}`], ["soft", `  ${code}`]],
       ...occurrences.flatMap(({ subject, detail, sinceMs, count }): Line[] => [
         [`    ${subject}  ${detail}`],
-        [["soft", `    since ${ago(atMs, sinceMs)}${count > 1 ? `, ${countText(count)} times` : ""}`]],
+        [["soft", `    began ${ago(atMs, sinceMs)}${count > 1 ? `, reported ${countText(count)} times` : ""}`]],
       ]),
       [["soft", `    fix: ${fix}`]],
     ]),

@@ -213,7 +213,8 @@ const PROBLEMS = {
     severity: "error",
     about: "API resource",
     title: "the source cannot be read; what was read before stays in effect",
-    fix: "check that the server runs and can be reached from this node without a service proxy; Sluice keeps retrying",
+    fix:
+      "do what the detail says; otherwise check that the server runs, its log, and that this node reaches it without a service proxy; Sluice keeps retrying",
   },
   "api-unreachable": {
     severity: "error",

@@ -88,7 +88,7 @@ export function errorOfStatus(
   if (code === 409) return create("conflict", "retrying");
   if (code === 429) return create("throttled", "retrying after the wait that the server requests");
   if (code >= 300 && code < 400) {
-    const why = "it redirects: it is no Kubernetes API server, or a proxy before it asks for a login";
+    const why = "it redirects: it is not a Kubernetes API server, or a proxy in front of it asks for a login";
     return create("unavailable", "retrying", `check the server ${subject.server}: ${why}`);
   }
   if (code >= 500) return create("unavailable", "retrying");

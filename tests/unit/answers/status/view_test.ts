@@ -162,7 +162,7 @@ Deno.test("without a connection, a proxy says whether it has a state to serve", 
   const link = { ...linked.link!, state: "disconnected" } as const;
   const words = (syncs: readonly SyncSummary[]) =>
     viewOf({ ...linked, link, families: [fakeFamilyStatus({ syncs })] }).state.words;
-  assert.match(words([fakeSync()]), /^no connection to https:\/\/api for 5 s: the last known state stays in effect$/);
+  assert.match(words([fakeSync()]), /^cannot read https:\/\/api for 5 s: the last known state stays in effect$/);
   assert.match(words([]), /: nothing read from it yet, the kernel stays as it is$/);
 });
 
