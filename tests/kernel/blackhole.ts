@@ -10,11 +10,12 @@ import { searchPath } from "../../platform/host.ts";
 /** Runs the tools of this machine. */
 export const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
-/** Runs a tool that must succeed; resolves with its standard output. */
-export async function run(tool: string, ...args: string[]): Promise<string> {
-  const { exitCode, stdout, stderr } = await runner.run({ tool, args });
-  assert.equal(exitCode, 0, `${tool} ${args.join(" ")}: ${stderr}`);
-  return stdout;
+/** Runs a program that must succeed, without the time limits of `runner`; resolves with its standard output. */
+export async function run(program: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await new Deno.Command(program, { args, env: { PATH: searchPath() } }).output();
+  const text = new TextDecoder();
+  assert.equal(code, 0, `${program} ${args.join(" ")}: ${text.decode(stderr)}`);
+  return text.decode(stdout);
 }
 
 /** The addresses of a family; all but `node` are routed to a device that drops its packets. */

@@ -8,12 +8,12 @@ import type { Weighing } from "../../core/planning/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { FamilyWorker, NodeFamily } from "../../features/contract.ts";
 import { readConnections } from "../../features/connection_weights/calls.ts";
-import { watchConnections } from "../../features/connection_weights/watch.ts";
+import { SHORTEST_PAUSE_MS, watchConnections } from "../../features/connection_weights/watch.ts";
 import { joinHostPort } from "../../platform/address.ts";
-import { type Clock, sleep, systemClock } from "../../platform/clock.ts";
+import { type Clock, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
-import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 import { fakeBalance } from "../fakes/balance.ts";
+import { createFakeClock } from "../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 import { fakeTracking } from "../fakes/tracking.ts";
@@ -51,10 +51,10 @@ async function withBackend(
   }
 }
 
-/** The tables of a family in the kernel. */
+/** Sluice's tables of a family in the kernel; earlier tests may have left those of iptables. */
 async function tables(family: Family): Promise<readonly string[]> {
   const lines = (await run("nft", "list", "tables", family === "IPv4" ? "ip" : "ip6")).trim().split("\n");
-  return lines.map((line) => line.split(" ").at(-1)!);
+  return lines.map((line) => line.split(" ").at(-1)!).filter((name) => name.startsWith("sluice"));
 }
 
 for (const family of ["IPv4", "IPv6"] as const) {
@@ -112,58 +112,65 @@ for (const family of ["IPv4", "IPv6"] as const) {
     }));
 }
 
-/** The pause between two connections, and the time for which an endpoint keeps one open, in milliseconds. */
-const PAUSE_MS = 5, FAST_MS = 5, SLOW_MS = 400;
+/** The connections between two readings. */
+const PER_READING = 50;
+/** A slow endpoint keeps a connection open until so many later ones have been accepted. */
+const KEPT_FOR = 60;
 /** The last connections, of which shares are computed. */
 const RECENT = 200;
-const DEADLINE_MS = 30_000;
+const MOST_READINGS = 60;
 
 Deno.test("a slow endpoint gets fewer new connections, and its share again when it is fast", () =>
   withBackend("IPv4", async (backend, sync, { node, service: address }) => {
     const listeners = Array.from({ length: 4 }, () => Deno.listen({ hostname: node, port: 0 }));
     const chosen: number[] = [];
-    let slowMs = FAST_MS;
+    let kept: { readonly connection: Deno.Conn; readonly until: number }[] = [];
+    let isSlow = false, accepted = Promise.withResolvers<void>();
     const serving = listeners.map(async (listener, i) => {
       for await (const connection of listener) {
         chosen.push(i);
-        systemClock.schedule(i === 0 ? slowMs : FAST_MS, () => connection.close());
+        kept.push({ connection, until: chosen.length + (isSlow && i === 0 ? KEPT_FOR : 0) });
+        const { over = [], open = [] } = Object.groupBy(
+          kept,
+          ({ until }) => !isSlow || until <= chosen.length ? "over" : "open",
+        );
+        for (const { connection } of over) connection.close();
+        kept = open;
+        accepted.resolve();
       }
     });
     const end = new AbortController();
-    const problems = await weigh(address(1), listeners.map(({ addr }) => addr.port), node, backend, sync, end.signal);
+    const weighing = await weigh(address(1), listeners.map(({ addr }) => addr.port), node, backend, sync, end.signal);
     const open = new Set<Promise<void>>();
     const connect = async () => {
+      accepted = Promise.withResolvers();
       const connection = await Deno.connect({ hostname: address(1), port: 80 });
-      await connection.read(new Uint8Array(1));
-      connection.close();
+      const closing = connection.read(new Uint8Array(1)).then(() => connection.close());
+      open.add(closing);
+      await accepted.promise;
     };
     const share = () => chosen.slice(-RECENT).filter((i) => i === 0).length / RECENT;
-    /** Opens connections until the slow endpoint's share is as wanted; resolves with the time that it took. */
-    const until = async (isReached: (share: number) => boolean): Promise<number> => {
-      const startedAtMs = systemClock.monotonic();
-      for (;;) {
-        const connecting = connect();
-        open.add(connecting);
-        connecting.finally(() => open.delete(connecting));
-        await sleep(systemClock, PAUSE_MS);
-        const tookMs = systemClock.monotonic() - startedAtMs;
-        if (chosen.length >= RECENT && isReached(share())) return tookMs;
-        assert.ok(tookMs < DEADLINE_MS * TIMEOUT_FACTOR, `a share of ${share()} after ${tookMs} ms`);
+    const until = async (isReached: (share: number) => boolean) => {
+      for (let reading = 0; reading < MOST_READINGS; reading++) {
+        for (let i = 0; i < PER_READING; i++) await connect();
+        await weighing.read();
+        if (chosen.length >= RECENT && isReached(share())) return;
       }
+      assert.fail(`a share of ${share()}`);
     };
     await until((share) => share > 0.2);
-    slowMs = SLOW_MS;
+    isSlow = true;
     await until((share) => share < 0.12);
-    slowMs = FAST_MS;
+    isSlow = false;
     await until((share) => share > 0.2);
     await Promise.all(open);
     end.abort();
     for (const listener of listeners) listener.close();
     await Promise.all(serving);
-    assert.deepEqual(problems, []);
+    assert.deepEqual(weighing.problems, []);
   }));
 
-/** Serves a service with an endpoint at each of these ports, and weighs them; returns the problems that are reported. */
+/** Serves a service with an endpoint at each of these ports, and weighs them at readings that the test asks for. */
 async function weigh(
   clusterIP: string,
   ports: readonly number[],
@@ -171,9 +178,9 @@ async function weigh(
   backend: Backend,
   sync: (...ports: readonly ServicePort[]) => Promise<void>,
   signal: AbortSignal,
-): Promise<readonly string[]> {
-  const tracking = fakeTracking(), problems: string[] = [];
-  let weighing: Weighing | undefined;
+) {
+  const tracking = fakeTracking(), problems: string[] = [], time = createFakeClock();
+  let weighing: Weighing | undefined, syncing = Promise.resolve(), scheduled = Promise.withResolvers<void>();
   const planner = createFamilyPlanner({
     ...{ family: "IPv4", nodeName: "here", tracking, balance: fakeBalance(describeMode("nftables")) },
     weighing: () => weighing,
@@ -190,13 +197,31 @@ async function weigh(
     family: "IPv4",
     weigh: (loads) => weighing = loads,
     portsOf: planner.portsOf,
-    planAgain: (services) => void sync(...planner.planSome(services).set.values()),
-    call: (call, request) =>
-      call.name === readConnections.name
-        ? readConnections.handle({ backend } as FamilyWorker, request as undefined) as never
-        : Promise.resolve(undefined),
+    planAgain: (services) => void (syncing = sync(...planner.planSome(services).set.values())),
+    call: async (call, request) => {
+      if (call.name !== readConnections.name) return undefined;
+      const answer = await readConnections.handle({ backend } as FamilyWorker, request as undefined);
+      // A reading that takes long makes the next one later.
+      return { ...answer, durationMs: 0 } as never;
+    },
   };
   const reportProblems: ReportProblems = (_, list) => problems.push(...list.map(({ detail }) => detail ?? ""));
-  watchConnections({ reportProblems, clock: systemClock, signal }, family, new Set(["default/web"]));
-  return problems;
+  const clock: Clock = {
+    ...time,
+    schedule(delayMs, callback) {
+      scheduled.resolve();
+      return time.schedule(delayMs, callback);
+    },
+  };
+  watchConnections({ reportProblems, clock, signal }, family, new Set(["default/web"]));
+  return {
+    problems,
+    /** Resolves when the connections have been read, and the new weights are in effect. */
+    async read(): Promise<void> {
+      scheduled = Promise.withResolvers();
+      time.advance(SHORTEST_PAUSE_MS);
+      await scheduled.promise;
+      await syncing;
+    },
+  };
 }
