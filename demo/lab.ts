@@ -38,7 +38,7 @@ export interface Lab {
   run(namespace: Namespace, command: readonly string[]): Promise<string>;
   /** Starts a command in a namespace. */
   start(namespace: Namespace, command: readonly string[], options?: Deno.CommandOptions): Deno.ChildProcess;
-  /** Stops the lab's agents and removes the namespaces. */
+  /** Ends the agents and all programs that still run in the namespaces, and removes these. */
   close(): Promise<void>;
 }
 
@@ -46,18 +46,20 @@ const NAMESPACES: readonly Namespace[] = ["node", "pod-1", "pod-2", "outside"];
 const LOCAL_PODS = ["pod-1", "pod-2"] as const;
 const DEFAULT_TIMEOUT_MS = 2000;
 
-/** Creates the lab. */
-export async function createLab(): Promise<Lab> {
+/** Creates the lab. @param patience the factor of the default time in which an attempt must be answered */
+export async function createLab({ patience = 1 }: { readonly patience?: number } = {}): Promise<Lab> {
   await runTool("sh", ["-e", "-c", wiring()]);
   const agents = new Map<Namespace, Agent>();
   for (const namespace of NAMESPACES) agents.set(namespace, await startAgent(namespace));
   return {
-    connect: (from, target) => agents.get(from)!.ask({ timeoutMs: DEFAULT_TIMEOUT_MS, ...target }),
+    connect: (from, target) => agents.get(from)!.ask({ timeoutMs: DEFAULT_TIMEOUT_MS * patience, ...target }),
     run: (namespace, [tool, ...args]) => runTool("ip", ["netns", "exec", namespace, tool!, ...args]),
     start: (namespace, command, options) => inNamespace(namespace, command, options).spawn(),
     async close() {
       await Promise.all([...agents.values()].map((agent) => agent.stop()));
-      for (const namespace of NAMESPACES) await runTool("ip", ["netns", "delete", namespace]);
+      for (const namespace of NAMESPACES) {
+        await runTool("sh", ["-c", `ip netns pids ${namespace} | xargs -r kill -9 && ip netns delete ${namespace}`]);
+      }
     },
   };
 }

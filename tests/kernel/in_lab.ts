@@ -6,7 +6,7 @@ import { TIMEOUT_FACTOR } from "../chaos/wait.ts";
 /** Runs a test in a new lab. Throws if this process is not isolated from the machine's network. */
 export async function inLab(test: (lab: Lab) => Promise<void>): Promise<void> {
   requireIsolation();
-  const lab = await createLab();
+  const lab = await createLab({ patience: TIMEOUT_FACTOR });
   try {
     await test(lab);
   } finally {
