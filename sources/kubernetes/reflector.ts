@@ -1,4 +1,4 @@
-import { type Backoff, type Clock, type Logger, sleep } from "../../platform/mod.ts";
+import { type Backoff, type Clock, createBackoff, type Logger, sleep } from "../../platform/mod.ts";
 import { ApiError, type LinkEvent, type SourceSink } from "../../core/objects/mod.ts";
 import type { Recovery, ServerFailures } from "./recovery.ts";
 import type { ApiClient } from "./http.ts";
@@ -37,8 +37,11 @@ export interface ReflectorOptions {
 /** Like client-go, requests a random watch duration in this range, so that the load on servers stays even. */
 const WATCH_SECONDS = { shortest: 300, longest: 600 };
 const LIST_READ_DEADLINE_MS = 30_000;
-/** The interval of requests for an optional resource that is missing or forbidden, in milliseconds. */
-const OPTIONAL_RETRY_MS = 600_000;
+/**
+ * The waits while an optional resource is missing or forbidden, in milliseconds. The first are short, because an API server that
+ * has just started forbids requests until it has read its roles.
+ */
+const OPTIONAL_RETRY = { firstMs: 2_000, longestMs: 600_000 };
 /** As in client-go, a shorter watch is no success: the next one waits. */
 const SHORT_WATCH_MS = 1_000;
 /** The maximum delay that a server's Retry-After may request, in milliseconds. */
@@ -51,8 +54,9 @@ interface Progress {
   /** The last resourceVersion seen. */
   lastPosition: string;
   hasListed: boolean;
-  /** The reason why an optional resource was not available at the last attempt. */
+  /** The reason why an optional resource was not available at the last attempt, and the waits until it is. */
   unavailable: ApiError["kind"] | undefined;
+  readonly whileUnavailable: Backoff;
   /** Whether the next request may be sent without a wait: after a successful watch, once. */
   maySkipWait: boolean;
 }
@@ -71,6 +75,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
     lastPosition: "",
     hasListed: false,
     unavailable: undefined,
+    whileUnavailable: createBackoff({ ...OPTIONAL_RETRY, random }),
     maySkipWait: true,
   };
   for (;;) {
@@ -126,10 +131,9 @@ async function list(
   const listing = { resource, api, pageSize, readDeadlineMs, mayBeOld: !hasListed };
   const from = await listResource(listing, (item) => known.set(item), signal);
   endList();
-  noteAnswer(options, resource);
+  noteAvailable(options, progress);
   if (!hasListed) sink.synced(resource.kind);
   progress.hasListed = true;
-  progress.unavailable = undefined;
   progress.lastPosition = from;
   if (!isBefore(from, lastPosition)) return from;
   logger.info("resourceVersion went back, relisting", { kind: resource.kind, before: lastPosition, now: from });
@@ -145,6 +149,12 @@ function noteAnswer({ recovery, failures, onLink, logger }: ReflectorOptions, re
   logger.solved({ kind: resource.kind });
 }
 
+function noteAvailable(options: ReflectorOptions, progress: Progress): void {
+  noteAnswer(options, progress.resource);
+  progress.unavailable = undefined;
+  progress.whileUnavailable.reset();
+}
+
 function watch(
   options: ReflectorOptions,
   progress: Progress,
@@ -156,7 +166,7 @@ function watch(
   const { shortest, longest } = WATCH_SECONDS;
   const timeoutSeconds = Math.round(shortest + (longest - shortest) * random());
   const handler = {
-    opened: () => noteAnswer(options, progress.resource),
+    opened: () => noteAvailable(options, progress),
     set: known.set,
     delete: known.delete,
     reached: (resourceVersion: string) => {
@@ -177,15 +187,16 @@ async function waitForOptional(
 ): Promise<void> {
   const { clock, logger } = options;
   const { resource, unavailable, hasListed } = progress;
+  const waitMs = progress.whileUnavailable.nextMs();
   noteAnswer(options, resource);
   if (kind !== unavailable) {
-    const fields = { kind: resource.kind, error: message, effect: resource.without, retryInMs: OPTIONAL_RETRY_MS };
+    const fields = { kind: resource.kind, error: message, effect: resource.without, retryInMs: Math.round(waitMs) };
     if (kind === "not-found") logger.info("optional resource not available", fields);
     else logger.warn("optional resource not available", fields);
   }
   if (unavailable === undefined && !hasListed) sink.synced(resource.kind);
   progress.unavailable = kind;
-  await sleep(clock, OPTIONAL_RETRY_MS, signal);
+  await sleep(clock, waitMs, signal);
   signal.throwIfAborted();
 }
 

@@ -3,33 +3,28 @@ import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { statusResponse } from "../../../fakes/api_server.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
+import { passing } from "../../../fakes/wait.ts";
 import { withSource } from "./source_under_test.ts";
 
-const RETRY_MS = 600_000;
-
 for (const [code, reason, level] of [[404, "NotFound", "INFO"], [403, "Forbidden", "WARN"]] as const) {
-  Deno.test(`${code} for ServiceCIDRs delays nothing, is logged once, and is retried occasionally`, async () => {
+  Deno.test(`${code} for ServiceCIDRs delays nothing, is logged once, and is retried`, async () => {
     const clock = createFakeClock();
     await withSource((server) => {
       server.apply({ kind: "ServiceCIDR", metadata: { name: "kubernetes" } });
       server.fault(({ path }) =>
         path.endsWith("/servicecidrs") ? statusResponse(code, reason, "not for you") : undefined
       );
-    }, async ({ server, receives, until, logged }) => {
+    }, async ({ server, receives, received, logged }) => {
       const tries = () => server.requests.filter(({ path }) => path.endsWith("/servicecidrs")).length;
-      const received = () => logged.filter((line) => line.includes("servicecidrs"));
+      const lines = () => logged.filter((line) => line.includes("servicecidrs"));
       await receives("synced ServiceCIDR");
       await server.watches(3);
       assert.equal(tries(), 1);
-      assert.match(received()[0]!, new RegExp(`${level} .*${code} ${reason}.*unused cluster IPs is not dropped`));
-      await clock.advanceSettled(RETRY_MS);
-      await until(() => tries() === 2);
-      await clock.advanceSettled(RETRY_MS - 1);
-      assert.equal(tries(), 2);
-      assert.equal(received().length, 1);
+      assert.match(lines()[0]!, new RegExp(`${level} .*${code} ${reason}.*unused cluster IPs is not dropped`));
+      await passing(clock, () => tries() === 3);
+      assert.equal(lines().length, 1);
       server.fault(undefined);
-      clock.advance(RETRY_MS);
-      await receives("set ServiceCIDR kubernetes 2");
+      await passing(clock, () => received.includes("set ServiceCIDR kubernetes 2"));
     }, { clock, kinds: KINDS });
   });
 }

@@ -121,6 +121,32 @@ Deno.test("an outage at the start ends for an optional kind when the server says
   });
 });
 
+Deno.test("an optional kind that the server does not have is asked for ever more rarely", async () => {
+  const missing = new ApiError("not-found", "404");
+  await withFailingApi(["ServiceCIDR"], () => missing, () => 0.5, async ({ clock, atMs }) => {
+    await clock.advanceSettled(60 * MINUTE);
+    const waitsMs = atMs.slice(1).map((ms, index) => ms - atMs[index]!);
+    assert.deepEqual(waitsMs.slice(0, 4), [1_500, 3_000, 6_000, 12_000]);
+    assert.deepEqual(waitsMs.slice(-2), [450_000, 450_000]);
+  });
+});
+
+Deno.test("an API server that forbids an optional kind whenever it starts is asked again within seconds", async () => {
+  const forbidden = new ApiError("forbidden", "no roles yet");
+  await withFailingApi(["ServiceCIDR"], () => undefined, () => 0.5, async ({ clock, atMs, behave, endWatch }) => {
+    for (let start = 0; start < 2; start++) {
+      await clock.advanceSettled(MINUTE);
+      behave(() => forbidden);
+      endWatch();
+      await clock.advanceSettled(1_000);
+      behave(() => undefined);
+      atMs.length = 0;
+      await clock.advanceSettled(1_000);
+      assert.equal(atMs.length, 1, `start ${start}`);
+    }
+  });
+});
+
 Deno.test("an outage costs the server one request every few seconds, not one of each kind", async () => {
   await withFailingApi(KINDS, unavailable, () => 0.5, async ({ clock, atMs }) => {
     await clock.advanceSettled(MINUTE);
