@@ -36,6 +36,8 @@ const AWAY_MS = 10_000;
 const SERVES_WITHIN_MS = 25_000;
 const IN_EFFECT_WITHIN_MS = 60_000;
 const DRAINED = "node2";
+/** How often blue and green switch, and switch back. */
+const SWITCHES = 3;
 
 /** What is there when an event happens. */
 interface Scene {
@@ -72,7 +74,7 @@ const EVENTS: Readonly<Record<string, LifeEvent>> = {
     judge: nothingIsLost,
     isOf: ({ program }) => program === "sluice",
   },
-  "blue and green switch": { happens: switchColors, judge: flowsMove },
+  "blue and green switch six times": { happens: switchColors, judge: flowsMove },
   "a node is drained": { happens: drain, judge: fewAreLost },
   "a node reboots": { happens: reboot, judge: theNodeServesAgain },
   "a node reboots without the API server": {
@@ -150,21 +152,28 @@ function describe(tallies: Tallies): string {
     `${lasting} of ${streams.length} long ones last; ${datagrams.failures} of ${datagrams.attempts} datagrams lost`;
 }
 
-function losesNothing(tallies: Tallies, part?: string): Readonly<Record<string, boolean>> {
-  const { created, streams, flows } = byKind(tallies, part);
+/** Judges new connections and long ones, TCP and UDP, or those whose names contain `part`. */
+function connectionsLast(tallies: Tallies, part?: string): Readonly<Record<string, boolean>> {
+  const { created, streams } = byKind(tallies, part);
   return {
     "no new connection is lost": sumOf(created).failures === 0,
     "long connections last": sumOf(streams).failures === 0,
-    "no datagram is lost": sumOf(flows).failures === 0,
   };
 }
 
-/** A datagram that is under way when its flow moves to another pod may be lost. */
-function flowsMove(tallies: Tallies): Readonly<Record<string, boolean>> {
-  const { "no datagram is lost": _, ...others } = losesNothing(tallies);
+function losesNothing(tallies: Tallies, part?: string): Readonly<Record<string, boolean>> {
   return {
-    ...others,
-    "each UDP flow loses at most one datagram": byKind(tallies).flows.every(({ failures }) => failures <= 1),
+    ...connectionsLast(tallies, part),
+    "no datagram is lost": sumOf(byKind(tallies, part).flows).failures === 0,
+  };
+}
+
+/** A datagram whose flow moves to another pod before the answer may be lost. */
+function flowsMove(tallies: Tallies): Readonly<Record<string, boolean>> {
+  const { created, flows } = byKind(tallies, "UDP"), { attempts, failures } = sumOf([...created, ...flows]);
+  return {
+    ...connectionsLast(tallies, "TCP"),
+    "at most one in 200 datagrams is lost": failures <= attempts * MOST_LOST,
   };
 }
 
@@ -232,15 +241,17 @@ async function exchange({ cluster, proxy }: Scene): Promise<void> {
   await replace(other, proxy);
 }
 
-/** Changes the selector of the Service to the pods of the other color. */
+/** Changes the selector of the Service to the pods of the other color, and back, several times. */
 async function switchColors({ cluster, frontends }: Scene): Promise<void> {
   const path = `/api/v1/namespaces/${NAMESPACE}/services/life`;
-  const { status, body } = await cluster.plane.request("PATCH", path, { spec: { selector: { color: "green" } } });
-  if (status !== 200) throw new Error(`cannot change the selector: ${body.message}`);
-  await waitFor("the other pods serve", IN_EFFECT_WITHIN_MS, async () => {
-    const { stdout } = await cluster.run("node3", ["curl", "-sm", "1", `http://${frontends.clusterIPs.IPv4}/hostname`]);
-    return stdout.startsWith("green");
-  }, 200);
+  const curl = ["curl", "-sm", "1", `http://${frontends.clusterIPs.IPv4}/hostname`];
+  for (const color of Array(SWITCHES).fill(["green", "blue"]).flat()) {
+    const { status, body } = await cluster.plane.request("PATCH", path, { spec: { selector: { color } } });
+    if (status !== 200) throw new Error(`cannot change the selector: ${body.message}`);
+    const isServed = async () => (await cluster.run("node3", curl)).stdout.startsWith(color);
+    await waitFor(`the ${color} pods serve`, IN_EFFECT_WITHIN_MS, isServed, 200);
+    await sleep(systemClock, CALM_MS);
+  }
 }
 
 /** As `kubectl drain` does; pods can be scheduled there again afterwards. */

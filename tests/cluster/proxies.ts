@@ -37,7 +37,7 @@ export interface RunningProxy {
   stop(nodes?: readonly NodeName[]): Promise<void>;
   /** The lines of its logs with a warning or an error. */
   complaints(): readonly string[];
-  /** Ends it on all nodes and removes its rules and the connections that it has translated. */
+  /** Ends it on all nodes and removes its rules, the connections that it has translated, and the state that it keeps. */
   close(): Promise<void>;
 }
 
@@ -74,8 +74,9 @@ export async function installProxy(cluster: Cluster, kind: ProxyKind): Promise<R
   else Deno.copyFileSync(cluster.plane.kubeconfigOf("kube-proxy"), kubeconfig);
   const configOf = (node: NodeName) => `${folder}/${node}.json`;
   const logOf = (node: NodeName) => `${folder}/${node}.log`;
+  const stateOf = (node: NodeName) => `${folder}/${node}-state`;
   const commandOf = (node: NodeName) => {
-    const keepsState = kind.program === "sluice" ? ["--state-directory", `${folder}/${node}-state`] : [];
+    const keepsState = kind.program === "sluice" ? ["--state-directory", stateOf(node)] : [];
     return [programOf(kind, cluster.programs), "--config", configOf(node), ...keepsState];
   };
   const running = new Map<NodeName, Deno.ChildProcess>();
@@ -114,6 +115,7 @@ export async function installProxy(cluster: Cluster, kind: ProxyKind): Promise<R
       for (const node of NODES) {
         await cluster.run(node, [programOf(kind, cluster.programs), "--cleanup"]);
         await cluster.run(node, ["conntrack", "-F"]);
+        await cluster.run(node, ["rm", "-rf", stateOf(node)]);
       }
     },
   };
