@@ -6,7 +6,14 @@
 export { type ChangeFeed, createChangeFeed, type PlannedOptions } from "./change_feed.ts";
 export type { Feed, FeedEvent } from "./event_log.ts";
 export { createProcessRecord, type ProcessRecord } from "./process_record.ts";
-export { createDriftWatch, type DriftWatch, findNeighbours, nameOf, portsAreFree } from "./neighbours.ts";
+export {
+  createDriftWatch,
+  type DriftWatch,
+  findNeighbours,
+  nameOf,
+  type Neighbour,
+  portsAreFree,
+} from "./neighbours.ts";
 export { createEventRecorder } from "./events.ts";
 export { createProxyHealth, type ProxyHealth } from "./proxy_health.ts";
 export { startOperatorServers } from "./servers.ts";

@@ -22,6 +22,7 @@ export interface Neighbour {
   readonly kind: "Sluice" | "kube-proxy" | "like kube-proxy";
   /** The address and path that answered: `127.0.0.1:10249/proxyMode`. */
   readonly answersOn: string;
+  readonly port: number;
 }
 
 /** The name of the other proxy in messages. */
@@ -54,7 +55,7 @@ export async function findNeighbours(
     // kube-proxy has no `/readyz`, and lists no paths.
     const other = await ask(place, "/readyz");
     const isSluice = other !== undefined && (judgeHealth(other) !== undefined || other.body.startsWith(KNOWN_PATHS));
-    return { kind: isSluice ? "Sluice" : kind, answersOn: place + path };
+    return { kind: isSluice ? "Sluice" : kind, answersOn: place + path, port: splitHostPort(place).port };
   };
   const found = await Promise.all([
     ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => probe(place, "/proxyMode", judgeMode)),

@@ -21,6 +21,21 @@ function readListeners(line: string): readonly Listener[] {
   return users.map(([, process, pid]) => ({ port: Number(port), process: process!, pid: Number(pid) }));
 }
 
+/**
+ * The TCP ports at which nobody listens but root and this user: any other user may answer there as it likes. Empty without ss, or
+ * if it fails.
+ */
+export async function trustedPorts(runner: Runner, uid: number | null): Promise<ReadonlySet<number>> {
+  const listed = await ifInstalled(runner.run({ tool: "ss", args: ["-Htlne"] }));
+  const trusted = new Set<number>(), others = new Set<number>();
+  for (const line of listed?.stdout.split("\n") ?? []) {
+    // ss leaves out the user if it is root.
+    const owner = Number(/ uid:(\d+) /.exec(line)?.[1] ?? 0);
+    for (const { port } of readListeners(line)) (owner === 0 || owner === uid ? trusted : others).add(port);
+  }
+  return trusted.difference(others);
+}
+
 /** Checks the listening processes for a proxy that will serve health and metrics on these ports. */
 export async function checkListeners(
   runner: Runner,

@@ -20,9 +20,9 @@ import {
   tooOld,
   watchKilledTools,
 } from "../tools/mod.ts";
-import { checkListeners, judgeTraces } from "./conflicts.ts";
+import { checkListeners, judgeTraces, trustedPorts } from "./conflicts.ts";
 import { findFirewalls } from "./firewalls.ts";
-export { findFirewalls };
+export { findFirewalls, trustedPorts };
 
 /** Inputs of `examineNode`. */
 interface PreflightOptions {

@@ -13,9 +13,10 @@ import {
   usesAnyRelay,
 } from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
+import type { Neighbour } from "../../observe/mod.ts";
 import type { PodWatch } from "../../core/objects/mod.ts";
 import { featuresOn, startProcessFeatures } from "../../features/mod.ts";
-import { abortedBy, type Clock, errorText, type Logger, machineCores } from "../../platform/mod.ts";
+import { abortedBy, type Clock, errorText, machineCores } from "../../platform/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
 import { type Command, createProcessLogger, type Invocation, toolRunner, UsageError } from "./command.ts";
@@ -54,7 +55,8 @@ export const runCommand: Command = {
     report(CONFIGURATION_SCOPE, ignoredIn(file, warnings), { isLogged: true });
     const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, report);
     const isServing = !configuration.cleanup && !configuration.initOnly;
-    if (isServing) await checkOtherProxies(configuration, clock, logger);
+    if (isServing) await checkOtherProxies(invocation);
+    if (configuration.cleanup) await refuseWhileRunning(invocation);
     const kept = await openKeptState(configuration, invocation, report);
     // A run opens no more files for writing. But connecting to a unix socket needs the write permission, which cannot be limited to one
     // path after the start.
@@ -92,11 +94,10 @@ export const runCommand: Command = {
 };
 
 /** `--cleanup --only-own`: deletes the rules that no other proxy takes over. */
-async function removeOwn({ configuration, clock, signal, print }: Invocation): Promise<number> {
+async function removeOwn(invocation: Invocation): Promise<number> {
+  const { configuration, clock, signal, print } = invocation;
   if (!configuration.cleanup) throw new UsageError("--only-own needs --cleanup");
-  const { findNeighbours } = await import("../../observe/mod.ts");
-  const running = (await findNeighbours(configuration, clock)).find(({ kind }) => kind === "Sluice");
-  if (running) throw new Error(`sluice is still running: it answers on ${running.answersOn} (stop it first)`);
+  await refuseWhileRunning(invocation);
   const { removeOwnRules } = await import("../../backends/mod.ts");
   const deleted = await removeOwnRules(await toolRunner({ clock, signal }));
   print(
@@ -107,15 +108,24 @@ async function removeOwn({ configuration, clock, signal, print }: Invocation): P
   return 0;
 }
 
+/** Throws if a Sluice runs here: it would write the rules again that a cleanup removes. */
+async function refuseWhileRunning(invocation: Invocation): Promise<void> {
+  const { findNeighbours } = await import("../../observe/mod.ts");
+  const running = await anotherSluice(await findNeighbours(invocation.configuration, invocation.clock), invocation);
+  if (running) throw new Error(`sluice is still running: it answers on ${running.answersOn} (stop it first)`);
+}
+
 /**
  * Looks for other proxies on the ports that this one serves: two proxies overwrite each other's rules. kube-proxy is only
- * logged, since it may be about to stop.
+ * logged, since it may be about to stop, and so is a program without root's rights, which could answer as a Sluice does to keep
+ * this one from serving.
  * @throws {AnotherSluiceError} if another Sluice serves this network
  */
-async function checkOtherProxies(configuration: Configuration, clock: Clock, logger: Logger): Promise<void> {
+async function checkOtherProxies(invocation: Invocation): Promise<void> {
+  const { configuration, clock, logger } = invocation;
   const { findNeighbours, nameOf } = await import("../../observe/mod.ts");
   const neighbours = await findNeighbours(configuration, clock);
-  const another = neighbours.find(({ kind }) => kind === "Sluice");
+  const another = await anotherSluice(neighbours, invocation);
   if (another) {
     const { AnotherSluiceError } = await import("../../answers/control/mod.ts");
     throw new AnotherSluiceError(another.answersOn, undefined);
@@ -126,6 +136,18 @@ async function checkOtherProxies(configuration: Configuration, clock: Clock, log
     proxy: nameOf(other),
     answersOn: other.answersOn,
   });
+}
+
+/** The first neighbour that is a Sluice of root or of this user. */
+async function anotherSluice(
+  neighbours: readonly Neighbour[],
+  { clock, signal }: Invocation,
+): Promise<Neighbour | undefined> {
+  const found = neighbours.filter(({ kind }) => kind === "Sluice");
+  if (found.length === 0) return undefined;
+  const { trustedPorts } = await import("../../backends/preflight/mod.ts");
+  const trusted = await trustedPorts(await toolRunner({ clock, signal }), Deno.uid());
+  return found.find(({ port }) => trusted.has(port));
 }
 
 /**

@@ -26,9 +26,9 @@ function setUp(neighbours: readonly Neighbour[]) {
   return { lines, compare };
 }
 
-const KUBE_PROXY: Neighbour = { kind: "kube-proxy", answersOn: "127.0.0.1:10249/proxyMode" };
-const OTHER: Neighbour = { kind: "like kube-proxy", answersOn: "127.0.0.1:10256/healthz" };
-const SELF: Neighbour = { kind: "Sluice", answersOn: "127.0.0.1:10256/healthz" };
+const KUBE_PROXY: Neighbour = { kind: "kube-proxy", answersOn: "127.0.0.1:10249/proxyMode", port: 10249 };
+const OTHER: Neighbour = { kind: "like kube-proxy", answersOn: "127.0.0.1:10256/healthz", port: 10256 };
+const SELF: Neighbour = { kind: "Sluice", answersOn: "127.0.0.1:10256/healthz", port: 10256 };
 
 for (
   const [neighbours, detail] of [

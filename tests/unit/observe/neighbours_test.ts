@@ -63,7 +63,7 @@ for (
   Deno.test(`a Sluice's ${what} is distinguished from kube-proxy's despite compatible answers`, () =>
     withServer(async (address) => {
       const found = await foundAt(Number(address.split(":")[1]));
-      assert.deepEqual(found, [{ kind: "Sluice", answersOn: address + path }]);
+      assert.deepEqual(found, [{ kind: "Sluice", answersOn: address + path, port: Number(address.split(":")[1]) }]);
     }));
 }
 

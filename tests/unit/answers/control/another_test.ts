@@ -7,7 +7,6 @@ import { close } from "../../../../platform/http/connection_limits.ts";
 import { answerConnection, type HttpHandler, textAnswer } from "../../../../platform/http/http.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
-import { withHealthzServer } from "../../../fakes/healthz_server.ts";
 import { invoke } from "../../cli/commands/invoke.ts";
 
 const SELF = { pid: 1, networkNamespace: "4026531840" };
@@ -115,14 +114,5 @@ Deno.test("sluice run exits if another sluice holds its control socket and a por
     await assert.rejects(
       invoke(["run", "--source", "file:/nowhere", ...flags]),
       /another sluice is running: it answers on/,
-    );
-  }));
-
-Deno.test("sluice run exits if another sluice answers at its ports", () =>
-  withHealthzServer((address) => {
-    const flags = ["--proxy-mode", "nftables", "--control-socket=", `--healthz-bind-address=${address}`];
-    return assert.rejects(
-      invoke(["run", "--source", "file:/nowhere", ...flags]),
-      /another sluice is running: it answers on 127/,
     );
   }));

@@ -1,6 +1,6 @@
 import { describeMode, type Mode, MODE_DESCRIPTIONS, MODES } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { checkListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
+import { checkListeners, judgeTraces, trustedPorts } from "../../../../backends/preflight/conflicts.ts";
 import { findTraces, isKernelEmpty } from "../../../../backends/traces.ts";
 import { checkConntrack, checkKernel, checkRights, checkTools } from "../../../../backends/preflight/mod.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
@@ -263,4 +263,17 @@ Deno.test("iptables-save says if the other variant of iptables has rules, too", 
   };
   assert.equal(await beside("# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n"), true);
   assert.equal(await beside("# Warning: something else\n"), false);
+});
+
+Deno.test("ports are trusted at which only root and this user listen", async () => {
+  const listeners = [
+    "LISTEN 0 128 0.0.0.0:10256 0.0.0.0:* ino:1 sk:1 cgroup:/ <->",
+    "LISTEN 0 128 127.0.0.1:10249 0.0.0.0:* ino:2 sk:2 cgroup:/ <->",
+    "LISTEN 0 10 [::1]:10249 [::]:* uid:65534 ino:3 sk:3 cgroup:/ v6only:1 <->",
+    "LISTEN 0 10 *:9000 *:* uid:1000 ino:4 sk:4 cgroup:/ v6only:0 <->",
+  ];
+  const runner = host({ ss: listeners.join("\n") });
+  assert.deepEqual([...await trustedPorts(runner, 0)], [10256]);
+  assert.deepEqual([...await trustedPorts(runner, 1000)], [10256, 9000]);
+  assert.deepEqual([...await trustedPorts(host({}), 0)], []);
 });
