@@ -11,17 +11,9 @@ import {
   PREFACE_BYTES,
   watchLiveness,
 } from "../transport/mod.ts";
-import type { ServerContext } from "./context.ts";
+import type { ClientRule, ServerContext, ServerSettings } from "./context.ts";
 import { type ClosureReason, countClosed } from "./metrics.ts";
 import { createOutlet, createSendBudget, type Outlet, type SendBudget } from "./outlet.ts";
-
-/** The names that a client certificate must have, in addition to being signed by the server's CA. Plain data. */
-export interface ClientRule {
-  /** One of these common names. */
-  readonly names: readonly string[];
-  /** This organization; any if undefined. */
-  readonly organization: string | undefined;
-}
 
 /** The connections of a server. */
 export interface Connections {
@@ -54,18 +46,14 @@ interface Connection {
 /**
  * Admits connections to a server within its limits, and guards each one. At a limit, the oldest connection without a stream is
  * closed for the new one, so that clients that call immediately are served regardless of the number of idle connections.
- * `verifiesClients` says whether the handshake verifies the client's certificate, which then must have the names of `rule`.
+ * With a CA, the handshake verifies the client's certificate, which then must conform to the rule for clients.
  */
 export function admitConnections(
   server: Http2Server | Http2SecureServer,
-  { isSecure, verifiesClients, rule }: {
-    readonly isSecure: boolean;
-    readonly verifiesClients: boolean;
-    readonly rule?: ClientRule;
-  },
-  context: ServerContext,
+  { tls, clients: rule, ...context }: ServerSettings & ServerContext,
 ): Connections {
   const { limits, clock, tally } = context;
+  const isSecure = tls !== undefined, verifiesClients = tls?.ca !== undefined;
   const closed: CountClosed = (reason, address) => countClosed(reason, address, context);
   const sessions = new Map<ServerHttp2Session, Outlet>();
   const clients = new Map<string, Client>();

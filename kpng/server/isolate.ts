@@ -5,9 +5,8 @@ import { type TlsFiles, type WireAddress, wireAddressText } from "../address/mod
 import { framesOf, STATUS, StatusError } from "../transport/mod.ts";
 import type { ServedState, Subscription } from "./answers.ts";
 import { type Call, type CallHeaders, carryOut, readCallHeaders, refuse, type RequestStream } from "./call.ts";
-import { admitConnections, type ClientRule } from "./connections.ts";
-import type { ServerContext } from "./context.ts";
-import type { Limits } from "./limits.ts";
+import { admitConnections } from "./connections.ts";
+import type { ServerContext, ServerSettings } from "./context.ts";
 import { createLag, joinTraffic, type Lag, type LagOptions, watchersOf } from "./metrics.ts";
 import type { Outlet } from "./outlet.ts";
 import { createChangeWaiters, createSemaphore, type Revisions, waitAmong } from "./waiting.ts";
@@ -16,11 +15,7 @@ import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Str
 import type { AddressInfo, ListenOptions, Server } from "node:net";
 
 /** Options of `serveInIsolate`. */
-export interface IsolateOptions extends ServerContext {
-  readonly address: WireAddress;
-  readonly tls: TlsFiles | undefined;
-  /** The names that a client certificate must have; any if undefined. */
-  readonly clients: ClientRule | undefined;
+export interface IsolateOptions extends ServerSettings, ServerContext {
   /** Whether other isolates listen on the same address, among which the kernel distributes the connections. */
   readonly sharesPort: boolean;
   readonly state: ServedState;
@@ -42,15 +37,14 @@ export interface IsolateServer {
 
 /** Starts a server. Throws an Error if it cannot listen on the address. */
 export async function serveInIsolate(options: IsolateOptions): Promise<IsolateServer> {
-  const { clients: rule, state: { revisions }, limits, clock, logger } = options;
+  const { state: { revisions }, clock, logger } = options;
   const lag = createLag({ clock, ...options.lag });
   const unsubscribe = revisions.subscribe(() => lag.changed(revisions.revision()));
   const calls = createCalls(options, lag);
 
-  const server = await listen(options.address, options.tls, limits, options.sharesPort);
-  const isSecure = options.tls !== undefined, verifiesClients = options.tls?.ca !== undefined;
+  const server = await listen(options);
   let currentCa = options.tls?.ca;
-  const connections = admitConnections(server, { isSecure, verifiesClients, rule }, options);
+  const connections = admitConnections(server, options);
   server.on("stream", (stream, headers) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
     // come after this. Without a listener, they would crash the process.
@@ -174,12 +168,7 @@ function createCalls({ state: { answers, revisions }, ...context }: IsolateOptio
 export type TcpAddress = Extract<WireAddress, { readonly kind: "tcp" }>;
 
 /** Starts an HTTP/2 server. Throws an Error that names the problem and the fix. */
-async function listen(
-  address: WireAddress,
-  tls: TlsFiles | undefined,
-  limits: Limits,
-  reusePort: boolean,
-): Promise<Http2Server> {
+async function listen({ address, tls, limits, sharesPort }: IsolateOptions): Promise<Http2Server> {
   const { createServer, createSecureServer } = await import("node:http2");
   const options = {
     settings: {
@@ -206,7 +195,7 @@ async function listen(
     address,
     address.kind === "unix"
       ? { path: address.path }
-      : { host: address.host || undefined, port: address.port, reusePort },
+      : { host: address.host || undefined, port: address.port, reusePort: sharesPort },
   );
   // Access to the socket is access to the cluster's state, so only the owner gets it.
   if (address.kind === "unix") Deno.chmodSync(address.path, 0o600);

@@ -3,7 +3,7 @@
  *
  *   isolate.ts          the server of one isolate: its socket, the methods of its calls, health checks
  *   limits.ts           the limits of a server
- *   context.ts          the state that the parts of a server in one isolate share
+ *   context.ts          a server's settings, and the state that its parts in one isolate share
  *   connections.ts      admits connections within the limits, and guards each one
  *   outlet.ts           sends what a client can receive now, within a budget
  *   call.ts             carries out one call: headers, deadline, requests, answers, status
@@ -19,15 +19,15 @@
  */
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import { type TlsFiles, type WireAddress, wireAddressText } from "../address/mod.ts";
-import type { ClientRule } from "./connections.ts";
+import { type WireAddress, wireAddressText } from "../address/mod.ts";
+import type { ServerSettings } from "./context.ts";
 import { createTallyMemory, type Metric, openTally } from "./metrics.ts";
 import { type IsolateServer, serveInIsolate } from "./isolate.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { serveWithWorkers, type SpawnServing } from "./serving_workers.ts";
 import { createAnswers } from "./answers.ts";
 export { createAnswers } from "./answers.ts";
-export type { ClientRule } from "./connections.ts";
+export type { ClientRule } from "./context.ts";
 export { createChangeWaiters, createSemaphore } from "./waiting.ts";
 export { type Metric, REASONS } from "./metrics.ts";
 export { type FromServingWorker, serveAsWorker, type ServingStart, type ToServingWorker } from "./serving_worker.ts";
@@ -35,12 +35,8 @@ export type { SpawnServing } from "./serving_workers.ts";
 export { serveWatcher } from "./watcher.ts";
 
 /** Options of `startServing`. */
-export interface ServingOptions {
-  readonly address: WireAddress;
-  /** Without it, nothing is encrypted and every client that can connect may watch. */
-  readonly tls: TlsFiles | undefined;
-  /** The names that a client certificate must have, in addition to being signed by the CA; any if undefined. */
-  readonly clients?: ClientRule;
+export interface ServingOptions extends Pick<ServerSettings, "address" | "tls"> {
+  readonly clients?: ServerSettings["clients"];
   readonly store: Store;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -61,17 +57,17 @@ export interface Serving extends IsolateServer {
 /** Starts a server. Throws an Error if it cannot listen on the address. */
 export async function startServing(options: ServingOptions): Promise<Serving> {
   const { address, tls, clients, store, clock, logger, onLag } = options;
-  const limits = { ...LIMITS, ...options.limits };
+  const settings = { address, tls, clients, limits: { ...LIMITS, ...options.limits } };
   const { count = 0, spawn } = options.workers ?? {};
   const hasWorkers = spawn !== undefined && count > 0 && address.kind === "tcp";
   const memory = createTallyMemory(hasWorkers ? count : 1);
   const tally = openTally(memory, 0);
-  const shared = { tls, clients, limits, clock, logger };
   const server = hasWorkers
-    ? await serveWithWorkers({ ...shared, address, store, onLag, memory, count, spawn })
+    ? await serveWithWorkers({ settings, address, store, onLag, memory, spawn, clock, logger })
     : await serveInIsolate({
-      ...shared,
-      address,
+      ...settings,
+      clock,
+      logger,
       state: { revisions: store, answers: createAnswers(store, clock) },
       sharesPort: false,
       tally,

@@ -2,9 +2,8 @@
 import { type Clock, errorText, type Fields, type Logger } from "../../platform/mod.ts";
 import type { TlsFiles } from "../address/mod.ts";
 import type { Answer, Position, ServedState, Subscription } from "./answers.ts";
-import type { ClientRule } from "./connections.ts";
-import { type IsolateServer, serveInIsolate, type TcpAddress } from "./isolate.ts";
-import type { Limits } from "./limits.ts";
+import type { ServerSettings } from "./context.ts";
+import { type IsolateServer, serveInIsolate } from "./isolate.ts";
 import { openTally, type TallyMemory } from "./metrics.ts";
 import type { AwaitedChunks } from "./snapshots.ts";
 import { createDeadline } from "./waiting.ts";
@@ -12,11 +11,7 @@ import { createDeadline } from "./waiting.ts";
 /** The first message to a worker. */
 export interface ServingStart {
   readonly type: "start";
-  readonly address: TcpAddress;
-  readonly tls: TlsFiles | undefined;
-  /** The names that a client certificate must have; any if undefined. */
-  readonly clients: ClientRule | undefined;
-  readonly limits: Limits;
+  readonly settings: ServerSettings;
   readonly memory: TallyMemory;
   /** The worker's row of the tally. */
   readonly row: number;
@@ -88,15 +83,12 @@ export function serveAsWorker(
   const logger = createPostingLogger(post, {});
   let server: IsolateServer | undefined;
 
-  const start = async ({ address, tls, clients, limits, memory, row }: ServingStart) => {
+  const start = async ({ settings, memory, row }: ServingStart) => {
     try {
       server = await serveInIsolate({
-        address,
-        tls,
-        clients,
+        ...settings,
         sharesPort: true,
         state,
-        limits,
         tally: openTally(memory, row),
         clock,
         logger,

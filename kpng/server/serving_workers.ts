@@ -1,10 +1,10 @@
 /** The main isolate's side: starts workers that accept connections on one port, and answers their questions. */
 import { type Backoff, type Clock, createBackoff, type Logger, startTurn } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import type { TlsFiles } from "../address/mod.ts";
 import { type Answer, createAnswers, type StoreAnswers } from "./answers.ts";
-import { freeAddress, type IsolateServer } from "./isolate.ts";
-import { clearGauges, createLag, type Lag } from "./metrics.ts";
+import type { ServerSettings } from "./context.ts";
+import { freeAddress, type IsolateServer, type TcpAddress } from "./isolate.ts";
+import { clearGauges, createLag, type Lag, type TallyMemory } from "./metrics.ts";
 import type { Chunks } from "./snapshots.ts";
 import type { FromServingWorker, SentAnswer, SentPart, ServingStart, ToServingWorker } from "./serving_worker.ts";
 
@@ -25,9 +25,13 @@ export interface ServingWorkerHandle {
 export type SpawnServing = (start: ServingStart, listener: ServingWorkerListener) => ServingWorkerHandle | undefined;
 
 /** Options of `serveWithWorkers`. */
-export interface WorkersOptions extends Omit<ServingStart, "type" | "row"> {
+export interface WorkersOptions {
+  readonly settings: ServerSettings;
+  /** The settings' address. */
+  readonly address: TcpAddress;
   readonly store: Store;
-  readonly count: number;
+  /** Has a row for each worker. */
+  readonly memory: TallyMemory;
   readonly spawn: SpawnServing;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -46,24 +50,17 @@ interface ServingWorker {
 
 /** Starts the workers. Throws an Error if they cannot listen on the address. */
 export async function serveWithWorkers(options: WorkersOptions): Promise<IsolateServer> {
-  const { store, clock, count, onLag } = options;
+  const { store, clock, memory: { rows }, onLag } = options;
   const address = await freeAddress(options.address);
   const lag = createLag({ clock, onLag });
   const answers = createAnswers(store, clock);
-  const shared = {
-    ...options,
-    address,
-    // Each has its share of the large answers in transfer, and of the budget.
-    limits: {
-      ...options.limits,
-      transfers: Math.ceil(options.limits.transfers / count),
-      unreadBytes: options.limits.unreadBytes / count,
-    },
-  };
-  let { tls } = options;
+  const { limits } = options.settings;
+  // Each has its share of the large answers in transfer, and of the budget.
+  const shares = { transfers: Math.ceil(limits.transfers / rows), unreadBytes: limits.unreadBytes / rows };
+  let settings: ServerSettings = { ...options.settings, address, limits: { ...limits, ...shares } };
   const workers = Array.from(
-    { length: count },
-    (_, row) => startServingWorker({ row, options: shared, answers, lag, tlsNow: () => tls }),
+    { length: rows },
+    (_, row) => startServingWorker({ row, options, answers, lag, settings: () => settings }),
   );
   const unsubscribe = store.subscribe(() => {
     const revision = store.revision();
@@ -79,9 +76,9 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
   }
   return {
     address,
-    renew(renewed) {
-      tls = renewed;
-      for (const { post } of workers) post({ type: "renew", tls: renewed });
+    renew(tls) {
+      settings = { ...settings, tls };
+      for (const { post } of workers) post({ type: "renew", tls });
     },
     async close() {
       unsubscribe();
@@ -99,8 +96,8 @@ interface Supervised {
   readonly options: WorkersOptions;
   readonly answers: StoreAnswers;
   readonly lag: Lag;
-  /** The certificates at this time. */
-  readonly tlsNow: () => TlsFiles | undefined;
+  /** The settings with the current certificates. */
+  readonly settings: () => ServerSettings;
   readonly backoff: Backoff;
   /** Resolves when the first worker listens; rejects if it cannot. */
   readonly listening: PromiseWithResolvers<void>;
@@ -112,7 +109,9 @@ interface Supervised {
 }
 
 /** Starts the worker of a row, and others after it, with the certificates at that time. */
-function startServingWorker(given: Pick<Supervised, "row" | "options" | "answers" | "lag" | "tlsNow">): ServingWorker {
+function startServingWorker(
+  given: Pick<Supervised, "row" | "options" | "answers" | "lag" | "settings">,
+): ServingWorker {
   const one: Supervised = {
     ...given,
     backoff: createBackoff({ firstMs: 100, longestMs: 30_000 }),
@@ -140,7 +139,7 @@ function startServingWorker(given: Pick<Supervised, "row" | "options" | "answers
 }
 
 function launch(one: Supervised): void {
-  const { row, options: { store, spawn, clock, memory, address, clients, limits } } = one;
+  const { row, options: { store, spawn, clock, memory } } = one;
   const received = one.lag.join();
   if (store.ready()) received.skip(store.revision());
   const answer = createAnswerService(one.answers, clock, (message) => handle?.post(message));
@@ -174,8 +173,7 @@ function launch(one: Supervised): void {
         end(one);
     }
   };
-  const start: ServingStart = { type: "start", address, tls: one.tlsNow(), clients, limits, memory, row };
-  const handle = spawn(start, { onMessage, onFailure });
+  const handle = spawn({ type: "start", settings: one.settings(), memory, row }, { onMessage, onFailure });
   one.worker = handle;
   if (store.ready()) handle?.post({ type: "revision", revision: store.revision() });
 }

@@ -24,7 +24,10 @@ class FakeSocket extends EventEmitter {
 function admitting(limits: { readonly connections: number; readonly connectionsPerAddress: number }) {
   const server = new EventEmitter();
   const tally = openTally(createTallyMemory(1), 0);
-  admitConnections(server as Http2Server, { isSecure: false, verifiesClients: false }, {
+  admitConnections(server as Http2Server, {
+    address: { kind: "tcp", host: "127.0.0.1", port: 0 },
+    tls: undefined,
+    clients: undefined,
     limits: { ...LIMITS, ...limits },
     clock: createFakeClock(),
     logger: silentLogger,
