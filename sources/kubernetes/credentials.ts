@@ -208,14 +208,15 @@ function readInCluster(
   const token = `${folder}/token`;
   const ca = `${folder}/ca.crt`;
   const missing = [
-    ...(host ? [] : ["the environment variable KUBERNETES_SERVICE_HOST"]),
-    ...(port ? [] : ["the environment variable KUBERNETES_SERVICE_PORT"]),
-    ...[token, ca].filter((file) => !isReadable(file)).map((file) => `the file ${file}`),
+    ...(host ? [] : ["KUBERNETES_SERVICE_HOST"]),
+    ...(port ? [] : ["KUBERNETES_SERVICE_PORT"]),
+    ...[token, ca].filter((file) => !isReadable(file)),
   ];
   if (!host || !port || missing.length > 0) {
     throw new Error(
       "no source is configured: set --kubeconfig FILE (or clientConnection.kubeconfig in the configuration file), or " +
-        `--source file:FOLDER to serve manifests; a pod's service account lacks ${missing.join(", ")}`,
+        "--source file:FOLDER to serve manifests; the service account of a pod cannot be used without " +
+        missing.join(", "),
     );
   }
   const server = `https://${joinHostPort(host, Number(port))}`;
