@@ -13,10 +13,13 @@ export type Listing = ReadonlyMap<ItemList, Map<string, string>>;
 /** The size that the kernel gives to a set, and not its declaration. */
 const KERNEL_SIZE = `size ${DEFAULT_SET_SIZE}`;
 
-const BLOCK = /^\t(map|set|chain) (\S+) \{$/;
+const BLOCK = /^\t(map|set|chain) (\S+) \{$/, DORMANT = /^\tflags .*\bdormant\b/;
 
-/** Reads the table; undefined if it does not exist. Throws if it cannot be read. */
-export async function readTable(tools: NftTools): Promise<Listing | undefined> {
+/**
+ * Reads the table; undefined if it does not exist. Throws if it cannot be read.
+ * @param onDormant called if the table is dormant: the kernel calls none of its chains
+ */
+export async function readTable(tools: NftTools, onDormant: () => void = () => {}): Promise<Listing | undefined> {
   const sets = new Map<string, string>(), chains = new Map<string, string>();
   const listing = new Map<ItemList, Map<string, string>>([["set", sets], ["chain", chains]]);
   let kind: string | undefined;
@@ -31,6 +34,7 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
       if (into) { for (const element of elements) note(into, element); }
     } else if (kind === undefined) {
       const block = BLOCK.exec(line);
+      if (DORMANT.test(line)) onDormant();
       if (!block) return;
       kind = block[1]!;
       name = block[2]!;

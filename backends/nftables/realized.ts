@@ -18,7 +18,7 @@ export interface Applied {
 
 /** The realized state: what is known of the table in the kernel. */
 export interface RealizedState {
-  /** Whether some sets are declared differently: the table must be replaced, and nothing else is known of it. */
+  /** Whether some sets are declared differently, or the table is dormant: it must be replaced, and nothing else is known of it. */
   isDifferent: boolean;
   missingSets: ReadonlySet<SetName>;
   /** Service ports whose part of the table is complete. */
@@ -59,12 +59,13 @@ function emptyState(isDifferent: boolean, missingSets: Iterable<SetName>): Reali
 /** Assigns the items of a listing to service ports, and consumes the listing. */
 export function compare(
   listing: Listing | undefined,
+  isDormant: boolean,
   desired: Desired,
   settings: FamilySettings,
   dialect: Dialect,
 ): Comparison {
   const declared = declaredSets(settings, dialect);
-  if (!listing || hasOtherSets(listing, declared)) {
+  if (!listing || isDormant || hasOtherSets(listing, declared)) {
     const realized = listing ? emptyState(true, []) : emptyState(false, declared.keys());
     return { realized, incomplete: new Set(desired.keys()) };
   }

@@ -92,14 +92,15 @@ export function createTableReconciler(
     async list(before) {
       const settings = settingsOf(desired);
       handles = new Map();
-      const listing = await readTable(tools);
+      let isDormant = false;
+      const listing = await readTable(tools, () => isDormant = true);
       if (isFirst && listing) earlierFrontends.value = udpFrontendsOf(listing, dialect);
       isFirst = false;
       spellings.translate(listing, before);
       // The chain is created again: restored once more, the same copy would have the same handles.
       if (isReplaced) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
       isReplaced = false;
-      const comparison = compare(listing, desired, settings, dialect);
+      const comparison = compare(listing, isDormant, desired, settings, dialect);
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);

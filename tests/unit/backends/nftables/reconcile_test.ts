@@ -286,6 +286,34 @@ function backendWithSpelling(spell: (line: string) => string) {
   return { snapshot, backend, transactions, drifts };
 }
 
+Deno.test("a table that another program has made dormant is created again, and no other one is", async () => {
+  let flags = "\tflags owner";
+  const host = createFakeNftHost(), { runner } = host;
+  const run: typeof runner.run = ({ onLine, ...call }) => {
+    if (onLine === undefined) return runner.run(call);
+    return runner.run({
+      ...call,
+      onLine(line) {
+        onLine(line);
+        if (line.startsWith("table ip ")) onLine(flags);
+      },
+    });
+  };
+  const { snapshot, backend, clock } = backendUnderTest({ ...host, runner: { run } });
+  await snapshot(services(2));
+  const compare = async () => {
+    host.transactions.length = 0;
+    clock.advance(DAY_MS);
+    await backend.resync();
+    return host.transactions.flat();
+  };
+  assert.deepEqual(await compare(), []);
+  flags = "\tflags owner,dormant";
+  const written = await compare();
+  assert.deepEqual(written.slice(0, 3), ["add table ip sluice", "delete table ip sluice", "add table ip sluice"]);
+  assert.equal(host.tables.get(`ip ${TABLE}`)!.sets.get("services")!.elements.size, 2);
+});
+
 Deno.test("a chain that this nft prints differently is rewritten four times and not by every comparison", async () => {
   const { snapshot, transactions, drifts } = backendWithSpelling((line) =>
     line.replace("masquerade fully-random", "masquerade random")
