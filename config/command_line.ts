@@ -1,10 +1,10 @@
-import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
+import { KUBERNETES_VERSION, loadTreeParser, VERSION } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import { DEFAULT_MESSAGE_BYTES } from "../kpng/address/mod.ts";
 import { readArguments } from "./arguments.ts";
 import { alternative, type CommandSpec, type GivenFlags, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat, unwritable } from "./configuration.ts";
-import type { ParseFile } from "./file.ts";
+import type { ParseYaml } from "./file.ts";
 import { DEFAULT_CONTROL_SOCKET } from "./flag_table.ts";
 import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
@@ -73,8 +73,7 @@ export interface NeedsYaml {
 export async function readCommandLine(args: readonly string[], context: CommandLineContext): Promise<CommandLine> {
   const line = parseCommandLine(args, context);
   if (line.kind !== "needs-yaml") return line;
-  const { loadYamlParser } = await import("./yaml_file.ts");
-  return parseCommandLine(args, context, await loadYamlParser());
+  return parseCommandLine(args, context, await loadTreeParser());
 }
 
 /**
@@ -84,14 +83,14 @@ export async function readCommandLine(args: readonly string[], context: CommandL
 export function parseCommandLine(
   args: readonly string[],
   context: CommandLineContext,
-  parseYaml: ParseFile,
+  parseYaml: ParseYaml,
 ): CommandLine;
 /** Parses without a YAML parser. */
 export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine | NeedsYaml;
 export function parseCommandLine(
   args: readonly string[],
   context: CommandLineContext,
-  parseYaml?: ParseFile,
+  parseYaml?: ParseYaml,
 ): CommandLine | NeedsYaml {
   const { commands } = context;
   const named = args[0] !== undefined && !args[0].startsWith("-");

@@ -1,4 +1,12 @@
-import { nearest, parseJsonObject, suggestion } from "../platform/mod.ts";
+import {
+  type loadTreeParser,
+  nearest,
+  type ParsedTree,
+  parseJsonObject,
+  suggestion,
+  type TreeEntry,
+  type TreeNode,
+} from "../platform/mod.ts";
 import {
   boolean,
   defaultsOf,
@@ -11,41 +19,15 @@ import {
 import { API_VERSION, defaultSettings, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
 import { readScalar } from "./scalar.ts";
 
-/** A value in a configuration file and its line, from 1. */
-export type FileNode =
-  | { readonly kind: "section"; readonly line: number; readonly entries: readonly FileEntry[] }
-  | { readonly kind: "list"; readonly line: number; readonly items: readonly FileNode[] }
-  /** `value` is undefined if the file gives none. */
-  | { readonly kind: "scalar"; readonly line: number; readonly value: unknown };
-
-/** A field of a section; a repeated field is two entries. */
-export interface FileEntry {
-  readonly key: string;
-  readonly line: number;
-  readonly value: FileNode;
-}
-
-/** A parsed configuration file. */
-export interface ParsedFile {
-  /** The first document; undefined if the file is empty or malformed. */
-  readonly root: FileNode | undefined;
-  /** The first line of a second, non-empty document. */
-  readonly secondDocument?: number;
-  readonly errors: readonly { readonly line: number; readonly message: string }[];
-}
-
-/** Parses a file in one format. */
-export type ParseFile = (text: string) => ParsedFile;
-
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /** Parses a file that is a JSON object; undefined for any other text, which may be YAML. */
-export function parseJsonFile(text: string): ParsedFile | undefined {
-  return parseJsonObject(text) && { root: nodesOf(text), errors: [] };
+export function parseJsonFile(text: string): ParsedTree | undefined {
+  return parseJsonObject(text) && { root: nodesOf(text), hasAliases: false, errors: [] };
 }
 
 /** Parses valid JSON with lines and repeated fields, which JSON.parse drops. */
-function nodesOf(text: string): FileNode {
+function nodesOf(text: string): TreeNode {
   const tokens = text.matchAll(TOKEN);
   let line = 1, counted = 0;
   const next = () => {
@@ -53,14 +35,14 @@ function nodesOf(text: string): FileNode {
     for (; counted < index; counted++) if (text[counted] === "\n") line++;
     return token;
   };
-  const read = (token: string): FileNode => {
+  const read = (token: string): TreeNode => {
     const at = line;
-    if (token === "{") return { kind: "section", line: at, entries: entries() };
+    if (token === "{") return { kind: "map", line: at, entries: entries() };
     if (token === "[") return { kind: "list", line: at, items: items() };
     return { kind: "scalar", line: at, value: JSON.parse(token) };
   };
   const entries = () => {
-    const found: FileEntry[] = [];
+    const found: TreeEntry[] = [];
     for (let token = next(); token !== "}"; token = next()) {
       if (token === ",") continue;
       const key: string = JSON.parse(token), at = line;
@@ -70,12 +52,15 @@ function nodesOf(text: string): FileNode {
     return found;
   };
   const items = () => {
-    const found: FileNode[] = [];
+    const found: TreeNode[] = [];
     for (let token = next(); token !== "]"; token = next()) if (token !== ",") found.push(read(token));
     return found;
   };
   return read(next());
 }
+
+/** The parser of YAML, which is loaded only if a file needs it. */
+export type ParseYaml = Awaited<ReturnType<typeof loadTreeParser>>;
 
 /** The contents of a configuration file. */
 export interface FileReading {
@@ -114,16 +99,16 @@ export function readConfigurationFile(
   name: string,
   content: string,
   strict: boolean,
-  parseYaml: ParseFile | undefined,
+  parseYaml: ParseYaml | undefined,
 ): FileReading | undefined {
-  const parsed = parseJsonFile(content) ?? parseYaml?.(content);
+  const parsed = parseJsonFile(content) ?? parseYaml?.(content, { uniqueKeys: false });
   if (parsed === undefined) return undefined;
   const { root, secondDocument } = parsed;
   const at = (line: number) => `${name}:${line}`;
   const errors = parsed.errors.map(({ line, message }) => `${at(line)}: ${message}`);
   const reading: Reading = { at, origins: new Map(), forms: {}, errors, lenient: [] };
   const settings = defaultSettings();
-  if (root?.kind === "section") {
+  if (root?.kind === "map") {
     readTypeMeta(reading, name, root.entries);
     readSection(reading, root.entries, FIELDS, "", settings);
     if (secondDocument !== undefined) {
@@ -142,7 +127,7 @@ export function readConfigurationFile(
 }
 
 /** Refuses a file of another kind or version, for which kube-proxy has no decoder either. */
-function readTypeMeta(reading: Reading, name: string, root: readonly FileEntry[]): void {
+function readTypeMeta(reading: Reading, name: string, root: readonly TreeEntry[]): void {
   for (const [key, expected] of [["apiVersion", API_VERSION], ["kind", KIND]] as const) {
     const node = root.find((entry) => entry.key === key)?.value;
     if (node === undefined) {
@@ -155,7 +140,7 @@ function readTypeMeta(reading: Reading, name: string, root: readonly FileEntry[]
 
 function readSection(
   reading: Reading,
-  entries: readonly FileEntry[],
+  entries: readonly TreeEntry[],
   fields: Fields,
   path: string,
   values: object,
@@ -186,28 +171,28 @@ function readSection(
 }
 
 /** Whether kube-proxy shows a value as it was given: a list, or a duration in nanoseconds other than 0. */
-function keepsForm(field: Field, node: FileNode): boolean {
+function keepsForm(field: Field, node: TreeNode): boolean {
   if (field.kind === "texts") return true;
   return field.kind === "duration" && node.kind === "scalar" && typeof node.value === "number" && node.value !== 0;
 }
 
 /** The value of a field; undefined keeps the default, after an error if the value is invalid. */
-function readField(reading: Reading, node: FileNode, field: Field, path: string, current: unknown): unknown {
+function readField(reading: Reading, node: TreeNode, field: Field, path: string, current: unknown): unknown {
   if (isNothing(node)) return undefined;
-  const refuse = (at: FileNode, what: string, must: string) => {
+  const refuse = (at: TreeNode, what: string, must: string) => {
     reading.errors.push(`${reading.at(at.line)}: ${what} is ${describe(at)}: must be ${must}`);
     return undefined;
   };
   switch (field.kind) {
     case "section":
-      if (node.kind !== "section") return refuse(node, path, "a section of fields");
+      if (node.kind !== "map") return refuse(node, path, "a section of fields");
       readSection(reading, node.entries, field.fields, path, current as object);
       return undefined;
     case "sections":
       if (node.kind !== "list") return refuse(node, path, "a list");
       return node.items.map((item, i) => {
         const values = defaultsOf(field.fields);
-        if (item.kind === "section") readSection(reading, item.entries, field.fields, `${path}[${i}]`, values);
+        if (item.kind === "map") readSection(reading, item.entries, field.fields, `${path}[${i}]`, values);
         else refuse(item, `${path}[${i}]`, "a section of fields");
         return values;
       });
@@ -220,7 +205,7 @@ function readField(reading: Reading, node: FileNode, field: Field, path: string,
         return [];
       });
     case "switches":
-      if (node.kind !== "section") return refuse(node, path, "a map of names to true or false");
+      if (node.kind !== "map") return refuse(node, path, "a map of names to true or false");
       return Object.fromEntries(node.entries.flatMap(({ key, value }) => {
         const read = readScalar(boolean(), scalarOf(value));
         if ("value" in read) return [[key, read.value]];
@@ -232,17 +217,17 @@ function readField(reading: Reading, node: FileNode, field: Field, path: string,
   }
 }
 
-function readScalarField(node: FileNode, field: ScalarField, refuse: (must: string) => undefined): unknown {
+function readScalarField(node: TreeNode, field: ScalarField, refuse: (must: string) => undefined): unknown {
   const read = readScalar(field, scalarOf(node));
   return "value" in read ? orDefault(field, read.value) : refuse(read.must);
 }
 
-function isNothing(node: FileNode): boolean {
+function isNothing(node: TreeNode): boolean {
   return node.kind === "scalar" && (node.value === null || node.value === undefined);
 }
 
 /** A scalar's value; otherwise the node itself, which no field accepts. */
-function scalarOf(node: FileNode): unknown {
+function scalarOf(node: TreeNode): unknown {
   return node.kind === "scalar" ? node.value : node;
 }
 
@@ -266,8 +251,8 @@ function pathsOf(fields: Fields, prefix = ""): string[] {
   );
 }
 
-function describe(node: FileNode): string {
-  if (node.kind === "section") return "a section";
+function describe(node: TreeNode): string {
+  if (node.kind === "map") return "a section";
   if (node.kind === "list") return "a list";
   return node.value === undefined ? "empty" : JSON.stringify(node.value) ?? String(node.value);
 }

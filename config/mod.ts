@@ -9,7 +9,6 @@
  *   kube_proxy_configuration.ts  every field of the file, with its default
  *   scalar.ts                    values in the file and on the command line
  *   file.ts                      reads a configuration file, and parses JSON
- *   yaml_file.ts                 the YAML parser
  *   validation.ts                kube-proxy's validation rules
  *   feature_gates.ts             the feature gates of kube-proxy
  *   source.ts                    `--source` and its flags

@@ -1,7 +1,7 @@
 import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
 import type { GivenFlags } from "./command_spec.ts";
 import { fieldAt } from "../platform/schema/mod.ts";
-import { type GivenForms, type ParseFile, readConfigurationFile } from "./file.ts";
+import { type GivenForms, type ParseYaml, readConfigurationFile } from "./file.ts";
 import { FLAGS } from "./flag_table.ts";
 import type { Flag } from "./command_spec.ts";
 import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
@@ -26,7 +26,7 @@ const NO_EFFECT = "accepted, but has no effect in Sluice";
 export function readSettings(
   given: GivenFlags,
   readFile: (path: string) => string,
-  parseYaml: ParseFile | undefined,
+  parseYaml: ParseYaml | undefined,
 ): GivenSettings | undefined {
   const file = given.get("config") as string | undefined || undefined;
   const strict = given.get("strict-config") === true;
@@ -62,7 +62,7 @@ function readNamedFile(
   file: string,
   strict: boolean,
   readFile: (path: string) => string,
-  parseYaml: ParseFile | undefined,
+  parseYaml: ParseYaml | undefined,
 ) {
   let content: string;
   try {

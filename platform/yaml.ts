@@ -1,3 +1,5 @@
+import type { parseTree } from "./yaml_tree.ts";
+
 /** The exports of package `yaml` that Sluice uses. */
 export type Yaml = typeof import("./yaml_package.ts");
 
@@ -12,4 +14,11 @@ export async function loadYaml(): Promise<Yaml> {
     process.env = {};
   }
   return await import("./yaml_package.ts");
+}
+
+/** Loads the parser of YAML trees on first use, with package `yaml`. */
+export async function loadTreeParser(): Promise<typeof parseTree> {
+  await loadYaml();
+  const { parseTree } = await import("./yaml_tree.ts");
+  return parseTree;
 }

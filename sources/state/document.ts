@@ -8,26 +8,7 @@ import {
   SERVICE,
   type ServiceMessage,
 } from "../../kpng/messages/mod.ts";
-
-/** A value of a state file; `line` is its line in the file, from 1. */
-export type StateNode =
-  | { readonly kind: "map"; readonly line: number; readonly entries: readonly StateEntry[] }
-  | { readonly kind: "list"; readonly line: number; readonly items: readonly StateNode[] }
-  | {
-    readonly kind: "scalar";
-    readonly line: number;
-    readonly value: unknown;
-    /** The value's source text, if known. */
-    readonly source: string | undefined;
-  };
-
-/** An entry of a mapping. */
-export interface StateEntry {
-  readonly key: string;
-  /** The line of the key. */
-  readonly line: number;
-  readonly value: StateNode;
-}
+import type { TreeEntry, TreeNode } from "../../platform/mod.ts";
 
 /** An error in a state file, for which KPNG would also refuse it. */
 export class StateError extends Error {
@@ -62,9 +43,9 @@ export type StateItem =
     readonly endpoints: readonly Placed<EndpointInfoMessage>[];
   };
 
-/** Reads the items of an entire state file. Throws StateError for the first error; unknown fields are errors. */
-export function readState(root: StateNode): readonly StateItem[] {
-  return entriesOf(root, "the state").flatMap(({ key, line, value }) => {
+/** Reads the items of an entire state file, which may be empty. Throws StateError for the first error; unknown fields are errors. */
+export function readState(root: TreeNode | undefined): readonly StateItem[] {
+  return root === undefined ? [] : entriesOf(root, "the state").flatMap(({ key, line, value }) => {
     const section = SECTIONS.find((section) => section === key);
     if (section === undefined) throw unknown(key, SECTIONS, "the state", line);
     return itemsOf(value, key).map((item) => readItem(section, item));
@@ -72,7 +53,7 @@ export function readState(root: StateNode): readonly StateItem[] {
 }
 
 /** Reads an item of a list. Throws StateError for the first error. */
-export function readItem(section: Section, node: StateNode): StateItem {
+export function readItem(section: Section, node: TreeNode): StateItem {
   if (section === "nodes") return { section, ...place<NodeMessage>(NODE, node, "a node") };
   let service: Placed<ServiceMessage> = { line: node.line, message: {} };
   let endpoints: readonly Placed<EndpointInfoMessage>[] = [];
@@ -85,11 +66,11 @@ export function readItem(section: Section, node: StateNode): StateItem {
   return { section, ...service, endpoints };
 }
 
-function place<T>(schema: Schema, node: StateNode, where: string): Placed<T> {
+function place<T>(schema: Schema, node: TreeNode, where: string): Placed<T> {
   return { line: node.line, message: readMessage(schema, node, where) as T };
 }
 
-function readMessage(schema: Schema, node: StateNode, where: string): Record<string, unknown> {
+function readMessage(schema: Schema, node: TreeNode, where: string): Record<string, unknown> {
   const fields = writtenFields(schema);
   const message: Record<string, unknown> = {};
   for (const { key, line, value } of entriesOf(node, where)) {
@@ -104,7 +85,7 @@ function readMessage(schema: Schema, node: StateNode, where: string): Record<str
   return message;
 }
 
-function readValue(shape: FieldShape, node: StateNode, where: string): unknown {
+function readValue(shape: FieldShape, node: TreeNode, where: string): unknown {
   if (shape.kind === "message") return readMessage(shape.message, node, where);
   if (shape.kind === "list") return itemsOf(node, where).map((item) => readValue(shape.of, item, where));
   if (shape.kind === "map") {
@@ -119,14 +100,14 @@ function readValue(shape: FieldShape, node: StateNode, where: string): unknown {
 }
 
 /** An unsigned integer of 64 bits, which only its source text holds exactly. */
-function readUint64(node: StateNode, where: string): bigint {
+function readUint64(node: TreeNode, where: string): bigint {
   const text = node.kind === "scalar" && typeof node.value === "number" ? node.source ?? String(node.value) : "";
   const value = /^[0-9]{1,20}$/.test(text) ? BigInt(text) : undefined;
   if (value !== undefined && value < 2n ** 64n) return value;
   throw new StateError(`${where} must be an integer of 64 bits without a sign`, node.line);
 }
 
-function readText(node: StateNode, where: string): string {
+function readText(node: TreeNode, where: string): string {
   if (isNothing(node)) return "";
   if (node.kind !== "scalar") throw new StateError(`${where} must be a string`, node.line);
   // A name like 8080 or true is a string, as written.
@@ -141,17 +122,17 @@ function detached(text: string): string {
   return text.length < SHORTEST_SLICE ? text : JSON.parse(JSON.stringify(text)) as string;
 }
 
-function isNothing(node: StateNode): boolean {
-  return node.kind === "scalar" && node.value === null;
+function isNothing(node: TreeNode): boolean {
+  return node.kind === "scalar" && (node.value === null || node.value === undefined);
 }
 
-function entriesOf(node: StateNode, where: string): readonly StateEntry[] {
+function entriesOf(node: TreeNode, where: string): readonly TreeEntry[] {
   if (isNothing(node)) return [];
   if (node.kind !== "map") throw new StateError(`${where} must be a mapping`, node.line);
   return node.entries;
 }
 
-function itemsOf(node: StateNode, where: string): readonly StateNode[] {
+function itemsOf(node: TreeNode, where: string): readonly TreeNode[] {
   if (isNothing(node)) return [];
   if (node.kind !== "list") throw new StateError(`${where} must be a list`, node.line);
   return node.items;

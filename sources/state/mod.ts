@@ -1,10 +1,9 @@
 /**
  * The source for a state file of `sluice export` or KPNG, read again when it changes, and the writer of such files.
  *
- *   reading.ts    splits a state file into its items and parses them, fast for a subset of YAML
- *   document.ts   the syntax tree of a state file, and its items, validated
- *   yaml_tree.ts  parser of any YAML
- *   write.ts      writes a state file
+ *   reading.ts   splits a state file into its items and parses them, fast for a subset of YAML
+ *   document.ts  the items of a state file, validated
+ *   write.ts     writes a state file
  *
  * In: a file. Out: objects, to a `SourceSink`. May touch: the file.
  */

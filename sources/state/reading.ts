@@ -1,13 +1,5 @@
-import {
-  readItem,
-  readState,
-  type Section,
-  type StateEntry,
-  StateError,
-  type StateItem,
-  type StateNode,
-} from "./document.ts";
-import { countLines } from "../../platform/mod.ts";
+import { readItem, readState, type Section, StateError, type StateItem, StateSyntaxError } from "./document.ts";
+import { countLines, loadTreeParser, type TreeEntry, type TreeNode } from "../../platform/mod.ts";
 
 /** An item of a state file. */
 export interface ReadItem {
@@ -68,8 +60,20 @@ async function readSplit(
 
 async function readWhole(text: string): Promise<readonly ReadItem[]> {
   requireShort(text, 1);
-  const { parseYamlTree } = await import("./yaml_tree.ts");
-  return readState(parseYamlTree(text, 1).root).map((item) => readItemOf(item, undefined));
+  return readState(await parseYaml(text, 1)).map((item) => readItemOf(item, undefined));
+}
+
+/**
+ * Parses any YAML; `line` is the file's line at which the text starts. Undefined for an empty text, and for a part of a file with
+ * aliases, whose anchors may be outside the part. Throws StateSyntaxError for the first error.
+ */
+export async function parseYaml(text: string, line: number, isPart = false): Promise<TreeNode | undefined> {
+  const parseTree = await loadTreeParser();
+  const { root, hasAliases, errors: [error], secondDocument } = parseTree(text, { line, uniqueKeys: true });
+  if (isPart && hasAliases) return undefined;
+  if (error !== undefined) throw new StateSyntaxError(error.message, error.line);
+  if (secondDocument !== undefined) throw new StateSyntaxError("must be one document", secondDocument);
+  return root;
 }
 
 /** The maximum length of what is parsed at once, in characters: an item, or a file that cannot be split. */
@@ -84,16 +88,13 @@ function readItemOf(item: StateItem, text: string | undefined): ReadItem {
 }
 
 /** Parses an item alone; undefined if it depends on the rest of the file. Throws StateSyntaxError. */
-async function parseItem({ text, line }: ItemText): Promise<StateNode | undefined> {
+async function parseItem({ text, line }: ItemText): Promise<TreeNode | undefined> {
   const plain = parsePlainTree(text, line);
-  if (plain !== undefined) return onlyItem(plain);
-  const { parseYamlTree } = await import("./yaml_tree.ts");
-  const { root, hasAliases } = parseYamlTree(text, line);
-  return hasAliases ? undefined : onlyItem(root);
+  return onlyItem(plain ?? await parseYaml(text, line, true));
 }
 
-function onlyItem(root: StateNode): StateNode | undefined {
-  return root.kind === "list" && root.items.length === 1 ? root.items[0] : undefined;
+function onlyItem(root: TreeNode | undefined): TreeNode | undefined {
+  return root?.kind === "list" && root.items.length === 1 ? root.items[0] : undefined;
 }
 
 function pathOf(item: StateItem): string {
@@ -123,10 +124,10 @@ interface Line {
 class NotPlain extends Error {}
 
 /**
- * Parses a text of this subset to the same tree as `parseYamlTree`; undefined for other texts and errors. `line` is the file's
+ * Parses a text of this subset to the same tree as `parseYaml`; undefined for other texts and errors. `line` is the file's
  * line at which the text starts.
  */
-export function parsePlainTree(text: string, line: number): StateNode | undefined {
+export function parsePlainTree(text: string, line: number): TreeNode | undefined {
   if (!FORM.test(text)) return undefined;
   try {
     const lines = linesOf(text, line);
@@ -158,13 +159,13 @@ interface Reader {
   at: number;
 }
 
-function readBlock(reader: Reader): StateNode {
+function readBlock(reader: Reader): TreeNode {
   return reader.lines[reader.at]!.dash ? readList(reader) : readMap(reader);
 }
 
-function readList(reader: Reader): StateNode {
+function readList(reader: Reader): TreeNode {
   const { number, indent } = reader.lines[reader.at]!;
-  const items: StateNode[] = [];
+  const items: TreeNode[] = [];
   for (let line; (line = reader.lines[reader.at]) !== undefined && line.indent === indent && line.dash;) {
     if (line.key === undefined) {
       items.push(readScalar(line));
@@ -180,9 +181,9 @@ function readList(reader: Reader): StateNode {
   return { kind: "list", line: number, items };
 }
 
-function readMap(reader: Reader): StateNode {
+function readMap(reader: Reader): TreeNode {
   const { number, indent } = reader.lines[reader.at]!;
-  const entries: StateEntry[] = [];
+  const entries: TreeEntry[] = [];
   const keys = new Set<string>();
   for (let line; (line = reader.lines[reader.at]) !== undefined && line.indent === indent && !line.dash;) {
     const { key } = line;
@@ -200,7 +201,7 @@ function requireEnd({ lines, at }: Reader, indent: number): void {
   if (next !== undefined && next.indent > indent) throw new NotPlain();
 }
 
-function readValue(reader: Reader, line: Line): StateNode {
+function readValue(reader: Reader, line: Line): TreeNode {
   reader.at++;
   if (line.rest !== "") return readScalar(line);
   const next = reader.lines[reader.at];
@@ -208,8 +209,8 @@ function readValue(reader: Reader, line: Line): StateNode {
   return isNested ? readBlock(reader) : { kind: "scalar", line: line.number, value: null, source: "" };
 }
 
-function readScalar({ rest, number: line }: Line): StateNode {
-  const scalar = (value: unknown): StateNode => ({ kind: "scalar", line, value, source: rest });
+function readScalar({ rest, number: line }: Line): TreeNode {
+  const scalar = (value: unknown): TreeNode => ({ kind: "scalar", line, value, source: rest });
   if (rest === "null") return scalar(null);
   if (rest === "true" || rest === "false") return scalar(rest === "true");
   if (WHOLE_NUMBER.test(rest)) return scalar(Number(rest));
@@ -225,7 +226,7 @@ function isText(words: string): boolean {
 }
 
 /** Reads compact JSON without duplicate keys or numbers beyond JavaScript's range. */
-function readJson(text: string, line: number): StateNode {
+function readJson(text: string, line: number): TreeNode {
   try {
     const value: unknown = JSON.parse(text);
     if (JSON.stringify(value) === text) return treeOfJson(value, line);
@@ -236,7 +237,7 @@ function readJson(text: string, line: number): StateNode {
   throw new NotPlain();
 }
 
-function treeOfJson(value: unknown, line: number): StateNode {
+function treeOfJson(value: unknown, line: number): TreeNode {
   if (Array.isArray(value)) return { kind: "list", line, items: value.map((item) => treeOfJson(item, line)) };
   if (typeof value !== "object" || value === null) return { kind: "scalar", line, value, source: String(value) };
   const entries = Object.entries(value).map(([key, value]) => ({ key, line, value: treeOfJson(value, line) }));

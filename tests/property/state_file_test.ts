@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { stringify } from "yaml";
-import { readState, StateError, type StateNode, StateSyntaxError } from "../../sources/state/document.ts";
-import { parsePlainTree, readStateFile, splitItems } from "../../sources/state/reading.ts";
-import { parseYamlTree } from "../../sources/state/yaml_tree.ts";
+import { readState, StateError, StateSyntaxError } from "../../sources/state/document.ts";
+import type { TreeNode } from "../../platform/mod.ts";
+import { parsePlainTree, parseYaml, readStateFile, splitItems } from "../../sources/state/reading.ts";
 import { runs } from "./runs.ts";
 
 const RUNS = 60;
@@ -28,7 +28,7 @@ async function bothWays(text: string): Promise<readonly [byItem: unknown, asAWho
       const items = await readStateFile(text, () => undefined, atOnce);
       return await Promise.all(items.map(({ item }) => item()));
     }),
-    await outcome(() => readState(parseYamlTree(text, 1).root)),
+    await outcome(async () => readState(await parseYaml(text, 1))),
   ];
 }
 
@@ -188,12 +188,12 @@ Deno.test("files of KPNG and Sluice are read by the line parser, to the same tre
   assert.ok(items !== undefined && items.length > 3);
   for (const { text, line } of items) {
     const plain = parsePlainTree(text, line);
-    assert.deepEqual(withoutSources(plain), withoutSources(parseYamlTree(text, line).root));
+    assert.deepEqual(withoutSources(plain), withoutSources(await parseYaml(text, line)));
   }
 });
 
 /** Removes the source texts, which do not matter. */
-function withoutSources(tree: StateNode | undefined): unknown {
+function withoutSources(tree: TreeNode | undefined): unknown {
   return JSON.parse(JSON.stringify(tree, (key, value) => key === "source" ? undefined : value));
 }
 

@@ -270,7 +270,7 @@ const LOADED_LATE: readonly string[] = [
   "answers/explain.ts",
   "answers/listing.ts",
   "cli/manual/",
-  "config/yaml_file.ts",
+  "platform/yaml_tree.ts",
   "answers/control/server.ts",
   "cli/installation/",
   "answers/page/",

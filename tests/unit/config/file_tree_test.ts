@@ -2,9 +2,9 @@ import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { COMMANDS } from "../../../cli/commands/mod.ts";
-import { type FileNode, parseJsonFile } from "../../../config/file.ts";
+import { parseJsonFile } from "../../../config/file.ts";
 import { parseCommandLine, readCommandLine } from "../../../config/mod.ts";
-import { loadYamlParser } from "../../../config/yaml_file.ts";
+import { loadTreeParser, type TreeNode } from "../../../platform/mod.ts";
 import { runs } from "../../property/runs.ts";
 
 const contextOf = (content: string) => ({
@@ -36,26 +36,29 @@ Deno.test("the YAML parser is loaded for any other file", async () => {
 });
 
 Deno.test("both parsers read JSON the same, line by line", async () => {
-  const parseYaml = await loadYamlParser();
+  const parseYaml = await loadTreeParser();
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), fc.nat(3), (value, indent) => {
       const text = JSON.stringify(value, undefined, indent);
       fc.pre(!text.includes('"<<"') && !text.includes("-0"));
-      assert.deepEqual(withoutListLines(parseJsonFile(text)!.root!), withoutListLines(parseYaml(text).root!));
+      assert.deepEqual(
+        withoutListLines(parseJsonFile(text)!.root!),
+        withoutListLines(parseYaml(text, { uniqueKeys: false }).root!),
+      );
     }),
     runs(40),
   );
 });
 
 /** The values as plain data, with the lines of fields. */
-function withoutListLines(node: FileNode): unknown {
+function withoutListLines(node: TreeNode): unknown {
   if (node.kind === "scalar") return { value: node.value };
   if (node.kind === "list") return { items: node.items.map(withoutListLines) };
   return { entries: node.entries.map(({ key, line, value }) => [key, line, withoutListLines(value)]) };
 }
 
 Deno.test("a circular alias is an error and terminates", async () => {
-  const parseYaml = await loadYamlParser();
-  const { errors } = parseYaml("a: &a\n  b: *a\n");
+  const parseYaml = await loadTreeParser();
+  const { errors } = parseYaml("a: &a\n  b: *a\n", { uniqueKeys: false });
   assert.deepEqual(errors, [{ line: 2, message: "circular alias *a" }]);
 });

@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { COMMANDS } from "../../../cli/commands/mod.ts";
 import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../config/mod.ts";
 import { helpText } from "../../../cli/manual/pages.ts";
-import { loadYamlParser } from "../../../config/yaml_file.ts";
+import { loadTreeParser } from "../../../platform/mod.ts";
 
-const parseYaml = await loadYamlParser();
+const parseYaml = await loadTreeParser();
 
 /** The environment of a command line in a test. */
 export interface Given {

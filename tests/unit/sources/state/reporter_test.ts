@@ -144,3 +144,24 @@ Deno.test("an alias of another item's anchor is resolved", async () => {
   const read: readonly ReadItem[] = await readStateFile(text, NOT_KNOWN, atOnce);
   assert.deepEqual((await read[1]!.item()).message.labels, { x: "y" });
 });
+
+Deno.test("an unknown alias, a circular one and a second document are errors with their lines", async () => {
+  for (
+    const [text, line, message] of [
+      ["services:\n- service: {name: a, labels: *nowhere}\n", 2, "unknown alias *nowhere"],
+      ["services:\n- service: &a {name: a, labels: *a}\n", 2, "circular alias *a"],
+      ["services:\n- service: {name: a}\n---\nservices: []\n", 3, "must be one document"],
+    ] as const
+  ) {
+    await assert.rejects(readStateFile(text, NOT_KNOWN, atOnce), { name: "StateError", line, message });
+  }
+});
+
+Deno.test("merge keys are resolved, and the first of several maps counts", async () => {
+  const text = "nodes:\n- &a {name: a, labels: {x: y}}\n- &b {name: b}\n- <<: [*b, *a]\n- {<<: *a, name: c}\n";
+  const items = await Promise.all((await readStateFile(text, NOT_KNOWN, atOnce)).map(({ item }) => item()));
+  assert.deepEqual(items.slice(2).map(({ message: { name, labels } }) => [name, labels]), [
+    ["b", { x: "y" }],
+    ["c", { x: "y" }],
+  ]);
+});
