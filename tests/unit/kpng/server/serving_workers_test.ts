@@ -1,10 +1,14 @@
 /** A server whose watchers are written by two workers. */
 import assert from "node:assert/strict";
+import { startServing } from "../../../../kpng/server/mod.ts";
 import type { SpawnServing } from "../../../../kpng/server/serving_workers.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
+import { createStore } from "../../../../kpng/store/mod.ts";
 import { STATUS } from "../../../../kpng/transport/grpc.ts";
 import { systemClock } from "../../../../platform/clock.ts";
+import { silentLogger } from "../../../../platform/log.ts";
 import { servingWorkers } from "../../../../workers/serving.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import { until } from "../../../fakes/wait.ts";
@@ -175,4 +179,33 @@ Deno.test("a port that another server uses is an error", async () => {
       /--listen 127\.0\.0\.1:\d+: cannot listen: .*in use/,
     );
   }, { workers });
+});
+
+Deno.test("the successor of a worker that dies starts with the renewed certificates", async () => {
+  const clock = createFakeClock();
+  const started: (string | undefined)[] = [];
+  let fail = (_reason: string) => {};
+  const spawn: SpawnServing = ({ settings }, { onMessage, onFailure }) => {
+    started.push(settings.tls?.crt);
+    fail = onFailure;
+    queueMicrotask(() => onMessage({ type: "listening" }));
+    return {
+      post: ({ type }) => type === "close" && queueMicrotask(() => onMessage({ type: "closed" })),
+      terminate() {},
+    };
+  };
+  const tls = { ca: "authority", crt: "old", key: "key" };
+  const server = await startServing({
+    address: { kind: "tcp", host: "127.0.0.1", port: 0 },
+    tls,
+    store: createStore({ clock, onProblems: () => {} }),
+    clock,
+    logger: silentLogger,
+    workers: { count: 1, spawn },
+  });
+  server.renew({ ...tls, crt: "new" });
+  fail("killed");
+  await clock.advanceSettled(1000);
+  assert.deepEqual(started, ["old", "new"]);
+  await server.close();
 });
