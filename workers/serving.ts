@@ -1,5 +1,5 @@
 /** Starts workers of `sluice serve`. */
-import type { FromServingWorker, ServingStart, SpawnServing, ToServingWorker } from "../kpng/server/mod.ts";
+import type { FromServingWorker, SpawnServing, ToServingWorker } from "../kpng/server/mod.ts";
 import { type Clock, machineCores } from "../platform/mod.ts";
 import { startWatchedWorker, type WorkerListener } from "./watched_worker.ts";
 import { spawnWebWorker, workerEntry } from "./web_worker.ts";
@@ -17,8 +17,5 @@ export function servingWorkers(clock: Clock): SpawnServing {
   const code = { entry: workerEntry("serve"), name: "sluice-serve", tools: [], network: true } as const;
   const spawn = (listener: WorkerListener<FromServingWorker>) =>
     spawnWebWorker<ToServingWorker, FromServingWorker>(code, listener);
-  return (start: ServingStart, listener) => {
-    const worker = startWatchedWorker({ start, spawn, clock }, listener);
-    return worker && { post: worker.post, terminate: worker.terminate };
-  };
+  return (start, listener) => startWatchedWorker({ start, spawn, clock }, listener);
 }
