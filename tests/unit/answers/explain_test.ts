@@ -244,6 +244,19 @@ Deno.test("a node port that no address serves, for want of a primary one, is exp
 const LIMITED = (nodePortAddresses: string) =>
   EDGE.map((object) => object.kind === "Service" ? { ...object, own: { nodePortAddresses } } : object);
 
+Deno.test("only at an address of this node, a node port and a health check node port are of interest", async () => {
+  const objects = EDGE.map((object) => object.kind === "Service" ? { ...object, healthCheckNodePort: 30081 } : object);
+  for (const port of [30080, 30081]) {
+    const remarksAt = async (address: string) => {
+      const basis = fakeAnswerBasis(objects, { settings: fakeSettings({ ...PODS, nodePortPrefixes: [] }) });
+      return (await explain(readQuestion(`${address}:${port}`), basis)).remarks;
+    };
+    assert.match((await remarksAt("192.168.1.1")).join(), new RegExp(`node port.* ${port} |${port} is the health`));
+    assert.deepEqual(await remarksAt("198.51.100.9"), []);
+    assert.doesNotMatch((await remarksAt("192.0.2.1")).join(), new RegExp(`is served|${port} is `));
+  }
+});
+
 Deno.test("the addresses to which a service limits its node port are explained, where it is served and where not", async () => {
   const own = { hostAddresses: ["192.168.1.1", "192.168.2.1"] };
   for (const mode of ["iptables", "nftables", "ipvs", "userspace"]) {

@@ -175,6 +175,11 @@ const CASES: readonly [string, readonly string[], Partial<FamilySettings>, reado
     "node | ipvs: 2 cluster, masqueraded: not-from-local-pod",
     "203.0.113.7, 198.51.100.1 | nftables, iptables, ipvs: 2 cluster, kept: local-traffic-unknown",
   ]],
+  ["192.0.2.2:80", ["10.1.0.1", "203.0.113.7"], NONE_DETECTED, [
+    "10.1.0.1 | nftables, iptables, ipvs: 1 local, kept: external-policy-local, hairpin",
+    "10.1.0.1, 203.0.113.7 | userspace: 1 local, masqueraded: relayed",
+    "203.0.113.7 | nftables, iptables, ipvs: 1 local, kept: external-policy-local",
+  ]],
   ["192.0.2.2:80", ANY_SOURCES, { localTraffic: { by: "bridge", interface: "cni0" } }, [
     "pod | nftables, iptables: 2 cluster, kept: from-local-pod",
     "pod, node | ipvs: 1 local, kept: external-policy-local",

@@ -101,3 +101,16 @@ Deno.test("an impossible address and a ping are named", async () => {
   );
   await assert.rejects(resolved("10.9.9.9/icmp"), /no service has this address/);
 });
+
+Deno.test("of two services that claim an address, it stands for the one that has it; the other is still found by name", async () => {
+  const rivals = createAnswers(fakeAnswerBasis([
+    node(HERE, { addresses: ["192.168.1.1"] }),
+    service("default/first", { clusterIPs: ["10.0.0.2"], externalIPs: ["192.0.2.1"], createdSeconds: 1 }),
+    service("default/second", { clusterIPs: ["10.0.0.3"], externalIPs: ["192.0.2.1"], createdSeconds: 2 }),
+    service("default/third", { clusterIPs: ["10.0.0.2"], createdSeconds: 3 }),
+  ]));
+  const at = async (name: string) => (await rivals.resolve(name, undefined)).map(({ address }) => address);
+  assert.deepEqual(await at("192.0.2.1"), ["192.0.2.1"]);
+  assert.deepEqual(await at("default/second"), ["10.0.0.3"]);
+  assert.deepEqual(await at("default/third"), ["10.0.0.2"]);
+});

@@ -105,6 +105,14 @@ Deno.test("only the page's own content may run, framing is forbidden, and the pa
   assert.doesNotMatch(body, / style="/, "the policy would block it");
 });
 
+Deno.test("the page shows its logo, which is also its icon", async () => {
+  const { body } = await withHeaders();
+  const [, logo] = /<div class="brand"><svg [^>]*>(.*?)<\/svg>/s.exec(body)!;
+  assert.match(logo!, /^(<path d='M[^']+' stroke-width='[\d.]+'\/>)+$/);
+  const [, icon] = /<link rel="icon" href="data:image\/svg\+xml,([^"]+)">/.exec(body)!;
+  assert.ok(decodeURIComponent(icon!).replaceAll("&#39;", "'").includes(`>${logo}</svg>`));
+});
+
 async function withHeaders() {
   const { fields = {}, body } = await (await pageOf(STATUS)).page(request());
   return { headers: fields, body };
