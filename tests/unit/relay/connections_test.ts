@@ -7,7 +7,7 @@ import { createConnections } from "../../../relay/connections.ts";
 import { createCounters } from "../../../relay/figures.ts";
 import { type RelayNetwork, systemNetwork } from "../../../relay/network.ts";
 import { createChooser } from "../../../relay/target.ts";
-import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
+import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 import { answerOf, closedEndpoint, event, open, received, startNamed, startServer } from "../../fakes/sockets.ts";
 
@@ -325,7 +325,8 @@ Deno.test("a stop waits for open connections, then resets them", async () => {
   }
 });
 
-Deno.test("no endpoint is tried for a client whose connection has failed", () => {
+/** Connections whose sockets are the test's, and the sockets to endpoints. */
+function connectionsOfTest() {
   const clock = createFakeClock(), counters = createCounters(), attempts: Socket[] = [];
   const network = {
     ...systemNetwork,
@@ -345,9 +346,30 @@ Deno.test("no endpoint is tried for a client whose connection has failed", () =>
   client.resetAndDestroy = () => client.destroy();
   const servicePort = fakeServicePort("default/web", { clusterEndpoints: ["192.0.2.1:80", "192.0.2.2:80"] });
   connections.accept(client, { key: KEY, list: "cluster", servicePort });
+  return { connections, client, attempts, counters, clock };
+}
+
+Deno.test("no endpoint is tried for a client whose connection has failed", () => {
+  const { client, attempts, clock } = connectionsOfTest();
   client.emit("error", new Error("ECONNRESET"));
   assert.deepEqual(attempts.map(({ destroyed }) => destroyed), [true]);
   assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a connection is open until both of its sockets are closed", async () => {
+  for (const first of ["client", "endpoint"]) {
+    const { connections, client, attempts: [endpoint], counters } = connectionsOfTest();
+    endpoint!.emit("connect");
+    let isDrained = false;
+    const drained = connections.drained().then(() => isDrained = true);
+    const [one, other] = first === "client" ? [client, endpoint!] : [endpoint!, client];
+    one.emit("close");
+    await settled();
+    assert.deepEqual([isDrained, counters.connectionsOpen], [false, 1], first);
+    other.emit("close");
+    await drained;
+    assert.equal(counters.connectionsOpen, 0);
+  }
 });
 
 Deno.test("IPv6 clients reach IPv6 endpoints", { ignore: !await hasIPv6() }, async () => {

@@ -196,3 +196,26 @@ Deno.test("with a port range, the relay listens on its ports alone, each protoco
   assert.match(more.problems[0]!.message, new RegExp(`no port of portRange ${port}-${port} is free`));
   await relay.stop();
 });
+
+Deno.test("a stop waits for a change that is being applied, and closes the listeners that it opens", async () => {
+  const opening = Promise.withResolvers<void>(), clock = createFakeClock(), open: number[] = [];
+  const relay = createRelay({
+    ...{ ...OPTIONS, clock },
+    network: {
+      ...systemNetwork,
+      async listenTcp() {
+        await opening.promise;
+        open.push(20_000);
+        return { port: 20_000, close: () => void open.pop() };
+      },
+    },
+  });
+  const applied = relay.apply(state(fakeServicePort("default/web", { clusterEndpoints: ["10.0.0.1:80"] })));
+  const stopped = relay.stop();
+  await settled();
+  opening.resolve();
+  await applied;
+  await clock.advanceSettled(60_000);
+  await stopped;
+  assert.deepEqual(open, []);
+});

@@ -244,6 +244,41 @@ Deno.test("a socket that cannot be opened costs its datagram alone", async () =>
   assert.equal(lab.counters.datagramsDropped, 1);
 });
 
+Deno.test("each datagram is counted once: to its receiver, or dropped", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  const failing = { question: false, answer: false };
+  const bindUdp = (address: string, port: number) => {
+    const socket = systemNetwork.bindUdp(address, port), send = socket.send.bind(socket);
+    const kind = address === "0.0.0.0" ? "question" : "answer";
+    socket.send = (...given) => failing[kind] ? Promise.reject(new Error("Operation not permitted")) : send(...given);
+    return socket;
+  };
+  await using lab = startLab([endpoint.endpoint], { network: { bindUdp } });
+  const counted = () => {
+    const { datagramsToEndpoints, datagramsToClients, datagramsDropped } = lab.counters;
+    return [datagramsToEndpoints, datagramsToClients, datagramsDropped];
+  };
+  await ask(client, lab.front, endpoint);
+  await until(() => lab.counters.datagramsToClients === 1);
+  assert.deepEqual(counted(), [1, 1, 0]);
+
+  failing.answer = true;
+  const from = await say(client, lab.front, endpoint);
+  await endpoint.send("lost", from);
+  await until(() => lab.counters.datagramsDropped === 1);
+  assert.deepEqual(counted(), [2, 1, 1]);
+
+  failing.answer = false;
+  failing.question = true;
+  await client.send("lost", lab.front);
+  await until(() => lab.counters.datagramsDropped === 2);
+  failing.question = false;
+  await ask(client, lab.front, endpoint);
+  await until(() => lab.counters.datagramsToClients === 2);
+  assert.deepEqual(counted(), [3, 2, 2]);
+});
+
 Deno.test("a closed listener closes its flows", async () => {
   using endpoint = openPeer();
   using client = openPeer();
