@@ -38,7 +38,7 @@ export interface Lab {
   run(namespace: Namespace, command: readonly string[]): Promise<string>;
   /** Starts a command in a namespace. */
   start(namespace: Namespace, command: readonly string[], options?: Deno.CommandOptions): Deno.ChildProcess;
-  /** Ends the agents and all programs that still run in the namespaces, and removes these. */
+  /** Ends the agents, kills all programs that still run in the namespaces, and removes these. */
   close(): Promise<void>;
 }
 
@@ -58,7 +58,11 @@ export async function createLab({ patience = 1 }: { readonly patience?: number }
     async close() {
       await Promise.all([...agents.values()].map((agent) => agent.stop()));
       for (const namespace of NAMESPACES) {
-        await runTool("sh", ["-c", `ip netns pids ${namespace} | xargs -r kill -9 && ip netns delete ${namespace}`]);
+        // A program that has just ended cannot be killed.
+        await runTool("sh", [
+          "-c",
+          `ip netns pids ${namespace} | xargs -r kill -9 2>/dev/null; ip netns delete ${namespace}`,
+        ]);
       }
     },
   };

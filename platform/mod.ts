@@ -16,7 +16,7 @@
  *   client_certificate.ts  validates a client certificate and its key
  *   tcp_probe.ts           tries a TCP connection
  *   yaml.ts                loads package yaml on first use
- *   yaml_tree.ts           parses YAML to a tree whose values know their lines
+ *   yaml_tree.ts           parses YAML to a tree with the line of each value
  *   yaml_package.ts        the parts of package yaml in use
  *   data.ts                equality and compact copies of plain data, joined and bounded bytes
  *

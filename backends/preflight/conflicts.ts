@@ -22,8 +22,7 @@ function readListeners(line: string): readonly Listener[] {
 }
 
 /**
- * The TCP ports at which nobody listens but root and this user: any other user may answer there as it likes. Empty without ss, or
- * if it fails.
+ * The TCP ports at which only root and this user listen; at others, any program may answer. Empty without ss, or if it fails.
  */
 export async function trustedPorts(runner: Runner, uid: number | null): Promise<ReadonlySet<number>> {
   const listed = await ifInstalled(runner.run({ tool: "ss", args: ["-Htlne"] }));

@@ -54,8 +54,9 @@ interface Progress {
   /** The last resourceVersion seen. */
   lastPosition: string;
   hasListed: boolean;
-  /** The reason why an optional resource was not available at the last attempt, and the waits until it is. */
+  /** The reason why an optional resource was not available at the last attempt. */
   unavailable: ApiError["kind"] | undefined;
+  /** The waits until an optional resource is available. */
   readonly whileUnavailable: Backoff;
   /** Whether the next request may be sent without a wait: after a successful watch, once. */
   maySkipWait: boolean;

@@ -4,7 +4,7 @@ import type { Cluster } from "./cluster.ts";
 import { NAMESPACE, netexec, POD_PORT } from "./pods.ts";
 
 const ROLLED_OUT_WITHIN_MS = 900_000;
-/** A pod serves for so long after the API server has been told that it ends, as graceful servers do. */
+/** A pod serves for this long after its deletion has begun, as graceful servers do. */
 const GRACE_S = 5;
 
 /** A Deployment of the suite. */

@@ -39,7 +39,7 @@ const DRAINED = "node2";
 /** How often blue and green switch, and switch back. */
 const SWITCHES = 3;
 
-/** What is there when an event happens. */
+/** The cluster, the proxy and the frontends to which an event happens. */
 interface Scene {
   readonly cluster: Cluster;
   readonly proxy: RunningProxy;

@@ -42,7 +42,7 @@ export interface RunningProxy {
 }
 
 const HEALTHY_WITHIN_MS = 60_000;
-/** What curl asks on a node with a healthy proxy; the last answer is its mode. */
+/** Arguments of curl that succeed on a node with a healthy proxy; the last answer is the proxy's mode. */
 const HEALTH = ["--fail-early", "http://127.0.0.1:10256/healthz", "http://127.0.0.1:10249/proxyMode"];
 const COMPLAINT = /^[EWF]\d{4} |"level":"(warn|error)"|\b(WARN|ERROR)\b/;
 

@@ -1,4 +1,4 @@
-/** Two programs that answer as a Sluice does in one network namespace, and what each keeps the other from. */
+/** Programs that answer as Sluice does: one of root keeps another Sluice from starting, one of another user does not. */
 import assert from "node:assert/strict";
 import { program, startSluice } from "../../demo/sluice.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -17,7 +17,7 @@ while True:
     client.close()
 `;
 
-Deno.test("a Sluice keeps a second one and a cleanup from the rules; a user without root's rights keeps nobody from them", () =>
+Deno.test("a running Sluice stops a second one and a cleanup, and a program of another user stops neither", () =>
   inLab(async (lab) => {
     const example = new URL("../../deploy/example/", import.meta.url).pathname;
     const imitation = lab.start("node", ["python3", "-c", IMITATION], { stdout: "piped", stderr: "null" });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { NETWORK } from "../../demo/lab.ts";
+import { createLab, NETWORK } from "../../demo/lab.ts";
+import { requireIsolation } from "../../demo/isolate.ts";
 import { inLab } from "./in_lab.ts";
 
 Deno.test("the lab's namespaces reach each other in both families and see the client's address", () =>
@@ -31,3 +32,16 @@ Deno.test("the lab distinguishes refused connections from dropped ones", () =>
     await lab.run("node", ["iptables", "-w", "-A", "INPUT", "-p", "tcp", "--dport", "81", "-j", "DROP"]);
     assert.deepEqual(await lab.connect("pod-1", { ...target, timeoutMs: 200 }), { kind: "silence" });
   }));
+
+Deno.test("the lab's end kills the programs that still run in it", async () => {
+  requireIsolation();
+  const lab = await createLab();
+  const left = lab.start("node", ["sleep", "1000"]);
+  await lab.close();
+  try {
+    left.kill("SIGTERM");
+  } catch {
+    // It has ended already.
+  }
+  assert.equal((await left.status).signal, "SIGKILL");
+});

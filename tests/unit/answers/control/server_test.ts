@@ -47,7 +47,7 @@ for (const [target, asked] of Object.entries(CASES)) {
   Deno.test(`GET ${target} is answered as JSON`, async () => {
     const { status, contentType, body } = await handlerOf()(target);
     assert.deepEqual([status, contentType], [200, "application/json"]);
-    // What is undefined is absent.
+    // JSON leaves out undefined values.
     assert.deepEqual(JSON.parse(String(body)), JSON.parse(JSON.stringify(asked)));
   });
 }
