@@ -47,6 +47,8 @@ const NETWORKS: Readonly<Record<Family, Network>> = {
 /** Creates a network whose only device drops all packets. Throws if this process is not isolated. */
 export async function createBlackhole(family: Family): Promise<Network> {
   requireIsolation();
+  // A failed test may have left its own.
+  await removeBlackhole().catch(() => {});
   const network = NETWORKS[family], version = family === "IPv4" ? "-4" : "-6";
   await run("ip", "link", "add", "blackhole", "type", "veth", "peer", "name", "blackhole-peer");
   await run(
