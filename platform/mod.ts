@@ -4,6 +4,7 @@
  *   clock.ts               time, timers and abort signals
  *   log.ts                 structured logger, and its rate limit for repetitions
  *   retry.ts               backoff and retry
+ *   supervised_worker.ts   keeps a worker running
  *   address.ts             IP addresses, prefixes and families
  *   host.ts                cores, CPU time, search path, network namespace, and programs run for an isolate
  *   build.ts               version, build and shipped files
@@ -77,6 +78,13 @@ export {
 export { isInteractive, openScreen, writeToStderr, writeToStdout } from "./output.ts";
 export { basename, dirname, pathIn } from "./path.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
+export {
+  type PingOptions,
+  type SupervisedWorker,
+  superviseWorker,
+  type WorkerHandle,
+  type WorkerListener,
+} from "./supervised_worker.ts";
 export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { createTopic, type Topic } from "./topic.ts";
 export { nearest, suggestion } from "./nearest.ts";

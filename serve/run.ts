@@ -5,7 +5,7 @@ import { startServing } from "../kpng/server/mod.ts";
 import { createSourceLink } from "../observe/process/mod.ts";
 import { createTopic } from "../platform/mod.ts";
 import type { ApiRequestOutcome } from "../core/objects/mod.ts";
-import { defaultServingWorkers, servingWorkers } from "../workers/serving.ts";
+import { defaultServingWorkers, spawnServingWorker } from "../workers/serving.ts";
 import { followCertificates } from "./certificates.ts";
 import { type ClusterOptions, openClusterStore } from "./cluster_store.ts";
 import { createServingMetrics, startServingServers } from "./operator.ts";
@@ -43,7 +43,7 @@ export async function runServer(options: ServerOptions): Promise<void> {
     clock,
     logger,
     onLag: changeWritten.publish,
-    workers: { count: options.workers ?? await defaultServingWorkers(), spawn: servingWorkers(clock) },
+    workers: { count: options.workers ?? await defaultServingWorkers(), spawn: spawnServingWorker },
   });
   const renewal = { paths: options.tls, current, renew: serving.renew, clock, logger, signal };
 

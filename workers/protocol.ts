@@ -1,6 +1,7 @@
 /** The messages between the main isolate and a family's worker: plain data, distinguished by `type`. */
 import { type SyncReport, WORKER_START } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
+import type { WorkerHandle } from "../platform/mod.ts";
 import * as shape from "../platform/shapes/mod.ts";
 import { PACKED_DELTA } from "./packed_delta.ts";
 
@@ -93,3 +94,14 @@ export type FromWorker =
   /** The sibling that it started has failed, or could not be started. */
   | { readonly type: "sibling-failed"; readonly number: number; readonly reason: string }
   | { readonly type: "pong" };
+
+/** The supervisor's view of a family's worker. */
+export interface FamilyHandle extends WorkerHandle<ToWorker> {
+  /** Returns the worker, stopped with `keepWorker`, to the pool for the next start of its family. */
+  release(): void;
+  /**
+   * Requests to stop the worker until its family has services again. Returns whether that is allowed; if so, `stop` with
+   * `keepWorker` and `terminate` must follow.
+   */
+  beginRest(): boolean;
+}

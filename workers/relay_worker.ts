@@ -6,16 +6,19 @@ import {
   type SyncProblem,
   type TrafficReading,
 } from "../core/model/mod.ts";
-import { type Backoff, type Clock, createBackoff, type Family, type Level, type Logger } from "../platform/mod.ts";
-import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
 import {
-  createQuestions,
-  type Questions,
-  startWatchedWorker,
-  type Watchable,
-  type Watched,
+  type Backoff,
+  type Clock,
+  createBackoff,
+  type Family,
+  type Level,
+  type Logger,
+  superviseWorker,
+  type WorkerHandle,
   type WorkerListener,
-} from "./watched_worker.ts";
+} from "../platform/mod.ts";
+import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
+import { createQuestions, type Questions } from "./questions.ts";
 import type { RelaySettings } from "../core/channel/mod.ts";
 
 /** The first message: starts the relay. */
@@ -90,7 +93,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of `startRelayWorker`. */
 interface RelayWorkerOptions {
   readonly start: RelayStart;
-  readonly spawn: (listener: WorkerListener<FromRelay>) => Watchable<ToRelay>;
+  readonly spawn: (listener: WorkerListener<FromRelay>) => WorkerHandle<ToRelay>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** The delays before a restart. */
@@ -99,94 +102,49 @@ interface RelayWorkerOptions {
   readonly stopGraceMs?: number;
 }
 
-/** A relay worker, and the one that replaces it. */
-interface Supervised {
-  readonly options: RelayWorkerOptions;
-  readonly logger: Logger;
-  readonly backoff: Backoff;
-  readonly figures: Questions<RelayFigures>;
-  readonly traffic: Questions<TrafficReading>;
-  listener?: RelayListener | undefined;
-  worker?: (Watchable<ToRelay> & Watched) | undefined;
-  cancelTimer?: () => void;
-  stopping?: PromiseWithResolvers<void>;
-  restarts: number;
-}
-
 /** Starts a family's relay worker. */
-export function startRelayWorker(options: RelayWorkerOptions): RelayWorker {
-  const { start, clock, stopGraceMs = 7_000 } = options;
-  const state: Supervised = {
-    options,
-    logger: options.logger.with({ family: start.family }),
-    backoff: options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 }),
-    figures: createQuestions(clock, ANSWER_TIMEOUT_MS),
-    traffic: createQuestions(clock, ANSWER_TIMEOUT_MS),
-    restarts: 0,
-  };
-  const ask = async <T>(type: "figures" | "traffic", questions: Questions<T>) =>
-    state.worker && await questions.ask((number) => state.worker?.post({ type, number }));
-  launch(state);
-  return {
-    listen(listener) {
-      state.listener = listener;
-    },
-    apply: (delta) => state.worker?.post({ type: "apply", delta }),
-    figures: () => ask("figures", state.figures),
-    traffic: () => ask("traffic", state.traffic),
-    stop() {
-      if (state.stopping) return state.stopping.promise;
-      const { promise } = state.stopping = Promise.withResolvers<void>();
-      state.cancelTimer?.();
-      if (state.worker === undefined) ended(state);
-      else {
-        state.worker.unwatch();
-        state.worker.post({ type: "stop" });
-        state.cancelTimer = clock.schedule(stopGraceMs, () => ended(state));
+export function startRelayWorker(
+  { start, spawn, clock, stopGraceMs = 7_000, ...options }: RelayWorkerOptions,
+): RelayWorker {
+  const backoff = options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 });
+  const logger = options.logger.with({ family: start.family });
+  const figures = createQuestions<RelayFigures>(clock, ANSWER_TIMEOUT_MS);
+  const traffic = createQuestions<TrafficReading>(clock, ANSWER_TIMEOUT_MS);
+  let listener: RelayListener | undefined;
+  let stopped: Promise<void> | undefined;
+
+  const worker = superviseWorker<ToRelay, FromRelay, WorkerHandle<ToRelay>>({
+    ...{ spawn, clock, backoff },
+    firstMessages: () => [start],
+    onMessage(message) {
+      switch (message.type) {
+        case "stopped":
+          return worker.ended();
+        case "figures":
+          return figures.answer(message.number, message.figures);
+        case "traffic":
+          return traffic.answer(message.number, readTraffic.checked(message.reading));
+        case "applied":
+          backoff.reset();
+          listener?.onApplied(message);
       }
-      return promise;
     },
+    onFailure(reason, restarts, inMs) {
+      logger.error("relay died, restarting", { reason, restarts, inMs });
+      queueMicrotask(() => listener?.onLost(reason, restarts));
+    },
+    onRestarted: () => listener?.onRestarted(),
+  });
+  const ask = async <T>(type: "figures" | "traffic", questions: Questions<T>) =>
+    worker.running() && await questions.ask((number) => worker.post({ type, number }));
+  worker.start();
+  return {
+    listen(next) {
+      listener = next;
+    },
+    apply: (delta) => worker.post({ type: "apply", delta }),
+    figures: () => ask("figures", figures),
+    traffic: () => ask("traffic", traffic),
+    stop: () => stopped ??= new Promise((resolve) => worker.stop({ type: "stop" }, stopGraceMs, () => resolve())),
   };
-}
-
-function launch(state: Supervised): void {
-  state.worker = startWatchedWorker<RelayStart, FromRelay, Watchable<ToRelay>>(state.options, {
-    onMessage: (message) => receive(state, message),
-    onFailure(reason) {
-      state.worker = undefined;
-      if (state.stopping) ended(state);
-      else restartLater(state, reason);
-    },
-  });
-}
-
-function receive(state: Supervised, message: FromRelay): void {
-  switch (message.type) {
-    case "stopped":
-      return ended(state);
-    case "figures":
-      return state.figures.answer(message.number, message.figures);
-    case "traffic":
-      return state.traffic.answer(message.number, readTraffic.checked(message.reading));
-    case "applied":
-      state.backoff.reset();
-      state.listener?.onApplied(message);
-  }
-}
-
-function restartLater(state: Supervised, reason: string): void {
-  const waitMs = state.backoff.nextMs(), restarts = ++state.restarts;
-  state.logger.error("relay died, restarting", { reason, restarts, inMs: Math.round(waitMs) });
-  state.cancelTimer = state.options.clock.schedule(waitMs, () => {
-    launch(state);
-    if (state.worker) state.listener?.onRestarted();
-  });
-  queueMicrotask(() => state.listener?.onLost(reason, restarts));
-}
-
-function ended(state: Supervised): void {
-  state.cancelTimer?.();
-  state.worker?.terminate();
-  state.worker = undefined;
-  state.stopping?.resolve();
 }

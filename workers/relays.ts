@@ -21,7 +21,7 @@ import {
   withRelayPlaces,
 } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import { type Family, isLoopback, sameData } from "../platform/mod.ts";
+import { type Family, isLoopback, sameData, type WorkerHandle, type WorkerListener } from "../platform/mod.ts";
 import type { RelayPlacement } from "../relay/mod.ts";
 import {
   type FromRelay,
@@ -31,7 +31,6 @@ import {
   startRelayWorker,
   type ToRelay,
 } from "./relay_worker.ts";
-import type { Watchable, WorkerListener } from "./watched_worker.ts";
 import { spawnWebWorker, workerEntry } from "./web_worker.ts";
 
 const LOCALHOST: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
@@ -121,7 +120,7 @@ export function placementOf(
 }
 
 /** Starts the Web Worker of a family's relay, which may use the network and do nothing else. */
-export function spawnRelay(family: Family, listener: WorkerListener<FromRelay>): Watchable<ToRelay> {
+export function spawnRelay(family: Family, listener: WorkerListener<FromRelay>): WorkerHandle<ToRelay> {
   const name = `sluice-relay-${family}`;
   return spawnWebWorker({ entry: workerEntry("relay"), name, tools: [], network: true }, listener);
 }

@@ -1,7 +1,6 @@
 /** Starts workers of `sluice serve`. */
-import type { FromServingWorker, SpawnServing, ToServingWorker } from "../kpng/server/mod.ts";
-import { type Clock, machineCores } from "../platform/mod.ts";
-import { startWatchedWorker, type WorkerListener } from "./watched_worker.ts";
+import type { FromServingWorker, ToServingWorker } from "../kpng/server/mod.ts";
+import { machineCores, type WorkerHandle, type WorkerListener } from "../platform/mod.ts";
 import { spawnWebWorker, workerEntry } from "./web_worker.ts";
 
 /** The maximum default number of workers: each serves about 100 joining nodes per second. */
@@ -12,10 +11,7 @@ export async function defaultServingWorkers(): Promise<number> {
   return Math.min(await machineCores() - 1, MOST_BY_DEFAULT);
 }
 
-/** Returns a function that starts a worker of `sluice serve`, and terminates it if it hangs. */
-export function servingWorkers(clock: Clock): SpawnServing {
-  const code = { entry: workerEntry("serve"), name: "sluice-serve", tools: [], network: true } as const;
-  const spawn = (listener: WorkerListener<FromServingWorker>) =>
-    spawnWebWorker<ToServingWorker, FromServingWorker>(code, listener);
-  return (start, listener) => startWatchedWorker({ start, spawn, clock }, listener);
+/** Starts a worker of `sluice serve`. */
+export function spawnServingWorker(listener: WorkerListener<FromServingWorker>): WorkerHandle<ToServingWorker> {
+  return spawnWebWorker({ entry: workerEntry("serve"), name: "sluice-serve", tools: [], network: true }, listener);
 }

@@ -1,6 +1,5 @@
-import { errorText } from "../platform/mod.ts";
+import { errorText, type WorkerHandle, type WorkerListener } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
-import type { Watchable, WorkerListener } from "./watched_worker.ts";
 
 /** The failure of a worker whose message cannot be deserialized. */
 export const UNREADABLE = "a message from it cannot be read";
@@ -44,11 +43,11 @@ export function createWebWorker(
   return worker;
 }
 
-/** Starts such a worker as one that can be watched. */
+/** Starts such a worker as one that can be supervised. */
 export function spawnWebWorker<To, From>(
   code: WorkerCode,
   { onMessage, onFailure }: WorkerListener<From>,
-): Watchable<To> {
+): WorkerHandle<To> {
   const worker = createWebWorker(code, onFailure);
   worker.onmessage = ({ data }: MessageEvent<From>) => onMessage(data);
   return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() };

@@ -1,7 +1,6 @@
 /** The workers of both families; each one can restart the other. */
-import { FAMILIES, type Family, otherFamily } from "../platform/mod.ts";
-import type { FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
-import type { WorkerHandle, WorkerListener } from "./watched_worker.ts";
+import { FAMILIES, type Family, otherFamily, type WorkerListener } from "../platform/mod.ts";
+import type { FamilyHandle, FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
 import { createWebWorker, UNREADABLE } from "./web_worker.ts";
 
 /** Inputs of `createWorkerPool`. */
@@ -25,7 +24,7 @@ interface PooledWorker {
   readonly starter: PooledWorker | undefined;
   readonly post: (message: ToWorker, transfer?: Transferable[]) => void;
   readonly end: () => void;
-  listener: WorkerListener | undefined;
+  listener: WorkerListener<FromWorker> | undefined;
   isAlive: boolean;
   /** Whether it was stopped for good, so that its end is expected. */
   isStopping: boolean;
@@ -54,7 +53,7 @@ interface PoolState {
  */
 export function createWorkerPool(
   options: WorkerPoolOptions,
-): (family: Family, listener: WorkerListener) => WorkerHandle {
+): (family: Family, listener: WorkerListener<FromWorker>) => FamilyHandle {
   const pool: PoolState = { options, workers: new Map(), earlyFailures: new Map(), numbers: 0, isLost: false };
   for (const family of FAMILIES) startFirst(pool, family);
 
@@ -71,7 +70,7 @@ export function createWorkerPool(
   };
 }
 
-function handleOf(pool: PoolState, worker: PooledWorker): WorkerHandle {
+function handleOf(pool: PoolState, worker: PooledWorker): FamilyHandle {
   return {
     post(message) {
       if (message.type === "stop") worker.isStopping = !message.keepWorker;

@@ -1,28 +1,23 @@
 /** The main isolate's side: starts workers that accept connections on one port, and answers their questions. */
-import { type Backoff, type Clock, createBackoff, type Logger, startTurn } from "../../platform/mod.ts";
+import {
+  type Clock,
+  createBackoff,
+  type Logger,
+  startTurn,
+  superviseWorker,
+  type WorkerHandle,
+  type WorkerListener,
+} from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { type Answer, createAnswers, type StoreAnswers } from "./answers.ts";
 import type { ServerSettings } from "./context.ts";
 import { freeAddress, type IsolateServer, type TcpAddress } from "./isolate.ts";
 import { clearGauges, createLag, type Lag, type TallyMemory } from "./metrics.ts";
 import type { Chunks } from "./snapshots.ts";
-import type { FromServingWorker, SentAnswer, SentPart, ServingStart, ToServingWorker } from "./serving_worker.ts";
+import type { FromServingWorker, SentAnswer, SentPart, ToServingWorker } from "./serving_worker.ts";
 
-/** Receives the messages and the failure of a worker. */
-export interface ServingWorkerListener {
-  onMessage(message: FromServingWorker): void;
-  /** The worker has died or hangs; called once. */
-  onFailure(reason: string): void;
-}
-
-/** A running worker. */
-export interface ServingWorkerHandle {
-  post(message: ToServingWorker): void;
-  terminate(): void;
-}
-
-/** Starts a worker with its first message; undefined if that failed, which the listener learns. */
-export type SpawnServing = (start: ServingStart, listener: ServingWorkerListener) => ServingWorkerHandle | undefined;
+/** Starts a worker; may throw. */
+export type SpawnServing = (listener: WorkerListener<FromServingWorker>) => WorkerHandle<ToServingWorker>;
 
 /** Options of `serveWithWorkers`. */
 export interface WorkersOptions {
@@ -90,73 +85,39 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
 /** The time that a worker has to close; connections that linger take a second. */
 const CLOSE_MS = 5_000;
 
-/** The worker of a row, and those after it. */
-interface Supervised {
+/** A worker's row of the tally, and what it needs from the others. */
+interface Row {
   readonly row: number;
   readonly options: WorkersOptions;
   readonly answers: StoreAnswers;
   readonly lag: Lag;
   /** The settings with the current certificates. */
   readonly settings: () => ServerSettings;
-  readonly backoff: Backoff;
-  /** Resolves when the first worker listens; rejects if it cannot. */
-  readonly listening: PromiseWithResolvers<void>;
-  readonly closed: PromiseWithResolvers<void>;
-  worker: ServingWorkerHandle | undefined;
-  restarts: number;
-  state: "starting" | "listening" | "closing";
-  cancelTimer(): void;
+}
+
+/** What the main isolate keeps for a worker as long as it runs. */
+interface Session {
+  readonly answer: (question: Question) => Promise<void>;
+  readonly received: ReturnType<Lag["join"]>;
 }
 
 /** Starts the worker of a row, and others after it, with the certificates at that time. */
-function startServingWorker(
-  given: Pick<Supervised, "row" | "options" | "answers" | "lag" | "settings">,
-): ServingWorker {
-  const one: Supervised = {
-    ...given,
-    backoff: createBackoff({ firstMs: 100, longestMs: 30_000 }),
-    listening: Promise.withResolvers(),
-    closed: Promise.withResolvers(),
-    worker: undefined,
-    restarts: 0,
-    state: "starting",
-    cancelTimer() {},
-  };
-  launch(one);
-  return {
-    listening: one.listening.promise,
-    post: (message) => one.worker?.post(message),
-    async close() {
-      one.state = "closing";
-      one.cancelTimer();
-      if (one.worker === undefined) return end(one);
-      one.worker.post({ type: "close" });
-      one.cancelTimer = one.options.clock.schedule(CLOSE_MS, () => end(one));
-      await one.closed.promise;
-    },
-    terminate: () => end(one),
-  };
-}
+function startServingWorker({ row, options, answers, lag, settings }: Row): ServingWorker {
+  const { store, clock, memory, logger } = options;
+  const backoff = createBackoff({ firstMs: 100, longestMs: 30_000 });
+  const listening = Promise.withResolvers<void>();
+  let hasListened = false;
+  let session: Session | undefined;
 
-function launch(one: Supervised): void {
-  const { row, options: { store, spawn, clock, memory } } = one;
-  const received = one.lag.join();
-  if (store.ready()) received.skip(store.revision());
-  const answer = createAnswerService(one.answers, clock, (message) => handle?.post(message));
-  const onFailure = (reason: string) => {
-    received.leave();
-    failed(one, reason);
-  };
-  const onMessage = (message: FromServingWorker) => {
+  const receive = (message: FromServingWorker, { answer, received }: Session) => {
     switch (message.type) {
       case "listening":
-        if (one.state === "starting") one.state = "listening";
-        one.backoff.reset();
-        one.listening.resolve();
+        hasListened = true;
+        backoff.reset();
+        listening.resolve();
         break;
       case "failed":
-        handle?.terminate();
-        onFailure(message.reason);
+        worker.fail(message.reason);
         break;
       case "ask":
       case "next":
@@ -167,35 +128,46 @@ function launch(one: Supervised): void {
         (message.wasWritten ? received.upToDate : received.skip)(message.revision);
         break;
       case "log":
-        one.options.logger[message.level](message.message, message.fields);
+        logger[message.level](message.message, message.fields);
         break;
       case "closed":
-        end(one);
+        worker.ended();
     }
   };
-  const handle = spawn({ type: "start", settings: one.settings(), memory, row }, { onMessage, onFailure });
-  one.worker = handle;
-  if (store.ready()) handle?.post({ type: "revision", revision: store.revision() });
-}
-
-function failed(one: Supervised, reason: string): void {
-  const { row, options: { clock, logger, memory } } = one;
-  one.worker = undefined;
-  clearGauges(memory, row);
-  if (one.state === "closing") return end(one);
-  if (one.state === "starting") return one.listening.reject(new Error(reason));
-  const waitMs = one.backoff.nextMs(), restarts = ++one.restarts;
-  const fields = { reason, restarts, inMs: Math.round(waitMs) };
-  logger.error("worker of the gRPC server died, restarting; its watchers reconnect", fields);
-  one.cancelTimer = clock.schedule(waitMs, () => launch(one));
-}
-
-function end(one: Supervised): void {
-  one.cancelTimer();
-  one.worker?.terminate();
-  one.worker = undefined;
-  clearGauges(one.options.memory, one.row);
-  one.closed.resolve();
+  const worker = superviseWorker<ToServingWorker, FromServingWorker, WorkerHandle<ToServingWorker>>({
+    ...{ clock, backoff },
+    spawn(listener) {
+      const handle = options.spawn(listener);
+      session = { answer: createAnswerService(answers, clock, handle.post), received: lag.join() };
+      if (store.ready()) session.received.skip(store.revision());
+      return handle;
+    },
+    firstMessages: () => [
+      { type: "start", settings: settings(), memory, row },
+      ...(store.ready() ? [{ type: "revision", revision: store.revision() } as const] : []),
+    ],
+    onMessage: (message) => session && receive(message, session),
+    onFailure(reason, restarts, inMs) {
+      session?.received.leave();
+      clearGauges(memory, row);
+      if (hasListened) {
+        logger.error("worker of the gRPC server died, restarting; its watchers reconnect", { reason, restarts, inMs });
+      } else {
+        worker.terminate();
+        listening.reject(new Error(reason));
+      }
+    },
+  });
+  worker.start();
+  return {
+    listening: listening.promise,
+    post: worker.post,
+    async close() {
+      await new Promise<void>((resolve) => worker.stop({ type: "close" }, CLOSE_MS, () => resolve()));
+      clearGauges(memory, row);
+    },
+    terminate: worker.terminate,
+  };
 }
 
 /** A question of a worker. */

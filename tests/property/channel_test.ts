@@ -4,9 +4,9 @@ import { createFamilyChannel } from "../../core/channel/family_channel.ts";
 import { type FamilySettings, type ServicePort, servicePortKey } from "../../core/model/mod.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { createBackoff } from "../../platform/retry.ts";
-import type { ToWorker } from "../../workers/protocol.ts";
+import type { WorkerListener } from "../../platform/supervised_worker.ts";
+import type { FamilyHandle, FromWorker, ToWorker } from "../../workers/protocol.ts";
 import { superviseFamily } from "../../workers/supervise.ts";
-import type { WorkerHandle, WorkerListener } from "../../workers/watched_worker.ts";
 import { startSyncLoop } from "../../workers/sync_loop.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { createFakeClock, type FakeClock } from "../fakes/clock.ts";
@@ -45,13 +45,13 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 );
 
 /** A worker whose sync loop runs here; its messages are cloned and delivered in a later task, as real ones are. */
-interface LocalWorker extends WorkerHandle {
+interface LocalWorker extends FamilyHandle {
   readonly backend: FakeBackend;
   die(): void;
   forget(): void;
 }
 
-function startLocalWorker(listener: WorkerListener, clock: FakeClock): LocalWorker {
+function startLocalWorker(listener: WorkerListener<FromWorker>, clock: FakeClock): LocalWorker {
   const backend = createFakeBackend();
   let alive = true;
   let inFlight: number | undefined;

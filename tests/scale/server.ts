@@ -5,7 +5,7 @@
 import process from "node:process";
 import { KINDS } from "../../core/objects/cluster_object.ts";
 import { startServing } from "../../kpng/server/mod.ts";
-import { defaultServingWorkers, servingWorkers } from "../../workers/serving.ts";
+import { defaultServingWorkers, spawnServingWorker } from "../../workers/serving.ts";
 import { createStore } from "../../kpng/store/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
@@ -28,7 +28,7 @@ const serving = await startServing({
   store,
   clock: systemClock,
   logger: silentLogger,
-  workers: { count: workers, spawn: servingWorkers(systemClock) },
+  workers: { count: workers, spawn: spawnServingWorker },
   // All simulated nodes share one address.
   limits: { connectionsPerAddress: nodes },
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { FamilyDelta, ServicePort } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
+import type { WorkerListener } from "../../../platform/supervised_worker.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import {
@@ -11,7 +12,6 @@ import {
   type ToRelay,
 } from "../../../workers/relay_worker.ts";
 import { spawnRelay } from "../../../workers/relays.ts";
-import type { WorkerListener } from "../../../workers/watched_worker.ts";
 import { reservePort } from "../../fakes/sockets.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";

@@ -8,10 +8,10 @@ import {
   type SyncReport,
 } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
+import type { WorkerListener } from "../../../platform/supervised_worker.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker, StartMessage, ToWorker } from "../../../workers/protocol.ts";
 import { superviseFamily } from "../../../workers/supervise.ts";
-import type { WorkerListener } from "../../../workers/watched_worker.ts";
 import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
 
 const START: StartMessage = {
@@ -62,7 +62,7 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
   const events: string[] = [];
   const health: FamilyHealth[] = [];
   const works = new Set<(reason: string) => void>();
-  const spawn = (listener: WorkerListener) => {
+  const spawn = (listener: WorkerListener<FromWorker>) => {
     const failure = failures.shift();
     if (failure) throw failure;
     const worker: FakeWorker = {

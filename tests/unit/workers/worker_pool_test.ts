@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { FAMILIES, type Family } from "../../../platform/address.ts";
 import { createWorkerPool, type FirstWorker } from "../../../workers/worker_pool.ts";
-import type { FromWorker, ToWorker } from "../../../workers/protocol.ts";
-import type { WorkerHandle, WorkerListener } from "../../../workers/watched_worker.ts";
+import type { WorkerListener } from "../../../platform/supervised_worker.ts";
+import type { FamilyHandle, FromWorker, ToWorker } from "../../../workers/protocol.ts";
 
 interface FakeWorker {
   readonly received: ToWorker[];
@@ -33,7 +33,7 @@ function poolUnderTest() {
       return worker;
     },
   });
-  const spawn = (family: Family, listener: Partial<WorkerListener> = {}) =>
+  const spawn = (family: Family, listener: Partial<WorkerListener<FromWorker>> = {}) =>
     spawnIn(family, { onMessage() {}, onFailure() {}, ...listener });
   return { spawn, losses, IPv4: workers.get("IPv4")!, IPv6: workers.get("IPv6")! };
 }
@@ -45,7 +45,7 @@ function closePorts({ received }: FakeWorker): void {
   for (const message of received) if (message.type === "start-sibling") message.port.close();
 }
 
-Deno.test("each worker is given its role first, and no message emit which code runs", () => {
+Deno.test("each worker gets its role first, and no message names the code to run", () => {
   const { spawn, IPv4, IPv6 } = poolUnderTest();
   const first = spawn("IPv4");
   spawn("IPv6");
@@ -102,7 +102,7 @@ Deno.test("a worker that requires a restart of the program is a loss, reported o
 });
 
 /** Ends a worker as the supervision of a resting family does; `false` if not allowed. */
-function rest(handle: WorkerHandle): boolean {
+function rest(handle: FamilyHandle): boolean {
   if (!handle.beginRest()) return false;
   handle.post({ type: "stop", keepWorker: true });
   handle.terminate();

@@ -10,7 +10,7 @@ import { RESET } from "../../../../kpng/views/operations.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { servingWorkers } from "../../../../workers/serving.ts";
+import { spawnServingWorker } from "../../../../workers/serving.ts";
 import { reservePort } from "../../../fakes/sockets.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
@@ -21,7 +21,7 @@ import { passingDuring } from "../../../fakes/wait.ts";
 const WORKERS = Number(Deno.env.get("SERVE_WORKERS") ?? 0);
 
 /** One thread: at a limit, a worker closes only connections of its own, and refuses a new one if all of these have calls. */
-export const ONE_THREAD: ServingOptions["workers"] = { count: 0, spawn: servingWorkers(systemClock) };
+export const ONE_THREAD: ServingOptions["workers"] = { count: 0, spawn: spawnServingWorker };
 
 /** A server with some of its metrics. */
 export interface CountedServing extends Serving {
@@ -80,7 +80,7 @@ export async function withServer(
     logger: silentLogger,
     limits: options.limits,
     onLag: options.onLag,
-    workers: options.workers ?? { count: options.clock ? 0 : WORKERS, spawn: servingWorkers(systemClock) },
+    workers: options.workers ?? { count: options.clock ? 0 : WORKERS, spawn: spawnServingWorker },
   });
   try {
     assert.ok(serving.address.kind === "tcp");

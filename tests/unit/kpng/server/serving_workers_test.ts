@@ -5,9 +5,8 @@ import type { SpawnServing } from "../../../../kpng/server/serving_workers.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { createStore } from "../../../../kpng/store/mod.ts";
 import { STATUS } from "../../../../kpng/transport/grpc.ts";
-import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { servingWorkers } from "../../../../workers/serving.ts";
+import { spawnServingWorker } from "../../../../workers/serving.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
@@ -20,24 +19,29 @@ const ENOUGH = 20;
 
 /** Two workers that can be killed, and the workers that have asked for something. */
 function twoWorkers() {
-  const spawn = servingWorkers(systemClock);
   const kills: (() => void)[] = [];
   const asked = new Set<number>();
-  const watched: SpawnServing = (start, listener) => {
-    const worker = spawn(start, {
+  const spawn: SpawnServing = (listener) => {
+    let row: number;
+    const worker = spawnServingWorker({
       ...listener,
       onMessage(message) {
-        if (message.type === "ask") asked.add(start.row);
+        if (message.type === "ask") asked.add(row);
         listener.onMessage(message);
       },
     });
-    kills[start.row] = () => {
-      worker?.terminate();
-      listener.onFailure("killed");
+    return {
+      ...worker,
+      post(message) {
+        if (message.type === "start") {
+          row = message.row;
+          kills[row] = () => listener.onFailure("killed");
+        }
+        worker.post(message);
+      },
     };
-    return worker;
   };
-  return { asked, kill: (row: number) => kills[row]!(), workers: { count: 2, spawn: watched } };
+  return { asked, kill: (row: number) => kills[row]!(), workers: { count: 2, spawn } };
 }
 
 type Client = ReturnType<typeof connectKpngClient>;
@@ -185,12 +189,14 @@ Deno.test("the successor of a worker that dies starts with the renewed certifica
   const clock = createFakeClock();
   const started: (string | undefined)[] = [];
   let fail = (_reason: string) => {};
-  const spawn: SpawnServing = ({ settings }, { onMessage, onFailure }) => {
-    started.push(settings.tls?.crt);
+  const spawn: SpawnServing = ({ onMessage, onFailure }) => {
     fail = onFailure;
     queueMicrotask(() => onMessage({ type: "listening" }));
     return {
-      post: ({ type }) => type === "close" && queueMicrotask(() => onMessage({ type: "closed" })),
+      post(message) {
+        if (message.type === "start") started.push(message.settings.tls?.crt);
+        if (message.type === "close") queueMicrotask(() => onMessage({ type: "closed" }));
+      },
       terminate() {},
     };
   };

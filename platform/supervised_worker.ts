@@ -1,0 +1,174 @@
+/** Keeps a worker running: pings it, and replaces one that dies or hangs, with backoff. */
+import type { Clock } from "./clock.ts";
+import { errorText } from "./log.ts";
+import type { Backoff } from "./retry.ts";
+
+/** A request that a worker answers with `pong`. */
+type Ping = { readonly type: "ping" };
+
+/** A worker that takes messages of type `To`. */
+export interface WorkerHandle<To> {
+  post(message: To | Ping): void;
+  /** Ends it at once, even in an endless loop. */
+  terminate(): void;
+}
+
+/** Receives the messages and the failure of a worker. */
+export interface WorkerListener<From> {
+  onMessage(message: From): void;
+  /** The worker ended with an error, or sent a message that cannot be read. */
+  onFailure(reason: string): void;
+}
+
+/** How often a worker is pinged, and when it counts as hung. */
+export interface PingOptions {
+  /** The interval between pings, in milliseconds; 10 s by default. */
+  readonly pingPeriodMs?: number;
+  /** After this many intervals without a message, the worker counts as hung; 6 by default. */
+  readonly pingsUnanswered?: number;
+}
+
+/** Inputs of `superviseWorker`. */
+export interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> extends PingOptions {
+  /** Returns the first messages to a worker that has just been started. */
+  readonly firstMessages: () => readonly To[];
+  /** Starts a worker; may throw. The listener is not called before it has returned. */
+  readonly spawn: (listener: WorkerListener<From>) => Handle;
+  readonly clock: Clock;
+  /** The delays before a restart. */
+  readonly backoff: Backoff;
+  /** Receives the messages of the running worker. */
+  onMessage(message: From): void;
+  /** The worker died, hung or could not be started; another one starts in `inMs` milliseconds. */
+  onFailure(reason: string, restarts: number, inMs: number): void;
+  /** A worker has started in place of one that failed. */
+  onRestarted?(): void;
+}
+
+/** A worker and those that replace it. */
+export interface SupervisedWorker<To, Handle> {
+  /** Starts the first worker, or another one after the end of the last. */
+  start(): void;
+  /** The running worker. */
+  running(): Handle | undefined;
+  /** Sends a message to the running worker; dropped if there is none. */
+  post(message: To): void;
+  /** Terminates the running worker, and restarts it, as one that failed. */
+  fail(reason: string): void;
+  /**
+   * Sends a last message and terminates the worker once it has `ended`, has died, or `graceMs` milliseconds have passed; none
+   * is started after it. `onEnd` is called once. A worker that ends in time is given to `keep` instead of terminated.
+   */
+  stop(message: To, graceMs: number, onEnd: (isLate: boolean) => void, keep?: (handle: Handle) => void): void;
+  /** The worker has said that it ended. */
+  ended(): void;
+  /** Terminates the worker and starts no other. */
+  terminate(): void;
+}
+
+interface State<To, From, Handle extends WorkerHandle<To>> {
+  readonly options: SupervisionOptions<To, From, Handle>;
+  handle: Handle | undefined;
+  silentPeriods: number;
+  restarts: number;
+  /** From a stop to the end of the worker. */
+  stopping:
+    | { readonly onEnd: (isLate: boolean) => void; readonly keep?: ((handle: Handle) => void) | undefined }
+    | undefined;
+  /** Cancels the next ping, the restart or the end of the grace period: only one of them is due. */
+  cancelTimer(): void;
+}
+
+/** Prepares the supervision of a worker, which `start` begins. */
+export function superviseWorker<To, From, Handle extends WorkerHandle<To>>(
+  options: SupervisionOptions<To, From, Handle>,
+): SupervisedWorker<To, Handle> {
+  const state: State<To, From, Handle> = {
+    options,
+    handle: undefined,
+    silentPeriods: 0,
+    restarts: 0,
+    stopping: undefined,
+    cancelTimer() {},
+  };
+  return {
+    start: () => launch(state),
+    running: () => state.handle,
+    post: (message) => state.handle?.post(message),
+    fail: (reason) => state.handle && fail(state, reason),
+    stop(message, graceMs, onEnd, keep) {
+      state.cancelTimer();
+      if (state.handle === undefined) return onEnd(false);
+      state.stopping = { onEnd, keep };
+      state.handle.post(message);
+      state.cancelTimer = options.clock.schedule(graceMs, () => finish(state, true));
+    },
+    ended() {
+      const { handle, stopping } = state;
+      if (handle && stopping?.keep) {
+        state.handle = undefined;
+        stopping.keep(handle);
+      }
+      finish(state, false);
+    },
+    terminate: () => terminate(state),
+  };
+}
+
+function launch<To, From, Handle extends WorkerHandle<To>>(state: State<To, From, Handle>): void {
+  const { spawn, firstMessages, onMessage } = state.options;
+  let handle: Handle;
+  try {
+    handle = spawn({
+      onMessage(message) {
+        if (state.handle !== handle) return;
+        state.silentPeriods = 0;
+        onMessage(message);
+      },
+      onFailure: (reason) => state.handle === handle && fail(state, reason),
+    });
+    state.handle = handle;
+    state.silentPeriods = 0;
+    for (const message of firstMessages()) handle.post(message);
+  } catch (error) {
+    return fail(state, `cannot start: ${errorText(error)}`);
+  }
+  ping(state, handle);
+}
+
+/** Counts periods, not time: a suspended host or a busy main isolate must not count against the worker. */
+function ping<To, From, Handle extends WorkerHandle<To>>(state: State<To, From, Handle>, handle: Handle): void {
+  const { clock, pingPeriodMs = 10_000, pingsUnanswered = 6 } = state.options;
+  state.cancelTimer = clock.schedule(pingPeriodMs, () => {
+    if (state.silentPeriods >= pingsUnanswered) {
+      return fail(state, `no answer for ${state.silentPeriods * pingPeriodMs / 1000} s`);
+    }
+    if (state.silentPeriods === 0) handle.post({ type: "ping" });
+    state.silentPeriods++;
+    ping(state, handle);
+  });
+}
+
+function fail<To, From, Handle extends WorkerHandle<To>>(state: State<To, From, Handle>, reason: string): void {
+  if (state.stopping) return finish(state, false);
+  terminate(state);
+  const { clock, backoff, onFailure, onRestarted } = state.options;
+  const waitMs = backoff.nextMs();
+  state.cancelTimer = clock.schedule(waitMs, () => {
+    launch(state);
+    if (state.handle) onRestarted?.();
+  });
+  onFailure(reason, ++state.restarts, Math.round(waitMs));
+}
+
+function finish<To, From, Handle extends WorkerHandle<To>>(state: State<To, From, Handle>, isLate: boolean): void {
+  const { stopping } = state;
+  terminate(state);
+  stopping?.onEnd(isLate);
+}
+
+function terminate<To, From, Handle extends WorkerHandle<To>>(state: State<To, From, Handle>): void {
+  state.cancelTimer();
+  state.handle?.terminate();
+  state.handle = state.stopping = undefined;
+}
