@@ -40,7 +40,10 @@ interface TreeOptions {
   readonly uniqueKeys: boolean;
 }
 
-const MERGE = "<<";
+/** Whether a key is a merge key; a quoted `"<<"` is a key like any other. */
+function isMerge({ key }: Pair): boolean {
+  return isScalar(key) && key.value === "<<" && key.type === "PLAIN";
+}
 
 /**
  * Parses YAML, and resolves aliases and merge keys (`<<`). Aliases of the same anchor share its node, so that aliases of aliases
@@ -98,12 +101,12 @@ export function parseTree(text: string, { line: firstLine = 1, uniqueKeys }: Tre
     return { kind: "scalar", line, value: undefined };
   };
   const entriesOf = (pairs: readonly Pair[]): readonly TreeEntry[] => {
-    const own = pairs.filter((pair) => keyOf(pair) !== MERGE).map((pair): TreeEntry => {
+    const own = pairs.filter((pair) => !isMerge(pair)).map((pair): TreeEntry => {
       const line = lineOf(pair.key);
       return { key: keyOf(pair), line, value: convert(pair.value, line) };
     });
     const keys = new Set(own.map(({ key }) => key));
-    const merged = pairs.filter((pair) => keyOf(pair) === MERGE).flatMap((pair) => {
+    const merged = pairs.filter(isMerge).flatMap((pair) => {
       const from = convert(pair.value, lineOf(pair.key));
       // Of several maps, the first one with a key counts.
       const sources = from.kind === "list" ? from.items.toReversed() : [from];

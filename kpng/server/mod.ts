@@ -31,7 +31,6 @@ export type { ClientRule } from "./context.ts";
 export { createChangeWaiters, createSemaphore } from "./waiting.ts";
 export { type Metric, REASONS } from "./metrics.ts";
 export { type FromServingWorker, serveAsWorker, type ToServingWorker } from "./serving_worker.ts";
-export type { SpawnServing } from "./serving_workers.ts";
 export { serveWatcher } from "./watcher.ts";
 
 /** Options of `startServing`. */

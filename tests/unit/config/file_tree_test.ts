@@ -40,7 +40,7 @@ Deno.test("both parsers read JSON the same, line by line", async () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), fc.nat(3), (value, indent) => {
       const text = JSON.stringify(value, undefined, indent);
-      fc.pre(!text.includes('"<<"') && !text.includes("-0"));
+      fc.pre(!text.includes("-0"));
       assert.deepEqual(
         withoutListLines(parseJsonFile(text)!.root!),
         withoutListLines(parseYaml(text, { uniqueKeys: false }).root!),

@@ -157,11 +157,13 @@ Deno.test("an unknown alias, a circular one and a second document are errors wit
   }
 });
 
-Deno.test("merge keys are resolved, and the first of several maps counts", async () => {
-  const text = "nodes:\n- &a {name: a, labels: {x: y}}\n- &b {name: b}\n- <<: [*b, *a]\n- {<<: *a, name: c}\n";
+Deno.test("merge keys are resolved, the first of several maps counts, and a quoted key merges nothing", async () => {
+  const text = "nodes:\n- &a {name: a, labels: {x: y}}\n- &b {name: b}\n- <<: [*b, *a]\n- {<<: *a, name: c}\n" +
+    '- {name: d, labels: {"<<": ""}}\n';
   const items = await Promise.all((await readStateFile(text, NOT_KNOWN, atOnce)).map(({ item }) => item()));
   assert.deepEqual(items.slice(2).map(({ message: { name, labels } }) => [name, labels]), [
     ["b", { x: "y" }],
     ["c", { x: "y" }],
+    ["d", { "<<": "" }],
   ]);
 });
