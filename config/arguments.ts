@@ -53,7 +53,7 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
   errors.push(...wrongCount(words, spec), ...invalidValues(words, spec));
   const given = new Map<string, unknown>();
   for (const [flag, texts] of collected) {
-    const read = flagValue(flag, texts);
+    const read = parsedValue(flag, texts);
     if ("must" in read) errors.push(`--${flag.name} is ${JSON.stringify(texts.at(-1))}: must be ${read.must}`);
     else if (spec.flags.includes(flag) && isNone(flag.values, texts.at(-1)!)) {
       errors.push(`--${flag.name} is ${noneOf(flag.values!, texts.at(-1)!)}`);
@@ -98,7 +98,7 @@ function noneOf(words: readonly string[], given: string): string {
 }
 
 /** The value of a flag from all its occurrences: as in Go's pflag, lists and switches add up, otherwise the last one counts. */
-function flagValue(
+function parsedValue(
   flag: Flag,
   given: readonly string[],
 ): { readonly value: unknown } | { readonly must: string } {

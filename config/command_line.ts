@@ -1,24 +1,14 @@
 import { KUBERNETES_VERSION, loadTreeParser, VERSION } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
-import { DEFAULT_MESSAGE_BYTES } from "../kpng/address/mod.ts";
 import { readArguments } from "./arguments.ts";
-import { alternative, type CommandSpec, type GivenFlags, RUN } from "./command_spec.ts";
+import { alternative, type CommandSpec, flagValue, type GivenFlags, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat, unwritable } from "./configuration.ts";
 import type { ParseYaml } from "./file.ts";
-import { DEFAULT_CONTROL_SOCKET } from "./flag_table.ts";
 import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { readSettings } from "./settings.ts";
-import {
-  checkSourceFlags,
-  MAX_MSG_SIZE,
-  readSource,
-  runtimeSocketOf,
-  SERVICE_PROXY_NAME,
-  sourceFlagsWithoutEffect,
-  STATE_DELAY,
-  STATE_DIRECTORY,
-} from "./source.ts";
+import { RUN_FLAGS } from "./run_flags.ts";
+import { checkSourceFlags, readSource, runtimeSocketOf, sourceFlagsWithoutEffect } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
 /** The parsed command line. Warnings are for the log, in the order in which they were found. */
@@ -153,7 +143,7 @@ export function parseCommandLine(
     nodeName,
     source,
   });
-  const path = given.get("write-config-to") as string | undefined;
+  const path = flagValue(given, RUN_FLAGS.writeConfigTo);
   if (path) {
     return { kind: "write-config", path, configuration, warnings: [...warnings, ...unwritable(configuration)] };
   }
@@ -165,7 +155,7 @@ function configurationOf(
   decisions: Decisions,
   given: GivenFlags,
 ): Omit<Configuration, "forms" | "nodeName" | "source"> {
-  const { excludeCIDRs, ...decided } = decisions;
+  const flags = RUN_FLAGS, { excludeCIDRs, ...decided } = decisions;
   const { syncPeriodMs, minSyncPeriodMs } = settings[decisions.modeDescription.settings.section];
   const masquerade = settings[decisions.modeDescription.settings.masqueradeSection];
   return {
@@ -179,23 +169,24 @@ function configurationOf(
     masqueradeAll: masquerade.masqueradeAll,
     masqueradeBit: masquerade.masqueradeBit,
     kubeconfig: settings.clientConnection.kubeconfig || undefined,
-    master: given.get("master") as string | undefined || undefined,
-    maxMessageBytes: given.get(MAX_MSG_SIZE) as number | undefined ?? DEFAULT_MESSAGE_BYTES,
-    serviceProxyName: given.get(SERVICE_PROXY_NAME) as string | undefined || undefined,
-    controlSocket: (given.get("control-socket") as string | undefined ?? DEFAULT_CONTROL_SOCKET) || undefined,
-    stateDirectory: given.get(STATE_DIRECTORY) as string | undefined || undefined,
+    master: flagValue(given, flags.master) || undefined,
+    maxMessageBytes: flagValue(given, flags.maxMsgSize) ?? flags.maxMsgSize.field.initial,
+    serviceProxyName: flagValue(given, flags.serviceProxyName) || undefined,
+    controlSocket: (flagValue(given, flags.controlSocket) ?? flags.controlSocket.field.initial) || undefined,
+    stateDirectory: flagValue(given, flags.stateDirectory) || undefined,
     runtimeSocket: runtimeSocketOf(given),
-    stateDelayMs: given.get(STATE_DELAY) as number | undefined,
+    stateDelayMs: flagValue(given, flags.stateDelay),
     verbosity: settings.logging.verbosity,
     loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,
-    strictConfig: given.get("strict-config") === true,
-    initOnly: given.get("init-only") === true,
-    cleanup: given.get("cleanup") === true,
+    strictConfig: flagValue(given, flags.strictConfig) ?? false,
+    initOnly: flagValue(given, flags.initOnly) ?? false,
+    cleanup: flagValue(given, flags.cleanup) ?? false,
   };
 }
 
 /** Only flags can turn a server off: an empty address in a file means the default (kube-proxy's flag documentation). */
 function isOff(server: "healthz" | "metrics", given: GivenFlags): boolean {
-  if (given.get("config")) return false;
-  return given.get(`${server}-port`) === 0 || server === "metrics" && given.get("metrics-bind-address") === "";
+  if (flagValue(given, RUN_FLAGS.config)) return false;
+  return flagValue(given, RUN_FLAGS[`${server}Port`]) === 0 ||
+    server === "metrics" && given.get("metrics-bind-address") === "";
 }

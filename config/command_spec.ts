@@ -1,14 +1,23 @@
 import { suggestion } from "../platform/mod.ts";
-import { type ScalarField, type SwitchesField, text, type TextsField } from "../platform/schema/mod.ts";
+import {
+  type DeepReadonly,
+  type ScalarField,
+  type SwitchesField,
+  text,
+  type TextsField,
+  type ValueOf,
+} from "../platform/schema/mod.ts";
 import type { SettingPath } from "./kube_proxy_configuration.ts";
 
-/** A command-line flag. */
-export interface Flag {
+type FlagField = ScalarField | TextsField | SwitchesField;
+
+/** A command-line flag, with a value of this type. */
+export interface Flag<F extends FlagField = FlagField> {
   readonly name: string;
   /** Its one-letter form: `v` for `-v 2`. */
   readonly letter?: string;
   /** The type of its value. */
-  readonly field: ScalarField | TextsField | SwitchesField;
+  readonly field: F;
   readonly description: string;
   /** The setting that it sets, which can depend on the proxy mode. */
   readonly setting?: (mode: string) => SettingPath;
@@ -28,15 +37,18 @@ export interface FlagGroup {
   readonly flags: readonly Flag[];
 }
 
-type FlagField = Flag["field"];
-
 /** A flag without a setting in the configuration file. */
-export function option(name: string, field: FlagField, description: string, letter?: string): Flag {
+export function option<F extends FlagField>(name: string, field: F, description: string, letter?: string): Flag<F> {
   return { name, letter, field, description, besideConfig: true, effective: true };
 }
 
 /** An enumeration flag without a setting in the configuration file. The first value is the default. */
-export function choice(name: string, values: readonly string[], description: string, letter?: string): Flag {
+export function choice(
+  name: string,
+  values: readonly string[],
+  description: string,
+  letter?: string,
+): Flag<ReturnType<typeof text>> {
   return { ...option(name, text(values[0]), description, letter), values };
 }
 
@@ -163,3 +175,11 @@ export function placeholderOf(flag: Flag): string {
 
 /** The parsed values of the given flags, by name. */
 export type GivenFlags = ReadonlyMap<string, unknown>;
+
+/** The value of a flag; undefined if it is not given. */
+export function flagValue<F extends FlagField>(
+  given: GivenFlags,
+  { name }: Flag<F>,
+): DeepReadonly<ValueOf<F>> | undefined {
+  return given.get(name) as DeepReadonly<ValueOf<F>> | undefined;
+}

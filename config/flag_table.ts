@@ -1,15 +1,11 @@
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
-import { DEFAULT_MESSAGE_BYTES } from "../kpng/address/mod.ts";
 import { FEATURES } from "../features/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
-import { boolean, duration, type Field, fieldAt, integer, quantity, text } from "../platform/schema/mod.ts";
-import { type Flag, type FlagGroup, option } from "./command_spec.ts";
+import { boolean, type Field, fieldAt, integer, quantity, text } from "../platform/schema/mod.ts";
+import type { Flag, FlagGroup } from "./command_spec.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
-import { MAX_MSG_SIZE, RUNTIME_ENDPOINT, SERVICE_PROXY_NAME, STATE_DELAY, STATE_DIRECTORY } from "./source.ts";
+import { RUN_FLAGS } from "./run_flags.ts";
 import { HEALTHZ_PORT, METRICS_PORT } from "./validation.ts";
-
-/** The default control socket, which only root can access (see `run`). */
-export const DEFAULT_CONTROL_SOCKET = "/run/sluice/control.sock";
 
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
@@ -29,11 +25,6 @@ function withoutEffect(name: string, field: FlagField): Flag {
 /** The same for one that sets a field of the configuration file. */
 function settingWithoutEffect(name: string, path: SettingPath): Flag {
   return setting(name, path, COMPATIBILITY, INEFFECTIVE);
-}
-
-function deprecatedPort(name: string, port: number, server: string): Flag {
-  const description = `Deprecated: use --${name}-bind-address. 0 disables the ${server} server.`;
-  return option(`${name}-port`, integer(port), description);
 }
 
 function flagField(field: Field): FlagField {
@@ -56,77 +47,32 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
   {
     title: "Configuration",
     flags: [
-      option(
-        "config",
-        text(),
-        "The KubeProxyConfiguration file, YAML or JSON; with it, kube-proxy's flags are ignored.",
-      ),
-      option("strict-config", boolean(), "Treat unknown and repeated fields of the configuration file as errors."),
-      option(
-        "write-config-to",
-        text(),
-        "Write the resulting configuration to this file, or to standard output with -, and exit.",
-      ),
-      option("init-only", boolean(), "Perform the steps that need full root privileges, then exit."),
-      option("cleanup", boolean(), "Remove all rules and exit."),
+      RUN_FLAGS.config,
+      RUN_FLAGS.strictConfig,
+      RUN_FLAGS.writeConfigTo,
+      RUN_FLAGS.initOnly,
+      RUN_FLAGS.cleanup,
     ],
   },
   {
     title: "Source of services",
     flags: [
-      option(
-        "source",
-        text("kube"),
-        "The source of services: kube; file:PATH, a file or folder of manifests; state:PATH, a KPNG state file; " +
-          "grpc://HOST:PORT or unix://PATH, a server (sluice serve, or a KPNG program), or several, separated by commas, " +
-          "of which one is watched and the next one takes over when it fails.",
-      ),
-      option(
-        "local",
-        boolean(),
-        "With a server as the source, watch only what this node may use, as decided by the server.",
-      ),
-      option(
-        "api-client-tls-ca",
-        text(),
-        "The PEM file of the CA that must have signed the server's certificate.",
-      ),
-      option("api-client-tls-crt", text(), "The PEM file of the client certificate for the server."),
-      option("api-client-tls-key", text(), "The PEM file of the client certificate's key."),
-      option(
-        MAX_MSG_SIZE,
-        integer(DEFAULT_MESSAGE_BYTES),
-        `The longest message accepted from a server, in bytes; ${DEFAULT_MESSAGE_BYTES} by default.`,
-      ),
+      RUN_FLAGS.source,
+      RUN_FLAGS.local,
+      RUN_FLAGS.tlsCa,
+      RUN_FLAGS.tlsCrt,
+      RUN_FLAGS.tlsKey,
+      RUN_FLAGS.maxMsgSize,
       setting(
         "kubeconfig",
         "clientConnection.kubeconfig",
         "The kubeconfig file; by default, the pod's service account is used.",
       ),
-      option(
-        SERVICE_PROXY_NAME,
-        text(),
-        "Serve exactly the services with this value of the label service.kubernetes.io/service-proxy-name; by default, " +
-          "those without the label.",
-      ),
-      option(
-        STATE_DIRECTORY,
-        text(),
-        "The folder where the last state of a server is kept, to be served at a start without the server; none by default.",
-      ),
-      option(
-        STATE_DELAY,
-        duration(),
-        "How long the server may take at the start before the kept state is served, unless it fails earlier; 1s by default, or " +
-          "0s if the kernel has no rules of a service proxy, as after a reboot.",
-      ),
-      option(
-        RUNTIME_ENDPOINT,
-        text(),
-        "The container runtime's socket, asked for the addresses of this node's pods while the kept state is served: " +
-          "unix:///run/containerd/containerd.sock, as for the kubelet; not asked by default.",
-      ),
-      option("master", text(), "The API server's address; overrides the one in the kubeconfig."),
+      RUN_FLAGS.serviceProxyName,
+      RUN_FLAGS.stateDirectory,
+      RUN_FLAGS.stateDelay,
+      RUN_FLAGS.runtimeEndpoint,
+      RUN_FLAGS.master,
       setting("hostname-override", "hostnameOverride", "The node name to use instead of the host name.", BESIDE_CONFIG),
     ],
   },
@@ -148,8 +94,8 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         `The IP:port of the metrics server; 127.0.0.1:${METRICS_PORT} by default, empty to disable it.`,
       ),
       setting("bind-address-hard-fail", "bindAddressHardFail", "Exit if one of these ports cannot be bound."),
-      deprecatedPort("healthz", HEALTHZ_PORT, "health"),
-      deprecatedPort("metrics", METRICS_PORT, "metrics"),
+      RUN_FLAGS.healthzPort,
+      RUN_FLAGS.metricsPort,
       setting(
         "nodeport-addresses",
         "nodePortAddresses",
@@ -161,11 +107,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "kube-proxy's feature gates; a warning names those without effect.",
       ),
       setting("oom-score-adj", "oomScoreAdj", "The oom-score-adj of the process, -1000 to 1000."),
-      option(
-        "control-socket",
-        text(DEFAULT_CONTROL_SOCKET),
-        "The unix socket for commands to the running proxy; empty for none.",
-      ),
+      RUN_FLAGS.controlSocket,
     ],
   },
   {
@@ -350,15 +292,6 @@ export const FLAGS: readonly Flag[] = FLAG_GROUPS.flatMap(({ flags }) => flags);
 
 /** The flags that select the source, which the help of every command lists. */
 export const SOURCE_FLAGS: readonly string[] = [
-  "source",
-  "local",
-  "api-client-tls-ca",
-  "api-client-tls-crt",
-  "api-client-tls-key",
-  MAX_MSG_SIZE,
-  "config",
-  "kubeconfig",
-  "master",
-  SERVICE_PROXY_NAME,
-  "hostname-override",
-];
+  ...[RUN_FLAGS.source, RUN_FLAGS.local, RUN_FLAGS.tlsCa, RUN_FLAGS.tlsCrt, RUN_FLAGS.tlsKey, RUN_FLAGS.maxMsgSize],
+  ...[RUN_FLAGS.config, RUN_FLAGS.master, RUN_FLAGS.serviceProxyName],
+].map(({ name }) => name).concat("kubeconfig", "hostname-override");

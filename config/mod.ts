@@ -4,6 +4,7 @@
  *   command_line.ts              the command line and its configuration
  *   command_spec.ts              the interface of a command: its arguments and flags
  *   arguments.ts                 Go's flag syntax, and the flags of the installed service
+ *   run_flags.ts                 the flags of `run` that set no field of the file
  *   flag_table.ts                every flag of `run`
  *   settings.ts                  settings from file and flags, and their origins
  *   kube_proxy_configuration.ts  every field of the file, with its default
@@ -30,6 +31,7 @@ export {
   type ExitStatuses,
   exitStatusesOf,
   type Flag,
+  flagValue,
   type GivenFlags,
   NO_ANSWER,
   option,
@@ -44,7 +46,15 @@ export {
   type LoggingFormat,
   writeDocument,
 } from "./configuration.ts";
-export { boolean, duration, fieldAt, formatDuration, text, wholeTexts } from "../platform/schema/mod.ts";
+export {
+  boolean,
+  duration,
+  fieldAt,
+  formatDuration,
+  text,
+  type TextsField,
+  wholeTexts,
+} from "../platform/schema/mod.ts";
 export {
   familySettings,
   ipvsSettings,
@@ -57,6 +67,7 @@ export {
 } from "./family_settings.ts";
 export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gates.ts";
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
+export { RUN_FLAGS } from "./run_flags.ts";
 
 export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
 export { conntrackSettings, featurePermissions, featureSettings, initSettings } from "./host_settings.ts";

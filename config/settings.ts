@@ -1,10 +1,10 @@
 import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
-import type { GivenFlags } from "./command_spec.ts";
 import { fieldAt } from "../platform/schema/mod.ts";
 import { type GivenForms, type ParseYaml, readConfigurationFile } from "./file.ts";
 import { FLAGS } from "./flag_table.ts";
-import type { Flag } from "./command_spec.ts";
+import { type Flag, flagValue, type GivenFlags } from "./command_spec.ts";
 import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
+import { RUN_FLAGS } from "./run_flags.ts";
 
 /** The settings from file and flags, and the origin of each. */
 export interface GivenSettings {
@@ -28,8 +28,8 @@ export function readSettings(
   readFile: (path: string) => string,
   parseYaml: ParseYaml | undefined,
 ): GivenSettings | undefined {
-  const file = given.get("config") as string | undefined || undefined;
-  const strict = given.get("strict-config") === true;
+  const file = flagValue(given, RUN_FLAGS.config) || undefined;
+  const strict = flagValue(given, RUN_FLAGS.strictConfig) ?? false;
   const base = file === undefined ? withoutFile() : readNamedFile(file, strict, readFile, parseYaml);
   if (base === undefined) return undefined;
   const { settings, errors } = base;
@@ -42,7 +42,7 @@ export function readSettings(
   const ignored = flags.filter((flag) => file !== undefined && flag.effective && !flag.besideConfig);
   if (ignored.length > 0) warnings.push(`${list(ignored)}: ignored because --config is given`);
 
-  const mode = given.get("proxy-mode") as string | undefined ?? "";
+  const mode = String(given.get("proxy-mode") ?? "");
   for (const flag of flags) {
     const path = flag.setting?.(mode);
     if (path === undefined || file !== undefined && !flag.besideConfig) continue;
@@ -99,7 +99,7 @@ function originOf(path: string, origins: ReadonlyMap<string, string>, file: stri
 function applyDeprecatedPorts(given: GivenFlags, settings: Settings): string[] {
   const warnings: string[] = [];
   for (const name of ["healthz", "metrics"] as const) {
-    const port = given.get(`${name}-port`) as number | undefined;
+    const port = flagValue(given, RUN_FLAGS[`${name}Port`]);
     if (port === undefined) continue;
     warnings.push(`--${name}-port is deprecated: use --${name}-bind-address`);
     const bare = canonicalAddress(settings[`${name}BindAddress`]);

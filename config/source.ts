@@ -1,9 +1,9 @@
 import { readWireAddress, type WireAddress, wireAddressText } from "../kpng/address/mod.ts";
-import type { GivenFlags } from "./command_spec.ts";
+import { flagValue, type GivenFlags } from "./command_spec.ts";
 import type { SourceChoice } from "./configuration.ts";
+import { RUN_FLAGS } from "./run_flags.ts";
 
 const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT[,HOST:PORT…] or unix://PATH";
-const TLS = "api-client-tls";
 const SCHEME = /^(grpc:\/\/|unix:)/;
 
 /** Whether a source is a server, to which there is a link that can fail. */
@@ -22,24 +22,18 @@ export function sourceText(source: SourceChoice): string {
   return source.addresses.map(text).join();
 }
 
-/** The flags for the folder of the cached state, and for the time after which it is served. */
-export const STATE_DIRECTORY = "state-directory";
-export const STATE_DELAY = "state-delay";
-/** The flag of the container runtime's socket. */
-export const RUNTIME_ENDPOINT = "container-runtime-endpoint";
-
 /** Reads `--source` and the flags that apply only to some sources; there is no source if there are errors. */
 export function readSource(
   given: GivenFlags,
 ): { readonly source: SourceChoice | undefined; readonly errors: readonly string[] } {
-  const text = (given.get("source") as string | undefined) ?? "kube";
+  const text = flagValue(given, RUN_FLAGS.source) ?? "kube";
   const source = sourceOf(text, given);
   if (typeof source === "string") {
     return { source: undefined, errors: [`--source is ${JSON.stringify(text)}: ${source}`] };
   }
   if (source.kind === "grpc") return { source, errors: [] };
-  const useless = ["local", `${TLS}-ca`, `${TLS}-crt`, `${TLS}-key`].filter((name) => given.get(name));
-  const errors = useless.map((name) =>
+  const { local, tlsCa, tlsCrt, tlsKey } = RUN_FLAGS;
+  const errors = [local, tlsCa, tlsCrt, tlsKey].filter(({ name }) => given.get(name)).map(({ name }) =>
     `--${name} needs a server as the source: --source grpc://HOST:PORT or unix://PATH`
   );
   return { source: errors.length === 0 ? source : undefined, errors };
@@ -53,12 +47,13 @@ function sourceOf(text: string, given: GivenFlags): SourceChoice | string {
   if (!SCHEME.test(text)) return `must be ${FORMS}`;
   const addresses = readServers(text);
   if (typeof addresses === "string") return addresses;
-  const file = (name: string) => (given.get(`${TLS}-${name}`) as string | undefined) || undefined;
+  const { local, tlsCa, tlsCrt, tlsKey } = RUN_FLAGS;
+  const file = (flag: typeof tlsCa) => flagValue(given, flag) || undefined;
   return {
     kind: "grpc",
     addresses,
-    scope: given.get("local") === true ? "local" : "global",
-    tls: { ca: file("ca"), crt: file("crt"), key: file("key") },
+    scope: flagValue(given, local) ? "local" : "global",
+    tls: { ca: file(tlsCa), crt: file(tlsCrt), key: file(tlsKey) },
   };
 }
 
@@ -87,11 +82,6 @@ function readServers(text: string): readonly WireAddress[] | string {
   return addresses;
 }
 
-/** The flag with the name of this proxy. */
-export const SERVICE_PROXY_NAME = "service-proxy-name";
-/** The flag with the longest message that is accepted from a server. */
-export const MAX_MSG_SIZE = "max-msg-size";
-
 /** The errors of the flags that apply to some sources only, apart from those that `readSource` reads. */
 export function checkSourceFlags(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
   return [
@@ -103,41 +93,49 @@ export function checkSourceFlags(given: GivenFlags, source: SourceChoice | undef
 
 /** The path of the container runtime's socket, from the kubelet's spelling or a plain path; undefined for anything else. */
 export function runtimeSocketOf(given: GivenFlags): string | undefined {
-  return /^(?:unix:\/\/)?(\/.*[^/])$/s.exec(given.get(RUNTIME_ENDPOINT) as string | undefined ?? "")?.[1];
+  return /^(?:unix:\/\/)?(\/.*[^/])$/s.exec(flagValue(given, RUN_FLAGS.runtimeEndpoint) ?? "")?.[1];
 }
 
 function checkRuntimeEndpoint(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  const text = given.get(RUNTIME_ENDPOINT) as string | undefined;
+  const text = flagValue(given, RUN_FLAGS.runtimeEndpoint);
   if (!text) return [];
   if (runtimeSocketOf(given) === undefined) {
     const form = "must be a unix socket: unix:///run/containerd/containerd.sock or its path";
-    return [`--${RUNTIME_ENDPOINT} is ${JSON.stringify(text)}: ${form}`];
+    return [`--${RUN_FLAGS.runtimeEndpoint.name} is ${JSON.stringify(text)}: ${form}`];
   }
   if (source === undefined || source.kind === "kube") return [];
-  return [`--${RUNTIME_ENDPOINT} needs the API server as the source: others do not name the pods of endpoints`];
+  return [
+    `--${RUN_FLAGS.runtimeEndpoint.name} needs the API server as the source: others do not name the pods of endpoints`,
+  ];
 }
 
 /** Flags that are valid and have no effect. */
 export function sourceFlagsWithoutEffect(given: GivenFlags): readonly string[] {
-  if (runtimeSocketOf(given) === undefined || given.get(STATE_DIRECTORY)) return [];
-  return [`--${RUNTIME_ENDPOINT} has no effect without --${STATE_DIRECTORY}`];
+  if (runtimeSocketOf(given) === undefined || flagValue(given, RUN_FLAGS.stateDirectory)) return [];
+  return [`--${RUN_FLAGS.runtimeEndpoint.name} has no effect without --${RUN_FLAGS.stateDirectory.name}`];
 }
 
 /** The name must be the value of a label, and only some sources have labels. */
 function checkServiceProxyName(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  const name = given.get(SERVICE_PROXY_NAME) as string | undefined;
+  const name = flagValue(given, RUN_FLAGS.serviceProxyName);
   if (!name) return [];
   if (!/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(name)) {
-    return [`--${SERVICE_PROXY_NAME} is ${JSON.stringify(name)}: must be the value of a label, at most 63 characters`];
+    return [
+      `--${RUN_FLAGS.serviceProxyName.name} is ${
+        JSON.stringify(name)
+      }: must be the value of a label, at most 63 characters`,
+    ];
   }
   if (source === undefined || source.kind === "kube" || source.kind === "file") return [];
-  return [`--${SERVICE_PROXY_NAME} needs the API server or manifests as the source: give it to the server instead`];
+  return [
+    `--${RUN_FLAGS.serviceProxyName.name} needs the API server or manifests as the source: give it to the server instead`,
+  ];
 }
 
 function checkMaxMsgSize(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  const bytes = given.get(MAX_MSG_SIZE) as number | undefined;
+  const bytes = flagValue(given, RUN_FLAGS.maxMsgSize);
   if (bytes === undefined) return [];
-  if (bytes < 1) return [`--${MAX_MSG_SIZE} is ${bytes}: must be at least 1 byte`];
+  if (bytes < 1) return [`--${RUN_FLAGS.maxMsgSize.name} is ${bytes}: must be at least 1 byte`];
   if (source === undefined || source.kind === "grpc") return [];
-  return [`--${MAX_MSG_SIZE} needs a server as the source: --source grpc://HOST:PORT or unix://PATH`];
+  return [`--${RUN_FLAGS.maxMsgSize.name} needs a server as the source: --source grpc://HOST:PORT or unix://PATH`];
 }

@@ -1,4 +1,4 @@
-import { duration, type Flag, NO_ANSWER, option, text, wholeTexts } from "../../config/mod.ts";
+import { duration, type Flag, flagValue, NO_ANSWER, option, text, wholeTexts } from "../../config/mod.ts";
 import { errorText, printable, suggestion, writeToStderr } from "../../platform/mod.ts";
 import type { Kubectl, NodeEntry, PodSelection } from "../cluster/mod.ts";
 import { type Command, type Invocation, linesText, printAs, TEXT_OR_JSON, toolRunner, UsageError } from "./command.ts";
@@ -73,7 +73,7 @@ export const clusterCommand: Command = {
     const [action, ...words] = invocation.arguments;
     const command = [STATUS, ...ON_ONE_NODE].find(({ name }) => name === action)!;
     const given = flagsFor(command, invocation);
-    const node = invocation.flags.get(NODE.name) as string | undefined;
+    const node = flagValue(invocation.flags, NODE);
     if (command === STATUS && words.length > 0) throw new UsageError("status takes no argument; use --node NAME");
     if (command !== STATUS && node === undefined) throw new UsageError(`${action} needs --node NAME, the node to ask`);
     dropPermissions("net", "write");
@@ -84,9 +84,9 @@ export const clusterCommand: Command = {
     );
     const kubectl = createKubectl(await toolRunner(invocation), inheritedEnvironment(), kubectlFlags, signal);
     const selection: PodSelection = {
-      namespace: (flags.get(NAMESPACE.name) ?? NAMESPACE.field.initial) as string,
-      selector: (flags.get(SELECTOR.name) ?? SELECTOR.field.initial) as string,
-      timeoutMs: flags.get(TIMEOUT.name) as number | undefined ?? TIMEOUT_MS,
+      namespace: flagValue(flags, NAMESPACE) ?? NAMESPACE.field.initial,
+      selector: flagValue(flags, SELECTOR) ?? SELECTOR.field.initial,
+      timeoutMs: flagValue(flags, TIMEOUT) ?? TIMEOUT_MS,
     };
     try {
       if (command === STATUS) return await status(kubectl, selection, node, invocation);

@@ -12,6 +12,7 @@ import {
   type Configuration,
   duration,
   type Flag,
+  flagValue,
   type GivenFlags,
   NO_ANSWER,
   option,
@@ -98,7 +99,7 @@ export function askerOf({ clock, signal, flags }: Invocation): Asker {
   return {
     clock,
     signal,
-    timeoutMs: flags.get(TIMEOUT_FLAG.name) as number | undefined,
+    timeoutMs: flagValue(flags, TIMEOUT_FLAG),
     networkNamespace: flags.has("control-socket") ? undefined : networkNamespace(),
   };
 }

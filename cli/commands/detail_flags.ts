@@ -1,6 +1,6 @@
 /** The flags of the commands that pass on the cluster's state: the labels and annotations to include. */
 import type { Invocation } from "./command.ts";
-import { type Flag, option } from "../../config/mod.ts";
+import { type Flag, flagValue, option, type TextsField } from "../../config/mod.ts";
 import type { DetailFilters, KeyFilter } from "../../core/objects/mod.ts";
 
 /** KPNG's default for the labels of nodes. */
@@ -9,7 +9,7 @@ const NODE_LABELS = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "t
 const PATTERN = /^[A-Za-z0-9._/*?-]+$/;
 
 /** The flag of each filter, with a list of patterns. */
-const DETAILS: Readonly<Record<keyof DetailFilters, Flag>> = {
+const DETAILS: Readonly<Record<keyof DetailFilters, Flag<TextsField>>> = {
   serviceLabels: details("service-labels", "labels of services", []),
   serviceAnnotations: details("service-annotations", "annotations of services", []),
   nodeLabels: details("node-labels", "labels of nodes", NODE_LABELS),
@@ -19,7 +19,7 @@ const DETAILS: Readonly<Record<keyof DetailFilters, Flag>> = {
 /** The flags. */
 export const DETAIL_FLAGS: readonly Flag[] = Object.values(DETAILS);
 
-function details(name: string, what: string, initial: readonly string[]): Flag {
+function details(name: string, what: string, initial: readonly string[]): Flag<TextsField> {
   const description =
     `The ${what} to include from the API server or manifests: keys, in which * stands for any text and ? ` +
     `for a character; ${initial.length === 0 ? "none" : initial.join(", ")} by default.`;
@@ -28,8 +28,8 @@ function details(name: string, what: string, initial: readonly string[]): Flag {
 
 /** Reads the flags. Throws an Error that names the invalid one. */
 export function readDetailFilters({ flags }: Pick<Invocation, "flags">): DetailFilters {
-  const filters = Object.entries(DETAILS).map(([detail, { name, field }]) =>
-    [detail, keyFilter(name, (flags.get(name) ?? field.initial) as readonly string[])] as const
+  const filters = Object.entries(DETAILS).map(([detail, flag]) =>
+    [detail, keyFilter(flag.name, flagValue(flags, flag) ?? flag.field.initial)] as const
   );
   return Object.fromEntries(filters) as Record<keyof DetailFilters, KeyFilter>;
 }

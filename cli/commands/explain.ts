@@ -1,7 +1,7 @@
-import { boolean, duration, type Flag, option, text } from "../../config/mod.ts";
+import { boolean, duration, flagValue, option, text } from "../../config/mod.ts";
 import { answersOf, type Command, printAs, PROXY_STATUS, TEXT_OR_JSON } from "./command.ts";
 
-const FROM: Flag = {
+const FROM = {
   ...option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
   suggestions: ["pod", "node", "outside"],
 };
@@ -52,14 +52,14 @@ export const explainCommand: Command = {
     const { explanationText } = await import("../text/mod.ts");
     const { isAddressAndPort, readQuestion } = await import("../../answers/mod.ts");
     const answers = await answersOf(invocation);
-    const from = flags.get(FROM.name) as string | undefined;
+    const from = flagValue(flags, FROM);
     // A name has a question for each port and family.
     const questions = isAddressAndPort(destination)
       ? [readQuestion(destination, from)]
       : await answers.resolve(destination, from);
-    if (flags.get(TRACE.name) === true) {
+    if (flagValue(flags, TRACE) === true) {
       const { traceConnection } = await import("./explain_trace.ts");
-      const timeoutMs = flags.get(TIMEOUT.name) as number | undefined ?? DEFAULT_TIMEOUT_MS;
+      const timeoutMs = flagValue(flags, TIMEOUT) ?? DEFAULT_TIMEOUT_MS;
       return await traceConnection(invocation, answers, questions, timeoutMs);
     }
     const explanations = await Promise.all(questions.map((question) => answers.explain(question)));

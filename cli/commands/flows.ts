@@ -1,4 +1,4 @@
-import { boolean, type Flag, option, text } from "../../config/mod.ts";
+import { boolean, flagValue, option, text } from "../../config/mod.ts";
 import {
   canonicalAddress,
   FAMILIES,
@@ -11,7 +11,7 @@ import {
 import type { ServiceFinder, TracedPackets } from "../flows/mod.ts";
 import { answersOf, type Command, isJson, TEXT_OR_JSON, toolRunner, UsageError } from "./command.ts";
 
-const FROM: Flag = option(
+const FROM = option(
   "from",
   text(),
   "Only connections of this client: an address, or a prefix such as 10.1.0.0/24.",
@@ -43,7 +43,7 @@ export const flowsCommand: Command = {
   },
   async start(invocation) {
     const { flags, clock, signal, print } = invocation;
-    const from = flags.get(FROM.name) as string | undefined;
+    const from = flagValue(flags, FROM);
     if (from !== undefined && canonicalAddress(from.replace(/\/\d{1,3}$/, "")) === undefined) {
       throw new UsageError(`--from is ${JSON.stringify(from)}: must be an address or a prefix`);
     }
@@ -64,7 +64,7 @@ export const flowsCommand: Command = {
     const finder = await createServiceFinder(await answersOf(invocation), clock);
     const runner = await toolRunner(invocation);
     try {
-      if (flags.get(DROPS.name) !== true) {
+      if (flagValue(flags, DROPS) !== true) {
         await readFlows(runner, finder.find, (flow) => show(flow, flowLine));
         return 0;
       }

@@ -1,5 +1,5 @@
 import type { ListedService } from "../../answers/mod.ts";
-import { boolean, option, text } from "../../config/mod.ts";
+import { boolean, flagValue, option, text } from "../../config/mod.ts";
 import { loadYaml, suggestion } from "../../platform/mod.ts";
 import {
   answersOf,
@@ -52,8 +52,8 @@ export const getCommand: Command = {
     const [what, name = ""] = invocation.arguments;
     const { endpointsTable, servicesTable } = await import("../text/mod.ts");
     const answers = await answersOf(invocation);
-    const namespace = flags.get(NAMESPACE.name) as string | undefined;
-    if (namespace !== undefined && flags.get(ALL.name) === true) {
+    const namespace = flagValue(flags, NAMESPACE);
+    if (namespace !== undefined && flagValue(flags, ALL) === true) {
       throw new UsageError("get: --namespace and --all-namespaces contradict each other");
     }
     const isWanted = (portName: string) => namespace === undefined || portName.startsWith(`${namespace}/`);

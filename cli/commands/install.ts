@@ -2,7 +2,7 @@
 import { manualText } from "./about.ts";
 import type { Command, Invocation } from "./command.ts";
 import type { InstallationRecord, InstalledFile, Step, Wanted } from "../installation/mod.ts";
-import { boolean, type CommandSpec, option, text } from "../../config/mod.ts";
+import { boolean, type CommandSpec, flagValue, option, RUN_FLAGS, text } from "../../config/mod.ts";
 import { readBuild, runsFromSource, shippedText, writeToStderr } from "../../platform/mod.ts";
 
 /** Flag of install and uninstall: an alternative root folder. */
@@ -51,7 +51,7 @@ export const installCommand: Command = {
     const { root, dryRun } = targetOf(invocation);
     const { install, PROGRAM, readRecord } = await import("../installation/mod.ts");
     const wanted = await wantedOf(invocation, root);
-    if (wanted.difference !== "" && flags.get(FORCE_FLAG.name) !== true) {
+    if (wanted.difference !== "" && flagValue(flags, FORCE_FLAG) !== true) {
       writeToStderr(
         "sluice install: the installed configuration differs from these flags; nothing was changed:\n\n" +
           `${wanted.difference}\nReplace it with --force, which keeps a copy; keep it by leaving out the flags; or edit the file ` +
@@ -87,8 +87,8 @@ function upgradeText(before: InstallationRecord | undefined): string {
 
 /** The root folder without a trailing slash, empty for /. Throws an Error if changing / without being root. */
 function targetOf({ flags }: Invocation): { readonly root: string; readonly dryRun: boolean } {
-  const root = (flags.get(ROOT_FLAG.name) as string | undefined ?? "").replace(/\/+$/, "");
-  const dryRun = flags.get(DRY_RUN_FLAG.name) === true;
+  const root = (flagValue(flags, ROOT_FLAG) ?? "").replace(/\/+$/, "");
+  const dryRun = flagValue(flags, DRY_RUN_FLAG) === true;
   if (root !== "" || dryRun || Deno.uid() === 0) return { root, dryRun };
   throw new Error("cannot write to /usr/local, /etc and /var/lib: not root (run with sudo, or try --dry-run)");
 }
@@ -120,12 +120,12 @@ async function wantedOf({ flags }: Invocation, root: string): Promise<Wanted> {
   const { CONFIGURATION, serviceManagerIn, wantedInstallation } = await import("../installation/mod.ts");
   const given = new Map(flags);
   for (const name of PATH_FLAGS) {
-    const path = flags.get(name) as string | undefined;
-    if (path) given.set(name, resolve(path));
+    const path = flags.get(name);
+    if (typeof path === "string" && path !== "") given.set(name, resolve(path));
   }
-  const source = /^(file|state):(.+)$/s.exec(flags.get("source") as string | undefined ?? "");
+  const source = /^(file|state):(.+)$/s.exec(flagValue(flags, RUN_FLAGS.source) ?? "");
   if (source) given.set("source", `${source[1]}:${resolve(source[2]!)}`);
-  const template = flags.get("config") as string | undefined;
+  const template = flagValue(flags, RUN_FLAGS.config);
   return wantedInstallation(
     root,
     // An empty folder becomes a package or an image, for systemd.

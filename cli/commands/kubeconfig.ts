@@ -1,4 +1,4 @@
-import { duration, option, text } from "../../config/mod.ts";
+import { duration, flagValue, option, text } from "../../config/mod.ts";
 import type { IdentityObject, Token } from "../../sources/identity/mod.ts";
 import type { ApiClient } from "../../sources/kubernetes/mod.ts";
 import { errorText, isLoopback, shippedText, writeToStderr } from "../../platform/mod.ts";
@@ -41,8 +41,8 @@ export const kubeconfigCommand: Command = {
   },
   async start(invocation) {
     const { configuration: { kubeconfig }, flags } = invocation;
-    const namespace = flags.get(NAMESPACE.name) as string | undefined ?? "kube-system";
-    const durationMs = flags.get(DURATION.name) as number | undefined;
+    const namespace = flagValue(flags, NAMESPACE) ?? "kube-system";
+    const durationMs = flagValue(flags, DURATION);
     if (kubeconfig === undefined) {
       throw new UsageError("kubeconfig needs an administrator's kubeconfig: --kubeconfig /etc/kubernetes/admin.conf");
     }
@@ -66,7 +66,7 @@ async function createIdentity(
   const { configuration: { master, nodeCondition, site }, flags, signal, clock } = invocation;
   const { connectToApi, readApiServer } = await import("../../sources/kubernetes/mod.ts");
   const identity = await import("../../sources/identity/mod.ts");
-  const path = flags.get(OUTPUT.name) as string | undefined ?? "sluice.kubeconfig";
+  const path = flagValue(flags, OUTPUT) ?? "sluice.kubeconfig";
   await refuseForeignFile(path);
   const server = await readApiServer(kubeconfig, master);
   const ofNodes = [
@@ -79,7 +79,7 @@ async function createIdentity(
   try {
     const objects = [...ofNodes, ...site.name === "" ? [] : await objectsOfSite(invocation, api, namespace)];
     const checked = await identity.applyObjects(api, objects, { dryRun: true, signal });
-    if (flags.get(DRY_RUN_FLAG.name) === true) {
+    if (flagValue(flags, DRY_RUN_FLAG) === true) {
       for (const { object, verb } of checked) {
         say(`would ${verb === "create" ? "create" : "update"}  ${identity.objectName(object)}\n`);
       }
@@ -125,7 +125,7 @@ async function objectsOfSite(
   const { readMembers, readSiteMembers } = await import("../../features/site/lease.ts");
   const { readObject } = await import("../../sources/kubernetes/mod.ts");
   const read = (resource: string, path: string, signal: AbortSignal) => readObject(api, { resource, path }, signal);
-  const given = flags.get(MEMBERS.name) as string | undefined;
+  const given = flagValue(flags, MEMBERS);
   const members = given === undefined
     ? await readSiteMembers({ read }, site.leaseNamespace, site.name, signal)
     : readMembers(given);

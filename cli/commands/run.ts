@@ -4,12 +4,14 @@ import {
   type Configuration,
   CONFIGURATION_SCOPE,
   DEFAULT_OOM_SCORE,
+  flagValue,
   followConfiguration,
   ignoredIn,
   ipvsDeprecation,
   isServer,
   option,
   RUN,
+  RUN_FLAGS,
   usesAnyRelay,
 } from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
@@ -46,7 +48,7 @@ export const runCommand: Command = {
   async start(invocation) {
     const { configuration, flags, warnings, logger, clock, runProgram, lost, signal } = invocation;
     if (flags.has(ONLY_OWN.name)) return await removeOwn(invocation);
-    const file = flags.get("config") as string | undefined;
+    const file = flagValue(flags, RUN_FLAGS.config);
     if (configuration.modeDescription.settings.isDeprecated && !configuration.cleanup) {
       logger.warn(ipvsDeprecation(file));
     }
@@ -291,7 +293,7 @@ async function runWithReloads(
   onProblems: ReportProblems,
   run: (reloadable: ReloadableOptions) => Promise<number>,
 ): Promise<number> {
-  const path = flags.get("config") as string | undefined;
+  const path = flagValue(flags, RUN_FLAGS.config);
   if (!path || configuration.cleanup || configuration.initOnly) return await run({ configuration, logger, logging });
   const ended = new AbortController();
   const following = abortedBy(signal, ended.signal).signal;

@@ -1,6 +1,6 @@
 /** `sluice serve`, and its flags, which `sluice check --serve` checks. */
 import type { Command, Invocation } from "./command.ts";
-import { type Flag, option, parseBindAddress, text } from "../../config/mod.ts";
+import { type Flag, flagValue, option, parseBindAddress, text } from "../../config/mod.ts";
 import { DETAIL_FLAGS, readDetailFilters } from "./detail_flags.ts";
 import { readWireAddress } from "../../kpng/address/mod.ts";
 import type { ServerOptions } from "../../serve/run.ts";
@@ -10,23 +10,25 @@ const DEFAULT_HOST = "127.0.0.1";
 /** The default ports of the health server and the metrics server: the two ports after the gRPC port. */
 const PORTS = { healthz: 12091, metrics: 12092 } as const;
 
-/** The flags of the gRPC server. */
-export const LISTEN_FLAGS: readonly Flag[] = [
-  option(
+const LISTEN = {
+  address: option(
     "listen",
     text(DEFAULT_LISTEN),
     `Listen address: tcp://HOST:PORT, tcp://:PORT for all addresses, or unix://PATH; ${DEFAULT_LISTEN} by default.`,
   ),
-  option("listen-tls-ca", text(), "PEM file of the CA that must have signed client certificates."),
-  option("listen-tls-crt", text(), "PEM file of the server certificate."),
-  option("listen-tls-key", text(), "PEM file of the server key."),
-];
+  ca: option("listen-tls-ca", text(), "PEM file of the CA that must have signed client certificates."),
+  crt: option("listen-tls-crt", text(), "PEM file of the server certificate."),
+  key: option("listen-tls-key", text(), "PEM file of the server key."),
+};
+
+/** The flags of the gRPC server. */
+export const LISTEN_FLAGS: readonly Flag[] = Object.values(LISTEN);
 
 /** The maximum number of workers of a server. */
 const MOST_WORKERS = 64;
 
 /** The number of workers that write to the watchers. */
-const WORKERS_FLAG: Flag = option(
+const WORKERS_FLAG = option(
   "serve-workers",
   text(),
   "The number of workers that write to the watchers, each on one core; by default one less than there are cores, at most 4. " +
@@ -34,12 +36,12 @@ const WORKERS_FLAG: Flag = option(
 );
 
 /** The flags of the servers for the operator; they replace the flags of `run`. */
-const OPERATOR_FLAGS: readonly Flag[] = [
-  bindFlag("healthz", "health", "/healthz, /readyz and /livez"),
-  bindFlag("metrics", "metrics", "/metrics"),
-];
+const BIND = {
+  healthz: bindFlag("healthz", "health", "/healthz, /readyz and /livez"),
+  metrics: bindFlag("metrics", "metrics", "/metrics"),
+};
 
-function bindFlag(name: keyof typeof PORTS, server: string, paths: string): Flag {
+function bindFlag(name: keyof typeof PORTS, server: string, paths: string) {
   const address = `${DEFAULT_HOST}:${PORTS[name]}`;
   const description = `The IP:port of the ${server} server (${paths}); ${address} by default, empty to disable it.`;
   return option(`${name}-bind-address`, text(address), description);
@@ -49,19 +51,18 @@ function bindFlag(name: keyof typeof PORTS, server: string, paths: string): Flag
 export function readServeAddresses(
   { flags }: Pick<Invocation, "flags">,
 ): Pick<ServerOptions, "listen" | "tls" | "healthzBindAddress" | "metricsBindAddress"> {
-  const given = (name: string) => flags.get(name) as string | undefined;
-  const listen = given("listen") || DEFAULT_LISTEN;
+  const listen = flagValue(flags, LISTEN.address) || DEFAULT_LISTEN;
   const address = readWireAddress(listen);
   if (address === undefined) {
     throw new Error(`--listen is ${JSON.stringify(listen)}: must be tcp://HOST:PORT or unix://PATH`);
   }
-  const file = (name: string) => given(`listen-tls-${name}`) || undefined;
+  const file = (name: "ca" | "crt" | "key") => flagValue(flags, LISTEN[name]) || undefined;
   const bindAddress = (name: keyof typeof PORTS) => {
-    const flag = `${name}-bind-address`, text = given(flag) ?? DEFAULT_HOST;
+    const text = flagValue(flags, BIND[name]) ?? DEFAULT_HOST;
     if (text === "") return undefined;
     const parsed = parseBindAddress(text, PORTS[name]);
     if ("joined" in parsed) return parsed.joined;
-    throw new Error(`--${flag} is ${JSON.stringify(text)}: must be ${parsed.must}`);
+    throw new Error(`--${BIND[name].name} is ${JSON.stringify(text)}: must be ${parsed.must}`);
   };
   return {
     listen: address,
@@ -73,7 +74,7 @@ export function readServeAddresses(
 
 /** Reads the number of workers; undefined for the default. Throws an Error if it is invalid. */
 function readWorkerCount({ flags }: Pick<Invocation, "flags">): number | undefined {
-  const given = flags.get(WORKERS_FLAG.name) as string | undefined || undefined;
+  const given = flagValue(flags, WORKERS_FLAG) || undefined;
   if (given === undefined) return undefined;
   if (/^\d{1,2}$/.test(given) && Number(given) <= MOST_WORKERS) return Number(given);
   throw new Error(`--${WORKERS_FLAG.name} is ${JSON.stringify(given)}: must be a number from 0 to ${MOST_WORKERS}`);
@@ -85,7 +86,7 @@ export const serveCommand: Command = {
   name: "serve",
   summary: "Serve the cluster's state over gRPC (KPNG's protocol) to nodes, relays and KPNG programs.",
   arguments: [],
-  flags: [...LISTEN_FLAGS, WORKERS_FLAG, ...OPERATOR_FLAGS, ...DETAIL_FLAGS],
+  flags: [...LISTEN_FLAGS, WORKERS_FLAG, ...Object.values(BIND), ...DETAIL_FLAGS],
   examples: {
     "sluice serve --kubeconfig kubeconfig": "watch the API server once, serve on loopback",
     [

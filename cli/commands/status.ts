@@ -17,7 +17,7 @@ import {
 } from "./command.ts";
 import { type Finding, findingsText } from "../../core/problems/mod.ts";
 import type { TopContent, TopView } from "../text/mod.ts";
-import { boolean, duration, type ExitStatuses, NO_ANSWER, option } from "../../config/mod.ts";
+import { boolean, duration, type ExitStatuses, flagValue, NO_ANSWER, option } from "../../config/mod.ts";
 import {
   abortedBy,
   errorText,
@@ -52,7 +52,7 @@ export const statusCommand: Command = {
     "sluice status -o json": "every figure, for a program",
   },
   async start(invocation) {
-    const waitMs = invocation.flags.get(WAIT.name) as number | undefined ?? 0;
+    const waitMs = flagValue(invocation.flags, WAIT) ?? 0;
     const report = await awaitOrder(askerOf(invocation), socketFor("status", invocation), waitMs);
     if (typeof report === "string") {
       writeToStderr(`sluice: ${report}\n${await whyNotRunning(invocation)}`);

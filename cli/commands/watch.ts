@@ -2,7 +2,7 @@
 import { type Command, type Invocation, isJson, TEXT_OR_JSON, UsageError } from "./command.ts";
 import { DETAIL_FLAGS, readDetailFilters } from "./detail_flags.ts";
 import { dropPermissions, startHook } from "./privileges.ts";
-import { duration, option, text } from "../../config/mod.ts";
+import { duration, flagValue, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import { abortedBy, basename, dirname, pathIn, printable, type RunProgram, sleep } from "../../platform/mod.ts";
@@ -43,7 +43,7 @@ export const watchCommand: Command = {
   startsPrograms: true,
   async start(invocation) {
     const { arguments: [choice, ...args], flags, lost, signal } = invocation;
-    const program = flags.get(EXEC.name) as string | undefined;
+    const program = flagValue(flags, EXEC);
     if (program === undefined && args.length > 0) {
       throw new UsageError("watch: arguments for a program need --exec PROGRAM");
     }
@@ -102,7 +102,7 @@ async function executed(
 ): Promise<Output> {
   const { createDocumentedState } = await import("../../kpng/messages/mod.ts");
   const { createHook } = await import("./hook.ts");
-  const timeoutMs = flags.get(EXEC_TIMEOUT.name) as number | undefined ?? EXEC_TIMEOUT_MS;
+  const timeoutMs = flagValue(flags, EXEC_TIMEOUT) ?? EXEC_TIMEOUT_MS;
   const documentOf = createDocumentedState(nodeName);
   const hook = createHook(program, run, timeoutMs, { clock, logger, signal });
   return {
@@ -167,6 +167,8 @@ function line({ op, set = "services", path = "", text = "" }: DescribedOperation
   return printable(`${sign} ${set.slice(0, -1).padEnd(8)} ${name!.replace(/^\|/, "")} ${text}`).trimEnd() + "\n";
 }
 
+const TO = option("to", text(), "The file, replaced atomically; - prints to standard output once and exits.");
+
 /** `sluice export`: the cluster's state as a file. */
 export const exportCommand: Command = {
   lasts: true,
@@ -174,7 +176,7 @@ export const exportCommand: Command = {
   summary: "Write the cluster's state to a file, in KPNG's format, after each change.",
   arguments: [],
   flags: [
-    option("to", text(), "The file, replaced atomically; - prints to standard output once and exits."),
+    TO,
     ...DETAIL_FLAGS,
   ],
   examples: {
@@ -182,7 +184,7 @@ export const exportCommand: Command = {
     "sluice export --source unix:///run/sluice.sock --to /run/state.yaml": "keep a file up to date",
   },
   async start(invocation) {
-    const to = invocation.flags.get("to") as string | undefined;
+    const to = flagValue(invocation.flags, TO);
     if (!to) throw new UsageError("export needs --to: a file, or - for standard output");
     const done = new AbortController();
     const { signal } = abortedBy(invocation.signal, done.signal);

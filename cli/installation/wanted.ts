@@ -109,7 +109,7 @@ export function withFlags(text: string, given: GivenFlags): string {
   for (const { name, setting } of flags) {
     const path = setting!(mode);
     const isDuration = fieldAt(FIELDS, path).field.kind === "duration";
-    const value = isDuration ? formatDuration(given.get(name) as number) : given.get(name);
+    const value = isDuration ? formatDuration(Number(given.get(name))) : given.get(name);
     const keys = path.split(".");
     const held = document.getIn(keys);
     const plain = typeof held === "object" && held !== null && "toJSON" in held ? (held as YAMLMap).toJSON() : held;

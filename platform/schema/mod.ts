@@ -81,7 +81,8 @@ export interface Fields {
   readonly [name: string]: Field;
 }
 
-type ValueOf<F extends Field> = F extends Section<infer G> ? ValuesOf<G>
+/** The value of a field; a duration in milliseconds. */
+export type ValueOf<F extends Field> = F extends Section<infer G> ? ValuesOf<G>
   : F extends SectionsField<infer G> ? ValuesOf<G>[]
   : F extends TextsField ? string[]
   : F extends SwitchesField ? Record<string, boolean>
