@@ -73,7 +73,7 @@ export function createRelay(options: RelayOptions): Relay {
     },
   });
 
-  /** The service ports from before the first batch of a whole state, until the rest says which of them stay. */
+  /** The service ports from before a whole state that no delta has set since: they go with the last batch of the state. */
   let doubtful = new Set<ServicePortKey>();
   const assignAll = async (delta: FamilyDelta): Promise<RelayUpdate> => {
     // The kernel counts what goes past node ports at localhost.
@@ -82,7 +82,6 @@ export function createRelay(options: RelayOptions): Relay {
     for (const { name, protocol } of delta.set) doubtful.delete(servicePortKey(name, protocol));
     const isComplete = delta.part !== "head";
     for (const key of isComplete ? [...delta.deleted, ...doubtful] : delta.deleted) listeners.delete(key);
-    if (isComplete) doubtful.clear();
     for (const servicePort of delta.set) listeners.assign(servicePort);
     await listeners.openMissing();
     return { ports: listeners.ports, problems: listeners.problems() };
@@ -104,7 +103,6 @@ export function createRelay(options: RelayOptions): Relay {
       files.stop();
       await waitAtMost(clock, STOP_MS, connections.drained());
       connections.resetAll();
-      flows.closeAll();
       logger.flush();
     },
   };

@@ -9,7 +9,6 @@ import { endpointsOf, type Target } from "./target.ts";
 export interface UdpFlows {
   /** Listens for datagrams for the target. Throws the system's error. */
   listen(address: string, port: number, target: Target): Listener;
-  closeAll(): void;
 }
 
 /** A listener and its flows by client. */
@@ -69,7 +68,6 @@ export function createUdpFlows(
   { family, network, chooser, limits, counters, traffic, clock, logger, files }: RelayParts,
 ): UdpFlows {
   const buffers = createDatagramBuffers();
-  const doors = new Set<Door>();
   const anyAddress = family === "IPv4" ? "0.0.0.0" : "::";
   /** The flows of each kind, in the order of their last use. */
   const byUse: Readonly<Record<FlowKind, Set<Flow>>> = { answered: new Set(), question: new Set(), stream: new Set() };
@@ -234,17 +232,14 @@ export function createUdpFlows(
     listen(address, port, target) {
       const socket = network.bindUdp(address, port);
       const door: Door = { socket, target, flows: new Map(), isAnswering: false, isClosed: false };
-      doors.add(door);
       void receiveQuestions(door);
       return { port: (socket.addr as Deno.NetAddr).port, close: () => closeDoor(door) };
     },
-    closeAll: () => doors.forEach(closeDoor),
   };
 
   function closeDoor(door: Door): void {
     if (door.isClosed) return;
     door.isClosed = true;
-    doors.delete(door);
     for (const flow of door.flows.values()) close(flow);
     door.socket.close();
   }

@@ -10,6 +10,7 @@ import { createChooser } from "../../../relay/target.ts";
 import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 import { answerOf, closedEndpoint, event, open, received, startNamed, startServer } from "../../fakes/sockets.ts";
+import { inTime } from "../../fakes/wait.ts";
 
 const KEY = "default/web|tcp";
 
@@ -314,7 +315,7 @@ Deno.test("a stop waits for open connections, then resets them", async () => {
       client.end("bye");
       assert.equal(await received(endpoint), "bye");
       endpoint.end();
-      await Promise.all([stopped, received(client)]);
+      await inTime("the end of the relay", Promise.all([stopped, received(client)]));
     } else {
       const reset = assert.rejects(received(client), /ECONNRESET/);
       await clock.advanceSettled(5000);
@@ -367,7 +368,7 @@ Deno.test("a connection is open until both of its sockets are closed", async () 
     await settled();
     assert.deepEqual([isDrained, counters.connectionsOpen], [false, 1], first);
     other.emit("close");
-    await drained;
+    await inTime("the end of both sockets", drained);
     assert.equal(counters.connectionsOpen, 0);
   }
 });

@@ -82,12 +82,16 @@ Deno.test("node ports on the loopback address are served without rules, and swap
   const relay = createRelay({ ...OPTIONS, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1", "::1"] } });
   const serve = (name: string, nodePort: number, endpoint: string) =>
     fakeServicePort(name, { nodePort, clusterEndpoints: [endpoint] });
-  await relay.apply(state(serve("default/one", first, one.endpoint), serve("default/two", second, two.endpoint)));
+  await relay.apply({
+    ...state(serve("default/one", first, one.endpoint), serve("default/two", second, two.endpoint)),
+    settings: fakeSettings({ countTraffic: true }),
+  });
   assert.equal(await answerOf(`127.0.0.1:${first}`), "one");
   const swapped = [serve("default/one", second, one.endpoint), serve("default/two", first, two.endpoint)];
   assert.deepEqual((await relay.apply(change(2, swapped))).problems, []);
   assert.equal(await answerOf(`127.0.0.1:${first}`), "two");
   assert.equal(await answerOf(`127.0.0.1:${second}`), "one");
+  assert.equal(relay.takeTraffic(), undefined, "the kernel counts their connections");
   await relay.stop();
 });
 
@@ -155,6 +159,54 @@ Deno.test("once files are available again, listeners that stopped accepting acce
   const stopped = relay.stop();
   await clock.advanceSettled(60_000);
   await stopped;
+});
+
+Deno.test("after each connection the relay looks whether files are left, since an accept that lacks one fails silently", async () => {
+  const clock = createFakeClock(), accepting: ((client: Socket) => void)[] = [];
+  let isOutOfFiles = true;
+  const relay = createRelay({
+    ...{ ...OPTIONS, clock },
+    network: {
+      ...systemNetwork,
+      listenTcp(_, port, onConnection) {
+        accepting.push(onConnection);
+        return Promise.resolve({ port, close() {} });
+      },
+      connectTcp: () => new Socket(),
+      bindUdp(address, port) {
+        if (isOutOfFiles) throw new Error("Too many open files (os error 24)");
+        return systemNetwork.bindUdp(address, port);
+      },
+    },
+  });
+  await relay.apply(state(fakeServicePort("default/web", { clusterEndpoints: ["10.0.0.1:80"] })));
+  accepting[0]!(new Socket());
+  clock.advance(1000);
+  isOutOfFiles = false;
+  clock.advance(1000);
+  await relay.apply(change(2, []));
+  assert.equal(accepting.length, 2);
+  const stopped = relay.stop();
+  await clock.advanceSettled(60_000);
+  await stopped;
+});
+
+Deno.test("a change that fails does not keep later ones from being applied", async () => {
+  let failures = 1;
+  const close = () => {
+    if (failures-- > 0) throw new Error("Bad resource ID");
+  };
+  const relay = createRelay({
+    ...{ ...OPTIONS, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1"] } },
+    network: { ...systemNetwork, listenTcp: (_, port) => Promise.resolve({ port, close }) },
+  });
+  const serve = (name: string, nodePort: number) =>
+    fakeServicePort(name, { nodePort, clusterEndpoints: ["10.0.0.1:80"] });
+  await relay.apply(state(serve("default/web", 30_080)));
+  await assert.rejects(relay.apply(change(2, [], ["default/web|tcp"])), /Bad resource ID/);
+  const { ports } = await relay.apply(change(3, [serve("default/api", 30_081)]));
+  assert.deepEqual([...ports.keys()], ["default/api|tcp"]);
+  await relay.stop();
 });
 
 Deno.test("a listener that is renewed keeps its port of a range, also if its first choice is free by then", async () => {

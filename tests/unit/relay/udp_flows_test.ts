@@ -7,7 +7,7 @@ import { systemNetwork } from "../../../relay/network.ts";
 import { createUdpFlows } from "../../../relay/udp_flows.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
-import { until } from "../../fakes/wait.ts";
+import { inTime, until } from "../../fakes/wait.ts";
 
 /** A UDP socket of a test, with its address. */
 interface Peer extends Disposable {
@@ -25,7 +25,7 @@ function openPeer(hostname = "127.0.0.1"): Peer {
     endpoint: hostname.includes(":") ? `[${hostname}]:${address.port}` : `${hostname}:${address.port}`,
     send: (text, to) => socket.send(new TextEncoder().encode(text), to),
     async receive() {
-      const [data, from] = await socket.receive(new Uint8Array(65_536));
+      const [data, from] = await inTime(`a datagram to ${address.port}`, socket.receive(new Uint8Array(65_536)));
       return { text: new TextDecoder().decode(data), from: from as Deno.NetAddr };
     },
     [Symbol.dispose]: () => socket.close(),
@@ -44,25 +44,33 @@ interface LabOptions {
 function startLab(clusterEndpoints: readonly string[], options: LabOptions = {}) {
   const { limits, network, family = "IPv4", hostname = family === "IPv4" ? "127.0.0.1" : "::1" } = options;
   const clock = createFakeClock();
-  const counters = createCounters(), traffic = createRelayTraffic();
+  const counters = createCounters(), traffic = createRelayTraffic(), noted: unknown[] = [];
   const target: Target = {
     ...{ key: "default/dns|udp", list: "cluster" },
     servicePort: fakeServicePort("default/dns", { protocol: "udp", clusterEndpoints }),
   };
   const flows = createUdpFlows({
-    ...{ family, clock, counters, traffic, logger: silentLogger, files: { note() {}, touch() {} } },
+    ...{
+      family,
+      clock,
+      counters,
+      traffic,
+      logger: silentLogger,
+      files: { note: (error) => void noted.push(error), touch() {} },
+    },
     network: { ...systemNetwork, ...network },
     chooser: createChooser({ clock, random: () => 0 }),
     limits: { ...defaultRelayLimits(20_000), ...limits },
   });
-  const { port, close } = flows.listen(hostname, 0, target);
+  const listen = () => flows.listen(hostname, 0, target);
+  const { port, close } = listen();
   const front: Deno.NetAddr = { transport: "udp", hostname, port };
   const assign = (changes: Parameters<typeof fakeServicePort>[1]) =>
     target.servicePort = fakeServicePort("default/dns", { protocol: "udp", ...changes });
   return {
-    ...{ clock, counters, traffic, flows, front, assign, close },
+    ...{ clock, counters, traffic, noted, front, assign, listen, close },
     async [Symbol.asyncDispose]() {
-      flows.closeAll();
+      close();
       // The receiving loops end with their sockets.
       await settled();
       assert.deepEqual(clock.pending(), []);
@@ -142,7 +150,7 @@ Deno.test("an idle flow ends soon after the only answer to one question, later o
   const lastsFor = (ms: number) => {
     lab.clock.advance(ms - 1000);
     assert.equal(lab.counters.udpFlows, 1, `before ${ms} ms`);
-    lab.clock.advance(2000);
+    lab.clock.advance(1000);
     assert.equal(lab.counters.udpFlows, 0, `after ${ms} ms`);
   };
   await ask(client, lab.front, endpoint);
@@ -210,6 +218,14 @@ Deno.test("a client that repeats itself without an answer gets another endpoint,
   lab.clock.advance(1000);
   await ask(client, lab.front, other);
   assert.equal(lab.counters.failovers, 1);
+
+  // A second is enough, and no less.
+  using late = openPeer();
+  await say(late, lab.front, silent);
+  lab.clock.advance(999);
+  await say(late, lab.front, silent);
+  lab.clock.advance(1);
+  await ask(late, lab.front, other);
 });
 
 Deno.test("a flow leaves an endpoint that is gone, and stays at one that lingers", async () => {
@@ -242,6 +258,65 @@ Deno.test("a socket that cannot be opened costs its datagram alone", async () =>
   await client.send("lost", lab.front);
   assert.equal((await ask(client, lab.front, endpoint, "kept")).answer, "re: kept");
   assert.equal(lab.counters.datagramsDropped, 1);
+  assert.match(String(lab.noted), /Too many open files/);
+});
+
+/** A network whose sockets fail to receive when the test says so; listeners are at loopback, flows at the wildcard address. */
+function deafNetwork() {
+  const failing = { door: 0, flow: 0 }, buffers = new Set<Uint8Array>();
+  let receiving = 0;
+  const bindUdp = (address: string, port: number) => {
+    const socket = systemNetwork.bindUdp(address, port), receive = socket.receive.bind(socket);
+    const kind = address === "0.0.0.0" ? "flow" : "door";
+    socket.receive = (buffer) => {
+      buffers.add(buffer!);
+      if (failing[kind]-- > 0) return Promise.reject(new Error("No buffer space available"));
+      receiving++;
+      return receive(buffer).finally(() => receiving--);
+    };
+    return socket;
+  };
+  return { network: { bindUdp }, failing, buffers, receiving: () => receiving };
+}
+
+Deno.test("a listener that cannot receive tries again after a second", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  const { network, failing } = deafNetwork();
+  failing.door = 1;
+  await using lab = startLab([endpoint.endpoint], { network });
+  await settled();
+  assert.deepEqual([failing.door, lab.clock.pending()], [0, [1000]]);
+  lab.clock.advance(1000);
+  await ask(client, lab.front, endpoint);
+});
+
+Deno.test("a flow whose socket fails ends, and its client gets another one", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  const { network, failing } = deafNetwork();
+  failing.flow = 1;
+  await using lab = startLab([endpoint.endpoint], { network });
+  await say(client, lab.front, endpoint);
+  await until(() => lab.counters.udpFlows === 0);
+  await ask(client, lab.front, endpoint);
+  assert.deepEqual([lab.counters.udpFlows, lab.counters.udpFlowsCreated], [1, 2]);
+});
+
+Deno.test("listeners and flows that have ended leave their buffers to others", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  const { network, buffers, receiving } = deafNetwork();
+  await using lab = startLab([endpoint.endpoint], { network });
+  for (const _ of [1, 2, 3]) {
+    const { port, close } = lab.listen();
+    await ask(client, { ...lab.front, port }, endpoint);
+    close();
+    // The lab's own listener.
+    await until(() => receiving() === 1);
+  }
+  // The lab's listener, another one, and a flow.
+  assert.equal(buffers.size, 3);
 });
 
 Deno.test("each datagram is counted once: to its receiver, or dropped", async () => {
