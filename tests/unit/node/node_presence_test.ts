@@ -64,6 +64,17 @@ Deno.test("a Node that appears in time is not reported", async () => {
   assert.deepEqual([logged, missing], [[], []]);
 });
 
+Deno.test("a Node that appears while the other ones are being listed is not reported", async () => {
+  const listed = Promise.withResolvers<string>();
+  const { clock, logged, missing, tracker, start } = watched(false, () => listed.promise);
+  const over = start();
+  await clock.advanceSettled(5_000);
+  tracker.set("/a", node("a"));
+  listed.resolve("the cluster has a, b");
+  await over;
+  assert.deepEqual([logged, missing], [[], []]);
+});
+
 Deno.test("if the other Nodes cannot be listed, the warning says why", async () => {
   const { clock, missing, start } = watched(false, () => Promise.reject(new Error("403 Forbidden")));
   const over = start();
