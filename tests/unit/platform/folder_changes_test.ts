@@ -13,7 +13,7 @@ async function watching() {
         push = (value) => resolve({ value, done: false });
         end = () => resolve({ value: undefined, done: true });
       });
-    const watch = { push: (event: Deno.FsEvent) => push(event), isClosed: false };
+    const watch = { push: (event: Deno.FsEvent) => push(event), end: () => end(), isClosed: false };
     return {
       watch,
       close() {
@@ -38,6 +38,11 @@ async function watching() {
     watches: () => events.map(({ watch }) => watch.isClosed ? "closed" : "open"),
     async touch(name: string, kind: Deno.FsEvent["kind"] = "modify") {
       events.at(-1)!.watch.push({ kind, paths: [`${folder}${name}`] });
+      await settled();
+    },
+    /** Ends the last watch by itself, as the runtime does after an error. */
+    async lose() {
+      events.at(-1)!.watch.end();
       await settled();
     },
     /** Waits for the next changes; `seen` returns them once they have come. */
@@ -113,4 +118,29 @@ Deno.test("one folder is watched, once, until the end", async () => {
   stop.abort();
   assert.deepEqual(watches(), ["closed", "closed", "closed"]);
   assert.deepEqual([...await changes.next()], []);
+});
+
+Deno.test("a watch that has ended by itself is opened again", async () => {
+  const { changes, folder, watches, lose, next, seen } = await watching();
+  await next();
+  await seen(10);
+  await lose();
+  await changes.watch(folder);
+  assert.deepEqual(watches(), ["open", "open"]);
+  await next();
+  assert.deepEqual(await seen(10), [], "what has changed in between is looked for");
+});
+
+Deno.test("another folder at the same path is watched in place of the one before", async () => {
+  const { changes, watches } = await watching();
+  const parent = await Deno.makeTempDir(), folder = `${parent}/now`;
+  try {
+    for (const name of ["now", "next"]) Deno.mkdirSync(`${parent}/${name}`);
+    await changes.watch(folder);
+    Deno.renameSync(`${parent}/next`, folder);
+    await changes.watch(folder);
+    assert.deepEqual(watches(), ["closed", "closed", "open"]);
+  } finally {
+    await Deno.remove(parent, { recursive: true });
+  }
 });

@@ -154,3 +154,22 @@ Deno.test("the signal closes the listener and its connections at once", () =>
     await settled();
     assert.deepEqual(clock.pending(), []);
   }));
+
+Deno.test("a connection that cannot be accepted, as without file descriptors, is tried again after a pause", async () => {
+  const clock = createFakeClock(), stop = new AbortController();
+  let tries = 0;
+  const listener = {
+    accept: () => Promise.reject(new Error(`too many open files: ${++tries}`)),
+    close() {},
+  } as unknown as Deno.Listener;
+  const accepting = createConnectionLimits({ clock }).accept(listener, {
+    ...{ serve: () => Promise.resolve(), logger: silentLogger, signal: stop.signal },
+  });
+  await settled();
+  assert.equal(tries, 1);
+  await clock.advanceSettled(100);
+  assert.equal(tries, 2);
+  stop.abort();
+  await accepting;
+  assert.deepEqual(clock.pending(), []);
+});
