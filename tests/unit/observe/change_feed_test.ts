@@ -289,3 +289,21 @@ Deno.test("what the next run of the process finds waiting is overtaken, and the 
   const next = createChangeFeed(clock, createLedgers(clock), log).read();
   assert.deepEqual(next.events.map(({ effect, text }) => effect ?? text), ["overtaken", "changed file applied"]);
 });
+
+Deno.test("a change that was overtaken in one family stays so when the other one refuses it", () => {
+  const { planned, sent, reported, feed } = setUp();
+  const change = plan([port("shop/cart:http", 2), port("shop/cart:http", 3)]);
+  planned(change, "IPv4", true);
+  planned(change, "IPv6", true);
+  sent("IPv6");
+  planned(plan([port("shop/cart:http", 3), port("shop/cart:http", 4)]), "IPv4", true);
+  reported({ family: "IPv6", problems: [{ code: "rules-refused", servicePort: "shop/cart:http", message: "no" }] });
+  assert.deepEqual(feed.read().events.map(({ effect }) => effect), ["overtaken", "waiting"]);
+});
+
+Deno.test("a service without endpoints is a warning", () => {
+  const { planned, feed } = setUp();
+  planned(plan([port("shop/cart:http", 2), port("shop/cart:http", 0)]));
+  planned(plan([port("shop/web:http", 0), port("shop/web:http", 2)]));
+  assert.deepEqual(feed.read().events.map(({ tone }) => tone), ["warning", "idle"]);
+});

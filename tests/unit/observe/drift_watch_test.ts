@@ -6,13 +6,13 @@ import { createDriftWatch, type Neighbour } from "../../../observe/neighbours.ts
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 
-function setUp(neighbours: readonly Neighbour[]) {
+function setUp(neighbours: readonly Neighbour[] | Promise<readonly Neighbour[]>) {
   const lines: string[] = [];
   const write = (line: string) => lines.push(line.replace(/^\S+ /, "").trim());
   const clock = createFakeClock();
   const logger = createLogger({ level: "info", format: "text", clock, write });
   const { report: onProblems } = createProblemBoard(clock, logger);
-  const watch = createDriftWatch({ findNeighbours: () => Promise.resolve(neighbours), onProblems, clock, logger });
+  const watch = createDriftWatch({ findNeighbours: async () => await neighbours, onProblems, clock, logger });
   /** A comparison some seconds after the last one. */
   const compare = async (
     repaired: number,
@@ -88,4 +88,15 @@ Deno.test("a comparison without changes some time after the last one resolves th
   assert.equal(lines.length, 2);
   await compare(1);
   assert.deepEqual(lines.map((line) => line.split(" ")[0]), ["ERROR", "INFO", "ERROR"]);
+});
+
+Deno.test("changes that ended before the other program was found are no problem any more", async () => {
+  const found = Promise.withResolvers<readonly Neighbour[]>();
+  const { lines, compare } = setUp(found.promise);
+  await compare(3);
+  await compare(2);
+  await compare(0, { afterMs: 10_000 });
+  found.resolve([KUBE_PROXY]);
+  await settled();
+  assert.deepEqual(lines, []);
 });

@@ -92,6 +92,36 @@ Deno.test("a burst of different events is limited, and more follow at one every 
   for (let i = 100; i < 110; i++) recorder.record("Warning", `Reason${i}`, "", "odd");
   await settled();
   assert.equal(requests.length, 27);
+  await clock.advanceSettled(24 * 60 * MINUTE);
+  for (let i = 200; i < 260; i++) recorder.record("Warning", `Reason${i}`, "", "odd");
+  await settled();
+  assert.equal(requests.length, 27 + 25, "a quiet day allows no larger burst");
+});
+
+Deno.test("the oldest of many different Events, and of many namespaces, are forgotten, so that memory is bounded", async () => {
+  const { clock, recorder, written } = setUp();
+  const record = async (namespace: string, reason: string) => {
+    recorder.record("Warning", reason, "", "odd", {
+      ...{ kind: "Service", name: "web", action: "Balance" } as const,
+      namespace,
+    });
+    await clock.advanceSettled(6 * MINUTE);
+  };
+  for (let i = 0; i < 65; i++) await record("shop", `Reason${i}`);
+  await record("shop", "Reason64");
+  await record("shop", "Reason0");
+  assert.deepEqual(written().slice(-2).map(({ verb, count }) => [verb, count]), [["patch", 2], ["create", 1]]);
+  for (let i = 0; i < 255; i++) await record(`tenant-${i}`, "Odd");
+  await record("shop", "Reason64");
+  await record("tenant-255", "Odd");
+  await record("shop", "Reason64");
+  await record("tenant-1", "Odd");
+  await record("tenant-0", "Odd");
+  assert.deepEqual(written().slice(-3).map(({ verb, count }) => [verb, count]), [
+    ["patch", 4],
+    ["patch", 2],
+    ["create", 1],
+  ]);
 });
 
 Deno.test("a namespace whose Services cause many Events takes none from others, nor from the node", async () => {
@@ -233,6 +263,23 @@ Deno.test("the start, a family that keeps failing and its recovery are recorded"
   assert.deepEqual(recorded.slice(1), [
     "Warning FailedToSync IPv4: changes of services do not reach the kernel: nft: no space",
     "Normal Synced IPv4: the kernel is in sync again",
+  ]);
+  report(failed);
+  assert.equal(recorded.length, 3, "the next failure is a new one");
+});
+
+Deno.test("of many refused services, five have an Event of their own", () => {
+  const { recorded, report } = nodeEvents();
+  report({
+    problems: Array.from({ length: 9 }, (_, i) => (
+      { code: "rules-refused", servicePort: `default/s${i}`, message: "refused" } as const
+    )),
+  });
+  assert.deepEqual(recorded.slice(1), [
+    "Warning ServiceNotProgrammed IPv4: default/s0 and 8 more cannot be programmed: refused",
+    ...[0, 1, 2, 3, 4].map((i) =>
+      `Warning ServiceNotProgrammed default/s${i} (IPv4) is not in effect on this node: refused`
+    ),
   ]);
 });
 

@@ -99,3 +99,26 @@ Deno.test("packets that a firewall drops on this node's own addresses delay the 
   assert.deepEqual(await found, []);
   assert.equal(tries, 4);
 });
+
+Deno.test("a proxy is looked for on the default ports, and on those of this one at all addresses that reach them", async () => {
+  const tried = async (bindAddress: string | undefined) => {
+    const places = new Set<string>(), addresses = { metricsBindAddress: bindAddress, healthzBindAddress: undefined };
+    await findNeighbours(addresses, createFakeClock(), ({ hostname, port }) => {
+      places.add(`${hostname} ${port}`);
+      return Promise.reject(new Error("closed"));
+    });
+    return [...places].sort();
+  };
+  const byDefault = ["127.0.0.1 10249", "127.0.0.1 10256", "::1 10249", "::1 10256"];
+  const cases: readonly (readonly [bindAddress: string | undefined, more: readonly string[]])[] = [
+    [undefined, []],
+    ["127.0.0.1:10249", []],
+    ["0.0.0.0:9000", ["127.0.0.1 9000", "::1 9000"]],
+    ["[::]:9000", ["127.0.0.1 9000", "::1 9000"]],
+    ["192.0.2.7:9000", ["127.0.0.1 9000", "192.0.2.7 9000", "::1 9000"]],
+    ["[2001:db8::7]:9000", ["127.0.0.1 9000", "2001:db8::7 9000", "::1 9000"]],
+  ];
+  for (const [bindAddress, more] of cases) {
+    assert.deepEqual(await tried(bindAddress), [...byDefault, ...more].sort(), bindAddress);
+  }
+});

@@ -45,3 +45,14 @@ Deno.test("the latency is that of the most recent changes", () => {
   recorder.report(report(), Array.from({ length: 1000 }, () => 9_993));
   assert.deepEqual(ofIPv4(recorder).latency, { changes: 512, p50Ms: 7, p90Ms: 7, p99Ms: 7, longestMs: 7 });
 });
+
+Deno.test("percentiles are the smallest latencies that cover their share, and a change from the future took no time", () => {
+  const latenciesMs = [40, 10, 30, 20, -5_000];
+  const recorder = createStatusRecorder(), early = createStatusRecorder();
+  early.report(report(), [15_000]);
+  assert.equal(ofIPv4(early).latency?.longestMs, 0);
+  recorder.report(report(), latenciesMs.slice(0, 3).map((ms) => 10_000 - ms));
+  assert.deepEqual(ofIPv4(recorder).latency, { changes: 3, p50Ms: 30, p90Ms: 40, p99Ms: 40, longestMs: 40 });
+  recorder.report(report(), latenciesMs.slice(3).map((ms) => 10_000 - ms));
+  assert.deepEqual(ofIPv4(recorder).latency, { changes: 5, p50Ms: 20, p90Ms: 40, p99Ms: 40, longestMs: 40 });
+});
