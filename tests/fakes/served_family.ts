@@ -2,11 +2,12 @@ import type { Configuration } from "../../config/mod.ts";
 import { createLedger, type Ledger } from "../../core/channel/mod.ts";
 import type { ClusterObject } from "../../core/objects/mod.ts";
 import { KINDS } from "../../core/objects/cluster_object.ts";
+import type { Problem } from "../../core/problems/mod.ts";
 import { createHealthCheckPlanner } from "../../core/planning/mod.ts";
 import { createTracking, type TrackedChanges, type Tracking } from "../../core/tracking/trackers.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { createTopic } from "../../platform/topic.ts";
-import { type ServedFamily, serveFamily } from "../../node/served_family.ts";
+import { type FamilyTopics, type ServedFamily, serveFamily } from "../../node/served_family.ts";
 import { accepted } from "../unit/config/parse.ts";
 import { createFakeClock, type FakeClock, promisesSettled, settled } from "./clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "./family_link.ts";
@@ -19,6 +20,10 @@ export interface ServedIPv4 {
   readonly link: FakeFamilyLink;
   readonly family: ServedFamily;
   readonly ledger: Ledger;
+  /** The current problems of the family, by scope. */
+  readonly problems: ReadonlyMap<string, readonly Problem[]>;
+  /** The trigger times of the changes that have taken effect, in milliseconds since 1970, oldest first. */
+  readonly triggerTimesMs: readonly number[];
   /** The endpoint counts of health checks whose rules are in effect, oldest first. */
   readonly reported: readonly (readonly [string, number])[];
   /** Plans these objects, and waits until the worker has received the result. */
@@ -42,7 +47,9 @@ export function serveIPv4(
     onProblems: () => {},
   });
   const planner = createHealthCheckPlanner("here", tracking);
-  const reported: [string, number][] = [];
+  const reported: [string, number][] = [], triggerTimesMs: number[] = [];
+  const problems = new Map<string, readonly Problem[]>(), syncEnded: FamilyTopics["reported"] = createTopic();
+  syncEnded.subscribe((_, timesMs) => triggerTimesMs.push(...timesMs));
   const family = serveFamily(
     "IPv4",
     tracking,
@@ -56,9 +63,9 @@ export function serveIPv4(
       signal: new AbortController().signal,
     },
     {
-      ...{ planned: createTopic(), reported: createTopic(), healthChanged: createTopic() },
+      ...{ planned: createTopic(), reported: syncEnded, healthChanged: createTopic() },
       onHealthChecks: (_family, counts) => reported.push(...counts),
-      onProblems: () => {},
+      onProblems: (scope, list) => void problems.set(scope, list),
       onBalanceLimit: () => {},
     },
     ledger,
@@ -72,6 +79,8 @@ export function serveIPv4(
     configuration,
     tracking,
     link,
+    problems,
+    triggerTimesMs,
     reported,
     family,
     ledger,
