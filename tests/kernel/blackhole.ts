@@ -74,7 +74,10 @@ export async function removeBlackhole(): Promise<void> {
   await run("ip", "link", "del", "blackhole");
 }
 
-/** Sends one datagram and resolves when its flow is tracked. */
+/**
+ * Sends one datagram and resolves when its flow is tracked. `sourcePort` should be below 32768: the kernel gives ports from there on
+ * to any socket, and a test would count its flows, too.
+ */
 export async function send(family: Family, sourcePort: number, to: string, port: number): Promise<void> {
   const socket = createSocket(family === "IPv4" ? "udp4" : "udp6");
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -67,22 +67,22 @@ for (const mode of ["iptables", "nftables"] satisfies ProxyMode[]) {
       const network = await createBlackhole(family);
       const { node, pod, service } = network;
       const { start, syncAndClean: sync, dns, cleanup } = createLab(mode, family, network, runner);
-      const flows = () => answeringAddresses(network, /^41/);
+      const flows = () => answeringAddresses(network, /^21\d{3}$/);
       try {
         await start();
         await sync(dns(1, [1]), dns(2, [2]), dns(3, [3]));
-        await send(family, 41001, service(1), 53);
-        await send(family, 41002, service(2), 53);
-        await send(family, 41003, service(3), 53);
-        await send(family, 41004, node, 30053);
-        await send(family, 41005, pod(9), 30053);
+        await send(family, 21001, service(1), 53);
+        await send(family, 21002, service(2), 53);
+        await send(family, 21003, service(3), 53);
+        await send(family, 21004, node, 30053);
+        await send(family, 21005, pod(9), 30053);
         // A container's published port.
-        const published = ["-s", pod(9), "-d", node, "--sport", "41006", "--dport", "8053"];
-        const answer = ["-r", pod(3), "-q", pod(9), "--reply-port-src", "5353", "--reply-port-dst", "41006"];
+        const published = ["-s", pod(9), "-d", node, "--sport", "21006", "--dport", "8053"];
+        const answer = ["-r", pod(3), "-q", pod(9), "--reply-port-src", "5353", "--reply-port-dst", "21006"];
         await run("conntrack", "-I", "-p", "udp", "-t", "600", ...published, ...answer);
-        const others = { 41002: pod(2), 41005: pod(9), 41006: pod(3) };
-        const third = { 41003: pod(3), 41004: pod(3) };
-        assert.deepEqual(await flows(), { 41001: pod(1), ...others, ...third });
+        const others = { 21002: pod(2), 21005: pod(9), 21006: pod(3) };
+        const third = { 21003: pod(3), 21004: pod(3) };
+        assert.deepEqual(await flows(), { 21001: pod(1), ...others, ...third });
 
         await sync(dns(1, []), dns(2, [2]), dns(3, [3]));
         assert.deepEqual(await flows(), { ...others, ...third }, "the last endpoint is gone");
@@ -93,7 +93,7 @@ for (const mode of ["iptables", "nftables"] satisfies ProxyMode[]) {
         await sync(dns(1, [4]), dns(2, [2, 5]));
         assert.deepEqual(await flows(), others, "dns3 was deleted while no backend ran");
         await sync(dns(1, [4]));
-        const { 41002: ofDeleted, ...foreign } = others;
+        const { 21002: ofDeleted, ...foreign } = others;
         assert.deepEqual([await flows(), ofDeleted], [foreign, pod(2)]);
       } finally {
         await cleanup();
@@ -115,24 +115,24 @@ for (const mode of ["iptables", "nftables"] satisfies ProxyMode[]) {
     const tools = createProcessRunner({ clock: systemClock, path: `${folder}:${searchPath()}` });
     const { start, sync, cleaned, syncAndClean, dns, cleanup } = createLab(mode, "IPv4", network, tools);
     const hangs = () => Deno.readTextFile(`${folder}/started`);
-    const flows = () => answeringAddresses(network, /^42/);
+    const flows = () => answeringAddresses(network, /^22\d{3}$/);
     try {
       await start();
       await syncAndClean(dns(1, [1]), dns(2, [2]));
-      await send("IPv4", 42001, service(1), 53);
+      await send("IPv4", 22001, service(1), 53);
       await sync(dns(1, [4]), dns(2, [2]));
       await hangs();
       await sync(dns(1, [4]), dns(2, [3]));
-      await send("IPv4", 42002, service(2), 53);
+      await send("IPv4", 22002, service(2), 53);
       await sync(dns(1, [4, 1]), dns(2, [3]));
       await cleaned();
-      assert.deepEqual(await flows(), { 42001: pod(1), 42002: pod(3) });
+      assert.deepEqual(await flows(), { 22001: pod(1), 22002: pod(3) });
 
       await sync(dns(1, [4]), dns(2, [3]));
       await hangs();
       await Deno.writeTextFile(`${folder}/gate`, "\n");
       await cleaned();
-      assert.deepEqual(await flows(), { 42002: pod(3) });
+      assert.deepEqual(await flows(), { 22002: pod(3) });
     } finally {
       await cleanup();
       await removeBlackhole();
