@@ -107,17 +107,12 @@ export function resolveDestination(text: string, from: string | undefined, basis
     [...basis.families[family].planner.ports()].map(({ planned, wanted }): Port => ({ ...planned ?? wanted, family }))
   );
   const found = withAddress(text, ports, basis) ?? withPortName(text, ports) ?? withName(text, ports, basis);
-  const usable = found.flatMap((destination) => {
-    try {
-      return [{ ...destination, from: readFrom(from, destination.family) }];
-    } catch (error) {
-      if (found.length > 1 && error instanceof QuestionError) return [];
-      throw error;
-    }
-  });
-  // An address of neither family, or a malformed one.
-  if (usable.length === 0) readFrom(from, found[0]!.family);
-  return usable;
+  const client = from === undefined ? undefined : canonicalAddress(from);
+  const ofFamily = client === undefined ? found : found.filter(({ family }) => family === familyOf(client));
+  // A client of the other family is refused by the first destination.
+  return (ofFamily.length > 0 ? ofFamily : found).map((destination) => (
+    { ...destination, from: readFrom(from, destination.family) }
+  ));
 }
 
 function destinationAt(address: string, { family, port, protocol }: Port): Destination {

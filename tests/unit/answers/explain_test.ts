@@ -126,6 +126,19 @@ Deno.test("a destination without a service is reported; one claimed by two servi
   );
 });
 
+Deno.test("at an address of this node, an external IP has precedence over a node port", async () => {
+  const ports = [{ name: "", protocol: "tcp", port: 80, nodePort: 30080 } as const];
+  const nodePort = service("default/node-port", { type: "NodePort", clusterIPs: ["10.0.0.2"], ports });
+  const external = service("default/external", {
+    ...{ clusterIPs: ["10.0.0.3"], externalIPs: ["192.168.1.1"] },
+    ports: [{ ...ports[0]!, port: 30080, nodePort: 0 }],
+  });
+  for (const services of [[nodePort, external], [external, nodePort]]) {
+    const text = await explanationOf("192.168.1.1:30080", "outside", [NODE, ...services]);
+    assert.match(text, /is external IP 192\.168\.1\.1:30080\/TCP of default\/external /);
+  }
+});
+
 Deno.test("thousands of service ports that claim an address do not bury the answer", async () => {
   const thieves = Array.from(
     { length: 3_000 },
