@@ -80,8 +80,8 @@ export function createMemoryWatch(
 }
 
 /** The watch of this program: workers may take three quarters of what V8 allows one isolate on this machine. */
-export function watchOwnMemory(clock: Clock): MemoryWatch {
-  return createMemoryWatch(clock, Deno.memoryUsage, async () => {
+export function watchOwnMemory(clock: Clock, read: () => MemoryTaken = Deno.memoryUsage): MemoryWatch {
+  return createMemoryWatch(clock, read, async () => {
     // Loaded late because it takes half a megabyte itself.
     const { getHeapStatistics } = await import("node:v8");
     return 0.75 * getHeapStatistics().heap_size_limit;

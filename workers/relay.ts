@@ -1,7 +1,8 @@
 /** The entry of a family's relay worker: connects the relay to the messages of the main isolate. */
+import type { RelaySettings } from "../core/channel/mod.ts";
 import { type FamilyDelta, frontendsOf, isFrontendAt, type Protocol, servicePortKey } from "../core/model/mod.ts";
 import { createLogger, joinHostPort, systemClock, writeToStderr } from "../platform/mod.ts";
-import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
+import { createRelay, defaultRelayLimits, type Relay, type RelayLimits } from "../relay/mod.ts";
 import type { FromRelay, RelayStart, ToRelay } from "./relay_worker.ts";
 import { ownScope } from "./worker_scope.ts";
 
@@ -38,22 +39,27 @@ function start({ family, placement, settings, logLevel, logFormat }: RelayStart)
   const clock = systemClock;
   const logger = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr })
     .with({ family, worker: "relay" });
-  const limits = defaultRelayLimits(settings.files);
   return createRelay({
     family,
     placement,
     ports: settings.ports,
-    limits: {
-      ...limits,
-      connections: settings.maxConnections || limits.connections,
-      udpAnsweredIdleMs: settings.udpIdleTimeoutMs || limits.udpAnsweredIdleMs,
-      udpIdleMs: settings.udpIdleTimeoutMs || limits.udpIdleMs,
-      udpStreamIdleMs: settings.udpIdleTimeoutMs || limits.udpStreamIdleMs,
-    },
+    limits: relayLimits(settings),
     mayConnect: (endpoint, protocol) => !frontends.has(endpoint, protocol),
     clock,
     logger,
   });
+}
+
+/** The limits of a relay with these settings, of which 0 stands for the default. */
+export function relayLimits({ files, maxConnections, udpIdleTimeoutMs }: RelaySettings): RelayLimits {
+  const limits = defaultRelayLimits(files);
+  return {
+    ...limits,
+    connections: maxConnections || limits.connections,
+    udpAnsweredIdleMs: udpIdleTimeoutMs || limits.udpAnsweredIdleMs,
+    udpIdleMs: udpIdleTimeoutMs || limits.udpIdleMs,
+    udpStreamIdleMs: udpIdleTimeoutMs || limits.udpStreamIdleMs,
+  };
 }
 
 async function apply(relay: Relay, delta: FamilyDelta): Promise<void> {

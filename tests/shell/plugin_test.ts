@@ -6,6 +6,7 @@ import { startPluginWorker } from "../../workers/start_plugin.ts";
 const PROGRAM = `#!/bin/sh
 wait=$(cat)
 while [ -e "$wait" ]; do sleep 0.05; done
+if [ "$KUBERNETES_EXEC_INFO" = much ]; then head -c 1048577 /dev/zero; fi
 echo "$1, $WHO, $KUBERNETES_EXEC_INFO"
 `;
 
@@ -26,6 +27,7 @@ Deno.test("each run of a plugin gets its own outcome: the result, the reason why
     const { stdout, exitCode } = await start("second");
     assert.deepEqual([stdout, exitCode], ["login, us, second\n", 0]);
     await assert.rejects(start("third", program, 100), /did not end within 0.1 s and was killed/);
+    await assert.rejects(start("much"), /printed more than 1048576 characters/);
     await Deno.remove(wait);
     assert.equal((await waiting).stdout, "login, us, first\n");
 

@@ -110,6 +110,7 @@ const REFUSED: Readonly<Record<string, unknown>> = {
   "a prefix of pods": withSettings({ localTraffic: { by: "source-prefix", prefix: 'include "/etc/shadow"' } }),
   "a mark of two bits": withSettings({ masqueradeMark: 3 }),
   "a mark that is text": withSettings({ masqueradeMark: "0x4000/0x4000 -j ACCEPT" }),
+  "settings of another mode": withSettings({ mode: "constructor" }),
   "a node IP": withSettings({ nodeIP: `192.0.2.1${LINE}` }),
   "a range of services": withSettings({ serviceRanges: ["10.96.0.0/16 }; include"] }),
   "a key": sync({ deleted: [`default/web|tcp${LINE}`] }),
@@ -147,6 +148,15 @@ Deno.test("a report with an unknown code counts as a failed sync; known codes pa
   const codes =
     checkedReport(report(problem('x"} 1'), problem("constructor"), problem("rules-refused")), NFTABLES).problems;
   assert.deepEqual(codes.map(({ code }) => code), ["sync-failed", "sync-failed", "rules-refused"]);
+});
+
+Deno.test("of the figures in a report, those pass that are declared and numbers", () => {
+  const figures = { drift_repaired: 1, constructor: 2, conntrack_deleted: NaN, conntrack_ms: Infinity };
+  const report = {
+    ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, problems: [] } as const,
+    figures,
+  };
+  assert.deepEqual(checkedReport(report, NFTABLES).figures, { drift_repaired: 1 });
 });
 
 Deno.test("a reading of traffic passes only if every row has its three counts", () => {

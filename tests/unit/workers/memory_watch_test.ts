@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { createMemoryWatch } from "../../../workers/memory_watch.ts";
+import { getHeapStatistics } from "node:v8";
+import { createMemoryWatch, watchOwnMemory } from "../../../workers/memory_watch.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
+import { passing } from "../../fakes/wait.ts";
 
 /** A watch that checks every 100 ms, in a program of 100 MB, 40 of them heap, whose workers may use 1,000 MB. */
 async function watch() {
@@ -50,10 +52,22 @@ Deno.test("of two busy workers the one that started first is reported, and the o
   taken.rss = 5_000e6;
   clock.advance(100);
   assert.deepEqual(reports, ["first"]);
-  clock.advance(500);
+  // Ten readings are left out, the first of which is over.
+  clock.advance(900);
   assert.deepEqual(reports, ["first"]);
-  clock.advance(2_000);
+  clock.advance(100);
   assert.deepEqual(reports, ["first", "second"]);
+});
+
+Deno.test("the workers of this program may take most of what V8 allows one isolate, and not more", async () => {
+  const clock = createFakeClock(), most = getHeapStatistics().heap_size_limit;
+  const taken = { rss: 0, heapTotal: 0 }, reports: string[] = [];
+  watchOwnMemory(clock, () => taken)((reason) => reports.push(reason));
+  taken.rss = most / 2;
+  await passing(clock, () => clock.monotonic() > 1_000);
+  assert.deepEqual(reports, []);
+  taken.rss = most;
+  await passing(clock, () => reports.length > 0);
 });
 
 Deno.test("memory that is released in time spares the other workers", async () => {

@@ -2,14 +2,16 @@ import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyListener, FamilyOptions } from "../../../core/channel/mod.ts";
 import { type FamilyDelta, readTraffic, type SyncProblem, type TrafficReading } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
+import { defaultRelayLimits } from "../../../relay/mod.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
-import { createOwnFrontends } from "../../../workers/relay.ts";
+import { createOwnFrontends, relayLimits } from "../../../workers/relay.ts";
 import { placementOf, withRelays } from "../../../workers/relays.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../fakes/family_link.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 
 const HERE = ["192.168.1.1", "fd00:168::1"];
+const OWN_ADDRESSES = ["127.0.0.1", "::1", ...HERE];
 const WEB = fakeServicePort("default/web"), DNS = fakeServicePort("default/dns", { protocol: "udp", port: 53 });
 const TAKEN: SyncProblem = { code: "not-relayed", servicePort: "default/dns", message: "the port is taken" };
 
@@ -83,8 +85,8 @@ function linked(reading?: TrafficReading) {
     relays.push(relay);
     return relay.worker;
   };
-  const start = withRelays((_, workerListener) => family.connect(workerListener), startRelay, () => HERE);
-  const startAgain = () => start(options, listener);
+  const start = withRelays((_, workerListener) => family.connect(workerListener), startRelay, () => OWN_ADDRESSES);
+  const startAgain = (changes?: Partial<FamilyOptions>) => start({ ...options, ...changes }, listener);
   return { link: startAgain(), startAgain, family, relays, relay: () => relays.at(-1)!, told, reported };
 }
 
@@ -178,7 +180,10 @@ Deno.test("node ports at localhost need a relay only if the configuration names 
   link.send(delta(3));
   assert.deepEqual(family.sent.map(({ revision }) => revision), [1, 2, 3]);
   assert.deepEqual(relays[0]!.applied.map(({ revision }) => revision), [2, 3]);
-  assert.deepEqual(placementOf("IPv6", settings(true), HERE), { by: "localhost-node-ports", addresses: ["::1"] });
+  assert.deepEqual(placementOf("IPv6", settings(true), OWN_ADDRESSES), {
+    by: "localhost-node-ports",
+    addresses: ["::1"],
+  });
   link.send(whole(4, settings(false)));
   assert.equal(relays[0]!.isStopped(), true);
 });
@@ -200,6 +205,41 @@ Deno.test("the relay of a family without services ends, and one that is started 
     startAgain().send(whole(1));
     assert.equal(relays.length, keepWorker ? 1 : 2);
   }
+});
+
+Deno.test("a relay that was kept ends if the family is started again with other settings for it", async () => {
+  const { link, startAgain, relays } = linked();
+  link.send(whole(1));
+  await link.stop({ keepWorker: true });
+  startAgain({ relay: { files: 1024, maxConnections: 9, udpIdleTimeoutMs: 0 } }).send(whole(1));
+  assert.deepEqual(relays.map((relay) => relay.isStopped()), [true, false]);
+});
+
+Deno.test("a relay that was kept and is no longer needed ends when the rules are complete without it, or with the family", async () => {
+  const left = async () => {
+    const lab = linked();
+    lab.link.send(whole(1));
+    await lab.link.stop({ keepWorker: true });
+    return { ...lab, link: lab.startAgain({ relay: undefined }) };
+  };
+  const { family, relay } = await left();
+  for (const report of [{ ok: false, full: true }, { ok: true, full: false }]) family.report(report);
+  assert.equal(relay().isStopped(), false);
+  family.report({ ok: true, full: true });
+  assert.equal(relay().isStopped(), true);
+  const stopped = await left();
+  await stopped.link.stop();
+  assert.equal(stopped.relay().isStopped(), true);
+});
+
+Deno.test("the settings of a relay replace its own limits, and 0 stands for these", () => {
+  const files = 20_000, own = defaultRelayLimits(files);
+  assert.deepEqual(relayLimits({ files, maxConnections: 0, udpIdleTimeoutMs: 0 }), own);
+  const udpIdle = { udpAnsweredIdleMs: 9, udpIdleMs: 9, udpStreamIdleMs: 9 };
+  assert.deepEqual(
+    relayLimits({ files, maxConnections: 7, udpIdleTimeoutMs: 9 }),
+    { ...own, connections: 7, ...udpIdle },
+  );
 });
 
 Deno.test("a relay must not connect to what the rules send to it", () => {
@@ -239,7 +279,7 @@ Deno.test("without a relay, a reading is that of the rules", async () => {
 
 Deno.test("a relay listens for UDP at the node's address if that is here, else at all addresses of its family", () => {
   const addressOf = (family: "IPv4" | "IPv6", nodeIP: string) => {
-    const placement = placementOf(family, fakeSettings({ mode: "userspace", nodeIP }), HERE);
+    const placement = placementOf(family, fakeSettings({ mode: "userspace", nodeIP }), OWN_ADDRESSES);
     return placement?.by === "redirect" ? placement.udpAddress : undefined;
   };
   for (const here of HERE) assert.equal(addressOf(here.includes(":") ? "IPv6" : "IPv4", here), here);

@@ -15,6 +15,7 @@ import { spawnRelay } from "../../../workers/relays.ts";
 import { reservePort } from "../../fakes/sockets.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+import { until } from "../../fakes/wait.ts";
 
 const START: RelayStart = {
   type: "start",
@@ -27,8 +28,11 @@ const START: RelayStart = {
 const settings = fakeSettings({ mode: "userspace" });
 const whole = (...set: ServicePort[]): FamilyDelta => ({ revision: 1, base: undefined, settings, set, deleted: [] });
 
-/** A relay worker over fake workers; the waits before a restart are 100 ms, and a worker may take a second to stop. */
-function supervised() {
+/**
+ * A relay worker over fake workers; the waits before a restart are 100 ms, or grow to others, and a worker may take a second to
+ * stop.
+ */
+function supervised(longestMs = 100) {
   const clock = createFakeClock();
   const workers: { received: ToRelay[]; listener: WorkerListener<FromRelay>; isTerminated: boolean }[] = [];
   const told: string[] = [];
@@ -44,7 +48,7 @@ function supervised() {
     },
     clock,
     logger: silentLogger,
-    backoff: createBackoff({ firstMs: 100, longestMs: 100, jitter: 0 }),
+    backoff: createBackoff({ firstMs: 100, longestMs, jitter: 0 }),
     stopGraceMs: 1000,
   });
   relay.listen({
@@ -66,6 +70,23 @@ Deno.test("a relay worker that dies is replaced after a wait, and what it missed
   await clock.advanceSettled(100);
   assert.deepEqual(told, ["lost 1: out of memory", "restarted"]);
   assert.deepEqual(workers[1]!.received.map(({ type }) => type), ["start"]);
+});
+
+Deno.test("the waits before restarts grow until a relay has applied something", async () => {
+  const { clock, workers } = supervised(1000);
+  const fail = () => workers.at(-1)!.listener.onFailure("out of memory");
+  for (const waitMs of [100, 200]) {
+    const count = workers.length;
+    fail();
+    await clock.advanceSettled(waitMs - 1);
+    assert.equal(workers.length, count);
+    await clock.advanceSettled(1);
+    assert.equal(workers.length, count + 1);
+  }
+  workers.at(-1)!.listener.onMessage({ type: "applied", revision: 1, ports: [], problems: [], recovered: false });
+  fail();
+  await clock.advanceSettled(100);
+  assert.equal(workers.length, 4);
 });
 
 Deno.test("a relay worker that does not stop in time is terminated", async () => {
@@ -126,9 +147,63 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
     await looping.write(new TextEncoder().encode("hello"));
     await looping.read(new Uint8Array(1));
   }, Deno.errors.ConnectionReset);
-  await relay.stop();
+
+  applied = Promise.withResolvers();
+  relay.apply({ ...whole(web), revision: 3, base: 2, settings: undefined });
+  await applied.promise;
+  using open = await Deno.connect({ hostname: "127.0.0.1", port: ports[0]!.cluster! });
+  const echoed = async (text: string) => {
+    await open.write(new TextEncoder().encode(text));
+    const buffer = new Uint8Array(text.length);
+    await open.read(buffer);
+    return new TextDecoder().decode(buffer);
+  };
+  assert.equal(await echoed("before"), "before");
+  const stopped = relay.stop();
+  await until(() => isRefused(first));
+  assert.equal(await echoed("after"), "after", "an open connection goes on while the relay stops");
+  open.close();
+  await stopped;
   endpoint.close();
   await serving;
+});
+
+async function isRefused(port: number): Promise<boolean> {
+  try {
+    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+Deno.test("a service port that gets its listener later than others is reported, since its rules need the port", async () => {
+  const port = reservePort(), other = Deno.listen({ hostname: "127.0.0.1", port });
+  const relay = startRelayWorker({
+    start: { ...START, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1"] } },
+    spawn: (listener) => spawnRelay("IPv4", listener),
+    clock: systemClock,
+    logger: silentLogger,
+  });
+  const serve = (name: string, nodePort: number) =>
+    fakeServicePort(name, { nodePort, clusterEndpoints: ["127.0.0.1:9"] });
+  const apply = (delta: FamilyDelta) =>
+    new Promise<RelayApplied>((resolve, reject) => {
+      relay.listen({ onApplied: resolve, onLost: (reason) => reject(new Error(reason)), onRestarted() {} });
+      relay.apply(delta);
+    });
+  const first = await apply(whole(serve("default/late", port)));
+  assert.deepEqual([first.problems.map(({ code }) => code), first.recovered], [["not-relayed"], false]);
+  other.close();
+  const second = await apply({
+    revision: 2,
+    base: 1,
+    settings: undefined,
+    set: [serve("default/web", reservePort())],
+    deleted: [],
+  });
+  assert.deepEqual([second.problems, second.recovered], [[], true]);
+  await relay.stop();
 });
 
 Deno.test("a relay worker answers for its traffic and its figures by number; one that is gone or silent gives none", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { startPluginWorker } from "../../../workers/start_plugin.ts";
+import { createWebWorker, workerEntry } from "../../../workers/web_worker.ts";
 
 Deno.test({
   name: "a plugin that this program may not run causes an error with the reason and the fix",
@@ -11,4 +12,12 @@ Deno.test({
       /not installed, or this executable may not start it: .*EXEC_PLUGINS=my-login/,
     );
   },
+});
+
+Deno.test("the worker of a plugin keeps its first program, whatever the main isolate asks for later", async () => {
+  const failed = Promise.withResolvers<string>();
+  const worker = createWebWorker({ entry: workerEntry("plugin"), name: "test", tools: [] }, failed.resolve);
+  for (const program of ["my-login", "sh"]) worker.postMessage({ program, args: [], env: {} });
+  assert.match(await failed.promise, /a worker keeps its first role/);
+  worker.terminate();
 });

@@ -564,6 +564,19 @@ Deno.test("a change and a comparison that take longer than 5 s are a problem unt
   ]);
 });
 
+Deno.test("a whole state may take 30 s before it is a problem", async () => {
+  const setup = start();
+  const release = setup.backend.hold();
+  setup.loop.sync(snapshot(1));
+  await settled();
+  await setup.clock.advanceSettled(29_999);
+  assert.deepEqual(takeOverdue(setup), []);
+  await setup.clock.advanceSettled(1);
+  assert.deepEqual(takeOverdue(setup), [["changes-overdue: changes have been waiting for more than 30 s"]]);
+  release();
+  await settled();
+});
+
 Deno.test("a retry that takes longer than 5 s is no problem beside the failure", async () => {
   const setup = await startSynced();
   const { loop, backend, clock } = setup;
@@ -604,6 +617,9 @@ Deno.test("entry rules that another program has removed make a comparison due wi
   assert.equal(backend.calls.length, 2);
   await clock.advanceSettled(4_000);
   assert.equal(backend.calls.length, 3, "removed again right after the repair");
+  backend.hasEntryRules = () => Promise.reject(new Error("locked"));
+  await clock.advanceSettled(4_000);
+  assert.equal(backend.calls.length, 4, "a check that fails knows nothing of the rules that were not found before");
 });
 
 Deno.test("a check of the entry rules that fails makes a comparison due; one that takes long is not repeated soon", async () => {

@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { createQuestions } from "../../../workers/questions.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+
+Deno.test("a question waits as long as it says or for the default time, and an answer ends the wait", async () => {
+  const clock = createFakeClock(), asked: number[] = [];
+  const questions = createQuestions<string>(clock, 1_000);
+  const ask = (timeoutMs?: number) => questions.ask((number) => asked.push(number), timeoutMs);
+  const answered = ask(), late = ask(), patient = ask(5_000);
+  assert.deepEqual([asked, clock.pending()], [[1, 2, 3], [1_000, 1_000, 5_000]]);
+  questions.answer(1, "one");
+  assert.equal(await answered, "one");
+  await settled();
+  assert.deepEqual(clock.pending(), [1_000, 5_000]);
+  clock.advance(1_000);
+  assert.equal(await late, undefined);
+  questions.answer(2, "two late");
+  questions.answer(3, "three");
+  assert.equal(await patient, "three");
+});
