@@ -103,6 +103,14 @@ Deno.test("settings that outlive the mode, and virtual servers of other programs
   assert.equal(found.get("ipvs others")!.message, "1 virtual server of other programs will stay");
 });
 
+Deno.test("strict ARP is reported if both of its settings are there", async () => {
+  for (const [ignore, announce] of [["1", "0"], ["0", "2"], ["1", "2"]]) {
+    const host = await served([{}]);
+    host.runner.sysctls.set("net.ipv4.conf.all.arp_ignore", ignore!).set("net.ipv4.conf.all.arp_announce", announce!);
+    assert.equal((await findings(host)).has("ipvs strict ARP"), ignore === "1" && announce === "2");
+  }
+});
+
 Deno.test("a missing tool is named with its consequence, and a failure with its message", async () => {
   const missing = await served([{}]);
   missing.runner.inject(({ tool }) => tool === "ipset", { how: "is missing" });

@@ -117,6 +117,26 @@ Deno.test("a takeover keeps what open connections need until they end", async ()
   assert.equal(runner.ipvs.sets.size, 0);
 });
 
+Deno.test("a takeover holds no address of the node itself, also while connections to a node port are open", async () => {
+  const { start, connect, held } = await node();
+  const at = held().servers.find((key) => key.endsWith(":30080"))!;
+  connect(at, 1);
+  await start("iptables");
+  assert.deepEqual([held().servers, held().addresses], [[at], []]);
+});
+
+Deno.test("a drain that cannot weight the servers of open connections fails, and is repeated", async () => {
+  const { runner, start, connect, held, nothing, web: at } = await node();
+  connect(at, 1);
+  runner.inject(({ stdin }) => stdin.startsWith("-e "), { how: "exits", exitCode: 1, stderr: "no memory" }, 1);
+  const { backend, first } = await start("iptables");
+  assert.equal(first.figures.cleanup_failures, 1);
+  const { figures } = await backend.resync();
+  assert.equal(figures.cleanup_failures, 0);
+  await backend.sync(nothing);
+  assert.ok(held().weights.every((weight) => weight === 0));
+});
+
 Deno.test("a comparison ends a drain as well, and without connections nothing is kept", async () => {
   const { start, connect, held, web: at } = await node();
   connect(at, 1);

@@ -118,11 +118,15 @@ Deno.test("a removed endpoint gets no new connections, and is removed when its l
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
   assert.ok(result.againAfterMs !== undefined && result.againAfterMs <= MINUTE_MS);
   clock.advance(result.againAfterMs);
-  result = await change([]);
-  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
-  assert.equal(result.againAfterMs, MINUTE_MS);
-  real.active = 0;
-  clock.advance(MINUTE_MS);
+  // An inactive connection may still receive packets.
+  for (const connections of [{ active: 1, inactive: 0 }, { active: 0, inactive: 1 }]) {
+    Object.assign(real, connections);
+    result = await change([]);
+    assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
+    assert.equal(result.againAfterMs, MINUTE_MS);
+    clock.advance(MINUTE_MS);
+  }
+  real.inactive = 0;
   result = await change([]);
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1 });
   assert.equal(result.againAfterMs, undefined);
@@ -159,6 +163,19 @@ Deno.test("connections are counted after 5 s, then once a minute, and for at mos
     assert.equal((await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })])).againAfterMs, 5_000);
     host.clock.advance(5_000);
     assert.equal((await change([])).againAfterMs, nextMs);
+  }
+});
+
+Deno.test("a real server that could not be removed when its connections had ended is removed later", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change, clock } = await backendUnderTest(host);
+  await snapshot([web()]);
+  let { againAfterMs } = await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  host.runner.inject(({ stdin }) => stdin.startsWith("-d "), { how: "exits", exitCode: 1, stderr: "no memory" }, 1);
+  for (const left of [{ [ENDPOINTS[1]!]: 0 }, {}]) {
+    clock.advance(againAfterMs!);
+    ({ againAfterMs } = await change([]));
+    assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, ...left });
   }
 });
 
@@ -225,6 +242,14 @@ Deno.test("excluded virtual servers and those of the other family stay", async (
   assert.equal(figures["drift_repaired"], 0);
   assert.deepEqual([...servers.keys()].sort(), [KEY, ...others].sort());
   assert.deepEqual(host.runner.conntrack, [flow], "the flows of another program's virtual server stay");
+});
+
+Deno.test("a service in an excluded prefix is served, and kept by a restart", async () => {
+  const host = createIpvsHost(), excluded = { excludePrefixes: ["10.96.0.0/16"] };
+  await (await backendUnderTest(host, "IPv4", excluded)).snapshot([web()]);
+  const again = await backendUnderTest(host, "IPv4", excluded);
+  assert.deepEqual((await again.snapshot([web()])).problems, []);
+  assert.deepEqual(again.takeWrites(), []);
 });
 
 Deno.test("the next comparison finds, repairs and counts changes by other programs", async () => {
@@ -295,6 +320,29 @@ Deno.test("a service that the kernel refuses is reported and does not delay othe
   assert.deepEqual(weights(host, "-t 10.96.0.11:80"), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
 });
 
+Deno.test("of a service that the kernel refuses in part, nothing stays once it is deleted", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change } = await backendUnderTest(host);
+  await snapshot([web()]);
+  const refused = "10.244.1.9:8080", other = { name: "default/other:http", clusterIP: "10.96.0.11" };
+  const failure = { how: "exits", exitCode: 255, stderr: "Destination refused" } as const;
+  host.runner.inject(({ stdin }) => stdin.includes(` -r ${refused} `), failure);
+  const { problems } = await change([web({ ...other, clusterEndpoints: [refused] })]);
+  assert.equal(problems.length, 1);
+  await change([], ["default/other:http|tcp"]);
+  assert.deepEqual([...host.runner.ipvs.servers.keys()], [KEY]);
+});
+
+Deno.test("a kernel that refuses very many virtual servers fails the sync", async () => {
+  const host = createIpvsHost();
+  const { snapshot } = await backendUnderTest(host);
+  host.runner.ipvs.schedulers.delete("rr");
+  const ports = (count: number) =>
+    Array.from({ length: count }, (_, i) => web({ name: `default/s${i}:http`, clusterIP: `10.96.1.${i + 1}` }));
+  assert.equal((await snapshot(ports(64))).problems.length, 64);
+  await assert.rejects(snapshot(ports(129)), /Scheduler or persistence engine not found/);
+});
+
 Deno.test("IPv6 has its own sets, with names that the kernel accepts", async () => {
   const host = createIpvsHost();
   const six = web({ clusterIP: "fd00:10:96::a", clusterEndpoints: ["[fd00:244:1::1]:8080"], nodePort: 30080 });
@@ -323,6 +371,19 @@ Deno.test("kernel settings are those of kube-proxy", async () => {
   await backendUnderTest(newer);
   assert.equal(newer.runner.sysctls.get("net.ipv4.vs.conn_reuse_mode"), "1");
   assert.equal(newer.runner.sysctls.get("net.ipv4.conf.all.arp_ignore"), "0");
+});
+
+Deno.test("connections with reused ports are rescheduled unless the kernel loses packets then, before 5.9", async () => {
+  for (
+    const [release, mode] of [["4.19.0", "0"], ["5.8.18", "0"], ["5.9.0", "1"], ["5.10.1", "1"], ["6.1.0", "1"], [
+      "?",
+      "1",
+    ]]
+  ) {
+    const host = createIpvsHost({ sysctls: { "kernel.osrelease": release! } });
+    await backendUnderTest(host);
+    assert.equal(host.runner.sysctls.get("net.ipv4.vs.conn_reuse_mode"), mode, release);
+  }
 });
 
 Deno.test("on an unsupported host the error names what is missing", async () => {
