@@ -41,15 +41,18 @@ export interface FakeContainerRuntime {
   close(): Promise<void>;
 }
 
-/** Starts a runtime at the path of a socket. */
-export async function startFakeContainerRuntime(path: string): Promise<FakeContainerRuntime> {
+/**
+ * Starts a runtime at the path of a socket.
+ * @param appliesFilter whether it lists only the sandboxes that a request asks for
+ */
+export async function startFakeContainerRuntime(path: string, appliesFilter = true): Promise<FakeContainerRuntime> {
   let sandboxes: readonly FakeSandbox[] = [];
   const refused = new Map<string, number>();
   const asked: string[] = [];
 
   const list = (request: Uint8Array<ArrayBuffer>) => {
     const { state } = LIST_REQUEST.decode(request).filter ?? {};
-    const wanted = state && (state.state ?? SANDBOX_STATE.ready);
+    const wanted = appliesFilter && state ? state.state ?? SANDBOX_STATE.ready : undefined;
     const stateOf = ({ isNotReady }: FakeSandbox) => isNotReady ? SANDBOX_STATE.notReady : SANDBOX_STATE.ready;
     const items = sandboxes.filter((one) => wanted === undefined || stateOf(one) === wanted).map((one) => ({
       id: one.id,

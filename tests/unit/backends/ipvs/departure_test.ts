@@ -27,8 +27,12 @@ async function findings(
 }
 
 /** A host that a proxy in ipvs mode serves these service ports on. */
-async function served(ports: readonly Partial<ServicePort>[], ipvs: Partial<IpvsSettings> = {}): Promise<IpvsHost> {
-  const host = createIpvsHost({ surroundings: { nodeAddresses: ["192.168.1.1", "192.168.2.1"] } });
+async function served(
+  ports: readonly Partial<ServicePort>[],
+  ipvs: Partial<IpvsSettings> = {},
+  nodeAddresses = ["192.168.1.1", "192.168.2.1"],
+): Promise<IpvsHost> {
+  const host = createIpvsHost({ surroundings: { nodeAddresses } });
   for (const name of IPVS_SCHEDULERS) host.runner.ipvs.schedulers.add(name);
   const { snapshot } = await backendUnderTest(host, "IPv4", ipvs);
   await snapshot(ports.map((changes, i) => fakeServicePort(`default/web:${i}`, { port: 80 + i, ...changes })));
@@ -81,6 +85,8 @@ Deno.test("node ports are reported if the mode would leave out addresses", async
     assert.equal((await findings(host, { nodePortAddresses })).get("ipvs node ports"), undefined);
   }
   assert.equal((await findings(await served([{}]))).get("ipvs node ports"), undefined);
+  const single = await served([{ nodePort: 30080 }], {}, ["192.168.1.1"]);
+  assert.equal((await findings(single)).get("ipvs node ports"), undefined);
 });
 
 Deno.test("addresses, affinity and policies are reported where there are any", async () => {

@@ -213,3 +213,10 @@ Deno.test("before the first rule of another mode, service addresses are no sourc
   assert.match(runner.ipvs.localRoutes.get(web.clusterIP)!, /src 192\.168\.1\.1$/);
   assert.doesNotMatch(runner.dump("IPv4"), /KUBE-SVC-/);
 });
+
+Deno.test("on a node without a default route, held addresses start from an address of the node", async () => {
+  const { runner, prepare } = await node();
+  runner.inject(({ args }) => args.includes("get"), { how: "exits", exitCode: 2, stderr: "Network is unreachable" });
+  await prepare("iptables");
+  assert.match(runner.ipvs.localRoutes.get(web.clusterIP)!, /src 192\.168\.1\.1$/);
+});

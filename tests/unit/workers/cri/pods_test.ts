@@ -15,10 +15,11 @@ const LIVE_WEB = { namespace: "default", name: "web", uid: "u1", isStatic: false
 /** Runs a test with a reader of a runtime. */
 async function withReader(
   test: (read: ReturnType<typeof createPodReader>, runtime: FakeContainerRuntime) => Promise<void>,
+  appliesFilter?: boolean,
 ): Promise<void> {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/cri.sock`;
-  const runtime = await startFakeContainerRuntime(path);
+  const runtime = await startFakeContainerRuntime(path, appliesFilter);
   const connection = await openConnection({
     address: { kind: "unix", path },
     tls: undefined,
@@ -34,15 +35,18 @@ async function withReader(
   }
 }
 
-Deno.test("a ready sandbox is a pod with its addresses in canonical form, the newest one of each pod", () =>
-  withReader(async (read, runtime) => {
-    runtime.run(
-      { ...WEB, id: "s0", ips: ["10.1.0.6"], createdAt: 1_763_800_000_000_000_000n },
-      { ...WEB, createdAt: 1_763_800_000_000_000_001n },
-      { ...WEB, id: "s2", uid: "u2", name: "gone", isNotReady: true },
-    );
-    assert.deepEqual(await read(), [{ ...LIVE_WEB, addresses: ["10.1.0.7", "fd00::7"] }]);
-  }));
+for (const appliesFilter of [true, false]) {
+  const runtime = `a runtime that ${appliesFilter ? "lists what is asked for" : "lists all"}`;
+  Deno.test(`a ready sandbox is a pod with its addresses in canonical form, the newest one of each pod: ${runtime}`, () =>
+    withReader(async (read, runtime) => {
+      runtime.run(
+        { ...WEB, id: "s0", ips: ["10.1.0.6"], createdAt: 1_763_800_000_000_000_000n },
+        { ...WEB, createdAt: 1_763_800_000_000_000_001n },
+        { ...WEB, id: "s2", uid: "u2", name: "gone", isNotReady: true },
+      );
+      assert.deepEqual(await read(), [{ ...LIVE_WEB, addresses: ["10.1.0.7", "fd00::7"] }]);
+    }, appliesFilter));
+}
 
 Deno.test("pods of the node's network, static pods and pods without a network are told apart", () =>
   withReader(async (read, runtime) => {

@@ -21,7 +21,7 @@ Deno.test("a runtime that starts later, changes and restarts is watched, and eac
   let last = "";
   void watchPods(path, clock, (report) => {
     // The reason of a problem may differ from one attempt to the next.
-    if (textOf(report) !== last) reports.push(last = textOf(report));
+    if (textOf(report) !== last || "pods" in report) reports.push(last = textOf(report));
   });
   const reported = async (text: string) => {
     await passing(clock, () => reports.length > 0);
@@ -33,6 +33,11 @@ Deno.test("a runtime that starts later, changes and restarts is watched, and eac
     await reported("no pods");
     runtime.run(WEB);
     await reported("web 10.1.0.7");
+    runtime.run({ ...WEB, id: "s3", ips: [] });
+    await reported("web ");
+    // One without an address is asked for it with each look.
+    await passing(clock, () => runtime.asked.length >= 5);
+    assert.deepEqual(reports, []);
     await runtime.close();
     await reported("problem");
     await Deno.remove(path).catch(() => {});
