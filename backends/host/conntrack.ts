@@ -158,11 +158,8 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
       isProblemNew = true;
     }
     deletion = undefined;
-    const { conntrack_deleted = 0, conntrack_ms = 0 } = figures;
-    figures = {
-      conntrack_deleted: conntrack_deleted + deleted,
-      conntrack_ms: conntrack_ms + clock.monotonic() - startedMs,
-    };
+    // A sync takes these before it starts another removal.
+    figures = { conntrack_deleted: deleted, conntrack_ms: clock.monotonic() - startedMs };
   };
 
   return {

@@ -78,8 +78,6 @@ interface ChannelState {
   readonly limit: FrequencyLimit;
   readonly outgoing: OutgoingState;
   inFlight?: FamilyDelta | undefined;
-  /** Whether the delta last sent was a portion of the changes. */
-  isCut: boolean;
   workerListens: boolean;
   stopped?: Promise<void>;
   /** The revision that is in effect with nothing left to do. */
@@ -99,7 +97,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   const { minSyncPeriodMs } = options;
   const limit = createFrequencyLimit(minSyncPeriodMs, clock);
   const outgoing = createOutgoingState();
-  const channel: ChannelState = { options, logger, limit, outgoing, isCut: false, workerListens: false };
+  const channel: ChannelState = { options, logger, limit, outgoing, workerListens: false };
   let hadServicePorts = false;
   let flushIsDue = false;
 
@@ -191,12 +189,9 @@ function flush(channel: ChannelState, link: FamilyLink): void {
   if (!channel.workerListens || channel.stopped || channel.inFlight !== undefined || channel.cancelTimer) return;
   const delta = outgoing.next();
   if (delta === undefined) return;
-  // Once changes were split into portions, the remaining portions are not delayed, and neither are changes made in the
-  // meantime.
-  const waitMs = channel.isCut ? 0 : limit.waitMs();
+  const waitMs = limit.waitMs();
   if (waitMs > 0) return flushLater(channel, link, waitMs);
   outgoing.markSent(delta);
-  channel.isCut = !outgoing.isSent();
   channel.inFlight = delta;
   const { revision, base, part, set, deleted } = delta;
   channel.logger.debug("sending delta to worker", {
@@ -206,7 +201,8 @@ function flush(channel: ChannelState, link: FamilyLink): void {
     set: set.length,
     deleted: deleted.length,
   });
-  if (part !== "head" && !channel.isCut) {
+  // Of changes that are split into portions, the last one counts, so that the others do not delay it.
+  if (part !== "head" && outgoing.isSent()) {
     limit.sent();
     options.onSend?.(revision);
   }

@@ -40,7 +40,15 @@ function createLab() {
   const cleaner = createConntrackCleaner(options), unanswered = createUnansweredCleaner(options);
   const ports = new Map<ServicePortKey, ServicePort>();
   const known = { servicePort: (key: ServicePortKey) => ports.get(key), servicePorts: () => ports.values() };
-  const rules = { problems: () => [], takeEarlierUdpFrontends: () => new Set<string>() };
+  let earlier = new Set<string>();
+  const rules = {
+    problems: () => [],
+    takeEarlierUdpFrontends() {
+      const taken = earlier;
+      earlier = new Set();
+      return taken;
+    },
+  };
   let nextPort = 41_001;
   const lab = {
     clock,
@@ -76,6 +84,8 @@ function createLab() {
       for (const key of keys) ports.delete(key);
       for (const port of set) ports.set(keyOf(port), port);
     },
+    /** Frontends that the kernel served before the first sync. */
+    serveEarlier: (...frontends: readonly string[]) => void (earlier = new Set(frontends)),
     /** Ends a sync, and lets conntrack run as far as it can. */
     async sync() {
       const { problems: [problem], figures, againAfterMs } = cleaner.afterSync(rules, known);
@@ -241,6 +251,30 @@ Deno.test("the flows of a namespace with very many are deleted in turns with tho
     lab.clock.advance(1_000);
     await lab.syncLater();
   }
+});
+
+Deno.test("a removal that is fast takes more flows at once, so that thousands need few runs", async () => {
+  const many = Array.from({ length: 300 }, (_, i) => `10.2.${i >> 8}.${i & 255}`);
+  const lab = await labWith(withPods([...many, POD]));
+  for (const pod of many) lab.flow(pod);
+  lab.change([withPods([POD])]);
+  lab.takeCalls();
+  await lab.sync();
+  const portions = lab.takeCalls().slice(1).map((call) => call.split("\n").length);
+  assert.deepEqual([portions, lab.left()], [[4, 8, 16, 32, 64, 128, 48], []]);
+});
+
+Deno.test("at the start, flows to frontends of no service end; a node port is served at any address of the node", async () => {
+  const lab = createLab();
+  const nodePort = { ...withPods([POD]), nodePort: 53 };
+  const at = (clusterIP: string) => ({ ...DNS, clusterIP });
+  for (const address of ["192.168.1.1", "10.96.0.99"]) lab.flow(POD_2, at(address));
+  lab.flow(POD, at("192.168.1.1"));
+  lab.serveEarlier("192.168.1.1:53", "10.96.0.99:53");
+  lab.change([nodePort]);
+  await lab.sync();
+  await lab.syncLater();
+  assert.deepEqual(lab.left(), [POD]);
 });
 
 const failed = (message: string): ToolResult => (

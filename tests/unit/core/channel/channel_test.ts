@@ -296,6 +296,19 @@ async function waitsOf({ channel, link, clock }: Setup, durationsMs: readonly nu
   return waitsMs;
 }
 
+Deno.test("less than half a millisecond is no wait, since timers count whole ones", async () => {
+  const { channel, link, clock } = await setUpIdle(60_000);
+  const change = async (port: number) => {
+    channel.set(byKey([fakeServicePort("web", { port })]));
+    await promisesSettled();
+    link.report();
+    return link.sent.length;
+  };
+  assert.equal(await change(81), 2);
+  clock.advance(59_999.6);
+  assert.equal(await change(82), 3);
+});
+
 Deno.test("without a minSyncPeriod, a delta waits only for the sync of the one before", async () => {
   const waitsMs = await waitsOf(await setUpIdle(), new Array<number>(200).fill(45));
   assert.deepEqual(new Set(waitsMs), new Set([0]));

@@ -1,6 +1,6 @@
 /** The stop and the restart of the worker of a family without service ports. */
 import assert from "node:assert/strict";
-import { createFamilyChannel, mayRest } from "../../../../core/channel/family_channel.ts";
+import { createFamilyChannel, mayRest, REST_DELAYS } from "../../../../core/channel/family_channel.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, settled } from "../../../fakes/clock.ts";
 import { createFakeFamilyLink } from "../../../fakes/family_link.ts";
@@ -51,6 +51,10 @@ Deno.test("the worker of a family without service ports stops some time after th
   assert.equal(channel.pending(), 0);
   await clock.advanceSettled(10 * LATER_MS);
   assert.deepEqual(link.rests, ["rest"]);
+});
+
+Deno.test("a family that had service ports keeps its worker for minutes, since more may follow soon", () => {
+  assert.ok(REST_DELAYS.laterMs >= 60_000 && REST_DELAYS.firstMs < REST_DELAYS.laterMs);
 });
 
 Deno.test("a worker that has not synced, has failed or has work left stays", async () => {

@@ -6,8 +6,14 @@ import { planService } from "../../../../core/planning/service_port.ts";
 import { joinHostPort } from "../../../../platform/address.ts";
 import { endpoint, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
 
-function plan(fields: Partial<Service>, endpoints: readonly SliceEndpoint[] = [], family: Family = "IPv4") {
+function plan(
+  fields: Partial<Service>,
+  endpoints: readonly SliceEndpoint[] = [],
+  family: Family = "IPv4",
+  unreachable?: ReadonlySet<string>,
+) {
   return planService({
+    unreachable,
     service: service("default/web", fields),
     family,
     node: { name: "here", zone: "" },
@@ -25,6 +31,7 @@ function planOne(...args: Parameters<typeof plan>): ServicePort {
 const NODE_PORT = { name: "http", protocol: "tcp", port: 80, nodePort: 30080 } as const;
 const REMOTE = endpoint("10.1.0.1");
 const LOCAL = endpoint("10.1.0.2", { nodeName: "here" });
+const BOTH = ["10.1.0.1:8080", "10.1.0.2:8080"];
 
 Deno.test("a ClusterIP service", () => {
   assert.deepEqual(planOne({}, [REMOTE, LOCAL]), {
@@ -128,6 +135,14 @@ Deno.test("only UDP endpoints linger", () => {
   for (const [protocol, expected] of [["tcp", []], ["sctp", []], ["udp", ["10.1.0.3:8080"]]] as const) {
     const port = planOne({ ports: [{ name: "", protocol, port: 53, nodePort: 0 }] }, [REMOTE, ending]);
     assert.deepEqual(port.lingeringEndpoints, expected);
+  }
+});
+
+Deno.test("only TCP endpoints are left out for not answering: attempts of other protocols are not counted", () => {
+  for (const [protocol, used] of [["tcp", ["10.1.0.2:8080"]], ["udp", BOTH], ["sctp", BOTH]] as const) {
+    const ports = [{ name: "", protocol, port: 53, nodePort: 0 }];
+    const port = planOne({ ports }, [REMOTE, LOCAL], "IPv4", new Set(["10.1.0.1:8080"]));
+    assert.deepEqual(port.clusterEndpoints, used);
   }
 });
 
