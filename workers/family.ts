@@ -156,7 +156,6 @@ export function connectToMain(
 
   const startSibling = (own: RoleMessage, number: number, port: MessagePort) => {
     const fail = (reason: string) => post({ type: "sibling-failed", number, reason });
-    sibling?.terminate();
     try {
       const family = otherFamily(own.family);
       sibling = createWebWorker(codeOf(family), fail);
