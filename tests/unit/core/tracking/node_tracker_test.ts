@@ -141,3 +141,9 @@ Deno.test("a Node that loses its addresses keeps the last ones", () => {
   tracker.set("/here", node("here", { addresses: [] }));
   assert.equal(tracker.state().nodeIPs.IPv4, "192.0.2.1");
 });
+
+Deno.test("a Node that never existed is not deleted", () => {
+  const tracker = createNodeTracker({ nodeName: "here", bindAddress: "" });
+  tracker.delete("/here");
+  assert.deepEqual([tracker.state().deleted, tracker.pending()], [false, false]);
+});
