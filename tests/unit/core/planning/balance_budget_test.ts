@@ -2,9 +2,16 @@ import assert from "node:assert/strict";
 import { describeMode } from "../../../../backends/registry.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import { KINDS, refOf, type Service } from "../../../../core/objects/cluster_object.ts";
+import {
+  createBalanceBudget,
+  NAMESPACE_BUDGET,
+  SERVICE_BUDGET,
+  tableSize,
+} from "../../../../core/planning/balance_budget.ts";
 import { createFamilyPlanner } from "../../../../core/planning/family_planner.ts";
 import { fakeBalance } from "../../../fakes/balance.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 
 /** A planner; each service has 300 endpoints, so that a table has 10,080 slots. */
@@ -93,4 +100,24 @@ Deno.test("a service above its own budget takes nothing from its namespace, and 
   for (const key of small) assert.deepEqual(algorithm(key), hashed, key);
   set({ "a/late": 2, "a/s": 2 }, { createdSeconds: 2 });
   assert.deepEqual([algorithm("a/late"), algorithm("a/s"), algorithm("a/s11")], [hashed, hashed, random]);
+});
+
+Deno.test("tables may use a budget up to its last element", () => {
+  const table = fakeServicePort("default/web", {
+    ...{ clusterEndpoints: ["10.1.0.1:80"], balance: { algorithm: "consistent-hash", hash: "flow" } },
+  });
+  const sized = (
+    size: number,
+  ) => [{ ...table, nodePortPrefixes: Array<string>(size - tableSize([table])).fill("192.0.2.0/24") }];
+  const limits = (...sizes: readonly number[]) => {
+    const budget = createBalanceBudget(), keys = sizes.map((_, i) => `a/s${i}`);
+    for (const [i, key] of keys.entries()) budget.request(key, sized(sizes[i]!), i);
+    budget.settle();
+    return keys.map(budget.limitOf);
+  };
+  assert.deepEqual(limits(SERVICE_BUDGET), [undefined]);
+  assert.deepEqual(limits(SERVICE_BUDGET + 1), ["service"]);
+  const most = Array<number>(8).fill(SERVICE_BUDGET), rest = NAMESPACE_BUDGET - 8 * SERVICE_BUDGET;
+  assert.deepEqual(limits(...most, rest).at(-1), undefined);
+  assert.deepEqual(limits(...most, rest + 1).at(-1), "namespace");
 });
