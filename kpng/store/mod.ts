@@ -14,6 +14,7 @@ import {
   type Node,
   type ObjectRef,
   refOf,
+  type Service,
   type ServiceCIDR,
   type SourceSink,
 } from "../../core/objects/mod.ts";
@@ -21,7 +22,7 @@ import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createResetTracker, sameSlice, type ServiceKey, serviceKey } from "../../core/tracking/mod.ts";
 import { type Clock, sameData } from "../../platform/mod.ts";
 import { sameState, type ServiceState, weightOf, withoutSlice, withService, withSlice } from "./service_state.ts";
-import { type Change, createVersions } from "./versions.ts";
+import { type Change, createVersions, type Versions } from "./versions.ts";
 export type { ServiceState } from "./service_state.ts";
 export type { Change } from "./versions.ts";
 
@@ -60,6 +61,20 @@ export interface Store extends SourceSink {
 /** The time for which changes are collected for one revision. */
 const GATHERING_MS = 2;
 
+interface Versioned {
+  readonly clock: Clock;
+  readonly services: Versions<ServiceState>;
+  readonly scoped: Versions<ClusterScoped>;
+  readonly serviceOfSlice: Map<string, ServiceKey>;
+  readonly unsynced: Set<Kind>;
+  readonly listeners: Set<() => void>;
+  revision: number;
+  /** The last revision that the listeners know. */
+  announced: number;
+  isScheduled: boolean;
+  cached?: StoreState;
+}
+
 /** An empty store. */
 export function createStore({ clock, onProblems, leastHistory: leastWeight = 1000 }: {
   readonly clock: Clock;
@@ -72,120 +87,45 @@ export function createStore({ clock, onProblems, leastHistory: leastWeight = 100
 }): Store {
   const services = createVersions<ServiceState>({ isSame: sameState, weightOf, leastWeight });
   const scoped = createVersions<ClusterScoped>({ isSame: sameData, weightOf: () => 1, leastWeight });
-  const serviceOfSlice = new Map<string, ServiceKey>();
-  const unsynced = new Set<Kind>(KINDS);
+  const unsynced = new Set<Kind>(KINDS), listeners = new Set<() => void>();
+  const collections = { services, scoped, serviceOfSlice: new Map<string, ServiceKey>(), unsynced, listeners };
+  const versioned: Versioned = { clock, ...collections, revision: 0, announced: 0, isScheduled: false };
   const confirmation = createResetTracker();
-  const listeners = new Set<() => void>();
-  let revision = 0;
-  let announced = 0;
-  let isScheduled = false;
-  let cached: StoreState | undefined;
-
-  /** Makes the changes since the last revision a new one, if there are any; returns the newest. */
-  const commit = (): number => {
-    const hasNewServices = services.commit(revision + 1), hasNewScoped = scoped.commit(revision + 1);
-    if (hasNewServices || hasNewScoped) revision++;
-    return revision;
-  };
-
-  const commitSoon = () => {
-    if (isScheduled || unsynced.size > 0) return;
-    isScheduled = true;
-    clock.schedule(GATHERING_MS, () => {
-      isScheduled = false;
-      if (commit() === announced) return;
-      announced = revision;
-      for (const listener of [...listeners]) listener();
-    });
-  };
-
-  const stateOf = (namespace: string, name: string): ServiceState =>
-    services.values.get(serviceKey(namespace, name)) ?? { namespace, name, service: undefined, slices: [] };
-
-  const putService = (key: ServiceKey, state: ServiceState | undefined) => {
-    services.put(key, state);
-    commitSoon();
-  };
-
-  const putScoped = (kind: Kind, name: string, object: ClusterScoped | undefined) => {
-    const key = scopedKey(kind, name);
-    if (sameData(scoped.values.get(key), object)) return;
-    scoped.put(key, object);
-    commitSoon();
-  };
-
-  const putSlice = (slice: EndpointSlice) => {
-    const sliceKey = serviceKey(slice.namespace, slice.name);
-    const key = serviceKey(slice.namespace, slice.serviceName);
-    if (serviceOfSlice.get(sliceKey) !== key) removeSlice(slice.namespace, slice.name);
-    serviceOfSlice.set(sliceKey, key);
-    const state = stateOf(slice.namespace, slice.serviceName);
-    const before = state.slices.find(({ name }) => name === slice.name);
-    if (before === undefined || !sameSlice(before, slice)) putService(key, withSlice(state, slice));
-  };
-
-  const removeSlice = (namespace: string, name: string) => {
-    const sliceKey = serviceKey(namespace, name);
-    const key = serviceOfSlice.get(sliceKey);
-    if (key === undefined) return;
-    serviceOfSlice.delete(sliceKey);
-    putService(key, withoutSlice(services.values.get(key)!, name));
-  };
-
-  const apply = (object: ClusterObject) => {
-    if (object.kind === "EndpointSlice") return putSlice(object);
-    // Labels are not passed on: weights by label need the API server.
-    if (object.kind === "NodeLabels" || object.kind === "PodLabels") return;
-    if (object.kind !== "Service") return putScoped(object.kind, object.name, object);
-    const state = stateOf(object.namespace, object.name);
-    if (sameData(state.service, object)) return;
-    putService(serviceKey(object.namespace, object.name), withService(state, object));
-  };
-
-  const remove = ({ kind, namespace, name }: ObjectRef) => {
-    if (kind === "EndpointSlice") return removeSlice(namespace, name);
-    if (kind !== "Service") return putScoped(kind, name, undefined);
-    const state = stateOf(namespace, name);
-    if (state.service !== undefined) putService(serviceKey(namespace, name), withService(state, undefined));
-  };
-
-  const known = (kind: Kind): Iterable<ObjectRef> => {
-    const states = services.values.values();
-    if (kind === "EndpointSlice") return states.flatMap(({ slices }) => slices.map(refOf));
-    if (kind !== "Service") return scoped.values.values().filter((object) => object.kind === kind).map(refOf);
-    return states.flatMap(({ service }) => service === undefined ? [] : [refOf(service)]);
-  };
 
   return {
     set(object) {
       confirmation.confirm(refOf(object));
-      apply(object);
+      apply(versioned, object);
     },
     delete(ref) {
       confirmation.confirm(ref);
-      remove(ref);
+      remove(versioned, ref);
     },
     reset(kind) {
-      confirmation.start(kind, known(kind));
+      confirmation.start(kind, known(versioned, kind));
     },
     synced(kind) {
-      for (const ref of confirmation.finish(kind)) remove(ref);
+      for (const ref of confirmation.finish(kind)) remove(versioned, ref);
       const isLast = unsynced.delete(kind) && unsynced.size === 0;
       if (!isLast) return;
       // Watchers must learn that the state is complete, even if it is empty.
-      revision++;
-      commitSoon();
+      versioned.revision++;
+      commitSoon(versioned);
     },
     problems: onProblems,
     ready: () => unsynced.size === 0,
-    revision: commit,
+    revision: () => commit(versioned),
     state() {
-      if (cached?.revision === commit()) return cached;
-      cached = { revision, services: sortedValues(services.values), scoped: sortedValues(scoped.values) };
-      return cached;
+      const revision = commit(versioned);
+      if (versioned.cached?.revision === revision) return versioned.cached;
+      return versioned.cached = {
+        revision,
+        services: sortedValues(services.values),
+        scoped: sortedValues(scoped.values),
+      };
     },
     since(past) {
-      commit();
+      commit(versioned);
       const changed = { services: services.since(past), scoped: scoped.since(past) };
       return changed.services && changed.scoped && { services: changed.services, scoped: changed.scoped };
     },
@@ -195,6 +135,88 @@ export function createStore({ clock, onProblems, leastHistory: leastWeight = 100
       return () => listeners.delete(listener);
     },
   };
+}
+
+/** Makes the changes since the last revision a new one, if there are any; returns the newest. */
+function commit(versioned: Versioned): number {
+  const next = versioned.revision + 1;
+  const hasNewServices = versioned.services.commit(next), hasNewScoped = versioned.scoped.commit(next);
+  if (hasNewServices || hasNewScoped) versioned.revision = next;
+  return versioned.revision;
+}
+
+function commitSoon(versioned: Versioned): void {
+  if (versioned.isScheduled || versioned.unsynced.size > 0) return;
+  versioned.isScheduled = true;
+  versioned.clock.schedule(GATHERING_MS, () => {
+    versioned.isScheduled = false;
+    if (commit(versioned) === versioned.announced) return;
+    versioned.announced = versioned.revision;
+    for (const listener of [...versioned.listeners]) listener();
+  });
+}
+
+function stateOf({ services }: Versioned, namespace: string, name: string): ServiceState {
+  return services.values.get(serviceKey(namespace, name)) ?? { namespace, name, service: undefined, slices: [] };
+}
+
+function putService(versioned: Versioned, key: ServiceKey, state: ServiceState | undefined): void {
+  versioned.services.put(key, state);
+  commitSoon(versioned);
+}
+
+function putScoped(versioned: Versioned, kind: Kind, name: string, object: ClusterScoped | undefined): void {
+  const key = scopedKey(kind, name);
+  if (sameData(versioned.scoped.values.get(key), object)) return;
+  versioned.scoped.put(key, object);
+  commitSoon(versioned);
+}
+
+function putSlice(versioned: Versioned, slice: EndpointSlice): void {
+  const { serviceOfSlice } = versioned;
+  const sliceKey = serviceKey(slice.namespace, slice.name);
+  const key = serviceKey(slice.namespace, slice.serviceName);
+  if (serviceOfSlice.get(sliceKey) !== key) removeSlice(versioned, slice.namespace, slice.name);
+  serviceOfSlice.set(sliceKey, key);
+  const state = stateOf(versioned, slice.namespace, slice.serviceName);
+  const before = state.slices.find(({ name }) => name === slice.name);
+  if (before === undefined || !sameSlice(before, slice)) putService(versioned, key, withSlice(state, slice));
+}
+
+function removeSlice(versioned: Versioned, namespace: string, name: string): void {
+  const sliceKey = serviceKey(namespace, name);
+  const key = versioned.serviceOfSlice.get(sliceKey);
+  if (key === undefined) return;
+  versioned.serviceOfSlice.delete(sliceKey);
+  putService(versioned, key, withoutSlice(versioned.services.values.get(key)!, name));
+}
+
+function apply(versioned: Versioned, object: ClusterObject): void {
+  if (object.kind === "EndpointSlice") return putSlice(versioned, object);
+  // Labels are not passed on: weights by label need the API server.
+  if (object.kind === "NodeLabels" || object.kind === "PodLabels") return;
+  if (object.kind !== "Service") return putScoped(versioned, object.kind, object.name, object);
+  putServiceObject(versioned, object.namespace, object.name, object);
+}
+
+function remove(versioned: Versioned, { kind, namespace, name }: ObjectRef): void {
+  if (kind === "EndpointSlice") return removeSlice(versioned, namespace, name);
+  if (kind !== "Service") return putScoped(versioned, kind, name, undefined);
+  putServiceObject(versioned, namespace, name, undefined);
+}
+
+function putServiceObject(versioned: Versioned, namespace: string, name: string, service: Service | undefined): void {
+  const state = stateOf(versioned, namespace, name);
+  if (!sameData(state.service, service)) {
+    putService(versioned, serviceKey(namespace, name), withService(state, service));
+  }
+}
+
+function known({ services, scoped }: Versioned, kind: Kind): Iterable<ObjectRef> {
+  const states = services.values.values();
+  if (kind === "EndpointSlice") return states.flatMap(({ slices }) => slices.map(refOf));
+  if (kind !== "Service") return scoped.values.values().filter((object) => object.kind === kind).map(refOf);
+  return states.flatMap(({ service }) => service === undefined ? [] : [refOf(service)]);
 }
 
 function scopedKey(kind: Kind, name: string): string {

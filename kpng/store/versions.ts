@@ -23,6 +23,19 @@ interface Replaced<T> {
   readonly weight: number;
 }
 
+interface Kept<T> {
+  readonly weightOf: (value: T) => number;
+  readonly leastWeight: number;
+  /** The newest last; the first ones may have been dropped. */
+  replaced: (Replaced<T> | undefined)[];
+  /** The index of the first one that was not dropped. */
+  first: number;
+  replacedWeight: number;
+  currentWeight: number;
+  /** The revision after which every change is known. */
+  floor: number;
+}
+
 /** The number of dropped versions at the front of the list after which it is cut. */
 const SLACK = 1024;
 
@@ -35,34 +48,14 @@ export function createVersions<T>({ isSame, weightOf, leastWeight }: {
   const values = new Map<string, T>();
   // The values at the last revision of what was put since.
   const touched = new Map<string, T | undefined>();
-  // The newest last.
-  let replaced: (Replaced<T> | undefined)[] = [];
-  let first = 0;
-  let replacedWeight = 0;
-  let currentWeight = 0;
-  // The revision after which every change is known.
-  let floor = 0;
-
-  const trim = () => {
-    while (replacedWeight > Math.max(leastWeight, currentWeight) && first < replaced.length) {
-      const { revision, weight } = replaced[first]!;
-      replaced[first++] = undefined;
-      replacedWeight -= weight;
-      floor = revision;
-    }
-    if (first < SLACK) return;
-    replaced = replaced.slice(first);
-    first = 0;
-  };
-
-  const firstAfter = (revision: number): number => {
-    let low = first, high = replaced.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (replaced[middle]!.revision <= revision) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+  const kept: Kept<T> = {
+    weightOf,
+    leastWeight,
+    replaced: [],
+    first: 0,
+    replacedWeight: 0,
+    currentWeight: 0,
+    floor: 0,
   };
 
   return {
@@ -78,24 +71,52 @@ export function createVersions<T>({ isSame, weightOf, leastWeight }: {
         const after = values.get(key);
         if (isSame(before, after)) continue;
         isChanged = true;
-        const weight = before === undefined ? 0 : weightOf(before);
-        currentWeight += (after === undefined ? 0 : weightOf(after)) - weight;
-        replacedWeight += weight || 1;
-        replaced.push({ revision, key, before, weight: weight || 1 });
+        keep(kept, revision, key, before, after);
       }
       touched.clear();
-      trim();
+      trim(kept);
       return isChanged;
     },
     since(revision) {
-      if (revision < floor) return undefined;
+      if (revision < kept.floor) return undefined;
       const found = new Map<string, T | undefined>();
-      for (let i = firstAfter(revision); i < replaced.length; i++) {
-        const { key, before } = replaced[i]!;
+      for (let i = firstAfter(kept, revision); i < kept.replaced.length; i++) {
+        const { key, before } = kept.replaced[i]!;
         if (!found.has(key)) found.set(key, before);
       }
       return Array.from(found, ([key, before]) => ({ before, after: values.get(key) }))
         .filter(({ before, after }) => !isSame(before, after));
     },
   };
+}
+
+function keep<T>(kept: Kept<T>, revision: number, key: string, before: T | undefined, after: T | undefined): void {
+  const { weightOf } = kept;
+  const weight = before === undefined ? 0 : weightOf(before);
+  kept.currentWeight += (after === undefined ? 0 : weightOf(after)) - weight;
+  kept.replacedWeight += weight || 1;
+  kept.replaced.push({ revision, key, before, weight: weight || 1 });
+}
+
+function trim<T>(kept: Kept<T>): void {
+  const { replaced } = kept, most = Math.max(kept.leastWeight, kept.currentWeight);
+  while (kept.replacedWeight > most && kept.first < replaced.length) {
+    const { revision, weight } = replaced[kept.first]!;
+    replaced[kept.first++] = undefined;
+    kept.replacedWeight -= weight;
+    kept.floor = revision;
+  }
+  if (kept.first < SLACK) return;
+  kept.replaced = replaced.slice(kept.first);
+  kept.first = 0;
+}
+
+function firstAfter<T>({ replaced, first }: Kept<T>, revision: number): number {
+  let low = first, high = replaced.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (replaced[middle]!.revision <= revision) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
