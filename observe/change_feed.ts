@@ -49,24 +49,9 @@ export function createChangeFeed(clock: Clock, ledgers: Ledgers, log: EventLog =
   const overtake = ({ event }: Pending) => {
     if (event.effect === "waiting") change(event, { effect: "overtaken" });
   };
-
-  /** Updates the events of changes that a sync brought into effect, or failed to. */
-  const settle = (changes: readonly Pending[], { family, endedAtMs, problems }: SyncReport) => {
-    const refused = new Set(refusedPorts(problems).map(({ servicePort }) => servicePort));
-    for (const { event, families, ports } of changes) {
-      if (event.effect !== "waiting") continue;
-      if (ports.values().some((port) => refused.has(nameOf(port)))) {
-        change(event, { effect: "refused", tone: "bad" });
-        continue;
-      }
-      families.delete(family);
-      if (families.size > 0) continue;
-      change(event, { effect: "in effect", tookMs: Math.max(0, endedAtMs - event.atMs) });
-    }
-  };
   const waitingIn = (family: Family): Awaited<string, Pending> =>
     ledgers[family].awaiting({
-      settled: (changes, { report }) => settle(changes.map(([, pending]) => pending), report),
+      settled: (changes, { report }) => settle(log, changes.map(([, pending]) => pending), report),
       join(earlier, later) {
         overtake(earlier);
         return later;
@@ -91,16 +76,8 @@ export function createChangeFeed(clock: Clock, ledgers: Ledgers, log: EventLog =
     const other = waiting[otherFamily(family)].unsent(key);
     // The same change in the other family, if it was not sent yet: both are one to a reader.
     const shared = other?.event.text === text && !other.families.has(family) ? other : undefined;
-    const event = shared?.event ??
-      record({
-        kind: "services",
-        subject,
-        family: isDualStack ? family : undefined,
-        text,
-        tone,
-        endpoints,
-        effect: "waiting",
-      });
+    const ofFamily = { family: isDualStack ? family : undefined, effect: "waiting" } as const;
+    const event = shared?.event ?? record({ kind: "services", subject, text, tone, endpoints, ...ofFamily });
     if (shared) event.family = undefined;
     waiting[family].add(key, { event, families: (shared?.families ?? new Set()).add(family), ports });
   };
@@ -130,16 +107,26 @@ export function createChangeFeed(clock: Clock, ledgers: Ledgers, log: EventLog =
       }
       const { title, severity } = problemKind(code);
       const tone = type === "solved" ? "good" : severity === "error" ? "bad" : "warning";
-      record({
-        kind,
-        subject,
-        tone,
-        code,
-        ...type === "solved" ? { text: `solved: ${title}` } : { text: title, detail },
-      });
+      const message = type === "solved" ? { text: `solved: ${title}` } : { text: title, detail };
+      record({ kind, subject, tone, code, ...message });
     },
     read: log.read,
   };
+}
+
+/** Updates the events of changes that a sync brought into effect, or failed to. */
+function settle({ change }: EventLog, changes: readonly Pending[], { family, endedAtMs, problems }: SyncReport): void {
+  const refused = new Set(refusedPorts(problems).map(({ servicePort }) => servicePort));
+  for (const { event, families, ports } of changes) {
+    if (event.effect !== "waiting") continue;
+    if (ports.values().some((port) => refused.has(nameOf(port)))) {
+      change(event, { effect: "refused", tone: "bad" });
+      continue;
+    }
+    families.delete(family);
+    if (families.size > 0) continue;
+    change(event, { effect: "in effect", tookMs: Math.max(0, endedAtMs - event.atMs) });
+  }
 }
 
 /** One line about changed services: one service, some of its ports, or many services at once. */

@@ -77,9 +77,7 @@ export function createNodeEvents({ recorder, mode, sharesUplink, clock }: {
         }
         refused[family] = refused[family].filter((name) => !accepted.includes(name));
         failingSinceMs.delete(family);
-        if (failed.delete(family)) {
-          normal("Synced", family, `${family}: the kernel is in sync again`);
-        }
+        if (failed.delete(family)) normal("Synced", family, `${family}: the kernel is in sync again`);
         return;
       }
       const now = clock.monotonic();

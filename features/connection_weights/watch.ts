@@ -48,10 +48,8 @@ export function watchConnections(
   const report = (detail: string | undefined) => {
     if (detail === undefined && !isFailing) return;
     isFailing = detail !== undefined;
-    const problems = detail === undefined
-      ? []
-      : [{ code: "connections-not-counted", subject: family, detail } as const];
-    reportProblems(`connections ${family}`, problems);
+    const problem = { code: "connections-not-counted", subject: family, detail: detail ?? "" } as const;
+    reportProblems(`connections ${family}`, isFailing ? [problem] : []);
   };
   const planned = function* () {
     for (const service of asking) {
@@ -73,16 +71,12 @@ export function watchConnections(
     counted = nextCounted(counted, endpoints, clock.monotonic());
     const ports = [...planned()], keys = new Set(ports.map(({ key }) => key));
     for (const key of factors.keys()) if (!keys.has(key)) factors.delete(key);
-    const changes = ports.flatMap(({ service, key, wanted }) => {
+    const changes = mostUrgent(ports.flatMap(({ service, key, wanted }) => {
       const change = changeOf(wanted, counted.loads, factors.get(key));
       return change ? [{ service, key, ...change }] : [];
-    });
-    const services = new Set<ServiceKey>();
-    for (const { service, key, factors: next } of changes.sort((a, b) => b.urgency - a.urgency)) {
-      if (services.size === MOST_CHANGED && !services.has(service)) continue;
-      services.add(service);
-      factors.set(key, next);
-    }
+    }));
+    for (const { key, factors: next } of changes) factors.set(key, next);
+    const services = new Set(changes.map(({ service }) => service));
     if (services.size > 0) planAgain(services);
     return services.size;
   };
@@ -107,13 +101,11 @@ export function watchConnections(
     report(undefined);
     const { endpoints, durationMs } = answer;
     // Without a change, the counters were not read.
-    if (endpoints !== undefined) readingsMs.push(durationMs);
+    if (endpoints === undefined) return pauseMs(durationMs + clock.monotonic() - nowMs, 0);
+    readingsMs.push(durationMs);
     if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
-    const changed = endpoints === undefined ? 0 : note(endpoints);
-    const readMs = endpoints === undefined ? durationMs : Math.min(...readingsMs);
-    const tookMs = readMs + clock.monotonic() - nowMs +
-      (changed === 0 ? 0 : CHANGE_MS + SERVICE_CHANGE_MS * changed);
-    return Math.max(SHORTEST_PAUSE_MS, tookMs / SHARE);
+    const changed = note(endpoints);
+    return pauseMs(Math.min(...readingsMs) + clock.monotonic() - nowMs, changed);
   };
   const run = async () => {
     for (let waitMs: number | undefined = SHORTEST_PAUSE_MS; waitMs !== undefined; waitMs = await round()) {
@@ -124,6 +116,21 @@ export function watchConnections(
   weigh({ factors: (key) => factors.get(key), open: (target) => counted.loads.get(target)?.counts.open });
   run().catch((error) => {
     if (!signal.aborted) throw error;
+  });
+}
+
+/** The pause after a reading that took this long and changed the weights of so many services. */
+function pauseMs(tookMs: number, changed: number): number {
+  const changeMs = changed === 0 ? 0 : CHANGE_MS + SERVICE_CHANGE_MS * changed;
+  return Math.max(SHORTEST_PAUSE_MS, (tookMs + changeMs) / SHARE);
+}
+
+/** The changes of at most `MOST_CHANGED` services, most urgent first. */
+function mostUrgent(changes: readonly Change[]): readonly Change[] {
+  const services = new Set<ServiceKey>();
+  return changes.toSorted((a, b) => b.urgency - a.urgency).filter(({ service }) => {
+    if (services.size < MOST_CHANGED) services.add(service);
+    return services.has(service);
   });
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../../platform/mod.ts";
 import type { AttemptCounts, ServicePortName } from "../../core/model/mod.ts";
-import { createFailureDetector, type Thresholds } from "./detector.ts";
+import { createFailureDetector, type FailureDetector, type Thresholds } from "./detector.ts";
 import type { ProbeEndpoint } from "./endpoint_probe.ts";
 import type { FailoverOptions } from "./options.ts";
 
@@ -87,33 +87,15 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     return result;
   };
 
-  /** Whether any of these endpoints answers a probe; the ones with the latest answered attempts are probed. */
-  const anyAnswersProbe = async (siblings: readonly string[]): Promise<boolean> => {
-    const asked = siblings.toSorted((a, b) => detector.lastAnswerMs(b) - detector.lastAnswerMs(a));
-    const answers = asked.slice(0, MOST_SIBLINGS).map(async (sibling) =>
-      await probe(sibling, "single") === "answered" || Promise.reject()
-    );
-    return await Promise.any(answers).catch(() => false);
-  };
-
   const examine = async (suspect: string): Promise<void> => {
     const siblings = usesOf(new Set([suspect])).get(suspect)?.siblings;
     if (siblings) await probe(suspect, "thorough");
     if (!siblings || !detector.isFailing(suspect)) return void detector.judge(suspect, false);
-    const anotherAnswers = await anyAnswersProbe(siblings.filter((one) => !detector.unreachable().has(one)));
+    const anotherAnswers = await anyAnswersProbe(detector, probe, siblings);
     if (detector.judge(suspect, anotherAnswers)) ejections++;
     // If nothing answers, the fault may be this node's own.
-    else if (!anotherAnswers) releaseAlone(siblings);
+    else if (!anotherAnswers) releaseAlone(detector, usesOf, siblings, clock.monotonic() - ANSWERS_MS);
     applySoon();
-  };
-
-  /** Uses unreachable endpoints again if none of their siblings has answered recently. */
-  const releaseAlone = (siblings: readonly string[]) => {
-    const left = new Set(siblings.filter((sibling) => detector.unreachable().has(sibling)));
-    const sinceMs = clock.monotonic() - ANSWERS_MS;
-    for (const [endpoint, uses] of usesOf(left)) {
-      if (!uses.siblings.some((one) => detector.lastAnswerMs(one) >= sinceMs)) detector.release(endpoint);
-    }
   };
 
   /** Probes unreachable endpoints, and some endpoints not probed recently. Resolves with the earliest time of the next call. */
@@ -151,6 +133,31 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     if (!signal.aborted) throw error;
   });
   return { unreachable: () => unreachable, ejections: () => ejections };
+}
+
+/** Whether any reachable one of these endpoints answers a probe; the ones with the latest answered attempts are probed. */
+async function anyAnswersProbe(
+  { unreachable, lastAnswerMs }: FailureDetector,
+  probe: ProbeEndpoint,
+  siblings: readonly string[],
+): Promise<boolean> {
+  const reachable = siblings.filter((sibling) => !unreachable().has(sibling));
+  const asked = reachable.sort((a, b) => lastAnswerMs(b) - lastAnswerMs(a)).slice(0, MOST_SIBLINGS);
+  const answers = asked.map(async (sibling) => await probe(sibling, "single") === "answered" || Promise.reject());
+  return await Promise.any(answers).catch(() => false);
+}
+
+/** Uses unreachable endpoints again if none of their siblings has answered since that time. */
+function releaseAlone(
+  { unreachable, lastAnswerMs, release }: FailureDetector,
+  usesOf: FailureWatchOptions["usesOf"],
+  siblings: readonly string[],
+  sinceMs: number,
+): void {
+  const left = new Set(siblings.filter((sibling) => unreachable().has(sibling)));
+  for (const [endpoint, uses] of usesOf(left)) {
+    if (!uses.siblings.some((one) => lastAnswerMs(one) >= sinceMs)) release(endpoint);
+  }
 }
 
 /** Returns a function that has `apply` called soon, once for all calls until then. */

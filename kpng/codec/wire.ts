@@ -77,27 +77,7 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
     return { field, wireType: key % 8 };
   };
 
-  const skipGroup = (started: number) => {
-    const open = [started];
-    while (open.length > 0) {
-      const { field, wireType } = key();
-      if (wireType === GROUP.end) {
-        if (open.pop() !== field) throw new WireError(`group ${field} ends in another group`);
-      } else if (wireType === GROUP.start) {
-        if (open.push(field) > GROUP_DEPTH) throw new WireError(`groups nest deeper than ${GROUP_DEPTH}`);
-      } else skipValue(wireType);
-    }
-  };
-
-  const skipValue = (wireType: number) => {
-    if (wireType === 0) uint64();
-    else if (wireType === 1) take(8);
-    else if (wireType === 2) bytes();
-    else if (wireType === 5) take(4);
-    else throw new WireError(`a field has the unknown wire type ${wireType}`);
-  };
-
-  return {
+  const reader: Reader = {
     atEnd: () => at >= source.length,
     key,
     varint,
@@ -114,10 +94,28 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
     bytes,
     skip(field, wireType) {
       if (wireType === GROUP.end) throw new WireError(`group ${field} ends without a start`);
-      if (wireType === GROUP.start) skipGroup(field);
-      else skipValue(wireType);
+      if (wireType === GROUP.start) skipGroup(reader, field);
+      else if (wireType === 0) uint64();
+      else if (wireType === 1) take(8);
+      else if (wireType === 2) bytes();
+      else if (wireType === 5) take(4);
+      else throw new WireError(`a field has the unknown wire type ${wireType}`);
     },
   };
+  return reader;
+}
+
+/** Skips the rest of a group, without recursion. */
+function skipGroup(reader: Reader, started: number): void {
+  const open = [started];
+  while (open.length > 0) {
+    const { field, wireType } = reader.key();
+    if (wireType === GROUP.end) {
+      if (open.pop() !== field) throw new WireError(`group ${field} ends in another group`);
+    } else if (wireType === GROUP.start) {
+      if (open.push(field) > GROUP_DEPTH) throw new WireError(`groups nest deeper than ${GROUP_DEPTH}`);
+    } else reader.skip(field, wireType);
+  }
 }
 
 /** Writes protobuf's encoding. One writer can write many messages. */
