@@ -92,7 +92,6 @@ const TRIED_IN_VAIN_MS = 60_000;
 
 /** A detector that has not read any counts. `now` is a monotonic clock in milliseconds. */
 export function createFailureDetector(thresholds: Thresholds, now: () => number): FailureDetector {
-  const { attempts, silenceMs, recoveryProbes, trialIntervalMs } = thresholds;
   const endpoints = new Map<string, Endpoint>();
   const left = new Set<string>();
   let readAtMs: number | undefined;
@@ -108,58 +107,16 @@ export function createFailureDetector(thresholds: Thresholds, now: () => number)
     endpoint.unanswered = 0;
   };
 
-  /** Whether an answer in this reading shows that an endpoint is alive although its probe failed: it is later than both. */
-  const isProbedInVain = ({ probesFailedAtMs }: Endpoint) =>
-    probesFailedAtMs > -Infinity && readAtMs! >= probesFailedAtMs;
-
-  const noteCounts = (name: string, made: number, answered: number, nowMs: number): Endpoint => {
-    const known = endpoints.get(name);
-    // Counts from before the first reading may be old.
-    const endpoint = known ??
-      newEndpoint(readAtMs === undefined ? { made, answered } : { made: 0, answered: 0 }, nowMs);
-    if (!known) endpoints.set(name, endpoint);
-    const newlyMade = increase(endpoint.made, made), newlyAnswered = increase(endpoint.answered, answered);
-    Object.assign(endpoint, { made, answered, seenAtMs: nowMs });
-    if (newlyAnswered > 0) {
-      Object.assign(endpoint, { answeredAtMs: nowMs, suspicions: 0, restUntilMs: 0 });
-      // The rest may be on the way, or lost since the last answer.
-      const unanswered = Math.max(0, newlyMade - newlyAnswered);
-      Object.assign(endpoint, { unanswered, silentSinceMs: nowMs, missedAtMs: nowMs });
-      if (isProbedInVain(endpoint)) {
-        Object.assign(endpoint, { answersProbes: false, probesFailedAtMs: -Infinity, tryAtMs: nowMs });
-        if (left.has(name)) release(name);
-      }
-    } else if (newlyMade > 0) {
-      if (endpoint.unanswered === 0) Object.assign(endpoint, { silentSinceMs: readAtMs ?? nowMs, missedAtMs: nowMs });
-      endpoint.unanswered += newlyMade;
-    }
-    return endpoint;
-  };
-
-  const isSuspicious = (endpoint: Endpoint, nowMs: number) =>
-    endpoint.state === "used" && endpoint.answersProbes && nowMs >= endpoint.restUntilMs &&
-    endpoint.unanswered > 0 &&
-    nowMs - (endpoint.unanswered >= attempts ? endpoint.silentSinceMs : endpoint.missedAtMs) >= silenceMs;
-
-  const isFailing = ({ probesFailedAtMs, answeredAtMs, stateSinceMs }: Endpoint) =>
-    probesFailedAtMs >= stateSinceMs && answeredAtMs < stateSinceMs;
-
-  /** Notes a probe of an unreachable endpoint. */
-  const noteRecovery = (name: string, endpoint: Endpoint, isAnswered: boolean) => {
-    const doublings = endpoint.ejections - 1;
-    endpoint.recoveries = isAnswered ? endpoint.recoveries + 1 : 0;
-    const isBack = endpoint.recoveries >= Math.min(recoveryProbes * 2 ** doublings, MOST_RECOVERY_PROBES);
-    // If a network policy has begun to drop the probes, only connections can show that it is alive.
-    if (isBack || now() - endpoint.stateSinceMs >= trialIntervalMs * 2 ** doublings) release(name);
-  };
-
   return {
     note(counts) {
       const nowMs = now();
       const suspects: string[] = [];
-      for (const [name, { made, answered }] of counts) {
-        const endpoint = noteCounts(name, made, answered, nowMs);
-        if (!isSuspicious(endpoint, nowMs)) continue;
+      for (const [name, attempts] of counts) {
+        // Counts from before the first reading may be old.
+        const endpoint = endpoints.get(name) ?? newEndpoint(readAtMs === undefined ? attempts : NO_ATTEMPTS, nowMs);
+        endpoints.set(name, endpoint);
+        if (noteAttempts(endpoint, attempts, nowMs, readAtMs) && left.has(name)) release(name);
+        if (!isSuspicious(endpoint, thresholds, nowMs)) continue;
         enter(endpoint, "suspect");
         suspects.push(name);
       }
@@ -188,7 +145,9 @@ export function createFailureDetector(thresholds: Thresholds, now: () => number)
       if (isAnswered) {
         Object.assign(endpoint, { answersProbes: true, probesFailedAtMs: -Infinity, tryAtMs: nowMs + TRIED_MS });
       } else if (endpoint.answersProbes) endpoint.probesFailedAtMs = nowMs;
-      if (endpoint.state === "unreachable") noteRecovery(name, endpoint, isAnswered);
+      if (endpoint.state !== "unreachable") return;
+      endpoint.recoveries = isAnswered ? endpoint.recoveries + 1 : 0;
+      if (mayBeBack(endpoint, thresholds, nowMs)) release(name);
     },
     isFailing: (name) => isFailing(endpoints.get(name)!),
     judge(name, anotherAnswers) {
@@ -209,6 +168,50 @@ export function createFailureDetector(thresholds: Thresholds, now: () => number)
     release,
     unreachable: () => left,
   };
+}
+
+const NO_ATTEMPTS: Attempts = { made: 0, answered: 0 };
+
+/**
+ * Notes the counts of a reading. Returns whether an answer shows that the endpoint is alive although its probe failed: it is
+ * later than the probe, which then is no evidence.
+ * @param readAtMs the time of the previous reading
+ */
+function noteAttempts(endpoint: Endpoint, { made, answered }: Attempts, nowMs: number, readAtMs = nowMs): boolean {
+  const newlyMade = increase(endpoint.made, made), newlyAnswered = increase(endpoint.answered, answered);
+  Object.assign(endpoint, { made, answered, seenAtMs: nowMs });
+  if (newlyAnswered === 0) {
+    if (newlyMade > 0 && endpoint.unanswered === 0) {
+      Object.assign(endpoint, { silentSinceMs: readAtMs, missedAtMs: nowMs });
+    }
+    endpoint.unanswered += newlyMade;
+    return false;
+  }
+  Object.assign(endpoint, { answeredAtMs: nowMs, suspicions: 0, restUntilMs: 0 });
+  // The rest may be on the way, or lost since the last answer.
+  const unanswered = Math.max(0, newlyMade - newlyAnswered);
+  Object.assign(endpoint, { unanswered, silentSinceMs: nowMs, missedAtMs: nowMs });
+  const isProbedInVain = endpoint.probesFailedAtMs > -Infinity && readAtMs >= endpoint.probesFailedAtMs;
+  if (isProbedInVain) Object.assign(endpoint, { answersProbes: false, probesFailedAtMs: -Infinity, tryAtMs: nowMs });
+  return isProbedInVain;
+}
+
+function isSuspicious(endpoint: Endpoint, { attempts, silenceMs }: Thresholds, nowMs: number): boolean {
+  return endpoint.state === "used" && endpoint.answersProbes && nowMs >= endpoint.restUntilMs &&
+    endpoint.unanswered > 0 &&
+    nowMs - (endpoint.unanswered >= attempts ? endpoint.silentSinceMs : endpoint.missedAtMs) >= silenceMs;
+}
+
+function isFailing({ probesFailedAtMs, answeredAtMs, stateSinceMs }: Endpoint): boolean {
+  return probesFailedAtMs >= stateSinceMs && answeredAtMs < stateSinceMs;
+}
+
+/** Whether an unreachable endpoint has answered enough probes, or is to be tried with connections. */
+function mayBeBack(endpoint: Endpoint, { recoveryProbes, trialIntervalMs }: Thresholds, nowMs: number): boolean {
+  const doublings = endpoint.ejections - 1;
+  // If a network policy has begun to drop the probes, only connections can show that it is alive.
+  return endpoint.recoveries >= Math.min(recoveryProbes * 2 ** doublings, MOST_RECOVERY_PROBES) ||
+    nowMs - endpoint.stateSinceMs >= trialIntervalMs * 2 ** doublings;
 }
 
 /** The increase of a counter, which starts at 0 again when the kernel has dropped it. */
