@@ -51,13 +51,7 @@ export function watchConnections(
     const problem = { code: "connections-not-counted", subject: family, detail: detail ?? "" } as const;
     reportProblems(`connections ${family}`, isFailing ? [problem] : []);
   };
-  const planned = function* () {
-    for (const service of asking) {
-      const ports = portsOf(service).filter(({ wanted: { balance } }) => balance !== undefined && isCounted(balance));
-      if (ports.length === 0) asking.delete(service);
-      for (const { key, wanted } of ports) yield { service, key, wanted };
-    }
-  };
+  const planned = () => portsAsking(asking, portsOf);
   /** Returns to the configured weights. */
   const fail = (detail: string) => {
     report(detail);
@@ -117,6 +111,15 @@ export function watchConnections(
   run().catch((error) => {
     if (!signal.aborted) throw error;
   });
+}
+
+/** The planned service ports of the services that ask; removes those that no longer do. */
+function* portsAsking(asking: Set<ServiceKey>, portsOf: NodeFamily["portsOf"]) {
+  for (const service of asking) {
+    const ports = portsOf(service).filter(({ wanted: { balance } }) => balance !== undefined && isCounted(balance));
+    if (ports.length === 0) asking.delete(service);
+    for (const { key, wanted } of ports) yield { service, key, wanted };
+  }
 }
 
 /** The pause after a reading that took this long and changed the weights of so many services. */
