@@ -62,11 +62,9 @@ export function createTrafficRecorder(
   const families = new Map<Family, FamilyRecord>();
   const table = createCountTable();
   const familyOf = (family: Family): FamilyRecord => {
-    const known = families.get(family);
-    if (known) return known;
-    const fresh: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
-    families.set(family, fresh);
-    return fresh;
+    const record = families.get(family) ?? nothingRead();
+    families.set(family, record);
+    return record;
   };
   const portOf = (family: Family, record: FamilyRecord, key: ServicePortKey): PortRecord | undefined => {
     const known = record.ports.get(key);
@@ -76,15 +74,7 @@ export function createTrafficRecorder(
     return fresh;
   };
 
-  const kinds = [...TRAFFIC_KINDS.entries()].filter(([, kind]) => coverage.kinds.includes(kind));
-  const covered = (countOf: (column: number) => number): TrafficCounts =>
-    Object.fromEntries(kinds.map(([column, kind]) => [kind, countOf(column)])) as Record<TrafficKind, number>;
-  const counted = (place: number | undefined, { reading, seconds }: FamilyRecord): CountedTraffic => {
-    const total = (column: number) => place === undefined ? 0 : table.total(place, column);
-    const perSecond = (column: number) =>
-      place === undefined || seconds === 0 ? 0 : table.added(place, column, reading) / seconds;
-    return { ...covered(total), perSecond: covered(perSecond) };
-  };
+  const counted = createCountReader(table, coverage);
   const portTraffic = (port: PortRecord | undefined, record: FamilyRecord): ServiceTraffic => ({
     ...counted(port?.place, record),
     ...(coverage.failures.length > 0 && { failures: { ...port?.failures } }),
@@ -108,12 +98,7 @@ export function createTrafficRecorder(
       });
       for (const key of new Set(ports)) {
         const current = endpointsOf(family, key), port = record.ports.get(key);
-        if (port === undefined || current === undefined) continue;
-        for (const [endpoint, place] of port.endpoints) {
-          if (current.has(endpoint)) continue;
-          port.endpoints.delete(endpoint);
-          table.remove(place);
-        }
+        if (port !== undefined && current !== undefined) keepEndpoints(port, current, table);
       }
       for (const { port: key, reason, packets } of failures) {
         const port = portOf(family, record, key);
@@ -149,7 +134,35 @@ export function createTrafficRecorder(
   };
 }
 
-const NOTHING_READ: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
+function nothingRead(): FamilyRecord {
+  return { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
+}
+
+/** Drops the counts of all other endpoints of a service port. */
+function keepEndpoints({ endpoints }: PortRecord, current: ReadonlySet<string>, table: CountTable): void {
+  for (const [endpoint, place] of endpoints) {
+    if (current.has(endpoint)) continue;
+    endpoints.delete(endpoint);
+    table.remove(place);
+  }
+}
+
+type CountTable = ReturnType<typeof createCountTable>;
+
+/** Reads the covered counts of a place, all 0 without one. */
+function createCountReader(table: CountTable, coverage: TrafficCoverage) {
+  const kinds = [...TRAFFIC_KINDS.entries()].filter(([, kind]) => coverage.kinds.includes(kind));
+  const covered = (countOf: (column: number) => number): TrafficCounts =>
+    Object.fromEntries(kinds.map(([column, kind]) => [kind, countOf(column)])) as Record<TrafficKind, number>;
+  return (place: number | undefined, { reading, seconds }: FamilyRecord): CountedTraffic => {
+    const total = (column: number) => place === undefined ? 0 : table.total(place, column);
+    const perSecond = (column: number) =>
+      place === undefined || seconds === 0 ? 0 : table.added(place, column, reading) / seconds;
+    return { ...covered(total), perSecond: covered(perSecond) };
+  };
+}
+
+const NOTHING_READ = nothingRead();
 const NO_FAILURES = {};
 
 /** Connections, packets and bytes: in total, and of the last reading that added some. */
