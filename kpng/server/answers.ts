@@ -65,98 +65,112 @@ const MOST_CHANGED = 0.1;
 /** The number of revisions from which the step to the newest is kept. */
 const STEPS_KEPT = 16;
 
+/** The base of all answers. */
+interface Basis {
+  readonly store: Store;
+  /** The newest revision, to which answers lead. */
+  newest: number;
+  readonly changesSince: Store["since"];
+  /** The cluster-scoped objects of a full snapshot; with a node's name without the other Nodes. */
+  readonly scopedFor: (nodeName: string | undefined) => StoreDifference["scoped"];
+}
+
 /** Answers from this store. */
 export function createAnswers(store: Store, clock: Clock): StoreAnswers {
   const changes = new Map<number, StoreDifference | undefined>();
-  let newest = -1;
-
   const changesSince = (revision: number): StoreDifference | undefined => {
     if (!changes.has(revision)) changes.set(revision, store.since(revision));
     return changes.get(revision);
   };
-
-  const scopedFor = createScopedObjects(store);
+  const basis: Basis = { store, newest: -1, changesSince, scopedFor: createScopedObjects(store) };
   const services = createGlobalServices(store, clock, changesSince);
-  const localViews = createSharedLocalViews(store, clock, changesSince);
+  const answers = { global: globalAnswers(basis, services), local: localAnswers(basis, clock) };
 
   /** Drops the steps and changes up to an older revision. */
   const keepUp = () => {
     const revision = store.revision();
-    if (revision !== newest) {
+    if (revision !== basis.newest) {
       services.dropSteps();
       changes.clear();
     }
-    newest = revision;
-  };
-
-  const globalView = ({ extended, onlyNode }: Subscription) => createGlobalView({ extended, nodeName: onlyNode });
-
-  const globalChanges = (past: Position, subscription: Subscription): Answer<Chunks> | undefined => {
-    const changed = changesSince(past.revision);
-    if (changed === undefined) return undefined;
-    return {
-      parts: [
-        lazyChunks(difference({ scoped: changed.scoped, services: [] }, globalView(subscription))),
-        services.step(past.revision, subscription.extended, changed.services),
-      ],
-      position: { revision: newest, zone: "" },
-    };
-  };
-
-  const globalSnapshot = (subscription: Subscription): Answer<Chunks> => {
-    const { extended, onlyNode } = subscription;
-    const { state, chunks } = services.whole(extended);
-    const later = changesSince(state.revision)!;
-    return {
-      parts: [
-        onlyNode === undefined
-          ? services.scoped(extended, scopedFor(undefined))
-          : lazyChunks(difference({ scoped: scopedFor(onlyNode), services: [] }, globalView(subscription))),
-        chunks,
-        services.step(state.revision, extended, later.services),
-      ],
-      position: { revision: newest, zone: "" },
-    };
-  };
-
-  const localNode = ({ nodeName: name }: Subscription) => ({ name, zone: store.node(name)?.zone ?? "" });
-
-  const localChanges = (past: Position, subscription: Subscription): Answer<Chunks> | undefined => {
-    const changed = changesSince(past.revision);
-    if (changed === undefined) return undefined;
-    const node = localNode(subscription);
-    const views = localViews.of(subscription.extended);
-    const view = views.of(node);
-    const position = { revision: newest, zone: node.zone };
-    if (past.zone === node.zone) return { parts: [lazyChunks(difference(changed, view))], position };
-    const everything = { ...changed, services: allServices(store.state(), changed.services) };
-    const viewBefore = views.of({ name: node.name, zone: past.zone });
-    return { parts: [lazyChunks(difference(everything, view, viewBefore))], position };
-  };
-
-  const localSnapshot = (subscription: Subscription): Answer<Chunks> => {
-    const { extended, nodeName } = subscription;
-    const node = localNode(subscription);
-    const view = localViews.of(extended).of(node);
-    const { state, partsFor } = localViews.snapshot(extended);
-    return {
-      parts: [
-        lazyChunks(difference({ scoped: scopedFor(nodeName), services: [] }, view)),
-        ...partsFor(node),
-        lazyChunks(difference({ services: changesSince(state.revision)!.services, scoped: [] }, view)),
-      ],
-      position: { revision: newest, zone: node.zone },
-    };
+    basis.newest = revision;
   };
 
   return {
     changes(position, subscription) {
       keepUp();
-      return (subscription.scope === "global" ? globalChanges : localChanges)(position, subscription);
+      return answers[subscription.scope].changes(position, subscription);
     },
     snapshot(subscription) {
       keepUp();
-      return (subscription.scope === "global" ? globalSnapshot : localSnapshot)(subscription);
+      return answers[subscription.scope].snapshot(subscription);
+    },
+  };
+}
+
+function globalAnswers(basis: Basis, services: ReturnType<typeof createGlobalServices>): StoreAnswers {
+  const { changesSince, scopedFor } = basis;
+  const viewFor = ({ extended, onlyNode }: Subscription) => createGlobalView({ extended, nodeName: onlyNode });
+  return {
+    changes(past, subscription) {
+      const changed = changesSince(past.revision);
+      if (changed === undefined) return undefined;
+      return {
+        parts: [
+          lazyChunks(difference({ scoped: changed.scoped, services: [] }, viewFor(subscription))),
+          services.step(past.revision, subscription.extended, changed.services),
+        ],
+        position: { revision: basis.newest, zone: "" },
+      };
+    },
+    snapshot(subscription) {
+      const { extended, onlyNode } = subscription;
+      const { state, chunks } = services.whole(extended);
+      const later = changesSince(state.revision)!;
+      return {
+        parts: [
+          onlyNode === undefined
+            ? services.scoped(extended, scopedFor(undefined))
+            : lazyChunks(difference({ scoped: scopedFor(onlyNode), services: [] }, viewFor(subscription))),
+          chunks,
+          services.step(state.revision, extended, later.services),
+        ],
+        position: { revision: basis.newest, zone: "" },
+      };
+    },
+  };
+}
+
+function localAnswers(basis: Basis, clock: Clock): StoreAnswers {
+  const { store, changesSince, scopedFor } = basis;
+  const localViews = createSharedLocalViews(store, clock, changesSince);
+  const nodeFor = ({ nodeName: name }: Subscription) => ({ name, zone: store.node(name)?.zone ?? "" });
+  return {
+    changes(past, subscription) {
+      const changed = changesSince(past.revision);
+      if (changed === undefined) return undefined;
+      const node = nodeFor(subscription);
+      const views = localViews.of(subscription.extended);
+      const view = views.of(node);
+      const position = { revision: basis.newest, zone: node.zone };
+      if (past.zone === node.zone) return { parts: [lazyChunks(difference(changed, view))], position };
+      const everything = { ...changed, services: allServices(store.state(), changed.services) };
+      const viewBefore = views.of({ name: node.name, zone: past.zone });
+      return { parts: [lazyChunks(difference(everything, view, viewBefore))], position };
+    },
+    snapshot(subscription) {
+      const { extended, nodeName } = subscription;
+      const node = nodeFor(subscription);
+      const view = localViews.of(extended).of(node);
+      const { state, partsFor } = localViews.snapshot(extended);
+      return {
+        parts: [
+          lazyChunks(difference({ scoped: scopedFor(nodeName), services: [] }, view)),
+          ...partsFor(node),
+          lazyChunks(difference({ services: changesSince(state.revision)!.services, scoped: [] }, view)),
+        ],
+        position: { revision: basis.newest, zone: node.zone },
+      };
     },
   };
 }
