@@ -34,58 +34,48 @@ interface Write {
   readonly resume: () => void;
 }
 
-/** The outlet of a new connection. */
-export function createOutlet({ socket, queueBytes, onUnread }: {
+/** Options of `createOutlet`. */
+interface OutletOptions {
   /** The socket that the session writes to. */
   readonly socket: Pick<Socket, "writableLength" | "on">;
   /** The bytes in the socket above which nothing is handed over. */
   readonly queueBytes: number;
   /** Takes the bytes that wait for the client, other than those in memory that several clients share. */
   readonly onUnread: (bytes: number) => void;
-}): Outlet {
-  let initialBytes = DEFAULT_WINDOW_BYTES;
-  let connectionBytes = DEFAULT_WINDOW_BYTES;
-  // By stream: what its window differs from the initial one.
-  const open = new Map<number, number>();
-  const early = new Map<number, number>();
-  const waiting = new Map<number, Write>();
-  let waitingBytes = 0;
+}
 
-  const report = () => onUnread(waitingBytes + socket.writableLength);
+/** The windows of a connection and its streams, and the writes that wait for them by stream. */
+interface Windows extends OutletOptions {
+  initialBytes: number;
+  connectionBytes: number;
+  /** By stream: what its window differs from the initial one. */
+  readonly open: Map<number, number>;
+  readonly early: Map<number, number>;
+  readonly waiting: Map<number, Write>;
+  waitingBytes: number;
+}
 
-  const roomOf = (id: number) =>
-    socket.writableLength > queueBytes ? 0 : Math.min(PIECE_BYTES, connectionBytes, initialBytes + open.get(id)!);
-
-  const takeOut = (id: number): Write | undefined => {
-    const write = waiting.get(id);
-    if (write !== undefined) waitingBytes -= write.ownBytes;
-    waiting.delete(id);
-    return write;
+/** The outlet of a new connection. */
+export function createOutlet(options: OutletOptions): Outlet {
+  const windows: Windows = {
+    ...options,
+    ...{ initialBytes: DEFAULT_WINDOW_BYTES, connectionBytes: DEFAULT_WINDOW_BYTES },
+    ...{ open: new Map(), early: new Map(), waiting: new Map(), waitingBytes: 0 },
   };
-
-  const resumeAll = () => {
-    for (const id of [...waiting.keys()]) takeOut(id)?.resume();
-    report();
-  };
-
-  const enlarge = (id: number, bytes: number) => {
-    const group = open.has(id) ? open : early;
-    if (group === open || early.size < MOST_EARLY) group.set(id, (group.get(id) ?? 0) + bytes);
-  };
-
-  socket.on("drain", resumeAll);
+  const { open, early, waiting } = windows;
+  options.socket.on("drain", () => resumeAll(windows));
 
   return {
     received({ type, stream: id }, payload) {
       if (type === FRAME.settings) {
-        initialBytes = settingsOf(payload).initialWindowBytes ?? initialBytes;
-        resumeAll();
+        windows.initialBytes = settingsOf(payload).initialWindowBytes ?? windows.initialBytes;
+        resumeAll(windows);
       } else if (id === 0) {
-        connectionBytes += windowIncrementOf(payload);
-        if (waiting.size > 0) resumeAll();
+        windows.connectionBytes += windowIncrementOf(payload);
+        if (waiting.size > 0) resumeAll(windows);
       } else {
-        enlarge(id, windowIncrementOf(payload));
-        takeOut(id)?.resume();
+        enlarge(windows, id, windowIncrementOf(payload));
+        takeOut(windows, id)?.resume();
       }
     },
     open(stream) {
@@ -95,35 +85,63 @@ export function createOutlet({ socket, queueBytes, onUnread }: {
       for (const known of early.keys()) if (known <= id) early.delete(known);
       stream.once("close", () => {
         open.delete(id);
-        takeOut(id);
-        report();
+        takeOut(windows, id);
+        report(windows);
       });
-      return (bytes, then) => {
-        const ownBytes = bytes.buffer instanceof SharedArrayBuffer ? 0 : bytes.length;
-        let sent = 0;
-        const resume = () => {
-          if (!open.has(id)) return;
-          const room = roomOf(id);
-          if (room <= 0) {
-            waiting.set(id, { ownBytes, resume });
-            waitingBytes += ownBytes;
-            return report();
-          }
-          const piece = sent === 0 && bytes.length <= room ? bytes : bytes.subarray(sent, sent + room);
-          sent += piece.length;
-          connectionBytes -= piece.length;
-          open.set(id, open.get(id)! - piece.length);
-          stream.write(piece, (error) => {
-            if (error) return;
-            report();
-            if (sent < bytes.length) resume();
-            else then();
-          });
-        };
-        resume();
-      };
+      return (bytes, then) => write(windows, stream, bytes, then);
     },
   };
+}
+
+function write(windows: Windows, stream: ServerHttp2Stream, bytes: Uint8Array, then: () => void): void {
+  const { open, waiting } = windows, id = stream.id!;
+  const ownBytes = bytes.buffer instanceof SharedArrayBuffer ? 0 : bytes.length;
+  let sent = 0;
+  const resume = () => {
+    if (!open.has(id)) return;
+    const room = roomOf(windows, id);
+    if (room <= 0) {
+      waiting.set(id, { ownBytes, resume });
+      windows.waitingBytes += ownBytes;
+      return report(windows);
+    }
+    const piece = sent === 0 && bytes.length <= room ? bytes : bytes.subarray(sent, sent + room);
+    sent += piece.length;
+    windows.connectionBytes -= piece.length;
+    open.set(id, open.get(id)! - piece.length);
+    stream.write(piece, (error) => {
+      if (error) return;
+      report(windows);
+      if (sent < bytes.length) resume();
+      else then();
+    });
+  };
+  resume();
+}
+
+function report({ onUnread, waitingBytes, socket }: Windows): void {
+  onUnread(waitingBytes + socket.writableLength);
+}
+
+function roomOf({ socket, queueBytes, connectionBytes, initialBytes, open }: Windows, id: number): number {
+  return socket.writableLength > queueBytes ? 0 : Math.min(PIECE_BYTES, connectionBytes, initialBytes + open.get(id)!);
+}
+
+function takeOut(windows: Windows, id: number): Write | undefined {
+  const found = windows.waiting.get(id);
+  if (found !== undefined) windows.waitingBytes -= found.ownBytes;
+  windows.waiting.delete(id);
+  return found;
+}
+
+function resumeAll(windows: Windows): void {
+  for (const id of [...windows.waiting.keys()]) takeOut(windows, id)?.resume();
+  report(windows);
+}
+
+function enlarge({ open, early }: Windows, id: number, bytes: number): void {
+  const group = open.has(id) ? open : early;
+  if (group === open || early.size < MOST_EARLY) group.set(id, (group.get(id) ?? 0) + bytes);
 }
 
 /** The bytes that wait for the clients of an isolate. */
