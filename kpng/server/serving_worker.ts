@@ -155,39 +155,11 @@ const HELD_MS = 10_000;
 
 /** Queries the main isolate. Changes that are the same for all global watchers are requested once per revision. */
 export function createWorkerState(clock: Clock, post: (message: FromServingWorker) => void): WorkerState {
-  const questions = new Map<number, (reply: SentAnswer | undefined) => void>();
-  const chunkWaiters = new Map<number, (chunk: Uint8Array | undefined) => void>();
+  const { ask, partOf, takeReply } = createQuestions(clock, post);
   const listeners = new Set<() => void>();
-  const held = createHeldParts(clock);
   // By the kind of watcher and its revision.
   const common = new Map<string, Promise<SentAnswer | undefined>>();
   let revision = 0;
-  let count = 0;
-
-  const ask = (position: Position | undefined, subscription: Subscription): Promise<SentAnswer | undefined> => {
-    const { promise, resolve } = Promise.withResolvers<SentAnswer | undefined>();
-    // The reply may refer to a part that expires before it comes.
-    const holding = held.all();
-    questions.set(++count, (answer) => resolve(answer && withHeld(answer, holding)));
-    post({ type: "ask", number: count, position, subscription, held: [...holding.keys()] });
-    return promise;
-  };
-
-  const partOf = (part: SentPart): AwaitedChunks => {
-    if (part.kind === "shared") {
-      const chunks = part.chunks!;
-      held.use(part.id, chunks);
-      return { at: (index) => chunks[index] };
-    }
-    const { chunks, rest } = part;
-    const next = (): Promise<Uint8Array | undefined> => {
-      const { promise, resolve } = Promise.withResolvers<Uint8Array | undefined>();
-      chunkWaiters.set(++count, resolve);
-      post({ type: "next", number: count, rest: rest! });
-      return promise;
-    };
-    return { at: (index) => chunks[index] ?? (rest === undefined ? undefined : next()) };
-  };
 
   const release = ({ parts }: SentAnswer) => {
     for (const part of parts) {
@@ -233,17 +205,50 @@ export function createWorkerState(clock: Clock, post: (message: FromServingWorke
       snapshot: async (subscription) => answerOf((await ask(undefined, subscription))!),
     },
     take(message) {
-      if (message.type === "answer") {
-        questions.get(message.number)?.(message.answer);
-        questions.delete(message.number);
-      } else if (message.type === "chunk") {
-        chunkWaiters.get(message.number)?.(message.chunk);
-        chunkWaiters.delete(message.number);
-      } else {
-        revision = message.revision;
-        common.clear();
-        for (const listener of [...listeners]) listener();
+      if (message.type !== "revision") return takeReply(message);
+      revision = message.revision;
+      common.clear();
+      for (const listener of [...listeners]) listener();
+    },
+  };
+}
+
+/** The questions to the main isolate that wait for their replies, and the shared parts that a reply may refer to. */
+function createQuestions(clock: Clock, post: (message: FromServingWorker) => void) {
+  const questions = new Map<number, (reply: SentAnswer | undefined) => void>();
+  const chunkWaiters = new Map<number, (chunk: Uint8Array | undefined) => void>();
+  const held = createHeldParts(clock);
+  let count = 0;
+
+  const next = (rest: number): Promise<Uint8Array | undefined> => {
+    const { promise, resolve } = Promise.withResolvers<Uint8Array | undefined>();
+    chunkWaiters.set(++count, resolve);
+    post({ type: "next", number: count, rest });
+    return promise;
+  };
+
+  return {
+    ask(position: Position | undefined, subscription: Subscription): Promise<SentAnswer | undefined> {
+      const { promise, resolve } = Promise.withResolvers<SentAnswer | undefined>();
+      // The reply may refer to a part that expires before it comes.
+      const holding = held.all();
+      questions.set(++count, (answer) => resolve(answer && withHeld(answer, holding)));
+      post({ type: "ask", number: count, position, subscription, held: [...holding.keys()] });
+      return promise;
+    },
+    partOf(part: SentPart): AwaitedChunks {
+      if (part.kind === "shared") {
+        const chunks = part.chunks!;
+        held.use(part.id, chunks);
+        return { at: (index) => chunks[index] };
       }
+      const { chunks, rest } = part;
+      return { at: (index) => chunks[index] ?? (rest === undefined ? undefined : next(rest)) };
+    },
+    takeReply(message: Extract<ToServingWorker, { type: "answer" | "chunk" }>): void {
+      if (message.type === "answer") questions.get(message.number)?.(message.answer);
+      else chunkWaiters.get(message.number)?.(message.chunk);
+      (message.type === "answer" ? questions : chunkWaiters).delete(message.number);
     },
   };
 }
