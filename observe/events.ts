@@ -79,7 +79,7 @@ const MOST_SERIES = 64, MOST_NAMESPACES = 256;
 
 /** Creates an event recorder. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
-  const { nodeName, clock, logger, signal, random = Math.random } = options;
+  const { nodeName, clock, logger, signal } = options;
   const namespaces = new Map<string, EventsOfNamespace>();
   const queue: Series[] = [];
   let running = false;
@@ -88,10 +88,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   /** Events of the node itself have no namespace, so that no tenant's take their place. */
   const eventsOf = (namespace = ""): EventsOfNamespace => {
     const found = namespaces.get(namespace) ?? { series: new Map(), takeToken: createSpamFilter(clock) };
-    namespaces.delete(namespace);
-    if (namespaces.size >= MOST_NAMESPACES) namespaces.delete(namespaces.keys().next().value!);
-    namespaces.set(namespace, found);
-    return found;
+    return setNewest(namespaces, namespace, found, MOST_NAMESPACES);
   };
 
   const run = async () => {
@@ -124,29 +121,12 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     one.state = "waiting";
     // Later records are written after the minimum interval.
     const { object, count: written } = one;
-    if (object !== undefined && !one.created) {
-      // Its name, as in kube-proxy, if it cannot be read.
-      const instead = `${object.namespace}/${object.name}`;
-      one.uid = await options.uidOf(object, signal).then((uid) => uid ?? instead, () => instead);
-    }
+    if (object !== undefined && !one.created) one.uid = await uidOf(object, options);
     sleep(clock, BETWEEN_WRITES_MS, signal).then(() => {
       one.state = "written";
       if (one.count > written && eventsOf(object?.namespace).takeToken()) enqueue(one);
     }, () => {});
-    await send(writeRequest(nodeName, one), options).catch((error) => {
-      // The API server deletes Events, after an hour by default.
-      if (!one.created || !options.isGone(error)) throw error;
-      one.name = nameOf(object);
-      one.created = false;
-      return send(writeRequest(nodeName, one), options);
-    });
-    one.created = true;
-  };
-
-  /** A new name after the object and the time, as in client-go; random digits keep names unique. */
-  const nameOf = (object: EventObject | undefined) => {
-    const digits = Math.floor(random() * 2 ** 24).toString(16).padStart(6, "0");
-    return `${object?.name ?? nodeName}.${clock.now().toString(16)}${digits}`;
+    await sendSeries(one, options);
   };
 
   return {
@@ -154,24 +134,62 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       if (refused || signal.aborted) return;
       const key = `${type} ${reason} ${about}`, nowMs = clock.now();
       const { series, takeToken } = eventsOf(object?.namespace);
-      let one = series.get(key);
-      if (one === undefined) {
-        one = {
-          ...{ type, reason, object, name: nameOf(object), firstAtMs: nowMs, lastAtMs: nowMs, count: 0, message },
-          // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
-          uid: nodeName,
-          state: "written",
-          created: false,
-        };
-        if (series.size >= MOST_SERIES) series.delete(series.keys().next().value!);
-        series.set(key, one);
-      }
+      const one: Series = series.get(key) ?? setNewest(series, key, {
+        ...{
+          type,
+          reason,
+          object,
+          name: nameOf(object, options),
+          firstAtMs: nowMs,
+          lastAtMs: nowMs,
+          count: 0,
+          message,
+        },
+        // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
+        uid: nodeName,
+        state: "written",
+        created: false,
+      }, MOST_SERIES);
       one.count++;
       one.lastAtMs = nowMs;
       one.message = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message;
       if (one.state === "written" && takeToken()) enqueue(one);
     },
   };
+}
+
+/** Sets an entry as the newest one; the oldest one makes room for it if there are `most` others. */
+function setNewest<T>(map: Map<string, T>, key: string, value: T, most: number): T {
+  map.delete(key);
+  if (map.size >= most) map.delete(map.keys().next().value!);
+  map.set(key, value);
+  return value;
+}
+
+/** The UID of an object; its name, as in kube-proxy, if that cannot be read. */
+function uidOf(object: EventObject, options: EventRecorderOptions): Promise<string> {
+  const instead = `${object.namespace}/${object.name}`;
+  return options.uidOf(object, options.signal).then((uid) => uid ?? instead, () => instead);
+}
+
+async function sendSeries(one: Series, options: EventRecorderOptions): Promise<void> {
+  await send(writeRequest(options.nodeName, one), options).catch((error) => {
+    // The API server deletes Events, after an hour by default.
+    if (!one.created || !options.isGone(error)) throw error;
+    one.name = nameOf(one.object, options);
+    one.created = false;
+    return send(writeRequest(options.nodeName, one), options);
+  });
+  one.created = true;
+}
+
+/** A new name after the object and the time, as in client-go; random digits keep names unique. */
+function nameOf(
+  object: EventObject | undefined,
+  { nodeName, clock, random = Math.random }: EventRecorderOptions,
+): string {
+  const digits = Math.floor(random() * 2 ** 24).toString(16).padStart(6, "0");
+  return `${object?.name ?? nodeName}.${clock.now().toString(16)}${digits}`;
 }
 
 /** Creates client-go's spam filter; each call returns whether another Event may be written now. */
