@@ -58,49 +58,18 @@ const BETWEEN_TRIES_MS = 5_000;
  * cannot be opened.
  */
 export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
-  const { isHealthy, clock, limits, open, signal, mostListeners = Infinity } = options;
-  const logger = options.logger.with({ server: "health check node ports" });
+  const { isHealthy, clock, signal } = options;
   const checks = new Map<ServiceKey, HealthCheck>();
   const synced = new Map<ServiceKey, Map<Family, number>>();
   const slots = new Map<number, Slot>();
   const problems = new Map<ServiceKey, string>();
   let addresses = EVERY_ADDRESS;
-  let descriptors = 0;
   let cancelRetry: (() => void) | undefined;
-
-  const close = (slot: Slot, stillWanted: readonly string[] = []) => {
-    for (const [address, listener] of slot.listeners) {
-      if (stillWanted.includes(address)) continue;
-      listener.close();
-      descriptors -= listener.descriptors;
-      slot.listeners.delete(address);
-    }
-  };
-
-  /** Opens a port on every address where it is not open yet; returns the reason if that fails for one. */
-  const openPort = (port: number, slot: Slot): string | undefined => {
-    const failures: string[] = [];
-    for (const address of addresses) {
-      if (slot.listeners.has(address)) continue;
-      if (descriptors >= mostListeners) {
-        failures.push(`the limit of open files leaves room for ${mostListeners} listeners, and they are in use`);
-        continue;
-      }
-      const handler = ({ family = "IPv4" }: HttpRequest) => {
-        const check = checks.get(slot.owner);
-        if (check === undefined) return answerFor("", "", 0, isHealthy());
-        return answerFor(check.namespace, check.name, countFor(family, check, synced.get(slot.owner)), isHealthy());
-      };
-      try {
-        const listener = listenHttp({ address, port, handler, clock, logger, limits, open });
-        descriptors += listener.descriptors;
-        slot.listeners.set(address, listener);
-      } catch (error) {
-        failures.push(`cannot listen on ${address}: ${errorText(error)}`);
-      }
-    }
-    return failures.length === 0 ? undefined : failures.join("; ");
-  };
+  const { open, close } = createOpener(options, (owner, family) => {
+    const check = checks.get(owner);
+    if (check === undefined) return answerFor("", "", 0, isHealthy());
+    return answerFor(check.namespace, check.name, countFor(family, check, synced.get(owner)), isHealthy());
+  });
 
   /** Opens the ports of all services and closes the others. A port that only passes to another service stays open. */
   const serveAll = () => {
@@ -116,7 +85,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     }
     for (const [key, { port }] of checks) {
       const slot = slots.get(port)!;
-      const why = slot.owner === key ? openPort(port, slot) : `Service ${slot.owner} has the same one`;
+      const why = slot.owner === key ? open(port, slot, addresses) : `Service ${slot.owner} has the same one`;
       const problem = why && `port ${port}: ${why}`;
       if (why !== undefined && problems.get(key) !== problem) options.onFailure?.(key, port, why);
       if (problem === undefined) problems.delete(key);
@@ -132,14 +101,9 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     if (checks.size > 0) addresses = options.addresses() ?? [];
     if (addresses.length === 0) addresses = EVERY_ADDRESS;
     if (haveMoved || problems.size > 0 || !sameData(addresses, before)) serveAll();
-    options.onProblems(
-      "health check node ports",
-      Array.from(problems, ([key, detail]) => ({
-        code: "health-check-port-closed",
-        subject: `Service ${key}`,
-        detail,
-      })),
-    );
+    const code = "health-check-port-closed";
+    const closed = Array.from(problems, ([key, detail]) => ({ code, subject: `Service ${key}`, detail }) as const);
+    options.onProblems("health check node ports", closed);
     if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, () => refresh());
   };
 
@@ -166,6 +130,45 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
         const counts = synced.get(key) ?? new Map<Family, number>();
         synced.set(key, counts.set(family, count));
       }
+    },
+  };
+}
+
+/** Opens and closes the listeners of ports, which answer for the owner of their slot. */
+function createOpener(
+  { clock, logger, limits, open, mostListeners = Infinity }: ServiceHealthOptions,
+  answer: (owner: ServiceKey, family: Family) => HttpAnswer,
+) {
+  const listening = { clock, logger: logger.with({ server: "health check node ports" }), limits, open };
+  let descriptors = 0;
+  return {
+    close(slot: Slot, stillWanted: readonly string[] = []): void {
+      for (const [address, listener] of slot.listeners) {
+        if (stillWanted.includes(address)) continue;
+        listener.close();
+        descriptors -= listener.descriptors;
+        slot.listeners.delete(address);
+      }
+    },
+    /** Opens a port on each of these addresses where it is not open yet; returns the reason if that fails for one. */
+    open(port: number, slot: Slot, addresses: readonly string[]): string | undefined {
+      const handler = ({ family = "IPv4" }: HttpRequest) => answer(slot.owner, family);
+      const failures: string[] = [];
+      for (const address of addresses) {
+        if (slot.listeners.has(address)) continue;
+        if (descriptors >= mostListeners) {
+          failures.push(`the limit of open files leaves room for ${mostListeners} listeners, and they are in use`);
+          continue;
+        }
+        try {
+          const listener = listenHttp({ address, port, handler, ...listening });
+          descriptors += listener.descriptors;
+          slot.listeners.set(address, listener);
+        } catch (error) {
+          failures.push(`cannot listen on ${address}: ${errorText(error)}`);
+        }
+      }
+      return failures.length === 0 ? undefined : failures.join("; ");
     },
   };
 }
