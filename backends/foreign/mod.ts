@@ -4,7 +4,7 @@
  * In: a runner. Out: what drops packets in each chain. May run: nft, and iptables-save of each variant.
  */
 import type { Family } from "../../platform/mod.ts";
-import { ifInstalled, type Runner } from "../tools/mod.ts";
+import { failureOf, failureText, ifInstalled, type Runner } from "../tools/mod.ts";
 
 /** The places in the kernel where a chain sees packets. */
 export type Hook = "prerouting" | "input" | "forward" | "output" | "postrouting";
@@ -69,13 +69,20 @@ function noteDrop(chain: ForeignChain, text: string, isForAll: boolean, packets:
   if ((packets !== 0 || isCertain) && !HARMLESS.test(text)) chain.dropping.push({ text, isForAll, packets, isCertain });
 }
 
+/** Called with what could not be read, and why. */
+type OnUnread = (what: string) => void;
+
 /** The chains of other programs. nft also shows the chains of iptables-nft, but not the chains of iptables-legacy. */
-export async function foreignChains(runner: Runner, family: Family): Promise<readonly ForeignChain[]> {
+export async function foreignChains(
+  runner: Runner,
+  family: Family,
+  onUnread: OnUnread = () => {},
+): Promise<readonly ForeignChain[]> {
   const [fromNft, legacy] = await Promise.all([
-    ifInstalled(nftChains(runner, family)),
-    iptablesChains(runner, family, "-legacy"),
+    ifInstalled(nftChains(runner, family, onUnread)),
+    iptablesChains(runner, family, "-legacy", onUnread),
   ]);
-  const others = fromNft ?? await iptablesChains(runner, family, "") ?? [];
+  const others = fromNft ?? await iptablesChains(runner, family, "", onUnread) ?? [];
   return [...others, ...legacy ?? []];
 }
 
@@ -83,7 +90,7 @@ export async function foreignChains(runner: Runner, family: Family): Promise<rea
 const OWN_TABLES = ["sluice", "kube-proxy"];
 const TIMEOUT_MS = 5_000;
 /** The number of tables that are listed. */
-const MOST_TABLES = 16;
+const MOST_TABLES = 64;
 
 const TABLE_FAMILIES: Readonly<Record<Family, readonly string[]>> = { IPv4: ["ip", "inet"], IPv6: ["ip6", "inet"] };
 /** Rules of a table for both families that match the other one only. */
@@ -96,7 +103,11 @@ const OF_OTHER_FAMILY: Readonly<Record<Family, RegExp>> = {
 const DROPS = /(?:^| )(?:drop|reject(?: with .*)?|xt target "(?:DROP|REJECT)")$/;
 
 /** The chains of other programs in nf_tables, including iptables-nft; undefined if nft cannot list them. */
-async function nftChains(runner: Runner, family: Family): Promise<readonly ForeignChain[] | undefined> {
+async function nftChains(
+  runner: Runner,
+  family: Family,
+  onUnread: OnUnread,
+): Promise<readonly ForeignChain[] | undefined> {
   const tables = new Set<string>();
   let table = "";
   const listed = await runner.run({
@@ -107,16 +118,23 @@ async function nftChains(runner: Runner, family: Family): Promise<readonly Forei
       table = /^table (\w+ \S+) \{/.exec(line)?.[1] ?? table;
       const [of = "", name = ""] = table.split(" ");
       if (!line.includes(" hook ") || !TABLE_FAMILIES[family].includes(of) || OWN_TABLES.includes(name)) return;
-      if (tables.size < MOST_TABLES) tables.add(table);
+      tables.add(table);
     },
   });
-  if (listed.exitCode !== 0) return undefined;
+  if (listed.exitCode !== 0) {
+    onUnread(failureText("nft list chains", listed));
+    return undefined;
+  }
   const chains: ForeignChain[] = [];
-  for (const table of tables) {
+  if (tables.size > MOST_TABLES) onUnread(`of ${tables.size} tables, ${MOST_TABLES} were read`);
+  for (const table of [...tables].slice(0, MOST_TABLES)) {
     const reader = createTableReader(table, family);
     // Terse: without the elements of sets.
     const args = ["-t", "list", "table", ...table.split(" ")];
-    await runner.run({ tool: "nft", args, timeoutMs: TIMEOUT_MS, onLine: reader.line });
+    const result = await runner.run({ tool: "nft", args, timeoutMs: TIMEOUT_MS, onLine: reader.line });
+    const failure = failureOf(`nft list table ${table}`, result);
+    // A table may be deleted meanwhile.
+    if (failure && failure.kind !== "absent") onUnread(failure.text);
     chains.push(...reader.chains());
   }
   return chains;
@@ -162,12 +180,15 @@ async function iptablesChains(
   runner: Runner,
   family: Family,
   variant: "" | "-legacy",
+  onUnread: OnUnread,
 ): Promise<readonly ForeignChain[] | undefined> {
   const program = family === "IPv4" ? "iptables" : "ip6tables";
   const { chains, line } = createSaveReader(program);
   // Lists the tables that are in use, and loads no module for others.
-  const saving = runner.run({ tool: `${program}${variant}-save`, args: ["-c"], timeoutMs: TIMEOUT_MS, onLine: line });
-  return await ifInstalled(saving) && chains;
+  const tool = `${program}${variant}-save`;
+  const result = await ifInstalled(runner.run({ tool, args: ["-c"], timeoutMs: TIMEOUT_MS, onLine: line }));
+  if (result && result.exitCode !== 0) onUnread(failureText(tool, result));
+  return result && chains;
 }
 
 /** Reads the output of `iptables-save -c`. */

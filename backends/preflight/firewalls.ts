@@ -1,5 +1,5 @@
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
-import { FAMILIES } from "../../platform/mod.ts";
+import { errorText, FAMILIES } from "../../platform/mod.ts";
 import type { ModeDescription } from "../contract/mod.ts";
 import { type ForeignChain, foreignChains, type Hook } from "../foreign/mod.ts";
 import type { Runner } from "../tools/mod.ts";
@@ -9,24 +9,33 @@ const HOOKS: readonly (Hook | undefined)[] = ["prerouting", "forward", "postrout
 
 /**
  * Finds base chains of other programs that drop new connections to services on their way through this node, with the rule that
- * lets them pass. Empty in modes that do not translate destinations in the kernel. Throws if nft or iptables-save cannot be
- * run for another reason than that it is not installed.
+ * lets them pass. Empty in modes that do not translate destinations in the kernel.
  */
 export async function findFirewalls(
   { relay, traffic }: Pick<ModeDescription, "relay" | "traffic">,
   runner: Runner,
 ): Promise<readonly Finding[]> {
   if (relay === "services" || traffic.by !== "rules") return [];
-  const chains = (await Promise.all(FAMILIES.map((family) => foreignChains(runner, family)))).flat();
+  const unread = new Set<string>();
+  const onUnread = (what: string) => void unread.add(what);
+  const read = FAMILIES.map((family) =>
+    foreignChains(runner, family, onUnread).catch((error) => {
+      onUnread(errorText(error));
+      return [];
+    })
+  );
+  const chains = (await Promise.all(read)).flat();
   // A rule for both families is read twice.
   const found = new Map(chains.filter((chain) => isInTheWay(chain, chains)).map((chain) => [ruleFor(chain), chain]));
-  return Array.from(found, ([rule, { table, name, hook }]) =>
+  const inTheWay = Array.from(found, ([rule, { table, name, hook }]) =>
     problemFinding(
       "firewall",
       "connections-dropped-by-others",
       `chain ${name} of ${table} (hook ${hook}) drops new connections to services, unless its own rules accept them`,
       `run ${rule}, and add it to the configuration of the program that has made the chain`,
     ));
+  if (unread.size === 0) return inTheWay;
+  return [...inTheWay, problemFinding("firewall", "firewalls-unread", [...unread].join("; "))];
 }
 
 /** Whether a chain drops what no rule accepts, and neither it nor a chain to which it may lead accepts connections to services. */

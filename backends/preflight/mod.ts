@@ -60,7 +60,7 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
       : await checkKernel(mode, ipvs, runner),
     ...await checkListeners(runner, ports, running !== undefined),
     ...judgeTraces(traces, name, running),
-    ...await findFirewalls(description, runner).catch(() => []),
+    ...await findFirewalls(description, runner),
     ...await checkDifferences(traces, options),
     judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
     await checkConntrack(runner, conntrackMax),

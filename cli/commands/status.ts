@@ -76,7 +76,7 @@ async function firewallsBefore({ mode }: NodeView, invocation: Invocation): Prom
   if (askerOf(invocation).networkNamespace === undefined) return [];
   const { findFirewalls } = await import("../../backends/preflight/mod.ts");
   const { describeMode } = await import("../../backends/mod.ts");
-  return await findFirewalls(describeMode(mode), await toolRunner(invocation)).catch(() => []);
+  return await findFirewalls(describeMode(mode), await toolRunner(invocation));
 }
 
 /** The reason why no proxy answers, from the service manager and the end of the service's log; empty if there is no service. */

@@ -396,6 +396,13 @@ const PROBLEMS = {
     fix: "accept connections with a translated destination before that chain drops them (nft: ct status dnat accept)",
     checkOnly: true,
   },
+  "firewalls-unread": {
+    severity: "warning",
+    about: "host",
+    title: "chains of other programs could not be read, so one that drops connections to services may not be named",
+    fix: "run the command as root, and look for such chains in the output of nft list ruleset",
+    checkOnly: true,
+  },
   "mode-differs": {
     severity: "warning",
     about: "host",

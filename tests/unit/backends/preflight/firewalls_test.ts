@@ -135,3 +135,35 @@ COMMIT
     [],
   );
 });
+
+Deno.test("chains that cannot be read are named, and those of the rest are still judged", async () => {
+  const failing = (fails: (words: string) => string | undefined): Runner => {
+    const host = hostWith(DOCKER, WORKSTATION);
+    return {
+      run(call) {
+        const stderr = fails(call.args.join(" "));
+        return stderr === undefined || call.tool !== "nft"
+          ? host.run(call)
+          : Promise.resolve({ exitCode: 1, stdout: "", stderr });
+      },
+    };
+  };
+  const messages = async (runner: Runner) =>
+    (await findFirewalls(describeMode("nftables"), runner)).map(({ code, message }) => `${code}: ${message}`);
+  const denied = "Operation not permitted (you must be root)";
+  assert.deepEqual(await messages(failing(() => denied)), [
+    `firewalls-unread: nft list chains failed with exit status 1: ${denied}`,
+  ]);
+  const [chain, ...unread] = await messages(failing((words) => words.includes("list table inet") ? denied : undefined));
+  assert.match(chain!, /chain FORWARD of table ip filter/);
+  assert.deepEqual(unread, [
+    `firewalls-unread: nft list table inet filter failed with exit status 1: ${denied}`,
+  ]);
+  const gone = "Error: No such file or directory\nlist table inet filter";
+  assert.equal((await messages(failing((words) => words.includes("list table inet") ? gone : undefined))).length, 1);
+  assert.deepEqual(await messages({ run: () => Promise.reject(new Error("nft: cannot be run")) }), [
+    "firewalls-unread: nft: cannot be run",
+  ]);
+  const many = Array.from({ length: 65 }, (_, i) => WORKSTATION.replace("inet filter", `inet f${i}`));
+  assert.match((await messages(hostWith(...many))).at(-1)!, /^firewalls-unread: of 65 tables, 64 were read$/);
+});
