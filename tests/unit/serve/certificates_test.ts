@@ -97,3 +97,16 @@ Deno.test("without TLS, or without a certificate of the server, no files are fol
   });
   assert.deepEqual(clock.pending(), []);
 });
+
+Deno.test("the files are also read every ten seconds, since the watch of a replaced folder ends", async () => {
+  const folder = await Deno.makeTempDir(), stop = new AbortController(), clock = createFakeClock();
+  const logger = createLogger({ level: "info", format: "text", clock, write() {} });
+  const paths = { ca: undefined, crt: `${folder}/crt`, key: `${folder}/key` };
+  const following = followCertificates({
+    ...{ paths, current: await issued(), renew() {}, clock, logger, signal: stop.signal },
+  });
+  await until(() => clock.pending().includes(10_000));
+  stop.abort();
+  await following;
+  await Deno.remove(folder, { recursive: true });
+});

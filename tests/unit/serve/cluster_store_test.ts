@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";
+import { startSilentLine } from "../../fakes/silent_line.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { openClusterStore } from "../../../serve/cluster_store.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -69,4 +71,52 @@ Deno.test("of a gRPC source, the servers are known before the first answer", asy
     { address: "127.0.0.1:1", inUse: false },
     { address: "127.0.0.1:2", inUse: false },
   ]);
+});
+
+Deno.test("the last report of a source is that of an object or of a complete list, not of a problem", async () => {
+  const folder = await Deno.makeTempDir(), stop = new AbortController();
+  try {
+    const { clock, opened } = open([`--source=file:${folder}`], stop.signal);
+    const { store, lastEventMs, problems, run } = await opened;
+    const running = run();
+    const happens = (isSo: () => boolean) =>
+      until(async () => {
+        await clock.advanceSettled(3_000);
+        return isSo();
+      });
+    await until(() => store.ready());
+    let beforeMs = lastEventMs();
+    assert.equal(beforeMs, clock.now(), "an empty list is complete");
+    await Deno.writeTextFile(`${folder}/web.yaml`, SERVICE);
+    await happens(() => store.state().services.length === 1);
+    assert.ok(lastEventMs()! > beforeMs!);
+    beforeMs = lastEventMs();
+    await Deno.writeTextFile(`${folder}/broken.yaml`, "{");
+    await happens(() => problems.current().length > 0);
+    assert.equal(lastEventMs(), beforeMs);
+    await Deno.remove(`${folder}/web.yaml`);
+    await happens(() => store.state().services.length === 0);
+    assert.ok(lastEventMs()! > beforeMs!);
+    stop.abort();
+    await running;
+  } finally {
+    stop.abort();
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("the connections to an API server are closed when a store is not filled any more", async () => {
+  const server = startFakeApiServer(), line = startSilentLine(Number(new URL(server.url).port));
+  const stop = new AbortController();
+  // The answer leaves a connection that no request uses.
+  server.fault(({ path }) => path.endsWith("/servicecidrs") ? statusResponse(404, "NotFound") : undefined);
+  const { store, run } = await open([`--master=http://127.0.0.1:${line.port}`], stop.signal).opened;
+  const running = run();
+  await until(() => store.ready());
+  await server.watches(3);
+  stop.abort();
+  await running;
+  await until(() => line.counts().client === line.counts().opened);
+  line.close();
+  await server.close();
 });

@@ -111,3 +111,23 @@ Deno.test("the metrics show the server, its lag, its source and its process", as
     assert.match((await get("metrics", "/")).body, /\/metrics/);
   });
 });
+
+Deno.test("a server that cannot listen is a problem, which the other one shows", async () => {
+  const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 }), { port } = taken.addr as Deno.NetAddr;
+  for (const [name, address] of [["health server", "healthzBindAddress"], ["metrics server", "metricsBindAddress"]]) {
+    const stop = new AbortController(), problems = createProblemBoard(systemClock, silentLogger);
+    const source = () => ({ isReady: true, lastEventMs: undefined });
+    const metrics = createServingMetrics({ count: () => 0, source, problems: problems.counts });
+    const servers = await startServingServers({
+      ...{ healthzBindAddress: "127.0.0.1:0", metricsBindAddress: "127.0.0.1:0", [address!]: `127.0.0.1:${port}` },
+      ...{ source, metrics, problems, clock: systemClock, logger: silentLogger, signal: stop.signal },
+    });
+    assert.deepEqual(problems.current().map(({ code, subject }) => [code, subject]), [["server-not-listening", name]]);
+    if (name === "metrics server") {
+      const answer = await fetch(`http://${servers.health.address()}/healthz`);
+      assert.deepEqual((await answer.json()).problems.map(({ subject }: { subject: string }) => subject), [name]);
+    }
+    stop.abort();
+  }
+  taken.close();
+});

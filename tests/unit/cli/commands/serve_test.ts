@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
+import { startFakeApiServer } from "../../../fakes/api_server.ts";
 import { isAnsweredTo, reservePort } from "../../../fakes/sockets.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -81,6 +82,43 @@ Deno.test("serve answers probes and scrapes, counts its watchers, and ends clean
     client.close();
     await assert.rejects(get(ports.health, "/livez"));
   });
+});
+
+Deno.test("the metrics of a server and of a relay behind it show requests, lag, link and problems", async () => {
+  const api = startFakeApiServer(), stop = new AbortController(), stopRelay = new AbortController();
+  const served = { grpc: reservePort(), health: reservePort(), metrics: reservePort() };
+  const relayed = { grpc: reservePort(), health: reservePort(), metrics: reservePort() };
+  const flagsOf = ({ grpc, health, metrics }: typeof served) => [
+    ...["--listen", `tcp://127.0.0.1:${grpc}`, "--healthz-bind-address", `127.0.0.1:${health}`],
+    ...["--metrics-bind-address", `127.0.0.1:${metrics}`],
+  ];
+  const shown = ({ metrics }: typeof served, line: RegExp) =>
+    until(async () => line.test((await get(metrics, "/metrics")).body));
+  const upstream = `127.0.0.1:${served.grpc}`;
+  const relay = invoke(["serve", "--source", `grpc://${upstream}`, ...flagsOf(relayed)], { signal: stopRelay.signal });
+  await answers(relay, relayed.health, "/readyz", 503);
+  await shown(relayed, /^sluice_problem\{code="source-unreachable",severity="error"\} 1$/m);
+  assert.match((await get(relayed.metrics, "/metrics")).body, /^sluice_source_connected 0$/m);
+
+  const serving = invoke(["serve", "--master", api.url, ...flagsOf(served)], { signal: stop.signal });
+  await answers(serving, served.health, "/readyz", 200);
+  await answers(relay, relayed.health, "/readyz", 200);
+  await shown(relayed, new RegExp(`^sluice_source_server\\{server="${upstream}"\\} 1$`, "m"));
+  await shown(relayed, /^sluice_source_connected 1$/m);
+  await shown(served, /^sluice_source_connected 1$/m);
+  await shown(served, /^rest_client_requests_total\{code="200",method="GET",host="127\.0\.0\.1:\d+"\} [1-9]/m);
+  api.apply({ kind: "Service", metadata: { namespace: "default", name: "web" }, spec: { clusterIP: "10.0.0.1" } });
+  await shown(served, /^sluice_serve_change_lag_seconds_count [1-9]/m);
+
+  stop.abort();
+  await serving;
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: served.grpc }).catch(() => undefined);
+  assert.equal(connection, undefined, "its port is closed");
+  await shown(relayed, /^sluice_source_connected 0$/m);
+  assert.equal((await get(relayed.health, "/readyz")).status, 200, "it serves the last state");
+  stopRelay.abort();
+  await relay;
+  await api.close();
 });
 
 Deno.test("an empty address disables a server, and the file's addresses are the proxy's", async () => {
