@@ -229,11 +229,11 @@ async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnsw
   }
 }
 
-/** The services of a view; undefined if the proxy has not read the cluster yet. */
-async function servicesOf(
+/** The services of a view, at most `rows`; undefined if the proxy has not read the cluster yet. */
+export async function servicesOf(
   { search, attention, order, offset }: TopView,
   rows: number,
-  proxy: ControlAnswers,
+  proxy: Pick<ControlAnswers, "browse">,
 ): Promise<ServicePage | undefined> {
   const page = 1 + Math.floor(offset / rows), skipped = offset % rows;
   const ask = (page: number) => proxy.browse({ search, attention, order, page, pageSize: rows });

@@ -150,6 +150,7 @@ Deno.test("get takes kubectl's flags for namespaces", async () => {
     run("get", "svc", "-n", "defalt", ...OFFLINE),
     /no service is in namespace defalt; did you mean default\?/,
   );
+  await assert.rejects(run("get", "svc", "-n", "defaul", ...OFFLINE), /no service is in namespace defaul;/);
   assert.equal((await run("get", "svc", "-A", "-n", "default", ...OFFLINE)).status, 2);
 });
 

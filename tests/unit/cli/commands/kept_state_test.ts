@@ -23,3 +23,13 @@ Deno.test("a proxy starts without its kept state, and says whether nobody can wr
     Deno.removeSync(folder, { recursive: true });
   }
 });
+
+Deno.test("neither a cleanup, nor --init-only, nor a proxy of files keeps a state", async () => {
+  const folder = Deno.makeTempDirSync();
+  for (const flags of [["--cleanup"], ["--init-only"], ["--source", "file:none"]]) {
+    const { configuration } = accepted(["--state-directory", `${folder}/state`, ...flags]);
+    assert.equal(await openKeptState(configuration, { clock: createFakeClock() }, () => assert.fail()), undefined);
+  }
+  assert.deepEqual([...Deno.readDirSync(folder)], []);
+  Deno.removeSync(folder);
+});

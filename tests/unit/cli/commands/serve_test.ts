@@ -285,3 +285,33 @@ async function isWatched(port: number, tls: { ca: string; crt: string; key: stri
   await running;
   return isWatched;
 }
+
+Deno.test("check --serve warns of an open server and of a certificate that ends soon, and refuses an expired one", async () => {
+  await withFlags(async (flags, ports, folder) => {
+    const authority = await createCertificateAuthority("ca");
+    const tls = ["--listen-tls-crt", `${folder}/crt`, "--listen-tls-key", `${folder}/key`];
+    const dayMs = 86_400_000;
+    const verdict = async (fromMs: number, untilMs: number, ...more: readonly string[]) => {
+      const { cert, key } = await authority.issueFor({ fromMs, untilMs }, "server", "127.0.0.1");
+      Deno.writeTextFileSync(`${folder}/crt`, cert);
+      Deno.writeTextFileSync(`${folder}/key`, key);
+      const { status, of } = await findings([...flags, ...tls, ...more]);
+      return [status, of("TLS")!.verdict, /expired|valid only from|expires|valid until/.exec(of("TLS")!.message)?.[0]];
+    };
+    assert.deepEqual(await verdict(-dayMs, 8 * dayMs), [0, "green", "valid until"]);
+    assert.deepEqual(await verdict(-dayMs, 6 * dayMs), [0, "yellow", "expires"]);
+    assert.deepEqual(await verdict(-dayMs, 6 * dayMs, "--strict"), [1, "yellow", "expires"]);
+    assert.deepEqual(await verdict(-2 * dayMs, -dayMs), [1, "red", "expired"]);
+    assert.deepEqual(await verdict(dayMs, 2 * dayMs), [1, "red", "valid only from"]);
+    const open = await findings([...flags, "--listen", `tcp://:${ports.grpc}`]);
+    assert.deepEqual([open.status, open.of("TLS")?.verdict], [0, "yellow"]);
+  });
+});
+
+Deno.test("the number of workers has a limit", async () => {
+  await withFlags(async (flags) => {
+    for (const count of ["65", "-1", "many"]) {
+      await assert.rejects(invoke(["serve", ...flags, `--serve-workers=${count}`]), /must be a number from 0 to 64/);
+    }
+  });
+});

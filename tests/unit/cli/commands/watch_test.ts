@@ -72,6 +72,8 @@ function read(path: string): string {
 }
 
 Deno.test("export to - prints one document once caches are synced, and exits", async () => {
+  const unread = running(["export", "--to", "-", "--source", "state:/nonexistent"]);
+  assert.equal(await unread.end(), 1, "it was interrupted before there was a state");
   await withSource(async ({ flags }) => {
     const { status, stdout } = await invoke(["export", "--to", "-", ...flags]);
     assert.equal(status, 0);
@@ -106,6 +108,14 @@ Deno.test("export to a file replaces it atomically after each change and leaves 
   });
 });
 
+Deno.test("an export that cannot replace its file fails, and leaves no other files", async () => {
+  await withSource(async ({ folder, flags }) => {
+    Deno.mkdirSync(`${folder}/out/state.yaml`, { recursive: true });
+    await assert.rejects(invoke(["export", "--to", `${folder}/out/state.yaml`, ...flags]));
+    assert.deepEqual([...Deno.readDirSync(`${folder}/out`)].map(({ name }) => name), ["state.yaml"]);
+  });
+});
+
 Deno.test("watch prints a line per addition, change and removal, and an empty line after each batch", async () => {
   await withSource(async ({ flags, change }) => {
     const watching = running(["watch", ...flags]);
@@ -122,6 +132,8 @@ Deno.test("watch prints a line per addition, change and removal, and an empty li
     assert.match(gone, /^- service {2}default\|api$/m);
     assert.match(gone, /^- endpoint default\|api\|\S+$/m);
     assert.ok(!gone.includes("default|web"), gone);
+    change(["web", "10.0.0.2"], ["api", "10.0.0.3"]);
+    assert.match(await watching.printed("\n\n"), /^\+ service {2}default\|api /m);
     assert.equal(await watching.end(), 0);
   });
 });

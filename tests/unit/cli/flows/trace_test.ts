@@ -96,3 +96,9 @@ Deno.test("a drop is one line, with the rule if it is another program's", () => 
     `${connection}dropped by a rule of table netpol: another program's  [ip netpol ingress: ip saddr 10.1.0.2 drop]`,
   );
 });
+
+Deno.test("of a flood of connections, a bounded number is traced at a time", () => {
+  const first = (id: number) => `trace id ${id.toString(16)} ip sluice filter-forward ${packet("10.96.0.10", 80)}`;
+  const { later } = tracesOf(Array.from({ length: 10_100 }, (_, id) => first(id)));
+  assert.equal(later.length, 10_000);
+});

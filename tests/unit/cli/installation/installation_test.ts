@@ -5,6 +5,7 @@ import {
   CONFIGURATION,
   type InstalledFile,
   PROGRAM,
+  putFile,
   SCRIPT,
   scriptWith,
   serviceManagerIn,
@@ -315,6 +316,17 @@ Deno.test("the service manager is the one of the root", async () => {
     assert.deepEqual([service?.path, service?.mode], [SCRIPT, 0o755]);
     assert(service !== undefined && "text" in service.content);
     assert.match(service.content.text, /^command_args="--config .* '--source=file:\/m'"$/m);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
+Deno.test("a file that cannot take its place leaves nothing behind", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    await Deno.mkdir(`${root}/etc/file`, { recursive: true });
+    await assert.rejects(putFile(root, textFile("/etc/file", "text")), /cannot write .*\/etc\/file/);
+    assert.deepEqual([...Deno.readDirSync(`${root}/etc`)].map(({ name }) => name), ["file"]);
   } finally {
     await Deno.remove(root, { recursive: true });
   }
