@@ -109,7 +109,9 @@ Deno.test("the connections to an API server are closed when a store is not fille
   const server = startFakeApiServer(), line = startSilentLine(Number(new URL(server.url).port));
   const stop = new AbortController();
   // The answer leaves a connection that no request uses.
-  server.fault(({ path }) => path.endsWith("/servicecidrs") ? statusResponse(404, "NotFound", "no such resource") : undefined);
+  server.fault(({ path }) =>
+    path.endsWith("/servicecidrs") ? statusResponse(404, "NotFound", "no such resource") : undefined
+  );
   const { store, run } = await open([`--master=http://127.0.0.1:${line.port}`], stop.signal).opened;
   const running = run();
   await until(() => store.ready());

@@ -1,6 +1,7 @@
 /** Every call that the server ends or refuses says why. */
 import assert from "node:assert/strict";
 import type { OutgoingHttpHeaders } from "node:http2";
+import { readCallHeaders } from "../../../../kpng/server/call.ts";
 import { framesOf, STATUS } from "../../../../kpng/transport/grpc.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -155,4 +156,13 @@ Deno.test("a reader that stalled and reads again gets RESOURCE_EXHAUSTED after w
     assert.equal(await status, STATUS.RESOURCE_EXHAUSTED);
     session.destroy();
   }, { clock, limits: { stallMs: 1000, lingerMs: 60_000 } });
+});
+
+Deno.test("a deadline is read in each of gRPC's units", () => {
+  const headers = { ":method": "POST", ":path": METHODS.global, "content-type": "application/grpc" };
+  const cases = { "2H": 7_200_000, "3M": 180_000, "4S": 4_000, "5m": 5, "6u": 0.006, "7n": 7e-6, "": undefined };
+  for (const [text, timeoutMs] of Object.entries(cases)) {
+    const read = readCallHeaders({ ...headers, ...text === "" ? {} : { "grpc-timeout": text } });
+    assert.deepEqual(read, { path: METHODS.global, timeoutMs }, text);
+  }
 });

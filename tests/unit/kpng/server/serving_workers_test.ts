@@ -1,12 +1,17 @@
 /** A server whose watchers are written by two workers. */
 import assert from "node:assert/strict";
+import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
 import type { SpawnServing } from "../../../../kpng/server/serving_workers.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { createStore } from "../../../../kpng/store/mod.ts";
 import { STATUS } from "../../../../kpng/transport/grpc.ts";
+import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { spawnServingWorker } from "../../../../workers/serving.ts";
+import { LIMITS } from "../../../../kpng/server/limits.ts";
+import type { FromServingWorker, ToServingWorker } from "../../../../kpng/server/mod.ts";
+import type { WorkerListener } from "../../../../platform/supervised_worker.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
@@ -214,4 +219,104 @@ Deno.test("the successor of a worker that dies starts with the renewed certifica
   await clock.advanceSettled(1000);
   assert.deepEqual(started, ["old", "new"]);
   await server.close();
+});
+
+/** A server with two workers, whose messages a test makes. */
+function withFakeWorkers(onLag?: (lagMs: number) => void) {
+  const clock = createFakeClock();
+  const workers: (WorkerListener<FromServingWorker> & { readonly posted: ToServingWorker[]; isTerminated: boolean })[] =
+    [];
+  const spawn: SpawnServing = (listener) => {
+    const posted: ToServingWorker[] = [], worker = { ...listener, posted, isTerminated: false };
+    workers.push(worker);
+    return {
+      post: (message) => void posted.push(message as ToServingWorker),
+      terminate: () => void (worker.isTerminated = true),
+    };
+  };
+  const store = createStore({ clock, onProblems: () => {} });
+  const started = startServing({
+    ...{
+      address: { kind: "tcp", host: "127.0.0.1", port: 0 },
+      tls: undefined,
+      store,
+      clock,
+      logger: silentLogger,
+      onLag,
+    },
+    workers: { count: 2, spawn },
+  });
+  return { clock, store, workers, started };
+}
+
+Deno.test("two workers share the transfers and the budget of a server", async () => {
+  const { workers, started } = withFakeWorkers();
+  await until(() => workers.length === 2);
+  for (const { posted, onMessage } of workers) {
+    const [start] = posted;
+    assert(start?.type === "start");
+    assert.equal(start.settings.limits.transfers, LIMITS.transfers / 2);
+    assert.equal(start.settings.limits.unreadBytes, LIMITS.unreadBytes / 2);
+    onMessage({ type: "listening" });
+  }
+  const closing = (await started).close();
+  for (const { onMessage } of workers) onMessage({ type: "closed" });
+  await closing;
+});
+
+Deno.test("if one of two workers cannot listen, the server does not start, and neither runs on", async () => {
+  const { workers, started } = withFakeWorkers();
+  await until(() => workers.length === 2);
+  workers[0]!.onMessage({ type: "listening" });
+  workers[1]!.onMessage({ type: "failed", reason: "no memory" });
+  await assert.rejects(started, /no memory/);
+  assert.deepEqual(workers.map(({ isTerminated }) => isTerminated), [true, true]);
+});
+
+Deno.test("a worker that dies is restarted after at most 0.1 s each time, and its watchers delay no lag any more", async () => {
+  const lags: number[] = [];
+  const { clock, store, workers, started } = withFakeWorkers((lagMs) => lags.push(lagMs));
+  await until(() => workers.length === 2);
+  for (const { onMessage } of workers) onMessage({ type: "listening" });
+  const server = await started;
+  for (const kind of KINDS) store.synced(kind);
+  clock.advance(2);
+  for (const { onMessage } of workers) {
+    onMessage({ type: "received", revision: store.revision(), wasWritten: true });
+  }
+  lags.length = 0;
+  store.set(service("default/web"));
+  clock.advance(2);
+  workers[1]!.onMessage({ type: "received", revision: store.revision(), wasWritten: true });
+  assert.deepEqual(lags, []);
+  for (let i = 0; i < 3; i++) {
+    const of = i === 0 ? 0 : workers.length - 1;
+    workers[of]!.onFailure("killed");
+    clock.advance(100);
+    assert.equal(workers.length, 3 + i);
+    workers.at(-1)!.onMessage({ type: "listening" });
+  }
+  assert.equal(lags.length, 1);
+  const closing = server.close();
+  for (const { onMessage } of workers) onMessage({ type: "closed" });
+  await closing;
+});
+
+Deno.test("a server removes the socket of an earlier one, and no other file", async () => {
+  const folder = await Deno.makeTempDir(), path = `${folder}/sluice.sock`;
+  const start = () => {
+    const clock = systemClock, store = createStore({ clock, onProblems: () => {} });
+    return startServing({ address: { kind: "unix", path }, tls: undefined, store, clock, logger: silentLogger });
+  };
+  try {
+    Deno.writeTextFileSync(path, "notes");
+    await assert.rejects(start(), /cannot listen/);
+    assert.equal(Deno.readTextFileSync(path), "notes");
+    Deno.removeSync(path);
+    const left = Deno.listen({ transport: "unix", path });
+    left.close();
+    await (await start()).close();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

@@ -58,3 +58,23 @@ Deno.test("a watcher waits for a newer revision of a store that is in sync, and 
   assert.deepEqual(woken, ["before the sync", "later"]);
   await assert.rejects(waiters.changed(0, AbortSignal.abort(new Error("left"))), /left/);
 });
+
+Deno.test("thousands of watchers are woken by one change, some in each turn", async () => {
+  const clock = createFakeClock(undefined, promisesSettled);
+  let publish = () => {};
+  const waiters = createChangeWaiters({
+    ready: () => true,
+    revision: () => 1,
+    subscribe(subscriber) {
+      publish = subscriber;
+      return () => {};
+    },
+  }, clock);
+  let woken = 0;
+  for (let i = 0; i < 1_100; i++) void waiters.changed(1, never).then(() => woken++);
+  publish();
+  await promisesSettled();
+  assert.ok(woken > 0 && woken < 1_100, String(woken));
+  await clock.advanceSettled(0);
+  assert.equal(woken, 1_100);
+});
