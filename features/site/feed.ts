@@ -47,125 +47,125 @@ interface FeedOptions {
 }
 
 /** The sources that a feed watches. */
-interface Watched {
-  readonly api: WatchedSource | undefined;
+interface Watched extends FeedOptions {
+  readonly newSink: ReturnType<typeof createHandOver>;
+  readonly ended: PromiseWithResolvers<void>;
+  api?: WatchedSource | undefined;
   /** The leader, and its server unless its address is unknown. */
-  readonly leader: Leader | undefined;
-  readonly leaderServer: WatchedSource | undefined;
+  leader?: Leader | undefined;
+  leaderServer?: WatchedSource | undefined;
   /** The origin of the state. */
-  readonly from: "leader" | "api" | undefined;
+  from?: "leader" | "api";
   /** Stops waiting for an answer of the leader; undefined if the feed does not wait. */
-  readonly endPatience: (() => void) | undefined;
+  endPatience?: (() => void) | undefined;
 }
 
 /** Creates a feed that watches nothing yet. */
 export function createFeed(options: FeedOptions): Feed {
-  const { openApi, openLeader, clock, logger, signal } = options;
-  const newSink = createHandOver(options.sink);
-  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
-  ended.catch(() => {});
-  let watched: Watched = {
-    api: undefined,
-    leader: undefined,
-    leaderServer: undefined,
-    from: undefined,
-    endPatience: undefined,
-  };
-  const change = (fields: Partial<Watched>) => watched = { ...watched, ...fields };
-
-  const start = (open: OpenSource, onEvent?: (event: LinkEvent) => void) => {
-    const source = watchSource(open, newSink(), options, onEvent);
-    source.ended.catch(reject);
-    return source;
-  };
-  const endPatience = () => {
-    watched.endPatience?.();
-    change({ endPatience: undefined });
-  };
-  const comesFrom = (from: "leader" | "api") => {
-    if (watched.from === from) return;
-    change({ from });
-    options.onFrom();
-  };
-  const watchApi = () => {
-    endPatience();
-    change({ api: watched.api ?? start(openApi) });
-    comesFrom("api");
-  };
-
-  const leaderAnswered = (leader: Leader) => {
-    endPatience();
-    comesFrom("leader");
-    if (watched.api !== undefined) {
-      logger.info("the leader of the site answers, so the API server is no longer watched", { leader: leader.node });
-      watched.api.stop();
-      change({ api: undefined });
-    }
-    options.onFollowed();
-  };
-  const watchLeader = (leader: Leader) => {
-    watched.leaderServer?.stop();
-    const leaderServer = start((onLink) => openLeader(leader, onLink), (event) => {
-      if (event.type === "ended") return;
-      if (event.type !== "failed") return leaderAnswered(leader);
-      waitForLeader();
-      options.onLost();
-    });
-    change({ leaderServer });
-  };
-  const watchBoth = () => {
-    const { leader, leaderServer } = watched;
-    // The API server's objects replace the leader's, so the leader must send its whole state again.
-    if (leader !== undefined && leaderServer !== undefined) watchLeader(leader);
-    watched.leaderServer?.mute();
-    watchApi();
-  };
-  /** Watches the API server, too, if the leader has not answered in time. */
-  const waitForLeader = () => {
-    if (watched.endPatience !== undefined || watched.api !== undefined) return;
-    const cancel = clock.schedule(options.patienceMs(), () => {
-      logger.warn("no leader of the site answers, watching the API server", { leader: watched.leader?.node });
-      watchBoth();
-    });
-    change({ endPatience: cancel });
-  };
-  const leaveLeader = () => {
-    watched.leaderServer?.stop();
-    change({ leaderServer: undefined, leader: undefined });
-  };
+  const { logger, signal } = options;
+  const ended = Promise.withResolvers<void>();
+  ended.promise.catch(() => {});
+  const watched: Watched = { ...options, newSink: createHandOver(options.sink), ended };
 
   signal.addEventListener("abort", () => {
-    endPatience();
-    leaveLeader();
+    endPatience(watched);
+    leaveLeader(watched);
     watched.api?.stop();
-    resolve();
+    ended.resolve();
   }, { once: true });
 
   return {
     enter(role) {
       if (signal.aborted) return;
-      if (role.kind === "undecided") return waitForLeader();
+      if (role.kind === "undecided") return waitForLeader(watched);
       if (role.kind !== "follower") {
-        leaveLeader();
-        return watchApi();
+        leaveLeader(watched);
+        return watchApi(watched);
       }
       const { leader } = role;
       if (watched.leader?.address === leader.address && watched.leader.certificate === leader.certificate) return;
-      leaveLeader();
-      change({ leader });
-      waitForLeader();
+      leaveLeader(watched);
+      watched.leader = leader;
+      waitForLeader(watched);
       if (leader.address === "") options.onLost();
-      else watchLeader(leader);
+      else watchLeader(watched, leader);
     },
     standBy() {
       if (signal.aborted || watched.api !== undefined) return;
       const leader = watched.leader?.node;
       logger.info("watching the API server, to take over from the leader of the site", { leader });
-      watchBoth();
+      watchBoth(watched);
     },
     from: () => watched.from,
-    ended,
+    ended: ended.promise,
   };
+}
+
+function start(watched: Watched, open: OpenSource, onEvent?: (event: LinkEvent) => void): WatchedSource {
+  const source = watchSource(open, watched.newSink(), watched, onEvent);
+  source.ended.catch(watched.ended.reject);
+  return source;
+}
+
+function watchApi(watched: Watched): void {
+  endPatience(watched);
+  watched.api ??= start(watched, watched.openApi);
+  comesFrom(watched, "api");
+}
+
+function watchLeader(watched: Watched, leader: Leader): void {
+  watched.leaderServer?.stop();
+  watched.leaderServer = start(watched, (onLink) => watched.openLeader(leader, onLink), (event) => {
+    if (event.type === "ended") return;
+    if (event.type !== "failed") return leaderAnswered(watched, leader);
+    waitForLeader(watched);
+    watched.onLost();
+  });
+}
+
+function leaderAnswered(watched: Watched, leader: Leader): void {
+  endPatience(watched);
+  comesFrom(watched, "leader");
+  if (watched.api !== undefined) {
+    const fields = { leader: leader.node };
+    watched.logger.info("the leader of the site answers, so the API server is no longer watched", fields);
+    watched.api.stop();
+    watched.api = undefined;
+  }
+  watched.onFollowed();
+}
+
+function watchBoth(watched: Watched): void {
+  const { leader, leaderServer } = watched;
+  // The API server's objects replace the leader's, so the leader must send its whole state again.
+  if (leader !== undefined && leaderServer !== undefined) watchLeader(watched, leader);
+  watched.leaderServer?.mute();
+  watchApi(watched);
+}
+
+/** Watches the API server, too, if the leader has not answered in time. */
+function waitForLeader(watched: Watched): void {
+  if (watched.endPatience !== undefined || watched.api !== undefined) return;
+  watched.endPatience = watched.clock.schedule(watched.patienceMs(), () => {
+    watched.logger.warn("no leader of the site answers, watching the API server", { leader: watched.leader?.node });
+    watchBoth(watched);
+  });
+}
+
+function endPatience(watched: Watched): void {
+  watched.endPatience?.();
+  watched.endPatience = undefined;
+}
+
+function leaveLeader(watched: Watched): void {
+  watched.leaderServer?.stop();
+  watched.leader = watched.leaderServer = undefined;
+}
+
+function comesFrom(watched: Watched, from: "leader" | "api"): void {
+  if (watched.from === from) return;
+  watched.from = from;
+  watched.onFrom();
 }
 
 type OpenSource = (onLink: ReportLink) => Promise<Source> | Source;
