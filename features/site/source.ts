@@ -17,7 +17,7 @@
  */
 import type { SourceSink } from "../../core/objects/mod.ts";
 import { abortedBy, joinHostPort } from "../../platform/mod.ts";
-import { createStore } from "../../kpng/store/mod.ts";
+import { createStore, type Store } from "../../kpng/store/mod.ts";
 import type { WireAddress } from "../../kpng/address/mod.ts";
 import type { ClusterAccess, FeatureSource } from "../contract.ts";
 import {
@@ -75,30 +75,8 @@ const LIVENESS = { probeAfterMs: 5_000, answerMs: 5_000 };
 
 /** Creates the source. Nothing is sent before it runs. */
 export function createSiteSource(cluster: ClusterAccess, options: SiteSourceOptions): FeatureSource {
-  const { nodeName, api, onLink, clock, logger } = cluster;
-  const { site, certificates } = options;
-  const store = createStore({ clock, onProblems: () => {} });
-  const part = createSitePart(site, cluster);
-  const lease = createLeaseClient({
-    api,
-    namespace: options.leaseNamespace,
-    site,
-    leaseMs: options.timing.leaseMs,
-    longestMs: options.timing.longestLeaseMs,
-    clock,
-  });
-
-  const selfAsLeader = async (memory: SiteMemory, signal: AbortSignal): Promise<Leader> => {
-    const host = options.advertisedHost ?? store.node(nodeName)?.addresses[0] ??
-      await addressOfNode(api, nodeName, signal);
-    const claim = {
-      node: nodeName,
-      address: joinHostPort(host, options.listen.port),
-      certificate: await certificates.published(memory),
-    };
-    return { ...claim, proof: await certificates.prove({ site, ...claim }) };
-  };
-
+  const store = createStore({ clock: cluster.clock, onProblems: () => {} });
+  const part = createSitePart(options.site, cluster);
   return {
     startRun: part.startRun,
     tee: (sink) => teeOf(store, sink),
@@ -111,61 +89,17 @@ export function createSiteSource(cluster: ClusterAccess, options: SiteSourceOpti
       }
     },
     async run(sink, signal) {
-      const memory = await openSiteMemory(cluster.file, logger);
+      const memory = await openSiteMemory(cluster.file, cluster.logger);
       const ending = abortedBy(signal);
-      const server = createSiteServer({
-        listen: options.listen,
-        readTls: (members) => certificates.server(memory, members),
-        members: memory.members(),
+      const { feed, election, server } = joinSite({
+        cluster,
+        options,
         store,
-        onProblems: sink.problems,
-        clock,
-        logger,
-      });
-      const { leaseMs, patienceMs = PATIENCE_MS } = options.timing;
-      const feed = createFeed({
+        part,
+        memory,
         sink,
-        openApi: cluster.watchApi,
-        openLeader: async (leader, onLink) => {
-          const tls = await certificates.client(leader);
-          const address = readServerAddress(leader.address);
-          return await cluster.watchServer({ address, tls, backoff: RECONNECT, liveness: LIVENESS }, onLink);
-        },
-        // Spread, since all nodes lose their leader at the same moment.
-        patienceMs: () => leaseMs + patienceMs * (1 + Math.random()),
-        onLost: () => election.lost(),
-        onFollowed: () => election.followed(),
-        onFrom: () => report(),
-        onLink,
-        clock,
-        logger,
         signal: ending.signal,
       });
-      const report = () => part.enter(election.role(), feed.from(), election.transitions());
-      const election = createElection({
-        node: nodeName,
-        onStandBy: feed.standBy,
-        lease,
-        memory,
-        self: (signal) => selfAsLeader(memory, signal),
-        isProven: ({ node, address, certificate, proof }) =>
-          certificates.isProven({ site, node, address, certificate }, proof),
-        timing: options.timing,
-        onRole(role) {
-          feed.enter(role);
-          server.enter(role);
-          report();
-        },
-        onMembers(members) {
-          memory.rememberMembers(members);
-          server.admit(members);
-        },
-        onProblems: sink.problems,
-        clock,
-        logger,
-      });
-      feed.enter(election.role());
-      report();
       try {
         await Promise.race([
           feed.ended,
@@ -177,6 +111,69 @@ export function createSiteSource(cluster: ClusterAccess, options: SiteSourceOpti
       }
     },
   };
+}
+
+/** A run of the source. */
+interface SiteRun {
+  readonly cluster: ClusterAccess;
+  readonly options: SiteSourceOptions;
+  readonly store: Store;
+  readonly part: ReturnType<typeof createSitePart>;
+  readonly memory: SiteMemory;
+  readonly sink: SourceSink;
+  readonly signal: AbortSignal;
+}
+
+/** Connects the feed, the election and the server of a run, with the node's role before the election. */
+function joinSite(run: SiteRun) {
+  const { cluster: { nodeName, api, watchApi, watchServer, onLink, clock, logger }, options, part, memory, sink } = run;
+  const { site, listen, timing, certificates } = options;
+  const { leaseMs, longestLeaseMs: longestMs, patienceMs = PATIENCE_MS } = timing;
+  const server = createSiteServer({
+    ...{ listen, members: memory.members(), store: run.store, onProblems: sink.problems, clock, logger },
+    readTls: (members) => certificates.server(memory, members),
+  });
+  const feed = createFeed({
+    ...{ sink, openApi: watchApi, onLink, clock, logger, signal: run.signal },
+    async openLeader(leader, onLink) {
+      const tls = await certificates.client(leader);
+      const address = readServerAddress(leader.address);
+      return await watchServer({ address, tls, backoff: RECONNECT, liveness: LIVENESS }, onLink);
+    },
+    // Spread, since all nodes lose their leader at the same moment.
+    patienceMs: () => leaseMs + patienceMs * (1 + Math.random()),
+    onLost: () => election.lost(),
+    onFollowed: () => election.followed(),
+    onFrom: () => report(),
+  });
+  const report = () => part.enter(election.role(), feed.from(), election.transitions());
+  const election = createElection({
+    ...{ node: nodeName, onStandBy: feed.standBy, memory, timing, onProblems: sink.problems, clock, logger },
+    lease: createLeaseClient({ api, namespace: options.leaseNamespace, site, leaseMs, longestMs, clock }),
+    self: (signal) => selfAsLeader(run, signal),
+    isProven: ({ node, address, certificate, proof }) =>
+      certificates.isProven({ site, node, address, certificate }, proof),
+    onRole(role) {
+      feed.enter(role);
+      server.enter(role);
+      report();
+    },
+    onMembers(members) {
+      memory.rememberMembers(members);
+      server.admit(members);
+    },
+  });
+  feed.enter(election.role());
+  report();
+  return { feed, election, server };
+}
+
+async function selfAsLeader({ cluster, options, store, memory }: SiteRun, signal: AbortSignal): Promise<Leader> {
+  const { nodeName: node, api } = cluster, { site, certificates } = options;
+  const host = options.advertisedHost ?? store.node(node)?.addresses[0] ?? await addressOfNode(api, node, signal);
+  const certificate = await certificates.published(memory);
+  const claim = { node, address: joinHostPort(host, options.listen.port), certificate };
+  return { ...claim, proof: await certificates.prove({ site, ...claim }) };
 }
 
 /** A sink that passes everything to both; problems go to the second one only. */
