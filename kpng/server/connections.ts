@@ -25,6 +25,9 @@ export interface Connections {
   close(): void;
 }
 
+/** Closes a connection with an HTTP/2 error code. */
+type Close = (reason: ClosureReason, code: number) => void;
+
 /** Counts a connection that the server closes. */
 type CountClosed = (reason: ClosureReason, address: string | undefined) => void;
 
@@ -52,22 +55,76 @@ export function admitConnections(
   server: Http2Server | Http2SecureServer,
   { tls, clients: rule, ...context }: ServerSettings & ServerContext,
 ): Connections {
-  const { limits, clock, tally } = context;
+  const { limits, clock } = context;
   const isSecure = tls !== undefined, verifiesClients = tls?.ca !== undefined;
   const closed: CountClosed = (reason, address) => countClosed(reason, address, context);
   const sessions = new Map<ServerHttp2Session, Outlet>();
-  const clients = new Map<string, Client>();
-  const idle = createIdleConnections(closed);
   const budget = createSendBudget(limits.unreadBytes);
-  // By the client's address and port with TLS, where the session's socket differs from the accepted one; else by
-  // socket.
-  const connections = new Map<Socket | string, Connection>();
-  const keyOf = (socket: Socket) => isSecure ? `${socket.remoteAddress} ${socket.remotePort}` : socket;
+  const { admit, admitted, connectionOf, setIdle } = createAdmission(isSecure, closed, context);
   let arriving: Socket | undefined;
   // The fingerprints of certificates that full handshakes have verified with the current CA.
   let verified = new Set<string>();
 
-  const admit = (socket: Socket) => {
+  // node:http2 creates the session in its own listener of the same event, and does not expose its socket.
+  const onArrival = (socket: Socket) => {
+    arriving = socket;
+  };
+  server.prependListener(isSecure ? "secureConnection" : "connection", onArrival);
+  server.prependListener("connection", (socket: Socket) => admit(socket, verified));
+  server.on("session", (session: ServerHttp2Session) => {
+    const socket = arriving!;
+    const connection = connectionOf(socket);
+    connection?.cancelHandshake();
+    // A handshake uses the CA of the connection's arrival.
+    const isCurrent = connection?.verified === verified;
+    if (verifiesClients && !(isCurrent && isVerified(verified, socket as TLSSocket, clock.now()))) {
+      closed("client certificate that is no longer valid", socket.remoteAddress);
+      session.destroy();
+      return;
+    }
+    if (rule !== undefined && !isPermitted(socket as TLSSocket, rule)) {
+      closed("certificate of a client that is not let in", socket.remoteAddress);
+      session.destroy();
+      return;
+    }
+    const onIdle = (isIdle: boolean) => {
+      if (connection !== undefined && !connection.socket.destroyed) setIdle(connection, isIdle);
+    };
+    sessions.set(session, guardConnection(session, socket, budget, onIdle, context));
+    session.on("close", () => sessions.delete(session));
+  });
+  server.on("unknownProtocol", (socket: Socket) => {
+    closed("no HTTP/2 over TLS", socket.remoteAddress);
+    socket.destroy();
+  });
+
+  return {
+    outletOf: (session) => session && sessions.get(session),
+    authorityChanged() {
+      verified = new Set();
+    },
+    close() {
+      // Sends GOAWAY, and waits for the session's streams.
+      for (const session of sessions.keys()) session.close();
+      const cancel = clock.schedule(limits.lingerMs, () => {
+        for (const session of sessions.keys()) session.destroy();
+        for (const { socket } of admitted()) socket.destroy();
+      });
+      server.once("close", cancel);
+    },
+  };
+}
+
+/** Admits sockets within the limits. At a limit, the oldest idle connection makes room. */
+function createAdmission(isSecure: boolean, closed: CountClosed, { limits, clock, tally }: ServerContext) {
+  const clients = new Map<string, Client>();
+  const idle = createIdleConnections(closed);
+  // By the client's address and port with TLS, where the session's socket differs from the accepted one; else by
+  // socket.
+  const connections = new Map<Socket | string, Connection>();
+  const keyOf = (socket: Socket) => isSecure ? `${socket.remoteAddress} ${socket.remotePort}` : socket;
+
+  const admit = (socket: Socket, verified: Set<string>): void => {
     // Outside of its session's lifetime, a socket has no other error listener.
     socket.on("error", () => {});
     const address = socket.remoteAddress ?? "";
@@ -100,61 +157,20 @@ export function admitConnections(
     });
   };
 
-  // A handshake uses the CA of the connection's arrival, and Deno (2.9) resumes sessions without a look at the CA and at the time.
-  const isVerified = (connection: Connection | undefined, socket: TLSSocket) => {
-    if (connection?.verified !== verified) return false;
-    const { fingerprint256, valid_to: validTo } = socket.getPeerCertificate();
-    if (!socket.isSessionReused()) verified.add(fingerprint256);
-    else if (Date.parse(validTo) < clock.now()) return false;
-    return verified.has(fingerprint256);
-  };
-
-  // node:http2 creates the session in its own listener of the same event, and does not expose its socket.
-  const onArrival = (socket: Socket) => {
-    arriving = socket;
-  };
-  server.prependListener(isSecure ? "secureConnection" : "connection", onArrival);
-  server.prependListener("connection", admit);
-  server.on("session", (session: ServerHttp2Session) => {
-    const socket = arriving!;
-    const connection = connections.get(keyOf(socket));
-    connection?.cancelHandshake();
-    if (verifiesClients && !isVerified(connection, socket as TLSSocket)) {
-      closed("client certificate that is no longer valid", socket.remoteAddress);
-      session.destroy();
-      return;
-    }
-    if (rule !== undefined && !isPermitted(socket as TLSSocket, rule)) {
-      closed("certificate of a client that is not let in", socket.remoteAddress);
-      session.destroy();
-      return;
-    }
-    const onIdle = (isIdle: boolean) => {
-      if (connection !== undefined && !connection.socket.destroyed) idle.set(connection, isIdle);
-    };
-    sessions.set(session, guardConnection(session, socket, budget, onIdle, context));
-    session.on("close", () => sessions.delete(session));
-  });
-  server.on("unknownProtocol", (socket: Socket) => {
-    closed("no HTTP/2 over TLS", socket.remoteAddress);
-    socket.destroy();
-  });
-
   return {
-    outletOf: (session) => session && sessions.get(session),
-    authorityChanged() {
-      verified = new Set();
-    },
-    close() {
-      // Sends GOAWAY, and waits for the session's streams.
-      for (const session of sessions.keys()) session.close();
-      const cancel = clock.schedule(limits.lingerMs, () => {
-        for (const session of sessions.keys()) session.destroy();
-        for (const { socket } of connections.values()) socket.destroy();
-      });
-      server.once("close", cancel);
-    },
+    admit,
+    admitted: () => connections.values(),
+    connectionOf: (socket: Socket) => connections.get(keyOf(socket)),
+    setIdle: idle.set,
   };
+}
+
+// Deno (2.9) resumes sessions without a look at the CA and at the time.
+function isVerified(verified: Set<string>, socket: TLSSocket, nowMs: number): boolean {
+  const { fingerprint256, valid_to: validTo } = socket.getPeerCertificate();
+  if (!socket.isSessionReused()) verified.add(fingerprint256);
+  else if (Date.parse(validTo) < nowMs) return false;
+  return verified.has(fingerprint256);
 }
 
 /** Whether the client's certificate, which the handshake has verified, has an accepted name. */
@@ -206,16 +222,14 @@ function guardConnection(
   const { limits, clock } = context;
   const quota = (count: number) => createQuota(count, limits.windowMs, clock);
   const opened = quota(limits.streamsPerWindow);
-  const resets = quota(limits.resetsPerWindow);
   const controlFrames = quota(limits.controlFramesPerWindow);
   const frames = quota(limits.framesPerWindow);
   const problemOf = createClientFrameCheck();
   const address = socket.remoteAddress;
-  let open = 0;
   let isClosing = false;
   let cancelLinger = () => {};
 
-  const close = (reason: ClosureReason, code: number) => {
+  const close: Close = (reason, code) => {
     if (isClosing) return;
     isClosing = true;
     countClosed(reason, address, context);
@@ -257,9 +271,6 @@ function guardConnection(
   );
 
   const cancelHandshake = clock.schedule(limits.handshakeMs, () => close("no HTTP/2 settings", ERROR_CODE.NO_ERROR));
-  const startIdle = () => clock.schedule(limits.idleMs, () => close("no call", ERROR_CODE.NO_ERROR));
-  let cancelIdle = startIdle();
-
   const liveness = watchLiveness({
     clock,
     limits,
@@ -273,6 +284,26 @@ function guardConnection(
 
   session.on("error", () => {});
   session.once("remoteSettings", cancelHandshake);
+  session.on("close", () => {
+    cancelHandshake();
+    cancelLinger();
+    liveness.stop();
+  });
+  watchStreams(session, close, onIdle, context);
+  return outlet;
+}
+
+/** Closes a connection that has no stream for too long, or whose streams are reset too fast. */
+function watchStreams(
+  session: ServerHttp2Session,
+  close: Close,
+  onIdle: (isIdle: boolean) => void,
+  { limits, clock }: ServerContext,
+): void {
+  const resets = createQuota(limits.resetsPerWindow, limits.windowMs, clock);
+  const startIdle = () => clock.schedule(limits.idleMs, () => close("no call", ERROR_CODE.NO_ERROR));
+  let open = 0;
+  let cancelIdle = startIdle();
   session.on("stream", (stream) => {
     if (++open === 1) {
       cancelIdle();
@@ -287,13 +318,7 @@ function guardConnection(
       onIdle(true);
     });
   });
-  session.on("close", () => {
-    cancelHandshake();
-    cancelIdle();
-    cancelLinger();
-    liveness.stop();
-  });
-  return outlet;
+  session.on("close", () => cancelIdle());
 }
 
 /**
