@@ -148,63 +148,71 @@ interface Keeper {
   stop(): Promise<void>;
 }
 
+interface Keeping {
+  isStarted: boolean;
+  /** Whether there are changes since the last write. */
+  isChanged: boolean;
+  /** The earliest time of the next write, by the monotonic clock. */
+  notBeforeMs: number;
+  /** Cancels the scheduled write. */
+  cancel?: (() => void) | undefined;
+  writing?: Promise<void> | undefined;
+}
+
 /** Writes the state to the file after changes, once it is started. */
 export function createKeeper(
   { file, origin, objects, clock, logger }: Pick<KeptSourceOptions, "file" | "origin" | "objects" | "clock" | "logger">,
   onProblems: ReportProblems,
 ): Keeper {
-  let isStarted = false;
-  let isChanged = false;
-  let writing: Promise<void> | undefined;
-  let notBeforeMs = 0;
-  let cancel: (() => void) | undefined;
+  const keeping: Keeping = { isStarted: false, isChanged: false, notBeforeMs: 0 };
 
   const write = async () => {
     const startMs = clock.monotonic();
     const atMs = clock.now();
-    notBeforeMs = startMs + LEAST_INTERVAL_MS;
-    isChanged = false;
+    keeping.notBeforeMs = startMs + LEAST_INTERVAL_MS;
+    keeping.isChanged = false;
     try {
       const { payload, busyMs } = await packObjects(objects(), clock);
-      notBeforeMs = startMs + Math.max(LEAST_INTERVAL_MS, busyMs * COST_FACTOR);
+      keeping.notBeforeMs = startMs + Math.max(LEAST_INTERVAL_MS, busyMs * COST_FACTOR);
       await file.write(origin, { payload, atMs });
       onProblems(SCOPE, []);
       logger.debug("kept the state", { file: file.path, bytes: payload.length, busyMs: Math.round(busyMs) });
     } catch (error) {
-      isChanged = true;
+      keeping.isChanged = true;
       onProblems(SCOPE, [{ code: "state-not-kept", subject: file.path, detail: errorText(error) }]);
     }
   };
 
   const writeNow = () => {
-    cancel = undefined;
-    writing = write().finally(() => {
-      writing = undefined;
+    keeping.cancel = undefined;
+    keeping.writing = write().finally(() => {
+      keeping.writing = undefined;
       schedule();
     });
   };
 
   const schedule = () => {
+    const { isStarted, isChanged, notBeforeMs, cancel, writing } = keeping;
     if (!isStarted || !isChanged || cancel !== undefined || writing !== undefined) return;
-    cancel = clock.schedule(Math.max(SETTLE_MS, notBeforeMs - clock.monotonic()), writeNow);
+    keeping.cancel = clock.schedule(Math.max(SETTLE_MS, notBeforeMs - clock.monotonic()), writeNow);
   };
 
   return {
     start() {
-      isStarted = isChanged = true;
+      keeping.isStarted = keeping.isChanged = true;
       schedule();
     },
     changed() {
-      isChanged = true;
+      keeping.isChanged = true;
       schedule();
     },
     async stop() {
+      const { isStarted, cancel, writing } = keeping;
       cancel?.();
-      const isLeft = isStarted;
-      isStarted = false;
+      keeping.isStarted = false;
       const finish = async () => {
         await writing;
-        if (isLeft && isChanged) await write();
+        if (isStarted && keeping.isChanged) await write();
       };
       await waitAtMost(clock, LAST_WRITE_MS, finish());
     },
