@@ -85,6 +85,13 @@ export interface PodFollower {
   stop(): void;
 }
 
+/** The cached slices with pods of this node. */
+interface Served {
+  readonly kept: readonly EndpointSlice[];
+  readonly inEffect: ReadonlyMap<string, EndpointSlice>;
+  readonly counts: RevisedCounts | undefined;
+}
+
 /** Keeps the addresses of cached endpoints up to date with the running pods. It listens at once, and changes nothing before its start. */
 export function createPodFollower({ watch, node, onChange, onProblems, clock, logger }: {
   readonly watch: PodWatch;
@@ -99,39 +106,30 @@ export function createPodFollower({ watch, node, onChange, onProblems, clock, lo
   const first = Promise.withResolvers<void>();
   let pods: readonly LivePod[] | undefined;
   let problem: string | undefined;
-  let kept: readonly EndpointSlice[] | undefined;
-  let inEffect = new Map<string, EndpointSlice>();
-  let counts: RevisedCounts | undefined;
+  let served: Served | undefined;
 
   /** Returns the slices that change. */
   const revise = (): readonly EndpointSlice[] => {
-    onProblems(
-      SCOPE,
-      problem === undefined ? [] : [
-        { code: "runtime-unreachable", subject: watch.endpoint, detail: problem },
-      ],
-    );
-    if (kept === undefined || pods === undefined) return [];
-    const { slices, ...found } = reviseSlices(node, kept, pods);
-    if (!sameData(found, counts)) {
-      logger.info("kept endpoints of this node follow the pods of the container runtime", {
-        ...found,
-        pods: pods.length,
-      });
+    const unreachable = { code: "runtime-unreachable", subject: watch.endpoint, detail: problem ?? "" } as const;
+    onProblems(SCOPE, problem === undefined ? [] : [unreachable]);
+    if (served === undefined || pods === undefined) return [];
+    const { kept, inEffect, counts: before } = served;
+    const { slices, ...counts } = reviseSlices(node, kept, pods);
+    if (!sameData(counts, before)) {
+      const fields = { ...counts, pods: pods.length };
+      logger.info("kept endpoints of this node follow the pods of the container runtime", fields);
     }
-    counts = found;
-    const changed = slices.filter((slice) => !sameData(slice, inEffect.get(sliceKey(slice))));
-    inEffect = new Map(slices.map((slice) => [sliceKey(slice), slice]));
-    return changed;
+    served = { kept, inEffect: byKey(slices), counts };
+    return slices.filter((slice) => !sameData(slice, inEffect.get(sliceKey(slice))));
   };
 
   const unfollow = watch.follow((report: PodReport) => {
     if ("pods" in report) pods = report.pods;
     problem = "pods" in report ? undefined : report.problem;
     first.resolve();
-    if (kept === undefined) return;
+    if (served === undefined) return;
     const changed = revise();
-    if (counts !== undefined) onChange(changed, counts);
+    if (served.counts !== undefined) onChange(changed, served.counts);
   });
 
   return {
@@ -141,19 +139,23 @@ export function createPodFollower({ watch, node, onChange, onProblems, clock, lo
       cancel();
     },
     start(objects) {
-      kept = slicesWithPodsOf(node, objects);
-      inEffect = new Map(kept.map((slice) => [sliceKey(slice), slice]));
-      const changed = new Map(revise().map((slice) => [sliceKey(slice), slice]));
+      const kept = slicesWithPodsOf(node, objects);
+      served = { kept, inEffect: byKey(kept), counts: undefined };
+      const changed = byKey(revise());
       const current = (object: ClusterObject) =>
         object.kind === "EndpointSlice" ? changed.get(sliceKey(object)) ?? object : object;
-      return { objects: objects.map(current), counts };
+      return { objects: objects.map(current), counts: served.counts };
     },
     stop() {
       unfollow();
-      kept = undefined;
+      served = undefined;
       onProblems(SCOPE, []);
     },
   };
+}
+
+function byKey(slices: readonly EndpointSlice[]): ReadonlyMap<string, EndpointSlice> {
+  return new Map(slices.map((slice) => [sliceKey(slice), slice]));
 }
 
 function sliceKey({ namespace, name }: EndpointSlice): string {
