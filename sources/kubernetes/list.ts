@@ -117,7 +117,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
   let key = "";
   let scanned = 0;
   // The part in earlier chunks of the value being read.
-  let carried: Uint8Array[] = [];
+  const carried: Uint8Array[] = [];
 
   const finishValue = (bytes: Uint8Array) => {
     const value: unknown = JSON.parse(decoder.decode(bytes));
@@ -166,8 +166,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
           break;
         }
         const part = chunk.subarray(valueFrom, end);
-        const whole = carried.length === 0 ? part : joinBytes([...carried, part]);
-        carried = [];
+        const whole = carried.length === 0 ? part : joinBytes([...carried.splice(0), part]);
         finishValue(whole);
         at = end;
         if (expect !== Expect.ItemCommaOrEnd) continue;
@@ -184,35 +183,41 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
   };
 }
 
+/** The position of a byte inside a value. */
+const enum Inside {
+  Nesting,
+  Scalar,
+  String,
+  Escape,
+}
+
 /** Finds the end of a value by its nesting depth. */
 function createValueBounds() {
   let depth = 0;
-  let inString = false;
-  let escaped = false;
-  let scalar = false;
+  let inside = Inside.Nesting;
 
   return {
     /** Starts with a value's first byte, which `end` reads again. */
     start(byte: number) {
       depth = 0;
-      inString = false;
-      scalar = byte !== QUOTE && byte !== OPEN_BRACE && byte !== OPEN_BRACKET;
+      const isScalar = byte !== QUOTE && byte !== OPEN_BRACE && byte !== OPEN_BRACKET;
+      inside = isScalar ? Inside.Scalar : Inside.Nesting;
     },
     /** Continues a value; returns the offset after its last byte, or -1 if this chunk does not contain it. */
     end(bytes: Uint8Array, from: number): number {
       const length = bytes.length;
       for (let i = from; i < length; i++) {
         const byte = bytes[i]!;
-        if (inString) {
-          if (escaped) escaped = false;
-          else if (byte === BACKSLASH) escaped = true;
+        if (inside === Inside.String) {
+          if (byte === BACKSLASH) inside = Inside.Escape;
           else if (byte === QUOTE) {
-            inString = false;
+            inside = Inside.Nesting;
             if (depth === 0) return i + 1;
           }
-        } else if (scalar) {
+        } else if (inside === Inside.Escape) inside = Inside.String;
+        else if (inside === Inside.Scalar) {
           if (isSpace(byte) || byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET) return i;
-        } else if (byte === QUOTE) inString = true;
+        } else if (byte === QUOTE) inside = Inside.String;
         else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
         else if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --depth === 0) return i + 1;
       }
