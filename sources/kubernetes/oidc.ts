@@ -16,12 +16,12 @@ const MOST_ANSWER_BYTES = 2 ** 20;
 export function oidcProvider({ where, name, config }: AuthProviderSection, clock: Clock): RunningPlugin {
   const at = `${where}: auth-provider "${name ?? ""}"`;
   if (name !== "oidc") throw new Error(`${at} is not supported; use exec`);
-  let idToken = config["id-token"], refreshToken = config["refresh-token"];
+  let tokens = { idToken: config["id-token"], refreshToken: config["refresh-token"] };
   let isRefused = false;
   let pending: Promise<PluginCredentials> | undefined;
 
   const refresh = async (): Promise<void> => {
-    const issuer = config["idp-issuer-url"], id = config["client-id"];
+    const issuer = config["idp-issuer-url"], id = config["client-id"], { refreshToken } = tokens;
     const missing = Object.entries({ "refresh-token": refreshToken, "idp-issuer-url": issuer, "client-id": id })
       .flatMap(([field, value]) => value ? [] : [field]);
     if (missing.length > 0 || !issuer || !id || !refreshToken) {
@@ -32,12 +32,11 @@ export function oidcProvider({ where, name, config }: AuthProviderSection, clock
     try {
       const late = new Error(`${issuer} did not answer within ${DEADLINE_MS / 1000} s`);
       const answer = await withDeadline(clock, DEADLINE_MS, late, new AbortController().signal, async (signal) => {
-        const issued = { id, secret: config["client-secret"], refreshToken: refreshToken! };
+        const issued = { id, secret: config["client-secret"], refreshToken };
         return await requestTokens(client, await tokenEndpoint(client, issuer, signal), issued, signal);
       });
-      idToken = answer.idToken;
       // Some issuers accept a refresh token only once.
-      refreshToken = answer.refreshToken ?? refreshToken;
+      tokens = { idToken: answer.idToken, refreshToken: answer.refreshToken ?? refreshToken };
       isRefused = false;
     } finally {
       client.close();
@@ -46,11 +45,12 @@ export function oidcProvider({ where, name, config }: AuthProviderSection, clock
 
   const current = async (): Promise<PluginCredentials> => {
     try {
+      const { idToken } = tokens;
       if (isRefused || !idToken || expiryMsOf(idToken) < clock.now() + EARLY_MS) await refresh();
     } catch (error) {
       throw new Error(`${at}: ${errorText(error)}`, { cause: error });
     }
-    return { authorization: `Bearer ${idToken}` };
+    return { authorization: `Bearer ${tokens.idToken}` };
   };
   return {
     credentials(signal) {
@@ -59,7 +59,7 @@ export function oidcProvider({ where, name, config }: AuthProviderSection, clock
     },
     forget() {
       // Without a refresh token, the same one is sent again: the API server may accept it later.
-      isRefused = refreshToken !== undefined;
+      isRefused = tokens.refreshToken !== undefined;
     },
   };
 }
