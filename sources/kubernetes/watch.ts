@@ -206,30 +206,27 @@ export function createWatchTimeout({ clock, random, fixedMs }: {
   readonly fixedMs: number | undefined;
 }): WatchTimeout {
   let longestGapMs: number | undefined;
-  let lengthMs = 0;
-  let gaps = GAPS.fewest;
-  let lastBookmarkMs = 0;
-  let nothingReceived = true;
+  let watch = { lengthMs: 0, gaps: GAPS.fewest, lastBookmarkMs: 0, nothingReceived: true };
   return {
     begin(timeoutSeconds) {
-      lengthMs = timeoutSeconds * 1000 + WATCH_GRACE_MS;
-      gaps = GAPS.fewest + (GAPS.most - GAPS.fewest) * random();
-      lastBookmarkMs = clock.monotonic();
-      nothingReceived = true;
+      const gaps = GAPS.fewest + (GAPS.most - GAPS.fewest) * random();
+      const lengthMs = timeoutSeconds * 1000 + WATCH_GRACE_MS;
+      watch = { lengthMs, gaps, lastBookmarkMs: clock.monotonic(), nothingReceived: true };
     },
     received(isBookmark) {
-      nothingReceived = false;
+      watch.nothingReceived = false;
       if (!isBookmark) return;
       const nowMs = clock.monotonic();
-      longestGapMs = Math.max(longestGapMs ?? 0, nowMs - lastBookmarkMs);
-      lastBookmarkMs = nowMs;
+      longestGapMs = Math.max(longestGapMs ?? 0, nowMs - watch.lastBookmarkMs);
+      watch.lastBookmarkMs = nowMs;
     },
     silenceMs() {
       if (fixedMs !== undefined) return fixedMs;
+      const { lengthMs, gaps } = watch;
       return longestGapMs === undefined ? lengthMs : Math.min(lengthMs, Math.max(SHORTEST_MS, longestGapMs * gaps));
     },
     missedBookmarks() {
-      if (!nothingReceived || longestGapMs === undefined) return false;
+      if (!watch.nothingReceived || longestGapMs === undefined) return false;
       longestGapMs = undefined;
       return true;
     },
