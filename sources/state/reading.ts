@@ -278,14 +278,12 @@ export async function splitItems(
   let section: Section | undefined;
   let dashIndent: number | undefined;
   let start: number | undefined;
-  let line = 1;
-  let counted = 0;
+  let counted = { line: 1, at: 0 };
 
   const endItem = (end: number) => {
     if (start === undefined || section === undefined) return;
-    line += countLines(text.slice(counted, start));
-    counted = start;
-    items.push({ section, text: text.slice(start, end), line });
+    counted = { line: counted.line + countLines(text.slice(counted.at, start)), at: start };
+    items.push({ section, text: text.slice(start, end), line: counted.line });
     start = undefined;
   };
 
