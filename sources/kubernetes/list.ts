@@ -214,12 +214,12 @@ function createValueBounds() {
             inside = Inside.Nesting;
             if (depth === 0) return i + 1;
           }
+        } else if (inside === Inside.Nesting) {
+          if (byte === QUOTE) inside = Inside.String;
+          else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
+          else if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --depth === 0) return i + 1;
         } else if (inside === Inside.Escape) inside = Inside.String;
-        else if (inside === Inside.Scalar) {
-          if (isSpace(byte) || byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET) return i;
-        } else if (byte === QUOTE) inside = Inside.String;
-        else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
-        else if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --depth === 0) return i + 1;
+        else if (isSpace(byte) || byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET) return i;
       }
       return -1;
     },
