@@ -35,6 +35,7 @@ import {
 } from "../observe/mod.ts";
 import { createLedgers, type Ledgers } from "../core/channel/mod.ts";
 import { createConnectionLimits } from "../platform/http/mod.ts";
+import type { Registry } from "../platform/metrics/mod.ts";
 import { createProblemBoard, type Problem, type ReportProblems } from "../core/problems/mod.ts";
 import { createAnnotationReports, createHealthCheckPlanner } from "../core/planning/mod.ts";
 import type { RunningProxy } from "./running_status.ts";
@@ -58,26 +59,64 @@ export async function runProxy(options: ProxyOptions): Promise<number> {
 
 /** Assembles the node from its source to the kernel, with everything that observes it, and runs it. */
 async function serve(options: ProxyOptions): Promise<number> {
-  const { configuration, logger, clock } = options;
-  const { nodeName, mode, modeDescription, syncPeriodMs } = configuration;
-  const ending = abortedBy(options.signal, options.lost, options.replaced);
-  const { signal } = ending;
-  const process = options.process ?? createProcessRecord(clock);
-  const { startedAtMs, recorder } = process;
+  const { configuration, logger, clock } = options, { nodeName: node, mode, source: { kind } } = configuration;
+  const run = createRun(options);
+  const { process, feed, problems, health, features, signal } = run, { startedAtMs, recorder } = process;
+  const cluster = await openCluster(run);
+  const served = serveKernel(run, cluster);
+  const metrics = observe(run, cluster, served);
 
-  // The state of the run.
+  const { tracking, link } = cluster, { families, limits } = served;
+  const running: RunningProxy = {
+    ...{ configuration, tracking, families, health, recorder, problems, feed, link, features, clock, startedAtMs },
+  };
+  const { answers, statusPage } = lazyAnswers(running);
+  try {
+    const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
+    const asked = { flags: options.flags ?? new Map(), loggingFormat: options.logging.format };
+    await startOperatorServers({ ...observed, ...asked, clock, logger, signal });
+    options.processProblems?.attach(run.reportProblems);
+    await startFeatures(run, cluster, running, metrics.registry);
+    planChanges(run, cluster, served);
+
+    options.onAnswers?.(answers);
+    logger.info("starting", { mode, node, source: kind });
+    await cluster.source.run(tracking, signal);
+    return exitStatus(options, signal);
+  } finally {
+    const keepWorker = options.replaced?.aborted && !options.signal.aborted;
+    if (keepWorker) process.endRun(metrics.registry.read());
+    const stopped = keepWorker ? undefined : features.stopped();
+    await Promise.all([stopped, ...families.map((family) => family.stop({ keepWorker }))]);
+    cluster.close();
+  }
+}
+
+type Run = ReturnType<typeof createRun>;
+type Cluster = Awaited<ReturnType<typeof openCluster>>;
+type Served = ReturnType<typeof serveKernel>;
+
+/** The state of a run, without the cluster and the kernel. */
+function createRun(options: ProxyOptions) {
+  const { configuration: { syncPeriodMs }, clock, logger } = options;
+  const ending = abortedBy(options.signal, options.lost, options.replaced), { signal } = ending;
+  const process = options.process ?? createProcessRecord(clock);
   const ledgers = createLedgers(clock);
   const feed = createChangeFeed(clock, ledgers, process.events);
   const problems = createProblemBoard(clock, logger, feed.problemChanged);
   const health = createProxyHealth({ clock, syncPeriodMs });
-  const features = createFeatures();
   const problemReported = createTopic<[Problem]>();
   const reportProblems: ReportProblems = (scope, list, options) => {
     problems.report(scope, list, options);
     list.forEach((problem) => problemReported.publish(problem));
   };
+  const ofProblems = { problems, problemReported, reportProblems };
+  return { options, ending, signal, process, clock, ledgers, feed, health, features: createFeatures(), ...ofProblems };
+}
 
-  // The source.
+/** Opens the source, with the trackers that it feeds, and the Events at the API server. */
+async function openCluster({ options, signal, clock, feed, problems, problemReported }: Run) {
+  const { configuration } = options;
   const synced = createTopic(), changed = createTopic();
   // Only the API server has this node's Node object; other sources serve nodes without a cluster or omit the pod CIDR.
   const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
@@ -90,29 +129,26 @@ async function serve(options: ProxyOptions): Promise<number> {
   const linkChanged = createTopic<[SourceLink]>(), requestEnded = createTopic<[ApiRequestOutcome]>();
   const link = createSourceLink(clock, linkChanged.publish);
   linkChanged.subscribe(feed.linkChanged);
-  const { source, features: sourceFeatures, events, ownNode, otherNodes, close } = await openSource({
+  const opened = await openSource({
     ...options,
     onApiRequest: requestEnded.publish,
     onLink: link.report,
     isOfNode: true,
-    kept: options.kept && {
-      ...options.kept,
-      objects: tracking.objects,
-      onServing: link.serveKept,
-    },
+    kept: options.kept && { ...options.kept, objects: tracking.objects, onServing: link.serveKept },
   });
-
-  // Events at the API server.
-  const nodeEvents = recordEvents(options, events, signal);
+  const nodeEvents = recordEvents(options, opened.events, signal);
   if (nodeEvents) {
     linkChanged.subscribe(nodeEvents.link);
     problemReported.subscribe(nodeEvents.problem);
   }
   const recordServiceProblem = (service: ServiceKey, problem: Problem, action: string) =>
     nodeEvents?.serviceProblem(service, problem, action);
-  const onBalanceLimit = (service: ServiceKey, problem: Problem) => recordServiceProblem(service, problem, "Balance");
+  return { ...opened, tracking, synced, changed, awaitsPodCIDR, link, requestEnded, nodeEvents, recordServiceProblem };
+}
 
-  // The families, and the health check node ports, which follow the rules in effect.
+/** Starts the families, and the health check node ports, which follow the rules in effect. */
+function serveKernel({ options, signal, clock, ledgers, health, problems, reportProblems }: Run, cluster: Cluster) {
+  const { configuration, logger } = options, { tracking, nodeEvents } = cluster;
   const files = shareFiles(options.fileLimit);
   const limits = createConnectionLimits({ clock, max: files.connections });
   const serviceHealth = createServiceHealth({
@@ -121,22 +157,27 @@ async function serve(options: ProxyOptions): Promise<number> {
     onFailure: (service, port, why) => nodeEvents?.healthCheckFailed(service, port, why),
     onProblems: problems.report,
     mostListeners: files.listeners,
-    limits,
-    clock,
-    logger,
-    signal,
+    ...{ limits, clock, logger, signal },
   });
-  const familyTopics: FamilyTopics = { planned: createTopic(), reported: createTopic(), healthChanged: createTopic() };
+  const topics: FamilyTopics = { planned: createTopic(), reported: createTopic(), healthChanged: createTopic() };
   const families = serveFamilies(tracking, options, {
-    ...familyTopics,
+    ...topics,
     onHealthChecks: serviceHealth.inEffect,
     onProblems: reportProblems,
-    onBalanceLimit,
+    onBalanceLimit: (service, problem) => cluster.recordServiceProblem(service, problem, "Balance"),
   }, ledgers);
+  return { families, topics, serviceHealth, limits };
+}
 
-  // The observers of the families.
+/** Starts the observers of the families; returns the metrics. */
+function observe(
+  run: Run,
+  { tracking, source, link, requestEnded, nodeEvents }: Cluster,
+  { families, topics }: Served,
+) {
+  const { options, process, clock, health, feed, features, problems } = run, { configuration, logger } = options;
   const metrics = createMetrics({
-    mode: modeDescription,
+    mode: configuration.modeDescription,
     now: () => clock.now(),
     tracking,
     families,
@@ -152,76 +193,55 @@ async function serve(options: ProxyOptions): Promise<number> {
     lastCounts: process.lastCounts,
   });
   requestEnded.subscribe(metrics.apiRequest);
-  options.processFeatures?.forEach((feature) => feature.attach(metrics, startedAtMs));
+  options.processFeatures?.forEach((feature) => feature.attach(metrics, process.startedAtMs));
   const neighbours = () => findNeighbours(configuration, clock);
   const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, clock, logger });
-  const onNoneSupported = (reasons: string) =>
-    ending.abort(new Error(`this host can serve neither IP family (${reasons})`));
-  observeFamilies(familyTopics, {
-    ...{ health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, logger },
-    onNoneSupported,
+  observeFamilies(topics, {
+    ...{ health, feed, features, problems, recorder: process.recorder, metrics, nodeEvents, driftWatch, logger },
+    onNoneSupported: (reasons) => run.ending.abort(new Error(`this host can serve neither IP family (${reasons})`)),
   });
+  return metrics;
+}
 
-  // Answers.
-  const running: RunningProxy = {
-    ...{ configuration, tracking, families, health, recorder, problems, feed, link, features, clock, startedAtMs },
+/** Starts the features that are on. */
+async function startFeatures(run: Run, cluster: Cluster, running: RunningProxy, registry: Registry): Promise<void> {
+  const { options, ledgers, health, reportProblems, clock, signal } = run, { configuration, logger } = options;
+  const { nodeName: name, modeDescription: mode } = configuration;
+  const { tracking, ownNode: api, nodeEvents, recordServiceProblem } = cluster;
+  const node = {
+    ...{ name, mode, tracking, ledgers, families: running.families, health, ownAddresses, api },
+    ...{ reportProblems, recordServiceProblem, clock, logger, signal },
+    environment: options.env ?? (() => undefined),
+    headline: async () => (await import("./running_status.ts")).headlineOf(running),
+    recordEvent: (reason: string, subject: string, message: string) => nodeEvents?.normal(reason, subject, message),
   };
-  const { answers, statusPage } = lazyAnswers(running);
-  const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
-  try {
-    const asked = { flags: options.flags ?? new Map(), loggingFormat: options.logging.format };
-    await startOperatorServers({ ...observed, ...asked, clock, logger, signal });
-    options.processProblems?.attach(reportProblems);
+  await run.features.start(node, configuration, registry, [cluster.features, options.processFeatures ?? []]);
+}
 
-    // The features that are on.
-    const featureNode = {
-      ...{ name: nodeName, mode: modeDescription, tracking, ledgers, families, health, ownAddresses, api: ownNode },
-      ...{ reportProblems, recordServiceProblem, clock, logger, signal },
-      environment: options.env ?? (() => undefined),
-      headline: async () => (await import("./running_status.ts")).headlineOf(running),
-      recordEvent: (reason: string, subject: string, message: string) => nodeEvents?.normal(reason, subject, message),
-    };
-    await features.start(featureNode, configuration, metrics.registry, [sourceFeatures, options.processFeatures ?? []]);
-
-    // From changes to plans.
-    const nodeWatch = createNodeWatch({
-      ...{ nodeName, node: tracking.node, awaitsPodCIDR, otherNodes, health, problems, clock, logger, signal },
-      onMissing: (message) => nodeEvents?.nodeMissing(message),
-    });
-    synced.subscribe(nodeWatch.onSynced);
-    const pace = createRoundPace(clock, configuration.minSyncPeriodMs, options.cpuMs ?? processCpuMs);
-    familyTopics.reported.subscribe(pace.synced);
-    changed.subscribe(createChangeLoop({
+/** Plans the changes of the cluster from now on. */
+function planChanges(run: Run, cluster: Cluster, { families, topics, serviceHealth }: Served): void {
+  const { options, health, problems, clock, signal } = run, { configuration, logger } = options;
+  const { tracking, awaitsPodCIDR, otherNodes, recordServiceProblem } = cluster, { nodeName, mode } = configuration;
+  const nodeWatch = createNodeWatch({
+    ...{ nodeName, node: tracking.node, awaitsPodCIDR, otherNodes, health, problems, clock, logger, signal },
+    onMissing: (message) => cluster.nodeEvents?.nodeMissing(message),
+  });
+  cluster.synced.subscribe(nodeWatch.onSynced);
+  const pace = createRoundPace(clock, configuration.minSyncPeriodMs, options.cpuMs ?? processCpuMs);
+  topics.reported.subscribe(pace.synced);
+  cluster.changed.subscribe(createChangeLoop({
+    ...{ tracking, families, serviceHealth, pace, clock },
+    planHealthChecks: createHealthCheckPlanner(nodeName, tracking),
+    reportAnnotations: createAnnotationReports({
       tracking,
-      families,
-      planHealthChecks: createHealthCheckPlanner(nodeName, tracking),
-      reportAnnotations: createAnnotationReports({
-        tracking,
-        balance: balanceOptions(configuration),
-        onProblems: problems.report,
-        onProblem: recordServiceProblem,
-      }),
-      serviceHealth,
-      onNodeChange: nodeWatch.onChange,
-      onPlanned: features.planned,
-      onStarted() {
-        logger.info("caches synced", { mode, node: nodeName });
-      },
-      pace,
-      clock,
-    }));
-
-    options.onAnswers?.(answers);
-    logger.info("starting", { mode, node: nodeName, source: configuration.source.kind });
-    await source.run(tracking, signal);
-    return exitStatus(options, signal);
-  } finally {
-    const keepWorker = options.replaced?.aborted && !options.signal.aborted;
-    if (keepWorker) process.endRun(metrics.registry.read());
-    const stopped = keepWorker ? undefined : features.stopped();
-    await Promise.all([stopped, ...families.map((family) => family.stop({ keepWorker }))]);
-    close();
-  }
+      balance: balanceOptions(configuration),
+      onProblems: problems.report,
+      onProblem: recordServiceProblem,
+    }),
+    onNodeChange: nodeWatch.onChange,
+    onPlanned: run.features.planned,
+    onStarted: () => logger.info("caches synced", { mode, node: nodeName }),
+  }));
 }
 
 /** Returns the recorder of Events about the Node and Services; undefined if the source has no API server. */
