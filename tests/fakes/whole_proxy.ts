@@ -115,7 +115,8 @@ export async function withWholeProxy(
       traffic: (family, reading) => workers.get(family)!.readings.push(reading),
       async replace() {
         replaced.abort();
-        await running;
+        const status = await running;
+        if (status !== 0) throw new Error(`the run that was replaced has ended with status ${status}`);
         replaced = new AbortController();
         running = run(replaced.signal);
         await until(() => answers(url));

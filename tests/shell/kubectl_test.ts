@@ -95,6 +95,11 @@ Deno.test("a command on one node prints its output and ends with its exit status
   assert.equal(calls.at(-1), `/home/kubeconfig ${as} exec pod-1 --namespace net -- sluice diff --family=IPv4`);
 });
 
+Deno.test("of the events of a node, those so far are printed: a pod would go on with the others", async () => {
+  const { calls } = await sluice(["events", "--node", "n1"]);
+  assert.ok(calls.at(-1)!.endsWith(" exec pod-1 --namespace kube-system -- sluice events --once=true"), calls.at(-1));
+});
+
 Deno.test("a node that cannot be asked is named with the cause", async () => {
   const messages: readonly (readonly [node: string, status: number, stderr: RegExp])[] = [
     ["n4", 3, /^sluice: node n4 does not answer: forbidden: Error from server/],

@@ -144,3 +144,14 @@ Deno.test("flush logs suppressed messages with their bound fields", () => {
   logger.flush();
   assert.deepEqual(taken(), []);
 });
+
+Deno.test("beyond a bounded number of different problems, each is logged every time", () => {
+  const { taken, logger } = setUp();
+  for (let i = 0; i < 4_096; i++) logger.warn("odd", { service: `default/s${i}x` });
+  assert.equal(taken().length, 4_096);
+  for (let times = 0; times < 2; times++) {
+    logger.warn("odd", { service: "default/one-more" });
+    logger.warn("odd", { service: "default/s0x" });
+  }
+  assert.deepEqual(taken(), ["WARN  odd service=default/one-more", "WARN  odd service=default/one-more"]);
+});

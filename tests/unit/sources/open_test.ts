@@ -1,11 +1,16 @@
 /** The kept state of an API server, from the command line to the sink. */
 import assert from "node:assert/strict";
-import type { ClusterObject } from "../../../core/objects/mod.ts";
+import { ApiError, type ApiErrorKind, type ClusterObject, type DetailFilters } from "../../../core/objects/mod.ts";
 import { createTracking } from "../../../core/tracking/mod.ts";
-import { createLogger, systemClock } from "../../../platform/mod.ts";
+import { createLogger, silentLogger, systemClock } from "../../../platform/mod.ts";
 import { createStateFile } from "../../../sources/kept/state_file.ts";
 import { openSource } from "../../../sources/mod.ts";
 import { type ApiObject, startFakeApiServer } from "../../fakes/api_server.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { createRecordingSink } from "../../fakes/kpng.ts";
+import { reservePort } from "../../fakes/sockets.ts";
+import { until } from "../../fakes/wait.ts";
+import { withServer } from "../kpng/server/served.ts";
 import { createFakeStorage, type FakeStorage } from "../../fakes/storage.ts";
 import { accepted } from "../config/parse.ts";
 
@@ -68,4 +73,114 @@ Deno.test("the state of an API server is served by later starts that cannot reac
   );
   const otherName = await served(storage, ["--master", server.url, "--state-delay=0s", "--service-proxy-name", "edge"]);
   assert.deepEqual(otherName.isKept, false);
+});
+
+const NO_DETAILS: DetailFilters = {
+  ...{ serviceLabels: () => false, serviceAnnotations: () => false },
+  ...{ nodeLabels: () => false, nodeAnnotations: () => false },
+};
+
+Deno.test("a proxy asks the API server for what its mode and its node need, a server of others for everything", async () => {
+  const server = startFakeApiServer();
+  const asked = async (flags: readonly string[], details?: DetailFilters) => {
+    const before = server.requests.length, stop = new AbortController();
+    const { configuration } = accepted(["--hostname-override", "node-a", "--master", server.url, ...flags]);
+    const { source, close } = await openSource({ configuration, logger: silentLogger, clock: systemClock }, details);
+    const sink = createRecordingSink(), running = source.run(sink, stop.signal);
+    const kinds = details === undefined ? configuration.modeDescription.kinds.length : 4;
+    const lists = () => server.requests.slice(before).filter(({ verb }) => verb === "list");
+    await until(() => new Set(lists().map(({ path }) => path)).size >= kinds);
+    stop.abort();
+    await running;
+    close();
+    return Object.fromEntries(
+      lists().map(({ path, query: { labelSelector, fieldSelector } }) => [
+        path.split("/").at(-1),
+        [labelSelector, fieldSelector].filter((selector) => selector !== undefined).join(" "),
+      ]),
+    );
+  };
+  const slices = "!service.kubernetes.io/headless", services = "!service.kubernetes.io/service-proxy-name";
+  const ofNode = {
+    ...{ services: `${services} spec.clusterIP!=None`, endpointslices: slices },
+    nodes: "metadata.name=node-a",
+  };
+  assert.deepEqual(await asked(["--proxy-mode", "iptables"]), ofNode);
+  assert.deepEqual(await asked(["--proxy-mode", "nftables"]), { ...ofNode, servicecidrs: "" });
+  assert.deepEqual(await asked(["--proxy-mode", "iptables"], NO_DETAILS), {
+    ...{ services, endpointslices: slices, nodes: "", servicecidrs: "" },
+  });
+  const { services: ofEdge } = await asked(["--proxy-mode", "iptables", "--service-proxy-name", "edge"]);
+  assert.equal(ofEdge, "service.kubernetes.io/service-proxy-name=edge spec.clusterIP!=None");
+  await server.close();
+});
+
+Deno.test("which errors of the API server only an administrator can fix", async () => {
+  const { configuration } = accepted(["--master", "http://127.0.0.1:1"]);
+  const { events, ownNode, close } = await openSource({ configuration, logger: silentLogger, clock: systemClock });
+  const cases: readonly (readonly [kind: ApiErrorKind, event: boolean, node: boolean, isGone: boolean])[] = [
+    ["forbidden", true, true, false],
+    ["rejected", true, true, false],
+    ["not-found", true, false, true],
+    ["conflict", true, false, false],
+    ["unreachable", false, false, false],
+    ["throttled", false, false, false],
+  ];
+  for (const [kind, event, node, isGone] of cases) {
+    const error = new ApiError(kind, "no");
+    assert.deepEqual([events!.isRefusal(error), ownNode!.isRefusal(error), events!.isGone(error)], [
+      event,
+      node,
+      isGone,
+    ]);
+  }
+  assert.ok(!events!.isRefusal(new Error("forbidden")));
+  close();
+});
+
+Deno.test("TLS is refused if any of several servers is a unix socket", async () => {
+  const folder = await Deno.makeTempDir();
+  Deno.writeTextFileSync(`${folder}/ca`, "a certificate");
+  for (const servers of ["unix:///run/a.sock", "grpc://a:1,unix:///run/a.sock"]) {
+    const { configuration } = accepted(["--source", servers, "--api-client-tls-ca", `${folder}/ca`]);
+    await assert.rejects(
+      openSource({ configuration, logger: silentLogger, clock: systemClock }),
+      /TLS is not supported on unix sockets/,
+    );
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("the kept state waits as long as the configuration says, and a further server is tried before it", async () => {
+  const { configuration } = accepted(["--source", `grpc://127.0.0.1:${reservePort()}`, "--state-delay", "1h"]);
+  const waiting = createFakeClock(), stop = new AbortController();
+  const kept = {
+    file: createStateFile("state", createFakeStorage()),
+    objects: () => [],
+    onServing: () => assert.fail("served the kept state"),
+  };
+  const { source } = await openSource({ configuration, logger: silentLogger, clock: waiting, kept });
+  const running = source.run(createRecordingSink(), stop.signal);
+  await until(() => waiting.pending().includes(3_600_000));
+  stop.abort();
+  await running;
+
+  await withServer([], async ({ port }) => {
+    const sink = createRecordingSink(), storage = createFakeStorage(), end = new AbortController();
+    const servers = `grpc://127.0.0.1:${reservePort()},127.0.0.1:${port}`;
+    const { configuration } = accepted(["--source", servers, "--state-delay", "1h"]);
+    const file = createStateFile("state", storage), read: string[] = [];
+    const noted = {
+      ...file,
+      read: (origin: Parameters<typeof file.read>[0]) => (read.push("read"), file.read(origin)),
+    };
+    const { source } = await openSource({
+      ...{ configuration, logger: silentLogger, clock: systemClock, kept: { ...kept, file: noted } },
+    });
+    const running = source.run(sink, end.signal);
+    await sink.until("synced Service");
+    end.abort();
+    await running;
+    assert.deepEqual(read, []);
+  });
 });

@@ -202,3 +202,24 @@ Deno.test("the table has one line per node, and no control characters of a node"
     "node-1  0.2.0    nftables  all in sync   none                                           connected  60 s",
   ]);
 });
+
+Deno.test("the verdict is as bad as the worst node", async () => {
+  const cases: readonly (readonly [nodes: readonly string[], code: string])[] = [
+    [["good"], "32"],
+    [["good", "without"], "2"],
+    [["good", "without", "silent"], "31"],
+    [["good", "failing"], "31"],
+  ];
+  for (const [nodes, code] of cases) {
+    const reports = await survey({
+      nodes: Object.fromEntries(nodes.map((name) => [name, true])),
+      pods: nodes.filter((name) => name !== "without").map((name) => runningPod(name)),
+      exec: (pod) =>
+        pod === "sluice-silent"
+          ? { exitCode: 1, stderr: "error dialing backend" }
+          : { stdout: statusOutput({ inOrder: pod !== "sluice-failing" }) },
+    });
+    const [verdict] = clusterLines(reports, { columns: Infinity, colour: true });
+    assert.ok(verdict!.startsWith(`\x1b[${code}m● `), JSON.stringify(verdict));
+  }
+});

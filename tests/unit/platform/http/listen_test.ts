@@ -66,3 +66,15 @@ Deno.test("a specific address is opened alone", () => {
   listen("127.0.0.1", open).close();
   assert.deepEqual(requested, ["127.0.0.1 any"]);
 });
+
+Deno.test("if the second of two sockets cannot be opened, the first one is closed", async () => {
+  const opened: number[] = [];
+  const { open } = recorder({ "0.0.0.0": () => new Deno.errors.PermissionDenied("a limit of open files") });
+  const noted: typeof open = (options) => {
+    const listener = open(options);
+    opened.push((listener.addr as Deno.NetAddr).port);
+    return listener;
+  };
+  assert.throws(() => listen("::", noted), Deno.errors.PermissionDenied);
+  await assert.rejects(Deno.connect({ hostname: "127.0.0.1", port: opened[0]! }), Deno.errors.ConnectionRefused);
+});

@@ -10,7 +10,8 @@ import { createStore } from "../../../../kpng/store/mod.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
-import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { reservePort } from "../../../fakes/sockets.ts";
+import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { connectKpngClient, recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
 import { type Served, withServer } from "../../kpng/server/served.ts";
@@ -252,4 +253,23 @@ Deno.test("from a Sluice to a KPNG server with the same content, the plan of no 
   stop.abort();
   await ended;
   await kpng.close();
+});
+
+Deno.test("the link says that the next server is tried at once, and how long all of them are left alone", async () => {
+  const addresses = [addressOf(reservePort()), addressOf(reservePort())], waitsMs: number[] = [];
+  const onLink: ReportLink = (_, __, event) => event.type === "failed" && waitsMs.push(event.retryInMs);
+  await withSource(0, () => until(() => waitsMs.length >= 4), { addresses, onLink });
+  assert.deepEqual(waitsMs.slice(0, 4).map((waitMs) => waitMs > 0), [false, true, false, true]);
+});
+
+Deno.test("a proxy receives its own node, a server of others all of them", async () => {
+  await withServer([node("node-1"), node("node-2")], async ({ port }) => {
+    for (const inFull of [false, true]) {
+      await withSource(port, async (sink) => {
+        await sink.until("synced Node");
+        const nodes = changes(sink).filter((line) => line.startsWith("set Node")).length;
+        assert.equal(nodes, inFull ? 2 : 1);
+      }, { inFull });
+    }
+  });
 });

@@ -1,0 +1,84 @@
+/** A whole proxy: what its parts tell each other, and what the end of a run leaves behind. */
+import assert from "node:assert/strict";
+import { connectToProxy } from "../../../answers/control/client.ts";
+import { listenOnControlSocket } from "../../../answers/control/socket.ts";
+import type { RunningProcessFeature } from "../../../features/mod.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { startFakeApiServer } from "../../fakes/api_server.ts";
+import { startSilentLine } from "../../fakes/silent_line.ts";
+import { reservePort } from "../../fakes/sockets.ts";
+import { until } from "../../fakes/wait.ts";
+import { withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
+
+Deno.test("requests, the link and problems are counted and recorded, and connections closed at the end", async () => {
+  const path = `${await Deno.makeTempDir()}/control`, controlSocket = await listenOnControlSocket(path);
+  const server = startFakeApiServer(), line = startSilentLine(Number(new URL(server.url).port));
+  const recorded = (reason: string) =>
+    until(() => server.requests.some(({ verb, body }) => verb === "create" && body.includes(`"reason":"${reason}"`)));
+  await withWholeProxy({ args: ["--master", `http://127.0.0.1:${line.port}`], controlSocket }, async (proxy) => {
+    await recorded("Starting");
+    const control = await connectToProxy(path, { clock: systemClock });
+    await until(async () =>
+      (await control.events(0)).events.some(({ kind, text }) => kind === "link" && text === "connected")
+    );
+    const metrics = await (await fetch(`${proxy.url}metrics`)).text();
+    assert.match(metrics, /^rest_client_requests_total\{code="200",method="GET",host="127\.0\.0\.1:\d+"\} [1-9]/m);
+    proxy.problems("IPv4", "changes", [{ code: "changes-overdue", subject: "IPv4", detail: "60 s" }]);
+    await recorded("ChangesOverdue");
+  });
+  await until(() => line.counts().client === line.counts().opened);
+  line.close();
+  await server.close();
+});
+
+Deno.test("health check node ports answer 503 while a family's last sync has failed", async () => {
+  const port = reservePort();
+  const manifests = `apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: shop }
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  healthCheckNodePort: ${port}
+  clusterIP: 10.96.0.10
+  ports: [{ port: 80 }]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: web-1, namespace: shop, labels: { kubernetes.io/service-name: web } }
+addressType: IPv4
+ports: [{ port: 8080 }]
+endpoints: [{ addresses: [10.1.0.1], nodeName: host }]
+`;
+  const answers = (status: number) =>
+    until(async () => {
+      const answer = await fetch(`http://127.0.0.1:${port}`).catch(() => undefined);
+      await answer?.body?.cancel();
+      return answer?.status === status;
+    });
+  await withManifests(manifests, ({ args }) =>
+    withWholeProxy({ args }, async ({ report }) => {
+      await answers(200);
+      report("IPv4", { ok: false });
+      await answers(503);
+      report("IPv4", {});
+      await answers(200);
+    }));
+});
+
+Deno.test("what a feature does in a run ends with the proxy, not with a changed configuration", async () => {
+  const events: string[] = [];
+  const feature = {
+    attach() {},
+    startRun: () => (events.push("started"), { stopped: () => Promise.resolve(void events.push("stopped")) }),
+  } as unknown as RunningProcessFeature;
+  await withManifests(
+    "",
+    ({ args }) =>
+      withWholeProxy({ args, processFeatures: new Map([["test", feature]]) }, async ({ replace }) => {
+        await replace();
+        assert.deepEqual(events, ["started", "started"]);
+      }),
+  );
+  assert.deepEqual(events, ["started", "started", "stopped"]);
+});
