@@ -4,7 +4,7 @@
  * In: a runner. Out: what drops packets in each chain. May run: nft, and iptables-save of each variant.
  */
 import type { Family } from "../../platform/mod.ts";
-import { failureOf, failureText, ifInstalled, type Runner } from "../tools/mod.ts";
+import { failureOf, ifInstalled, type Runner } from "../tools/mod.ts";
 
 /** The places in the kernel where a chain sees packets. */
 export type Hook = "prerouting" | "input" | "forward" | "output" | "postrouting";
@@ -121,8 +121,10 @@ async function nftChains(
       tables.add(table);
     },
   });
-  if (listed.exitCode !== 0) {
-    onUnread(failureText("nft list chains", listed));
+  const failure = failureOf("nft list chains", listed);
+  if (failure) {
+    // A kernel without nf_tables has none of its chains.
+    if (failure.kind !== "unsupported") onUnread(failure.text);
     return undefined;
   }
   const chains: ForeignChain[] = [];
@@ -187,7 +189,8 @@ async function iptablesChains(
   // Lists the tables that are in use, and loads no module for others.
   const tool = `${program}${variant}-save`;
   const result = await ifInstalled(runner.run({ tool, args: ["-c"], timeoutMs: TIMEOUT_MS, onLine: line }));
-  if (result && result.exitCode !== 0) onUnread(failureText(tool, result));
+  const failure = result && failureOf(tool, result);
+  if (failure) onUnread(failure.text);
   return result && chains;
 }
 

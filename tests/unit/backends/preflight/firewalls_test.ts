@@ -167,3 +167,18 @@ Deno.test("chains that cannot be read are named, and those of the rest are still
   const many = Array.from({ length: 65 }, (_, i) => WORKSTATION.replace("inet filter", `inet f${i}`));
   assert.match((await messages(hostWith(...many))).at(-1)!, /^firewalls-unread: of 65 tables, 64 were read$/);
 });
+
+Deno.test("a kernel without nf_tables has no chains of it to read, and iptables-legacy is read for itself", async () => {
+  const messages = async (failing: string, stderr: string) => {
+    const run: Runner["run"] = (call) =>
+      call.tool === failing ? Promise.resolve({ exitCode: 1, stdout: "", stderr }) : hostWith(FIREWALLD).run(call);
+    return (await findFirewalls(describeMode("iptables"), { run })).map(({ message }) => message);
+  };
+  assert.deepEqual(await messages("nft", "netlink: Error: cache initialization failed: Protocol not supported\n"), []);
+  assert.deepEqual(
+    await messages("iptables-legacy-save", "Cannot open /proc/net/ip_tables_names: Permission denied\n"),
+    [
+      "iptables-legacy-save failed with exit status 1: Cannot open /proc/net/ip_tables_names: Permission denied",
+    ],
+  );
+});
