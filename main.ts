@@ -18,7 +18,7 @@ import {
   withInstalled,
   writeDocument,
 } from "./config/mod.ts";
-import { errorText, systemClock, writeToStderr, writeToStdout } from "./platform/mod.ts";
+import { errorText, fileErrorText, systemClock, writeToStderr, writeToStdout } from "./platform/mod.ts";
 
 /** Runs the command line and resolves with the exit status: 0, 1 for a failure, 2 for a usage error. */
 export async function main(given: readonly string[]): Promise<number> {
@@ -72,7 +72,7 @@ async function writeConfig(path: string, configuration: Configuration): Promise<
     else Deno.writeTextFileSync(path, text);
     return 0;
   } catch (error) {
-    writeToStderr(`sluice: --write-config-to: cannot write ${path}: ${errorText(error)}\n`);
+    writeToStderr(`sluice: --write-config-to: cannot write ${path}: ${fileErrorText(error)}\n`);
     return 1;
   }
 }

@@ -1,4 +1,4 @@
-import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
+import { canonicalAddress, fileErrorText, joinHostPort } from "../platform/mod.ts";
 import { fieldAt } from "../platform/schema/mod.ts";
 import { type GivenForms, type ParseYaml, readConfigurationFile } from "./file.ts";
 import { FLAGS } from "./flag_table.ts";
@@ -68,7 +68,7 @@ function readNamedFile(
   try {
     content = readFile(file);
   } catch (error) {
-    return { ...withoutFile(), errors: [`--config: cannot read ${file}: ${errorText(error)}`] };
+    return { ...withoutFile(), errors: [`--config: cannot read ${file}: ${fileErrorText(error)}`] };
   }
   return readConfigurationFile(file, content, strict, parseYaml);
 }

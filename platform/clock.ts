@@ -97,7 +97,7 @@ export function startTurn(clock: Clock, turnMs = TURN_MS): () => Promise<void> {
 const TURN_BYTES = 64 * 1024;
 
 /**
- * Counts the bytes of a peer that may send faster than they are processed, as compressed ones come. Returns `yieldAfter`: once
+ * Counts the bytes of a peer that may send faster than they are processed, for example compressed data. Returns `yieldAfter`: once
  * for each 64 KiB, it returns a promise, and awaiting that lets other tasks run.
  */
 export function startReading(): (bytes: number) => Promise<void> | undefined {

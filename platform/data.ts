@@ -8,7 +8,7 @@ export function compact<T>(list: readonly T[]): readonly T[] {
 }
 
 /**
- * Joins the parts to a flat string. V8 represents the result of `+` or a template as a tree of its parts, and keeps that
+ * Joins the parts into a flat string. V8 represents the result of `+` or a template as a tree of its parts, and keeps that
  * next to the flat copy once the string was read: twice the memory.
  */
 export function joinFlat(separator: string, ...parts: readonly (string | number)[]): string {

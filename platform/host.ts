@@ -48,7 +48,7 @@ export interface ProgramCall {
   /** Name on the PATH, or path. */
   readonly program: string;
   readonly args: readonly string[];
-  /** Added to the environment. */
+  /** Variables added to the environment. */
   readonly env: Readonly<Record<string, string>>;
   /** Its standard input; none if undefined. */
   readonly stdin?: string;

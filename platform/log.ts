@@ -82,7 +82,12 @@ export function errorText(error: unknown): string {
   return message.includes(cause) ? message : `${message}: ${cause}`;
 }
 
-/** A message of Deno's without the number of the error and the name of the function: `(os error 2): readfile '/x'`. */
+/** Formats an error of a file operation like `errorText`, without the paths at its end, for a message that names the file itself. */
+export function fileErrorText(error: unknown): string {
+  return errorText(error).replace(/: '[^']*'(?: -> '[^']*')?$/, "");
+}
+
+/** Returns Deno's message without the number of the error and the name of the function: `(os error 2): readfile '/x'`. */
 function withoutRuntime(message: string): string {
   return message.replace(/ \(os error \d+\)(?:: [a-z]+ (?='))?/g, (found) => found.endsWith(" ") ? ": " : "");
 }

@@ -68,6 +68,7 @@ export {
   createLogger,
   errorText,
   type Fields,
+  fileErrorText,
   type Level,
   levelOfVerbosity,
   type LimitedLogger,

@@ -71,7 +71,7 @@ interface State<To, From, Handle extends WorkerHandle<To>> {
   handle: Handle | undefined;
   silentPeriods: number;
   restarts: number;
-  /** From a stop to the end of the worker. */
+  /** The stop in progress, until the worker has ended. */
   stopping:
     | { readonly onEnd: (isLate: boolean) => void; readonly keep?: ((handle: Handle) => void) | undefined }
     | undefined;

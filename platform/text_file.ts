@@ -1,12 +1,12 @@
-/** Text files of a limited size: whoever writes them may fill them without an end. */
+/** Text files of a limited size: their authors may not be trusted. */
 
-/** The text of a file. Throws Deno's error, or an Error if the file is larger than `mostBytes` or a device. */
+/** Reads the text of a file. Throws Deno's error, or an Error if the file is larger than `mostBytes` or a device. */
 export async function readTextWithin(path: string, mostBytes: number): Promise<string> {
   requireWithin(await Deno.stat(path), mostBytes);
   return await Deno.readTextFile(path);
 }
 
-/** As `readTextWithin`, without other tasks in between. */
+/** Reads the text of a file like `readTextWithin`, synchronously. */
 export function readTextWithinSync(path: string, mostBytes: number): string {
   requireWithin(Deno.statSync(path), mostBytes);
   return Deno.readTextFileSync(path);

@@ -1,7 +1,7 @@
 import { duration, flagValue, option, text } from "../../config/mod.ts";
 import type { IdentityObject, Token } from "../../sources/identity/mod.ts";
 import type { ApiClient } from "../../sources/kubernetes/mod.ts";
-import { errorText, isLoopback, shippedText, writeToStderr } from "../../platform/mod.ts";
+import { fileErrorText, isLoopback, shippedText, writeToStderr } from "../../platform/mod.ts";
 import { type Command, type Invocation, UsageError } from "./command.ts";
 import { DRY_RUN_FLAG } from "./install.ts";
 
@@ -157,7 +157,7 @@ async function refuseForeignFile(path: string): Promise<void> {
     found = await Deno.readTextFile(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return;
-    throw new Error(`cannot replace ${path}: ${errorText(error)}`);
+    throw new Error(`cannot replace ${path}: ${fileErrorText(error)}`);
   }
   if (!/^current-context: sluice$/m.test(found)) {
     throw new Error(`${path} exists and is not a kubeconfig of this command (remove it, or choose another --output)`);
@@ -172,6 +172,6 @@ async function writePrivately(path: string, content: string): Promise<void> {
     await Deno.rename(temporary, path);
   } catch (error) {
     await Deno.remove(temporary).catch(() => {});
-    throw new Error(`cannot write ${path}: ${errorText(error)}`);
+    throw new Error(`cannot write ${path}: ${fileErrorText(error)}`);
   }
 }

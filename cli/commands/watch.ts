@@ -5,7 +5,16 @@ import { dropPermissions, startHook } from "./privileges.ts";
 import { duration, flagValue, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
-import { abortedBy, basename, dirname, pathIn, printable, type RunProgram, sleep } from "../../platform/mod.ts";
+import {
+  abortedBy,
+  basename,
+  dirname,
+  fileErrorText,
+  pathIn,
+  printable,
+  type RunProgram,
+  sleep,
+} from "../../platform/mod.ts";
 
 const EXEC = option(
   "exec",
@@ -227,7 +236,7 @@ async function exportTo(
       logger.debug("state written", { file: path, revision: written });
     }
   } catch (error) {
-    if (!signal.aborted) throw error;
+    if (!signal.aborted) throw new Error(`cannot write ${path}: ${fileErrorText(error)}`);
   } finally {
     await Deno.remove(temporary).catch(() => {});
   }

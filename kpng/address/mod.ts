@@ -3,7 +3,7 @@
  *
  * In: texts and paths. Out: addresses and certificates. May touch: PEM files.
  */
-import { canonicalAddress, errorText } from "../../platform/mod.ts";
+import { canonicalAddress, fileErrorText } from "../../platform/mod.ts";
 
 /** The address of a gRPC server. */
 export type WireAddress =
@@ -72,7 +72,7 @@ export function readTlsFiles(paths: TlsPaths, flags: string): TlsFiles | undefin
     try {
       return Deno.readTextFileSync(path);
     } catch (error) {
-      throw new Error(`${flags}-${name}: cannot read ${path}: ${errorText(error)}`);
+      throw new Error(`${flags}-${name}: cannot read ${path}: ${fileErrorText(error)}`);
     }
   };
   return { ca: read("ca"), crt: read("crt"), key: read("key") };

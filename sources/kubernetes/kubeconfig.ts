@@ -1,5 +1,5 @@
 import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
-import { dirname, loadYaml, parseJsonObject, pathIn, readTextWithinSync } from "../../platform/mod.ts";
+import { dirname, fileErrorText, loadYaml, parseJsonObject, pathIn, readTextWithinSync } from "../../platform/mod.ts";
 import {
   type Access,
   createMaterialReader,
@@ -131,7 +131,7 @@ function readText(path: string): string {
   try {
     return readTextWithinSync(path, MOST_FILE_BYTES);
   } catch (error) {
-    throw new Error(`cannot read the kubeconfig ${path}: ${error instanceof Error ? error.message : error}`);
+    throw new Error(`cannot read the kubeconfig ${path}: ${fileErrorText(error)}`);
   }
 }
 

@@ -21,7 +21,7 @@ import {
   basename,
   type Clock,
   dirname,
-  errorText,
+  fileErrorText,
   type Logger,
   type OpenWatch,
   readTextWithin,
@@ -79,7 +79,7 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
           return found;
         } catch (error) {
           const isMissing = error instanceof Deno.errors.NotFound;
-          const reason = isMissing ? "no such file or folder" : `cannot be accessed: ${errorText(error)}`;
+          const reason = isMissing ? "no such file or folder" : `cannot be accessed: ${fileErrorText(error)}`;
           const detail = synced ? `${reason}; its last valid version stays in effect` : reason;
           sink.problems(scope, [{ code: "file-unreadable", subject: path, detail }]);
           if (isMissing) await changes.watch(dirname(path));
@@ -134,7 +134,7 @@ function createFiles(
       return { fingerprint, valid: valid ?? before };
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
-      const detail = `cannot be read: ${errorText(error)}; retrying`;
+      const detail = `cannot be read: ${fileErrorText(error)}; retrying`;
       sink.problems(path, [{ code: "file-unreadable", subject: path, detail }]);
       return { fingerprint: undefined, valid: before };
     }

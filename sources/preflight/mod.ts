@@ -43,8 +43,10 @@ interface ApiPreflightOptions {
 /** Checks the API server's version and clock, the permissions of this identity, and this node's Node. */
 export async function examineApi(options: ApiPreflightOptions): Promise<readonly Finding[]> {
   let api: ApiClient;
+  // A finding says how the request ended; what the client does about it in between concerns a proxy.
+  const logger = { ...options.logger, info() {} };
   try {
-    api = await connectToApi({ ...options, responseDeadlineMs: 10_000 });
+    api = await connectToApi({ ...options, logger, responseDeadlineMs: 10_000 });
   } catch (error) {
     const { mistake, fix } = error instanceof KubeconfigError
       ? error

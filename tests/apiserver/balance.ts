@@ -13,6 +13,8 @@ const CONNECTIONS = 16;
 
 interface Event {
   readonly involvedObject: { readonly kind: string; readonly name: string };
+  /** The host is the node of a proxy. */
+  readonly source: { readonly host?: string };
   readonly reason: string;
   readonly message: string;
 }
@@ -39,8 +41,9 @@ export async function followsAnnotations(lab: ChaosLab, plane: ControlPlane, kub
   };
   const events = async () => {
     const { body } = await request("GET", "/api/v1/namespaces/default/events");
-    return (body.items as readonly Event[]).filter(({ involvedObject: { kind, name } }) =>
-      kind === "Service" && name === "web"
+    // The API server records Events of Services, too, such as ClusterIPNotAllocated.
+    return (body.items as readonly Event[]).filter(({ involvedObject: { kind, name }, source }) =>
+      kind === "Service" && name === "web" && source.host !== undefined
     );
   };
   const old = { apiVersion: "v1", kind: "Node", metadata: { name: "old-node", labels: { disk: "old" } } };

@@ -1,6 +1,6 @@
 /** The lines of the log. */
 import assert from "node:assert/strict";
-import { createLogger, errorText, type Level, levelOfVerbosity } from "../../../platform/log.ts";
+import { createLogger, errorText, fileErrorText, type Level, levelOfVerbosity } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
 function setUp(format: "text" | "json", level: Level = "info") {
@@ -52,4 +52,10 @@ Deno.test("an error is its message and those of its causes, without the runtime'
   assert.equal(errorText(new Error("canceled (caused by: refused)", { cause: new Error("refused") })), "refused");
   assert.equal(errorText(new Error("No such file (os error 2): readfile '/x'")), "No such file: '/x'");
   assert.equal(errorText(new Error("Connection refused (os error 111)")), "Connection refused");
+});
+
+Deno.test("the error of a file is told without its path to those who name the file", () => {
+  assert.equal(fileErrorText(new Error("No such file (os error 2): readfile '/x'")), "No such file");
+  assert.equal(fileErrorText(new Error("Is a directory (os error 21): rename '/x' -> '/y'")), "Is a directory");
+  assert.equal(fileErrorText(new Error("it has 9 bytes: too many")), "it has 9 bytes: too many");
 });

@@ -84,6 +84,14 @@ Deno.test("export to - prints one document once caches are synced, and exits", a
   });
 });
 
+Deno.test("export to a folder that does not exist names the file", () =>
+  withSource(async ({ folder, flags }) => {
+    const to = `${folder}/missing/state`;
+    await assert.rejects(invoke(["export", "--to", to, ...flags]), {
+      message: `cannot write ${to}: No such file or directory`,
+    });
+  }));
+
 Deno.test("export to a file replaces it atomically after each change and leaves no other files", async () => {
   await withSource(async ({ folder, flags, change }) => {
     const out = `${folder}/out`;

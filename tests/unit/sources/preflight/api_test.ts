@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { examineApi, judgeSkew, permissionsOf } from "../../../../sources/preflight/mod.ts";
 import { createEventRecorder } from "../../../../observe/events.ts";
 import type { Finding } from "../../../../core/problems/mod.ts";
-import { silentLogger } from "../../../../platform/log.ts";
+import { createLogger, silentLogger } from "../../../../platform/log.ts";
 import { type SeenRequest, startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 import { featurePermissions } from "../../../../config/mod.ts";
 import type { Permission } from "../../../../features/mod.ts";
@@ -188,6 +188,27 @@ Deno.test("rejected credentials, a closed port and a missing kubeconfig are red,
   assert.match(refused[0]!.fix!, /token or certificate/);
   assert.match(closed[0]!.fix!, /without a service proxy/);
   assert.match(`${nowhere[0]!.message} ${nowhere[0]!.fix}`, /nonexistent.*--kubeconfig/);
+});
+
+Deno.test("refused credentials are a finding alone, without a line in the log", async () => {
+  const server = startFakeApiServer();
+  server.fault(() => statusResponse(401, "Unauthorized", "Unauthorized"));
+  const clock = createFakeClock();
+  let log = "";
+  try {
+    await examineApi({
+      kubeconfig: undefined,
+      master: server.url,
+      kinds: [],
+      nodeName: "n1",
+      clock,
+      logger: createLogger({ level: "info", format: "text", clock, write: (line) => log += line }),
+      signal: new AbortController().signal,
+    });
+  } finally {
+    await server.close();
+  }
+  assert.equal(log, "");
 });
 
 Deno.test("a kubeconfig without verification of the server gets the one fix that helps", async () => {
