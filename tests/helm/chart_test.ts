@@ -223,6 +223,10 @@ test("bad values are refused with what to do", async () => {
   assert.match(await refusal(...REQUIRED, "--set", "containerRuntimeEndpoint=tcp://a:1"), /containerRuntimeEndpoint/);
   const runtime = "containerRuntimeEndpoint=/run/containerd/containerd.sock";
   assert.match(await refusal(...REQUIRED, "--set", `${runtime},stateDirectory=`), /needs a stateDirectory/);
+  const ofItself = await refusal("--set", "apiServer=kubernetes.default.svc:443");
+  assert.match(ofItself, /apiServer: Sluice itself provides the service kubernetes; use the address of/);
+  assert.match(await refusal(...REQUIRED, "--set", "config.mode=nft"), /\/config\/mode/);
+  assert.match(await refusal(...REQUIRED, "--set", "config.metricsBindAddress=10249"), /\/config\/metricsBindAddress/);
   assert.match(await refusal(...REQUIRED, "--set", "bogus=1"), /additional properties 'bogus' not allowed/);
   assert.match(await refusal(...REQUIRED, "--set", "podMonitor.enabled=true"), /needs config\.metricsBindAddress/);
 });
