@@ -102,7 +102,10 @@ const STATE = "/var/lib/sluice/state";
 /** Removes the files of the last installation, edited ones only with `all`. */
 export async function uninstall(root: string, dryRun: boolean, all: boolean): Promise<readonly Step[]> {
   const record = readRecord(root);
-  if (record === undefined) throw new Error(`not installed: there is no ${root + RECORD}`);
+  if (record === undefined) {
+    const ofPackage = "a package is removed by its manager: apt-get purge sluice, dnf remove sluice";
+    throw new Error(`not installed by sluice install: there is no ${root + RECORD}; ${ofPackage}`);
+  }
   const steps: Step[] = [];
   for (const [path, recorded] of Object.entries(record.files)) {
     const found = await hashOf(root + path);

@@ -202,7 +202,7 @@ Deno.test("uninstall removes installed files, keeps edited ones, and removes tho
     }
     assert.equal(await read(root + CONFIGURATION), "changed");
     assert.deepEqual(leftBehind(root), [root + CONFIGURATION]);
-    await assert.rejects(uninstall(root, true, false), /not installed/);
+    await assert.rejects(uninstall(root, true, false), /not installed by sluice install: .*apt-get purge sluice/);
     await steps();
     await uninstall(root, false, true);
     assert.equal(await read(root + CONFIGURATION), "changed", "not written by that installation");
