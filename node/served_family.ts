@@ -17,11 +17,20 @@ import {
   REST_DELAYS,
   type StopOptions,
 } from "../core/channel/mod.ts";
-import { describeRules, nodePortOf, refusedPorts, type ServicePort, type SyncReport } from "../core/model/mod.ts";
+import {
+  describeRules,
+  type FamilySettings,
+  nodePortOf,
+  refusedPorts,
+  type ServicePort,
+  type SyncReport,
+} from "../core/model/mod.ts";
 import {
   createFamilyPlanner,
+  type FamilyPlanner,
   type HealthCheckChanges,
   INTERNAL_SERVICE,
+  type InternalService,
   type NoLocalEndpoints,
   type PlanChanges,
   type PlannedPort,
@@ -91,6 +100,16 @@ export interface ServedFamilyListener extends FamilyTopics {
   readonly onBalanceLimit: (service: ServiceKey, problem: Problem) => void;
 }
 
+/** The arguments of `serveFamily`. */
+interface FamilyParts {
+  readonly family: Family;
+  readonly tracking: Tracking;
+  readonly options: ProxyOptions;
+  readonly listener: ServedFamilyListener;
+  readonly ledger: Ledger;
+  readonly otherHasServicePorts: () => boolean;
+}
+
 /**
  * Starts a family's worker and planner.
  * @param ledger tracks each change until it is in effect
@@ -104,48 +123,14 @@ export function serveFamily(
   ledger: Ledger,
   otherHasServicePorts: () => boolean,
 ): ServedFamily {
-  const { configuration, logger, clock } = options;
-  const { nodeName } = configuration;
+  const { configuration, clock } = options;
+  const parts: FamilyParts = { family, tracking, options, listener, ledger, otherHasServicePorts };
   const healthChecks = createHeldHealthChecks(family, ledger, listener);
-  const internal = ledger.awaiting<"rules", () => void>({
-    settled: (waiting) => waiting.forEach(([, onEffect]) => onEffect()),
-  });
-  const balance = balanceOptions(configuration);
-  let leftOut: () => ReadonlySet<string> = () => NONE;
-  let weighing: Weighing | undefined;
-  const planner = createFamilyPlanner({
-    family,
-    nodeName,
-    tracking,
-    balance,
-    unreachable: () => leftOut(),
-    weighing: () => weighing,
-    onProblems: listener.onProblems,
-    onLimit: listener.onBalanceLimit,
-  });
-  const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
-  const kernel = family === "IPv4"
-    ? [...conntrackSettings(configuration.conntrack, options.cores), ...featureSettings(configuration)]
-    : [];
-  const channel: FamilyChannel = createFamilyChannel({
-    family,
-    connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),
-    minSyncPeriodMs: configuration.minSyncPeriodMs,
-    restDelays: options.restDelays ?? REST_DELAYS,
-    mayRest: () => mayRest(family, routesLoopback(settings(), configuration), otherHasServicePorts()),
-    clock,
-    logger,
-    onSend: (revision) => ledger.sent(revision, planner.rounds()),
-    onReport(report) {
-      const triggerTimesMs = ledger.reported(report);
-      healthChecks.reported(report);
-      listener.reported.publish(report, triggerTimesMs);
-    },
-    onHealth: (health) => listener.healthChanged.publish(family, health),
-    onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
-  });
-  let hasPlanned = false;
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
+  const { planner, ...influence } = createInfluencedPlanner(parts);
+  const channel = createServedChannel(parts, planner, settings, healthChecks.reported);
+  const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
+  let hasPlanned = false;
   const hasUnsent = () => channel.pending() > 0;
   const send = ({ set, deleted }: PlanChanges) => {
     ledger.planned([...set.keys(), ...deleted]);
@@ -159,8 +144,7 @@ export function serveFamily(
   return {
     family,
     apply(changes) {
-      const startedAtMs = clock.now();
-      const planned = planner.plan(changes), { set, deleted } = planned;
+      const startedAtMs = clock.now(), planned = planner.plan(changes), { set, deleted } = planned;
       const first = hasPlanned ? undefined : [...planner.ports()].length;
       hasPlanned = true;
       if (set.size === 0 && deleted.length === 0) return;
@@ -172,24 +156,14 @@ export function serveFamily(
       for (const port of planner.ports()) if (port.service !== INTERNAL_SERVICE) yield port;
     },
     portsOf: (service) => service === INTERNAL_SERVICE ? [] : planner.portsOf(service),
-    leaveOut(endpoints) {
-      leftOut = endpoints;
-    },
-    weigh(loads) {
-      weighing = loads;
-    },
+    ...influence,
     planAgain(services) {
-      const startedAtMs = clock.now();
-      const planned = planner.planSome(services);
+      const startedAtMs = clock.now(), planned = planner.planSome(services);
       if (planned.set.size > 0) announce(planned, startedAtMs);
     },
     nodePortAddresses: () => addressesWithin(settings().nodePortPrefixes ?? [ANY_ADDRESS[family]]) ?? [],
     call: channel.link.call,
-    serveInternal(service, onEffect) {
-      internal.delete("rules");
-      if (service) internal.add("rules", onEffect);
-      send(planner.planInternal(service));
-    },
+    serveInternal: createInternalServing(ledger, (service) => send(planner.planInternal(service))),
     holdHealthChecks(changes) {
       healthChecks.hold(changes);
       // No rules change for them, so they are in effect with the last revision sent.
@@ -219,6 +193,63 @@ export function serveFamily(
       since: ({ plannedIn, wanted }: PlannedPort) => ledger.effect(wanted.name, plannedIn, hasUnsent()),
     },
     stop: (stopOptions) => channel.stop(stopOptions),
+  };
+}
+
+/** Creates the planner, with the endpoints that it leaves out and the loads as features set them. */
+function createInfluencedPlanner({ family, tracking, options: { configuration }, listener }: FamilyParts) {
+  let leftOut: () => ReadonlySet<string> = () => NONE;
+  let weighing: Weighing | undefined;
+  const planner = createFamilyPlanner({
+    ...{ family, nodeName: configuration.nodeName, tracking, balance: balanceOptions(configuration) },
+    unreachable: () => leftOut(),
+    weighing: () => weighing,
+    onProblems: listener.onProblems,
+    onLimit: listener.onBalanceLimit,
+  });
+  const leaveOut: NodeFamily["leaveOut"] = (endpoints) => void (leftOut = endpoints);
+  const weigh: NodeFamily["weigh"] = (loads) => void (weighing = loads);
+  return { planner, leaveOut, weigh };
+}
+
+/** Creates the channel to the family's worker. `onReport` is called before the report's topic. */
+function createServedChannel(
+  { family, options, listener, ledger, otherHasServicePorts }: FamilyParts,
+  planner: FamilyPlanner,
+  settings: () => FamilySettings,
+  onReport: (report: SyncReport) => void,
+): FamilyChannel {
+  const { configuration, clock, logger, restDelays = REST_DELAYS } = options;
+  const kernel = family === "IPv4"
+    ? [...conntrackSettings(configuration.conntrack, options.cores), ...featureSettings(configuration)]
+    : [];
+  return createFamilyChannel({
+    ...{ family, minSyncPeriodMs: configuration.minSyncPeriodMs, restDelays, clock, logger },
+    connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),
+    mayRest: () => mayRest(family, routesLoopback(settings(), configuration), otherHasServicePorts()),
+    onSend: (revision) => ledger.sent(revision, planner.rounds()),
+    onReport(report) {
+      const triggerTimesMs = ledger.reported(report);
+      onReport(report);
+      listener.reported.publish(report, triggerTimesMs);
+    },
+    onHealth: (health) => listener.healthChanged.publish(family, health),
+    onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
+  });
+}
+
+/** Serves Sluice's own service: `send` sends its plan, and a call's `onEffect` waits for the rules. */
+function createInternalServing(
+  ledger: Ledger,
+  send: (service: InternalService | undefined) => void,
+): NodeFamily["serveInternal"] {
+  const waiting = ledger.awaiting<"rules", () => void>({
+    settled: (settled) => settled.forEach(([, onEffect]) => onEffect()),
+  });
+  return (service, onEffect) => {
+    waiting.delete("rules");
+    if (service) waiting.add("rules", onEffect);
+    send(service);
   };
 }
 
