@@ -87,10 +87,11 @@ export function createStore({ clock, onProblems, leastHistory: leastWeight = 100
 }): Store {
   const services = createVersions<ServiceState>({ isSame: sameState, weightOf, leastWeight });
   const scoped = createVersions<ClusterScoped>({ isSame: sameData, weightOf: () => 1, leastWeight });
-  const unsynced = new Set<Kind>(KINDS), listeners = new Set<() => void>();
-  const collections = { services, scoped, serviceOfSlice: new Map<string, ServiceKey>(), unsynced, listeners };
-  const versioned: Versioned = { clock, ...collections, revision: 0, announced: 0, isScheduled: false };
-  const confirmation = createResetTracker();
+  const unsynced = new Set<Kind>(KINDS), listeners = new Set<() => void>(), confirmation = createResetTracker();
+  const versioned: Versioned = {
+    ...{ clock, services, scoped, serviceOfSlice: new Map(), unsynced, listeners },
+    ...{ revision: 0, announced: 0, isScheduled: false },
+  };
 
   return {
     set(object) {
