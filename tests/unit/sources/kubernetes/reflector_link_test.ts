@@ -57,6 +57,8 @@ for (
     // It answers, and says when it can be asked again.
     ["unavailable", 1_000, ["failure", "link failed"]],
     ["throttled", undefined, []],
+    // It answers: another list follows, at first at once.
+    ["expired", undefined, ["waits for a recovery"]],
     ["throttled", 1_000, []],
   ] as const
 ) {

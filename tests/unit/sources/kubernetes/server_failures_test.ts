@@ -66,3 +66,12 @@ for (
     assert.match(error.message, whose);
   });
 }
+
+Deno.test("the problem of several kinds has the message of the first one that failed", () => {
+  const { failures, problems } = failuresOf();
+  failures.failed("services", new ApiError("unreachable", "connection refused"));
+  failures.failed("nodes", new ApiError("unreachable", "no route to host"));
+  assert.match(problems()[0]!.detail, /^connection refused \(all of services, nodes\)$/);
+  failures.answered("services");
+  assert.equal(problems()[0]!.detail, "no route to host");
+});

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createWatchDecoder, type WatchEvent } from "../../../../sources/kubernetes/watch.ts";
+import { ApiError } from "../../../../core/objects/mod.ts";
+import { resourcesOf } from "../../../../sources/kubernetes/resource.ts";
+import {
+  createWatchDecoder,
+  createWatchTimeout,
+  type WatchEvent,
+  watchResource,
+} from "../../../../sources/kubernetes/watch.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { anyText } from "../../../property/any_text.ts";
 import { runs } from "../../../property/runs.ts";
 
@@ -53,4 +61,42 @@ Deno.test("an event, or blank lines, without an end are refused after 16 MiB; a 
     };
     assert.throws(push, (error: Error) => error instanceof SyntaxError && /more than 16 MiB/.test(error.message));
   }
+});
+
+/** Watches Services whose server sends these pieces and ends; the events in short. */
+async function watched(...pieces: readonly string[]): Promise<{ readonly events: string[]; readonly error: unknown }> {
+  const events: string[] = [];
+  const nameOf = (raw: unknown) => (raw as { readonly metadata: { readonly name: string } }).metadata.name;
+  const [resource] = resourcesOf(["Service"], "n1");
+  const api = {
+    server: "https://api",
+    send(_: unknown, onChunk: (chunk: Uint8Array) => void) {
+      for (const piece of pieces) onChunk(new TextEncoder().encode(piece));
+      return Promise.resolve();
+    },
+    close() {},
+  };
+  const timeout = createWatchTimeout({ clock: createFakeClock(), random: () => 0.5, fixedMs: undefined });
+  const error = await watchResource({ resource: resource!, api, from: "5", timeoutSeconds: 300, timeout }, {
+    opened() {},
+    set: (raw) => void events.push(`set ${nameOf(raw)}`),
+    delete: (raw) => void events.push(`delete ${nameOf(raw)}`),
+    reached: (version) => void events.push(`reached ${version}`),
+  }, new AbortController().signal).catch((error) => error);
+  return { events, error };
+}
+
+const eventOf = (type: string, name: string, resourceVersion?: string) =>
+  `${JSON.stringify({ type, object: { metadata: { name, resourceVersion } } })}\n`;
+
+Deno.test("a watch that ends in the middle of an event is resumed after the last complete one", async () => {
+  const { events, error } = await watched(eventOf("ADDED", "web", "6"), eventOf("ADDED", "api", "7").slice(0, 20));
+  assert.deepEqual(events, ["set web", "reached 6"]);
+  assert(error instanceof ApiError && error.kind === "unreachable");
+  assert.match(error.message, /broke off in the middle of an event/);
+});
+
+Deno.test("an event without a version does not move the position from which the watch is resumed", async () => {
+  const { events, error } = await watched(eventOf("ADDED", "web", "6"), eventOf("DELETED", "web"));
+  assert.deepEqual([events, error], [["set web", "reached 6", "delete web"], undefined]);
 });
