@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { watchLiveness } from "../../../../kpng/transport/peers.ts";
+import { createQuota, watchLiveness } from "../../../../kpng/transport/peers.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 /**
@@ -72,4 +72,14 @@ Deno.test("a closed connection is no longer probed", () => {
   clock.advance(600_000);
   assert.deepEqual(events, ["asked at 30 s"]);
   assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a quota allows its number of events in each window, which begins with the first event after the last one", () => {
+  const clock = createFakeClock(), quota = createQuota(3, 10_000, clock);
+  const taken = () => Array.from({ length: 4 }, () => quota.take());
+  assert.deepEqual(taken(), [true, true, true, false]);
+  clock.advance(10_000);
+  assert.equal(quota.take(), false);
+  clock.advance(1);
+  assert.deepEqual(taken(), [true, true, true, false]);
 });
