@@ -261,6 +261,11 @@ export async function readErrors(reader: ReadableStreamBYOBReader, limitBytes = 
   return `${text(head)}\n… ${leftOutBytes} bytes left out …\n${text(tail)}`;
 }
 
+/** The longest standard error that may wait for the end of an answer: each piece has all of it searched again. */
+const MOST_ANSWER = 2 ** 20;
+/** What a line of an answer takes in memory beside its characters. */
+const LINE_BYTES = 32;
+
 /** Starts a conversation with a process that has just been started. Its standard input and error are piped. */
 function converseWith(
   child: Deno.ChildProcess,
@@ -270,7 +275,7 @@ function converseWith(
   const writer = child.stdin.getWriter();
   const encoder = new TextEncoder();
   let isOpen = true;
-  let output = "";
+  let output = "", printed = 0;
   let question: { readonly end: string; readonly settle: PromiseWithResolvers<string> } | undefined;
 
   const over = (error: Error) => {
@@ -293,14 +298,21 @@ function converseWith(
     for await (const bytes of piecesOf(child.stderr.getReader({ mode: "byob" }))) {
       output += decoder.decode(bytes, { stream: true });
       answer();
+      if (output.length > MOST_ANSWER) throw new Error(`printed more than ${MOST_ANSWER} characters of errors`);
     }
   };
-  listen().catch(() => {}).finally(() => over(new ToolEndedError(tool)));
+  const fail = () => {
+    kill(child);
+    over(new ToolEndedError(tool));
+  };
+  listen().catch(() => {}).finally(fail);
   if (onLine) {
     const onOpenLine = (line: string) => {
+      printed += line.length + LINE_BYTES;
+      if (printed > MOST_OUTPUT) throw new Error(`printed more than ${MOST_OUTPUT} characters`);
       if (isOpen) onLine(line);
     };
-    readOutput(child.stdout.getReader({ mode: "byob" }), { onLine: onOpenLine }).catch(() => kill(child));
+    readOutput(child.stdout.getReader({ mode: "byob" }), { onLine: onOpenLine }).catch(fail);
   }
 
   return {
@@ -308,8 +320,9 @@ function converseWith(
       if (!isOpen) throw new ToolEndedError(tool);
       const settle = Promise.withResolvers<string>();
       question = { end, settle };
+      printed = 0;
       const cancel = clock.schedule(timeoutMs, () => {
-        child.kill("SIGKILL");
+        kill(child);
         over(new ToolTimeoutError(tool, timeoutMs));
       });
       writer.write(encoder.encode(text)).catch(() => over(new ToolEndedError(tool)));

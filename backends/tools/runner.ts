@@ -46,7 +46,8 @@ export interface Conversation {
   /**
    * Writes a text and resolves with the standard error of the tool up to a line that equals `end`, without that line.
    * One call at a time.
-   * @throws {ToolEndedError} if the tool ended before that line; whether it applied the text is then unknown
+   * @throws {ToolEndedError} if the tool ended before that line, or printed too much and was killed; whether it applied the text
+   *   is then unknown
    * @throws {ToolTimeoutError} if the line did not come in time, and the tool was killed
    */
   ask(text: string, end: string, timeoutMs: number): Promise<string>;

@@ -216,6 +216,15 @@ Deno.test("a tool that does not answer a conversation in time is killed", async 
   assert.ok(!talk.isOpen());
 });
 
+for (const [output, redirect] of [["standard error", " >&2"], ["standard output", ""]]) {
+  Deno.test(`a tool that floods its ${output} instead of an answer is killed`, async () => {
+    const script = `read -r line; yes | head -c 20000000${redirect}; exec sleep 60`;
+    const talk = runner.converse!({ tool: "sh", args: ["-c", script], onLine() {} });
+    await assert.rejects(talk.ask("one\n", "end", 30_000), ToolEndedError);
+    assert.ok(!talk.isOpen());
+  });
+}
+
 Deno.test("a conversation with a missing tool throws", () => {
   assert.throws(() => runner.converse!({ tool: "sluice-no-such-tool", args: [] }), ToolMissingError);
 });
