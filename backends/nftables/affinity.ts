@@ -61,7 +61,9 @@ export function numberingIn(listing: Listing, port: ServicePort, otherwise: Numb
   const numbers = new Map([...numbersOfShared(listing, port), ...numbersOfOwn(listing, port)]);
   if (numbers.size === 0 && otherwise) return otherwise;
   const live = new Set(numbers.values());
-  const spent = listing.get("clients")?.get(String(serviceNumber(port)))?.split(" ").map(Number) ?? [];
+  const clients = listing.get("clients"), ofPort = clients?.get(String(serviceNumber(port)));
+  // As long as nobody reads the clients, all numbers that were given may have some.
+  const spent = clients ? ofPort?.split(" ").map(Number) ?? [] : [...otherwise?.spent ?? []];
   return { numbers, spent: new Set(spent.filter((number) => !live.has(number))) };
 }
 

@@ -6,7 +6,7 @@ import type { ItemList } from "./transaction.ts";
 
 /**
  * The items of the table in the kernel: the texts by list and key. `chain` and `set` are always among the lists. Of the elements that
- * rules add, only those of clients are, summed up.
+ * rules add, only those of clients are, summed up; without `clients`, there were too many to read.
  */
 export type Listing = ReadonlyMap<ItemList, Map<string, string>>;
 
@@ -28,7 +28,8 @@ export async function readTable(tools: NftTools, onDormant: () => void = () => {
   let into: Map<string, string> | undefined;
   let note = addElement;
 
-  const found = await tools.listTable((line) => {
+  let isWithoutClients = false;
+  const onLine = (line: string) => {
     const elements = elementsIn(line);
     if (elements !== undefined) {
       if (into) { for (const element of elements) note(into, element); }
@@ -51,7 +52,9 @@ export async function readTable(tools: NftTools, onDormant: () => void = () => {
     } else {
       lines.push(asRendered(line.trimStart()));
     }
-  });
+  };
+  const found = await tools.listTable(onLine, () => isWithoutClients = true);
+  if (isWithoutClients) listing.delete("clients");
   return found ? listing : undefined;
 }
 

@@ -21,8 +21,10 @@ export interface NftTools {
   transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolFailure | undefined>;
   /**
    * Lists the table as text; false if it does not exist. A short one is read from the long-running nft. Throws if it fails.
+   * @param onOmitted called before the first line if elements that rules have added are left out, since the last listing had very
+   * many of them
    */
-  listTable(onLine: (line: string) => void): Promise<boolean>;
+  listTable(onLine: (line: string) => void, onOmitted: () => void): Promise<boolean>;
   /** Applies statements, without newlines, as one transaction. Throws if it is refused. */
   write(statements: readonly string[]): Promise<void>;
   /**
@@ -53,6 +55,10 @@ export interface NftTools {
 const LIST_TIMEOUT_MS = 180_000;
 /** A listing of up to this many lines is short; the long-running nft keeps the memory of what it lists. */
 const SHORT_LISTING = 1_000;
+/** The number of elements that rules have added from which on listings leave them out: nft takes 20 ms and 1 MB for 1,000. */
+const MANY_ADDED = 16_384;
+/** The number of other sets of which each is then listed for itself. */
+const MOST_SETS = 64;
 /** It takes milliseconds, and a change may wait for it. */
 const LIST_CHAINS_TIMEOUT_MS = 10_000;
 /** Transactions are cut into batches that take a second or two (see apply.ts). */
@@ -61,13 +67,46 @@ const TRANSACTION_TIMEOUT_MS = 60_000;
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
-  let linesOfTable = Infinity;
+  let linesOfTable = Infinity, addedElements = 0;
   async function runInput(
     input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">,
   ): Promise<ToolFailure | undefined> {
     const call: ToolCall = { tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input };
     return failureOf("nft", await runner.run(call));
   }
+
+  /** Lists the table without the elements that rules have added; undefined if nft refuses, or it has very many other sets. */
+  async function linesWithoutAdded(): Promise<readonly string[] | undefined> {
+    const lines: string[] = [];
+    let inTable = false;
+    // To list a table, nft 1.0.6 reads the elements of all of its sets, even with -t.
+    await runListing(["-t", "list", "ruleset", ip], (line) => {
+      if (line.startsWith("table ")) inTable = line === `table ${ip} ${TABLE} {`;
+      if (inTable) lines.push(line);
+    });
+    const sets = setsIn(lines).filter(({ isDynamic }) => !isDynamic);
+    if (lines.length === 0 || sets.length > MOST_SETS) return undefined;
+    const elements = new Map<number, string[]>();
+    for (const { kind, name, end } of sets) {
+      const read: string[] = [];
+      const isListed = await runListing(["list", kind, ip, TABLE, name], (line) => {
+        if (elementsIn(line)) read.push(line);
+      });
+      if (!isListed) return undefined;
+      elements.set(end, read);
+    }
+    return lines.flatMap((line, i) => [...elements.get(i) ?? [], line]);
+  }
+
+  /** Lists with arguments of nft; false if it refuses. Throws if it cannot be run or its output is cut off. */
+  async function runListing(args: readonly string[], onLine: (line: string) => void): Promise<boolean> {
+    const form = createListingForm(onLine);
+    const result = await runner.run({ tool: "nft", args, onLine: form.onLine, timeoutMs: LIST_TIMEOUT_MS });
+    if (result.exitCode !== 0) return false;
+    form.check(`nft ${args.join(" ")}`);
+    return true;
+  }
+
   return {
     async transact(transaction, onInputTaken) {
       const changes = () => changedPlaces(transaction);
@@ -80,7 +119,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       // If the session refused the transaction, this run returns the reason.
       return await runInput({ stdin: statements, onInputTaken, changes });
     },
-    async listTable(onLine) {
+    async listTable(onLine, onOmitted) {
       const args = ["list", "table", ip, TABLE], begin = `table ${ip} ${TABLE} {`;
       const shown = linesOfTable <= SHORT_LISTING
         ? await session?.list(args.join(" ")).catch(() => undefined)
@@ -90,9 +129,20 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         shown.forEach(onLine);
         return true;
       }
-      const form = createListingForm(onLine);
+      const withoutAdded = addedElements >= MANY_ADDED ? await linesWithoutAdded() : undefined;
+      if (withoutAdded) {
+        onOmitted();
+        withoutAdded.forEach(onLine);
+        return true;
+      }
+      const added = createAddedCounter();
+      const form = createListingForm((line) => {
+        added.onLine(line);
+        onLine(line);
+      });
       const result = await runner.run({ tool: "nft", args, onLine: form.onLine, timeoutMs: LIST_TIMEOUT_MS });
       if (!isThere(failureOf("nft list table", result))) return false;
+      addedElements = added.lines();
       form.check("nft list table", begin);
       linesOfTable = form.lines();
       return true;
@@ -184,6 +234,47 @@ function createListingForm(onLine: (line: string) => void) {
       if (!isEnded) throw new Error(`${call} succeeded, but its output ends in the middle of a table`);
     },
   };
+}
+
+const IS_DYNAMIC = /^\t\tflags .*\bdynamic\b/;
+
+/** Counts the lines with elements of sets to which rules add, in a listing of a table. */
+function createAddedCounter() {
+  let lines = 0, isDynamic = false;
+  return {
+    lines: () => lines,
+    onLine(line: string) {
+      if (line === "\t}") isDynamic = false;
+      else if (IS_DYNAMIC.test(line)) isDynamic = true;
+      else if (isDynamic && (line.startsWith(ELEMENTS) || line.startsWith("\t\t\t"))) lines++;
+    },
+  };
+}
+
+/** A set or map in a listing of a table. */
+interface ListedSet {
+  readonly kind: string;
+  readonly name: string;
+  /** The index of its last line. */
+  end: number;
+  /** Whether rules add elements. */
+  isDynamic: boolean;
+}
+
+/** The sets and maps in a listing of a table. */
+function setsIn(lines: readonly string[]): readonly ListedSet[] {
+  const sets: ListedSet[] = [];
+  let set: ListedSet | undefined;
+  lines.forEach((line, end) => {
+    const [, kind, name] = /^\t(set|map) (\S+) \{$/.exec(line) ?? [];
+    if (kind !== undefined && name !== undefined) sets.push(set = { kind, name, end, isDynamic: false });
+    else if (set && IS_DYNAMIC.test(line)) set.isDynamic = true;
+    else if (set && line === "\t}") {
+      set.end = end;
+      set = undefined;
+    }
+  });
+  return sets;
 }
 
 /** Whether the table or set of a call exists. Throws if the call failed for another reason. */

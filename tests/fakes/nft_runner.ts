@@ -93,7 +93,14 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       const lines = [`table ${withSets} {`, ...sets.flatMap(([name, set]) => [...printSet(name, set)]), "}", ""];
       return deliverOutput(answer(lines.join("\n")), call);
     }
-    const [, isNumeric, ofTable, set] = /^(-n )?list set (\S+ \S+) (\S+)$/.exec(args) ?? [];
+    const terse = /^-t list ruleset (\S+)$/.exec(args)?.[1];
+    if (terse !== undefined) {
+      const tables = [...host.tables].filter(([name]) => name.startsWith(`${terse} `));
+      const isElement = (line: string) => line.startsWith("\t\telements = ") || line.startsWith("\t\t\t");
+      const lines = tables.flatMap(([name, table]) => [...printTable(name, table)].filter((line) => !isElement(line)));
+      return deliverOutput(answer([...lines, ""].join("\n")), call);
+    }
+    const [, isNumeric, ofTable, set] = /^(-n )?list (?:set|map) (\S+ \S+) (\S+)$/.exec(args) ?? [];
     if (set !== undefined) {
       const content = host.tables.get(ofTable!)?.sets.get(set);
       if (!content) return answer("", 1, "Error: No such file or directory\n");

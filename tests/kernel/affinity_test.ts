@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { clientElement } from "../../backends/nftables/affinity.ts";
 import { DIALECTS } from "../../backends/nftables/table.ts";
+import { createNftTools } from "../../backends/nftables/tools.ts";
 import { loadBackend } from "../../backends/registry.ts";
 import type { Backend } from "../../backends/contract/backend.ts";
 import { shortHash } from "../../backends/reconcile/mod.ts";
@@ -101,6 +102,25 @@ for (const family of ["IPv4", "IPv6"] as const) {
     await sync({ ...port, affinitySeconds: 86_400 });
     assert.deepEqual(await flows(), known);
     assert.match(await clients(), new RegExp(`${clientElement(port, known[0]! - 1, node)} .* expires 23h59m`));
+  });
+
+  withShop("very many clients are left out of a listing, which is otherwise the same", async (shop) => {
+    const { network: { service }, sync, port } = shop;
+    const tools = createNftTools(family, runner);
+    const list = async () => {
+      const lines: string[] = [];
+      let isWhole = true;
+      await tools.listTable((line) => lines.push(line), () => isWhole = false);
+      return { isWhole, lines };
+    };
+    await sync({ ...port, externalIPs: [service(9)], nodePort: 30053, external: "cluster" });
+    const before = await list();
+    const clients = Array.from({ length: 2 ** 14 }, (_, client) => `7 . ${client} timeout 3h`);
+    await nft(`add element ${ip} sluice clients { ${clients.join(", ")} }`);
+    const whole = await list(), without = await list();
+    assert.deepEqual([before.isWhole, whole.isWhole, without.isWhole], [true, true, false]);
+    assert.ok(whole.lines.length > 2 ** 14);
+    assert.deepEqual(without.lines, before.lines);
   });
 
   withShop("clients of kube-proxy keep their endpoint", async ({ network: { node }, sync, flows, port }) => {

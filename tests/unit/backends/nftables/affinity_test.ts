@@ -283,3 +283,22 @@ Deno.test("the sets of kube-proxy are listed for a change that begins session af
   await change([SHOP]);
   assert.deepEqual(listings, ["kube-proxy"]);
 });
+
+Deno.test("comparisons leave out very many clients, repair the rest, and give no number of a gone endpoint again", async () => {
+  const { host, snapshot, change, connect, shares, clients, table, backend } = serving();
+  await snapshot([SHOP]);
+  const gone = connect(REGULAR)!, rest = ENDPOINTS.filter((endpoint) => endpoint !== gone);
+  for (let hash = 0; hash < 16_384; hash++) clients().set(`7 . ${hash}`, 1e12);
+  for (const _ of ["by the long-running nft", "by one that counts them"]) await backend.resync();
+  const { listings } = host;
+  await change([{ ...SHOP, clusterEndpoints: rest }]);
+  table().sets.get("services")!.elements.clear();
+  await backend.resync();
+  assert.equal(host.listings, listings);
+  assert.equal(table().sets.get("services")!.elements.size, 1);
+  const written = host.transactions.length;
+  await backend.resync();
+  assert.equal(host.transactions.length, written);
+  await change([{ ...SHOP, clusterEndpoints: ["10.1.0.0:80", ...rest] }]);
+  assert.equal(Object.keys(shares(REGULAR)).length, 3);
+});
