@@ -94,7 +94,10 @@ export function watchGone(
 
   return ({ endpoints, reselected }) => {
     noteReselected(watch, reselected);
-    const livingIn = remembering((service) => livingAddresses(tracked.slicesOf(service)));
+    const livingIn = remembering((service) => {
+      const endpoints = tracked.slicesOf(service).flatMap((slice) => slice.endpoints);
+      return new Set(endpoints.flatMap(({ address, terminating }) => terminating ? [] : [address]));
+    });
     for (const step of endpoints[family.family].steps) noteStep(watch, step, livingIn);
     lookLater(watch);
   };
@@ -108,13 +111,6 @@ function remembering<T>(find: (service: ServiceKey) => T): (service: ServiceKey)
     known.set(service, found);
     return found;
   };
-}
-
-/** The addresses of the endpoints that are not terminating. */
-function livingAddresses(slices: readonly EndpointSlice[]): ReadonlySet<string> {
-  return new Set(
-    slices.flatMap(({ endpoints }) => endpoints.flatMap(({ address, terminating }) => terminating ? [] : [address])),
-  );
 }
 
 function noteReselected(watch: Watch, reselected: ReadonlySet<ServiceKey>): void {
@@ -230,15 +226,15 @@ function takeAbsent(watch: Watch): ReadonlyMap<string, Suspect> {
 
 /** The endpoints to reset, which are no longer remembered, and whether there were too many. */
 function takeGone(watch: Watch, absent: ReadonlyMap<string, Suspect>) {
-  const { written, pairs, due, lookedMs, family } = watch;
+  const { written, pairs, due, lookedMs, family } = watch, ledger = watch.node.ledgers[family.family];
   const gone: GoneEndpoint[] = [], frontendsOfPort = frontendFinder(family);
   const portsIn = remembering((service) => new Map(family.portsOf(service).map((port) => [port.key, port])));
   let isFull = false;
   for (const [address, { lost }] of absent) {
     for (const [id, { name, endpoint }] of lost) {
       const namespace = namespaceOf(name), port = portsIn(serviceKeyOf(name)).get(servicePortKey(name, "tcp"));
-      // One that is not in effect yet, or never will be, delays no other.
-      if (!isInEffect(watch, name, port)) continue;
+      // Until its current plan is in effect, new connections may go to the endpoint. It delays no other.
+      if (port !== undefined && ledger.effect(name, port.plannedIn, true).state !== "in effect") continue;
       drop(watch, lost, id, name);
       const frontends = frontendsOfPort(port), count = frontends.length;
       if (count === 0) continue;
@@ -266,9 +262,4 @@ function frontendFinder({ nodePortAddresses }: WatchedFamily): (port: PlannedPor
   return (port) =>
     (port?.planned ? frontendsOf(port.planned) : [])
       .flatMap((frontend) => addressesOf(frontend).map((address) => joinHostPort(address, frontend.port)));
-}
-
-/** Whether the kernel sends new connections of a service port only to the endpoints of its current plan. */
-function isInEffect({ node, family }: Watch, name: ServicePortName, port: PlannedPort | undefined): boolean {
-  return port === undefined || node.ledgers[family.family].effect(name, port.plannedIn, true).state === "in effect";
 }
