@@ -6,6 +6,7 @@ await loadTests(
   "unit/features/connection_weights",
   "unit/features/failover",
   "unit/features/node_condition",
+  "unit/features/registry_test.ts",
   "unit/features/systemd",
   "unit/features/telemetry",
   "unit/features/traffic",
