@@ -29,21 +29,36 @@ function balanced(last: number): Addresses {
 const BALANCER = { cluster: balanced(11), local: balanced(12), empty: balanced(13) };
 const EXTERNAL = { cluster: balanced(21), local: balanced(22) };
 
+/** All kinds of frontends, their servers, and their clients. */
+export interface Scene {
+  readonly cases: readonly Case[];
+  readonly outside: Client;
+  /** The client in a pod of this name. */
+  readonly client: (name: PodName) => Client;
+  /** A Service with both servers and both policies Cluster. */
+  readonly spread: Frontends;
+  /** The labels of the servers, the first of which is on node1, the other on node2. */
+  readonly server: Readonly<Record<string, string>>;
+}
+
+type PodName = "server-1" | "server-2" | "client-1" | "client-3" | "host-3";
+
 /** Tries all frontends; resolves with a result for each client, frontend, family and protocol. */
 export async function testFrontends({ cluster, outside }: Trial): Promise<PartOutcome> {
   await createNamespace(cluster);
-  const cases = await setUp(cluster, outside);
+  const { cases } = await createFrontends(cluster, outside);
   const results = await tryAll(cases);
   await deleteNamespace(cluster);
   return { results, figures: {} };
 }
 
-async function setUp(cluster: Cluster, outside: Client): Promise<readonly Case[]> {
+/** Creates all frontends in the namespace of the suite; resolves once their pods are ready. */
+export async function createFrontends(cluster: Cluster, outside: Client): Promise<Scene> {
   const server = { app: "server" };
   const pods = {
     "server-1": { node: "node1", labels: { ...server, one: "yes" }, hostPort: HOST_PORT },
     "server-2": { node: "node2", labels: server },
-    "client-1": { node: "node1" },
+    "client-1": { node: "node1", labels: { app: "client-1" } },
     "client-3": { node: "node3" },
     "host-3": { node: "node3", hostNetwork: true },
   } as const;
@@ -68,9 +83,10 @@ async function setUp(cluster: Cluster, outside: Client): Promise<readonly Case[]
   await route();
 
   const addresses = await addressesOfPods(cluster);
-  const client = (name: keyof typeof pods) =>
+  const client = (name: PodName) =>
     name === "host-3" ? hostClient(addressesOf("node3")) : podClient(addresses.get(name)!);
-  return casesOf({ spread, local, hairpin, sticky, empty }, { outside, client });
+  const cases = casesOf({ spread, local, hairpin, sticky, empty }, { outside, client });
+  return { cases, outside, client, spread, server };
 }
 
 /** Routes as a cloud's load balancer does: of policy Cluster to any node, of policy Local to a node with a server. */
@@ -87,10 +103,7 @@ async function route(): Promise<void> {
 
 function casesOf(
   services: Readonly<Record<"spread" | "local" | "hairpin" | "sticky" | "empty", Frontends>>,
-  clients: {
-    readonly outside: Client;
-    readonly client: (name: "server-1" | "client-1" | "client-3" | "host-3") => Client;
-  },
+  clients: Pick<Scene, "outside" | "client">,
 ): readonly Case[] {
   const { spread, local, hairpin, sticky, empty } = services, { outside } = clients;
   const [first, near, far, host] = (["server-1", "client-1", "client-3", "host-3"] as const).map(clients.client) as [

@@ -47,6 +47,7 @@ function countOf(column: PartResult | undefined): string {
 const TITLES: Readonly<Record<string, string>> = {
   frontends: "Frontends",
   answers: "Sluice's own answers",
+  neighbours: "Neighbours",
   rollout: "A rollout of 50 pods",
   life: "The life of a cluster",
   e2e: "Kubernetes' end-to-end tests",

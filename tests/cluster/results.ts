@@ -13,7 +13,7 @@ export interface Trial {
   readonly cluster: Cluster;
   readonly outside: Client;
   readonly proxy: RunningProxy;
-  /** A regular expression of the names of the end-to-end tests, or of the events in the life of a cluster, that run. */
+  /** A regular expression of the names of the end-to-end tests, the neighbours, or the events in the life of a cluster, that run. */
   readonly focus: string | undefined;
 }
 

@@ -3,8 +3,8 @@
  *
  *     deno task test:cluster [PART]… [--proxy NAME]… [--focus REGEX]     # parts: see `PARTS`; NAME as in `PROXIES`
  *
- * With --focus, those end-to-end tests and events in the life of a cluster run whose name matches, and the last results of the
- * others stay.
+ * With --focus, those end-to-end tests, neighbours and events in the life of a cluster run whose name matches, and the last results
+ * of the others stay.
  * CLUSTER_PROGRAMS is a folder that tests/cluster/build has filled; Sluice is the executable at SLUICE_BINARY, or dist/sluice.
  * kube-proxy comes first: what fails with it as well is not counted. The results are written into dist/cluster, of which
  * `deno task compatibility` makes docs/compatibility.md.
@@ -21,6 +21,7 @@ import { e2eImages, testE2e } from "./e2e.ts";
 import { testFrontends } from "./frontends.ts";
 import { AGNHOST, PAUSE, writeImages } from "./images.ts";
 import { testLife } from "./life.ts";
+import { testNeighbours } from "./neighbours.ts";
 import { startOutsideClient } from "./pods.ts";
 import { PROXIES, PROXY_NAMES, type ProxyKind, sluiceBinary, startProxy } from "./proxies.ts";
 import { testRollout } from "./rollout.ts";
@@ -30,6 +31,7 @@ import { type PartOutcome, type PartResult, type Trial, versionsOf, writeResult 
 const PARTS: Readonly<Record<string, Part>> = {
   frontends: { test: testFrontends, needs: [] },
   answers: { test: testAnswers, needs: [] },
+  neighbours: { test: testNeighbours, needs: ["kube-router"] },
   rollout: { test: testRollout, needs: [] },
   life: { test: testLife, needs: [] },
   e2e: { test: testE2e, needs: ["e2e.test", "ginkgo", "kubectl", "coredns"] },
