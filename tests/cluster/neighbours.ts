@@ -39,41 +39,31 @@ const NEIGHBOURS: readonly Neighbour[] = [
   { name: "a virtual IP that moves", install: () => Promise.resolve(() => removeMoving()), test: testMoving },
 ];
 
-/** Tries all neighbours; resolves with a result for the frontends in each family and protocol, and those of each neighbour. */
+/** Tries all neighbours; resolves with the results of all frontends beside each, and of what it is there for. */
 export async function testNeighbours(trial: Trial): Promise<PartOutcome> {
   const { cluster, outside, proxy, focus = "" } = trial;
   await createNamespace(cluster);
   const scene = await createFrontends(cluster, outside);
   const results: Result[] = [];
   for (const { name, install, test } of NEIGHBOURS.filter(({ name }) => new RegExp(focus).test(name))) {
-    const tryFrontends = async (when: string) => results.push(...summed(`${name}, ${when}`, await tryAll(scene.cases)));
+    const add = (when: string, some: readonly Result[]) =>
+      results.push(...some.map((one) => ({ ...one, name: `${name}${when}: ${one.name}` })));
     const remove = await install(cluster, scene);
     try {
-      await tryFrontends("installed after the proxy: all frontends");
-      const own = [...await test(cluster, scene), ...(await testAnswers(trial)).results];
-      results.push(...own.map((one) => ({ ...one, name: `${name}: ${one.name}`, unit: `${name}: ${one.name}` })));
+      add(", installed after the proxy", await tryAll(scene.cases));
+      add("", await test(cluster, scene));
+      add("", (await testAnswers(trial)).results);
       await proxy.close();
       for (const node of NODES) proxy.start(node);
       await proxy.healthy();
-      await tryFrontends("installed before the proxy: all frontends");
+      add(", installed before the proxy", await tryAll(scene.cases));
     } finally {
       await remove();
     }
-    await tryFrontends("removed: all frontends");
+    add(", removed", await tryAll(scene.cases));
   }
   await deleteNamespace(cluster);
   return { results, figures: {} };
-}
-
-/** One result for each family and protocol, which passed if all did. */
-function summed(name: string, results: readonly Result[]): readonly Result[] {
-  const groups = Map.groupBy(results, (one) => / \([^()]*\)$/.exec(one.name)![0]);
-  return [...groups].map(([suffix, some]) => ({
-    name: `${name}${suffix}`,
-    unit: `${name}${suffix}`,
-    passed: some.every(({ passed }) => passed),
-    tookMs: Math.max(...some.map(({ tookMs }) => tookMs)),
-  }));
 }
 
 function answers(by: readonly string[], ...sources: readonly Addresses[]): Expected {

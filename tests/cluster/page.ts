@@ -25,10 +25,26 @@ function outcomeOf(column: PartResult | undefined, group: string): string {
   return results.length === 1 ? "**fails**" : `**${failed} of ${results.length} fail**`;
 }
 
+/** The frontends beside a neighbour: those that pass with all proxies are one row. */
+const BESIDE = /^[^:]+, (installed|removed)[^:]*: /;
+
 function testTable(columns: Columns): string {
   const groups = [...new Set(columns.flatMap((column) => column?.results.map(({ name }) => groupOf(name)) ?? []))];
-  const rows = groups.map((group) => [group, ...columns.map((column) => outcomeOf(column, group))]);
-  return table(["test", ...PROXY_NAMES], rows);
+  const counts = new Map<string, number>();
+  const rows = groups.map((group) => {
+    const outcomes = columns.map((column) => outcomeOf(column, group));
+    const [beside] = BESIDE.exec(group) ?? [];
+    if (beside === undefined || outcomes.some((outcome) => outcome.includes("fail"))) return [group, ...outcomes];
+    const key = JSON.stringify([beside, ...outcomes]);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    return key;
+  });
+  const merged = [...new Set(rows)].map((row) => {
+    if (typeof row !== "string") return row;
+    const [beside, ...outcomes] = JSON.parse(row) as string[];
+    return [`${beside}${counts.get(row)} kinds of frontends`, ...outcomes];
+  });
+  return table(["test", ...PROXY_NAMES], merged);
 }
 
 function figureTable(columns: Columns): string {

@@ -34,6 +34,29 @@ Deno.test("the page of compatibility has a row for each test, and a column for e
   assert.ok(page.includes("Kubernetes 1.37.2, run on 2026-11-28.\n"), page);
 });
 
+Deno.test("frontends beside a neighbour that pass with all proxies are one row", () => {
+  const beside = "kube-router, removed";
+  const page = withResults(PAGE, [
+    part("neighbours", "kube-proxy", {
+      [`${beside}: a (IPv4, TCP)`]: true,
+      [`${beside}: b`]: false,
+      [`${beside}: c`]: true,
+    }),
+    part("neighbours", "Sluice nftables", {
+      [`${beside}: a (IPv4, TCP)`]: true,
+      [`${beside}: b`]: true,
+      [`${beside}: c`]: true,
+      "kube-router: d": true,
+    }),
+  ]);
+  const rows = page.split("\n").filter((line) => line.startsWith("| kube-router"));
+  assert.deepEqual(rows, [
+    `| ${beside}: 2 kinds of frontends | passes | passes |  |`,
+    `| ${beside}: b | **fails** | passes |  |`,
+    "| kube-router: d |  | passes |  |",
+  ]);
+});
+
 Deno.test("tests that did not run again keep their earlier outcome", () => {
   const earlier = part("e2e", "kube-proxy", { a: true, b: false, c: true }, { a: "1 lost", b: "2 lost" });
   const { results, figures } = withEarlier(part("e2e", "kube-proxy", { b: true }, { b: "0 lost" }), earlier);
