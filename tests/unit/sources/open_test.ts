@@ -6,11 +6,13 @@ import { createLogger, silentLogger, systemClock } from "../../../platform/mod.t
 import { createStateFile } from "../../../sources/kept/state_file.ts";
 import { openSource } from "../../../sources/mod.ts";
 import { type ApiObject, startFakeApiServer } from "../../fakes/api_server.ts";
+import { createCertificateAuthority } from "../../fakes/certificates.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { createRecordingSink } from "../../fakes/kpng.ts";
 import { reservePort } from "../../fakes/sockets.ts";
 import { until } from "../../fakes/wait.ts";
 import { withServer } from "../kpng/server/served.ts";
+import { service } from "../../fakes/cluster_objects.ts";
 import { createFakeStorage, type FakeStorage } from "../../fakes/storage.ts";
 import { accepted } from "../config/parse.ts";
 
@@ -183,4 +185,39 @@ Deno.test("the kept state waits as long as the configuration says, and a further
     await running;
     assert.deepEqual(read, []);
   });
+});
+
+Deno.test("a gRPC source uses the certificates, the scope and the limit of messages that the flags give", async () => {
+  const authority = await createCertificateAuthority("ca"), { cert, key } = await authority.issue("node");
+  const folder = await Deno.makeTempDir();
+  for (const [name, pem] of Object.entries({ ca: authority.cert, crt: cert, key })) {
+    Deno.writeTextFileSync(`${folder}/${name}`, pem);
+  }
+  const tls = ["ca", "crt", "key"].map((name) => `--api-client-tls-${name}=${folder}/${name}`);
+  await withServer([service("default/web")], async ({ port, serving }) => {
+    /** The scope in which the state is watched, or why it cannot be. */
+    const outcome = async (...flags: readonly string[]): Promise<string> => {
+      const { configuration } = accepted(["--source", `grpc://127.0.0.1:${port}`, ...flags]);
+      const ended = Promise.withResolvers<string>(), stop = new AbortController();
+      const { source } = await openSource({
+        ...{ configuration, logger: silentLogger, clock: systemClock },
+        onLink: (_, __, event) => event.type === "failed" && ended.resolve(event.error),
+      });
+      const running = source.run({
+        ...createRecordingSink(),
+        synced: () => ended.resolve(serving.count("watchers local") > 0 ? "local" : "global"),
+      }, stop.signal);
+      const found = await ended.promise;
+      stop.abort();
+      await running;
+      await until(() => serving.watchers() === 0);
+      return found;
+    };
+    assert.equal(await outcome(...tls), "global");
+    assert.equal(await outcome(...tls, "--local"), "local");
+    assert.match(await outcome(...tls, "--max-msg-size", "10"), /more than the limit of 10/);
+    Deno.writeTextFileSync(`${folder}/ca`, (await createCertificateAuthority("other")).cert);
+    assert.match(await outcome(...tls), /certificate/i);
+  }, { tls: { ca: authority.cert, crt: cert, key } });
+  await Deno.remove(folder, { recursive: true });
 });

@@ -9,7 +9,7 @@ interface Cluster {
   readonly api: FakeApiServer;
   readonly folder: string;
   /** Stored objects by path. */
-  readonly objects: ReadonlyMap<string, Record<string, unknown>>;
+  readonly objects: Map<string, Record<string, unknown>>;
   /** Requests that the server refuses with 403. */
   readonly forbidden: Set<string>;
   run(...args: readonly string[]): Promise<{ status: number; stdout: string }>;
@@ -105,6 +105,17 @@ Deno.test("kubeconfig creates the identity and writes a kubeconfig that only its
       "a repetition updates the objects and the file",
     );
     assert.doesNotMatch(again.stdout, /^created/m);
+  }));
+
+Deno.test("the service account, its Secret and its binding are in the namespace of the flag", () =>
+  inCluster(async ({ folder, objects, run }) => {
+    objects.set("/api/v1/namespaces/edge", {});
+    await run("--output", `${folder}/out`, "--namespace", "edge");
+    assert.ok(objects.has("/api/v1/namespaces/edge/serviceaccounts/sluice"));
+    assert.ok(objects.has("/api/v1/namespaces/edge/secrets/sluice-token"));
+    assert.ok(!objects.has(ACCOUNT));
+    const binding = objects.get(`${RBAC}/clusterrolebindings/sluice`) as { subjects: unknown };
+    assert.deepEqual(binding.subjects, [{ kind: "ServiceAccount", name: "sluice", namespace: "edge" }]);
   }));
 
 Deno.test("with a site, the service account may write the site's Lease and read its members, which are created", () =>
