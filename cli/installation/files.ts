@@ -103,6 +103,9 @@ export type ServiceManager = "systemd" | "openrc";
 /** Installation path of the systemd unit. */
 export const UNIT = "/etc/systemd/system/sluice.service";
 
+/** Path of the systemd unit of a package, which `UNIT` would hide. */
+export const PACKAGED_UNIT = "/usr/lib/systemd/system/sluice.service";
+
 /** Installation path of the OpenRC script. */
 export const SCRIPT = "/etc/init.d/sluice";
 
@@ -122,7 +125,8 @@ export function isSystemdRunning(): boolean {
   return exists("/run/systemd/system");
 }
 
-function exists(path: string): boolean {
+/** Whether there is a file or folder. */
+export function exists(path: string): boolean {
   try {
     Deno.statSync(path);
     return true;

@@ -1,11 +1,13 @@
 /** Installs and removes Sluice's files on a node, keeping edited ones. */
 import { readBuild } from "../../platform/mod.ts";
 import {
+  exists,
   FOLDERS,
   hashOf,
   hashOfContent,
   type InstalledFile,
   missingFolders,
+  PACKAGED_UNIT,
   putFile,
   removeFile,
   removeFolder,
@@ -31,7 +33,7 @@ export interface Step {
 
 /**
  * Writes the files below a root folder (empty for the running system), except edited ones, and records the written files. A dry
- * run writes nothing. `nowMs` is in the names of backups.
+ * run writes nothing. `nowMs` is in the names of backups. Throws an Error if a package has installed the service.
  */
 export async function install(
   files: readonly InstalledFile[],
@@ -39,6 +41,12 @@ export async function install(
   dryRun: boolean,
   nowMs: number,
 ): Promise<readonly Step[]> {
+  if (exists(root + PACKAGED_UNIT)) {
+    const hidden =
+      "the executable and the service that this would write hide those of the package, also after its upgrades";
+    const fix = "upgrade the package, or remove it first: apt-get remove sluice, dnf remove sluice";
+    throw new Error(`a package has installed ${root + PACKAGED_UNIT}: ${hidden} (${fix})`);
+  }
   const record = readRecord(root), recorded = record?.files ?? {};
   const folders = new Set(record?.folders);
   const steps: Step[] = [];

@@ -4,6 +4,7 @@ import { flagsBesideFile, wantedInstallation, withFlags } from "../../../../cli/
 import {
   CONFIGURATION,
   type InstalledFile,
+  PACKAGED_UNIT,
   PROGRAM,
   putFile,
   SCRIPT,
@@ -185,6 +186,16 @@ Deno.test("replacing a running program does not affect it", () =>
     await Deno.writeTextFile(program, "two");
     await steps();
     assert.equal(await new Response(open.readable).text(), "one");
+  }));
+
+Deno.test("nothing is installed beside a package, whose files it would hide", () =>
+  inRoot(async ({ root, steps }) => {
+    await Deno.mkdir(dirname(root + PACKAGED_UNIT), { recursive: true });
+    await Deno.writeTextFile(root + PACKAGED_UNIT, unit);
+    for (const dryRun of [true, false]) {
+      await assert.rejects(steps(unit, dryRun), /^Error: a package has installed .*remove it first/);
+    }
+    await assert.rejects(Deno.stat(root + PROGRAM), Deno.errors.NotFound);
   }));
 
 Deno.test("uninstall removes installed files, keeps edited ones, and removes those too with --all", () =>
