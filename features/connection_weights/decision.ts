@@ -68,8 +68,8 @@ const LIVES_PER_HORIZON = 1 / 4;
  */
 const CHANCE = 2;
 /** The bounds of an endpoint's share of new connections, in relation to its configured one. */
-export const LEAST_FACTOR = 1 / 8;
-export const MOST_FACTOR = 4;
+const LEAST_FACTOR = 1 / 8;
+const MOST_FACTOR = 4;
 /** An endpoint that joins others gets at most its configured share for this time, since its first connections say nothing yet. */
 export const NEW_SECONDS = 20;
 
