@@ -95,6 +95,18 @@ Deno.test("a tool that has worked before is killed after 8 s, however long its c
   await assert.rejects(hanging, ToolTimeoutError);
 });
 
+Deno.test("a tool that takes its input gets a second more for each 64 kB of it", async () => {
+  const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
+  const args = ["-c", 'cat >/dev/null; sleep "$1"', "sh"];
+  await runner.run({ tool: "sh", args: [...args, "0"], stdin: [] });
+  const taken = Promise.withResolvers<void>(), stdin = Array<string>(3).fill("x".repeat(65_536));
+  const hanging = runner.run({ tool: "sh", args: [...args, "60"], stdin, onInputTaken: taken.resolve });
+  await taken.promise;
+  assert.deepEqual(clock.pending(), [11_000]);
+  clock.advance(11_000);
+  await assert.rejects(hanging, ToolTimeoutError);
+});
+
 Deno.test("a run that failed gives later ones no limit of 8 s: the first success may take long", async () => {
   const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
   const args = ["-c", 'sleep "$1"; exit "$2"', "sh"];

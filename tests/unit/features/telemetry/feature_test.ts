@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { telemetry } from "../../../../features/telemetry/feature.ts";
+import { startProcessFeatures } from "../../../../features/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
@@ -8,7 +8,8 @@ import { startFakeCollector } from "../../../fakes/otlp_collector.ts";
 /** Starts it in a process and returns whether it is on, and whether a run of it has traces. */
 async function started(nodeName: string | undefined, environment: Readonly<Record<string, string>>) {
   const process = { nodeName, clock: systemClock, logger: silentLogger };
-  const running = await telemetry.start({ ...process, environment: (name) => environment[name], reportProblems() {} });
+  const all = await startProcessFeatures({ ...process, environment: (name) => environment[name], reportProblems() {} });
+  const running = all.get("telemetry");
   const run = running?.startRun(featureNode({ tracking: {} as never, clock: systemClock }));
   await running?.stop();
   return { isOn: running !== undefined, hasTraces: run !== undefined };
