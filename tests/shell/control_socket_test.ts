@@ -73,6 +73,9 @@ Deno.test("a question to a stopped proxy ends with the time or the signal, and n
       exitStatus: 3,
       message: new RegExp(`^the proxy \\(pid ${pid}\\) does not answer within 0.05 s`),
     });
+    const clock = createFakeClock(), usual = (await connectToProxy(path, { clock })).status();
+    clock.advance(5_000);
+    await assert.rejects(usual, /does not answer within 5 s/);
     const interrupted = new AbortController();
     const patient = await connectToProxy(path, { clock: systemClock, signal: interrupted.signal });
     const asked = patient.events(0);

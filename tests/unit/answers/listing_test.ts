@@ -29,7 +29,8 @@ const answers = createAnswers(fakeAnswerBasis([
 const ask = (question: Partial<BrowseQuestion>) =>
   answers.browse({ search: "", attention: false, page: 1, pageSize: 10, ...question });
 
-Deno.test("services are paged by name; a page past the end shows the last one", async () => {
+Deno.test("services are paged by name; a page past the end shows the last one, one before the first shows that", async () => {
+  for (const page of [0, -3]) assert.deepEqual(await ask({ page }), await ask({ page: 1 }));
   const { total, pages, services } = await ask({ page: 2 });
   assert.deepEqual([total, pages], [33, 4]);
   assert.deepEqual(services.map(({ name }) => name)[0], "a/s10:http");
@@ -120,6 +121,31 @@ Deno.test("a service that the kernel refuses needs attention first", async () =>
   assert.deepEqual(page.attention, { refused: 1, unserved: 0, limited: 0, empty: 1 });
   assert.deepEqual(page.services.map(({ name }) => name), ["a/web:http", "b/empty:http"]);
   assert.equal(stateOfService(page.services[0]!).tone, "bad");
+});
+
+Deno.test("the reasons why services need attention are told apart", async () => {
+  const ports = [{ name: "http", protocol: "tcp", port: 80, nodePort: 0 }] as const;
+  const here = endpoint("10.1.0.1", { nodeName: HERE }), far = endpoint("10.1.0.2", { nodeName: "far" });
+  const basis = fakeAnswerBasis([
+    node(HERE),
+    // Without addresses for outside traffic, policy Local needs no endpoint of other nodes.
+    service("a/local", { clusterIPs: ["10.0.0.2"], internalPolicyLocal: true }),
+    endpointSlice("a/local-1", [here]),
+    service("a/elsewhere", { clusterIPs: ["10.0.0.3"], internalPolicyLocal: true }),
+    endpointSlice("a/elsewhere-1", [far]),
+    service("b/first", { clusterIPs: ["10.0.0.4"], externalIPs: ["192.0.2.1"], createdSeconds: 1, ports }),
+    endpointSlice("b/first-1", [far]),
+    service("b/second", { clusterIPs: ["10.0.0.5"], externalIPs: ["192.0.2.1"], createdSeconds: 2, ports }),
+    endpointSlice("b/second-1", [far]),
+    service("c/third", { clusterIPs: ["10.0.0.4"], createdSeconds: 3, ports }),
+    endpointSlice("c/third-1", [far]),
+    service("d/empty", { clusterIPs: ["10.0.0.6"] }),
+  ]);
+  const page = await createAnswers(basis).browse({
+    ...{ search: "", attention: true, order: "attention", page: 1, pageSize: 10 },
+  });
+  assert.deepEqual(page.attention, { refused: 0, unserved: 1, limited: 1, empty: 1 });
+  assert.deepEqual(page.services.map(({ name }) => name), ["c/third:http", "b/second:http", "d/empty:http"]);
 });
 
 Deno.test("a node port is listed at every address, or at the prefixes of its service", async () => {

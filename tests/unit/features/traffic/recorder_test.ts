@@ -125,3 +125,13 @@ Deno.test("what the mode does not count is absent, and has no metric", () => {
   assert.equal(withoutFailures.recorder.ofPort(IPv4, WEB).failures, undefined);
   assert.ok(!withoutFailures.metrics(false).some((line) => line.includes("failed")));
 });
+
+Deno.test("a service port begins with no traffic, also in the place of a deleted one", () => {
+  const { recorder } = recording();
+  recorder.note(IPv4, reading([[WEB, ONE, 5, 50, 5_000]]));
+  recorder.forget(IPv4, [WEB]);
+  recorder.note(IPv4, reading([[DNS, "10.1.0.3:53", 1, 2, 200]]));
+  const { connections, packets, bytes } = recorder.ofPort(IPv4, DNS);
+  assert.deepEqual([connections, packets, bytes], [1, 2, 200]);
+  assert.equal(recorder.ofEndpoint(IPv4, DNS, "10.1.0.3:53").connections, 1);
+});

@@ -49,6 +49,7 @@ Deno.test("counters are read every period until the end", async () => {
   await answer("IPv6", 1);
   clock.advance(10_000);
   assert.deepEqual(taken(), ["IPv4", "IPv6"]);
+  for (const family of ["IPv4", "IPv6"] as const) await answer(family, 1);
   end.abort();
   clock.advance(60_000);
   assert.deepEqual(taken(), []);
@@ -68,6 +69,9 @@ Deno.test("readings take at most a fiftieth of the time", async () => {
   assert.deepEqual(taken(), []);
   clock.advance(1);
   assert.deepEqual(taken(), ["IPv4", "IPv6"]);
+  for (const family of ["IPv4", "IPv6"] as const) await answer(family, 1);
+  clock.advance(10_000);
+  assert.deepEqual(taken(), ["IPv4", "IPv6"], "a slow reading delays one");
 });
 
 Deno.test("counters are read before they expire, however slow a reading is", async () => {
