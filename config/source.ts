@@ -97,45 +97,38 @@ export function runtimeSocketOf(given: GivenFlags): string | undefined {
 }
 
 function checkRuntimeEndpoint(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  const text = flagValue(given, RUN_FLAGS.runtimeEndpoint);
+  const flag = RUN_FLAGS.runtimeEndpoint, text = flagValue(given, flag);
   if (!text) return [];
   if (runtimeSocketOf(given) === undefined) {
     const form = "must be a unix socket: unix:///run/containerd/containerd.sock or its path";
-    return [`--${RUN_FLAGS.runtimeEndpoint.name} is ${JSON.stringify(text)}: ${form}`];
+    return [`--${flag.name} is ${JSON.stringify(text)}: ${form}`];
   }
   if (source === undefined || source.kind === "kube") return [];
-  return [
-    `--${RUN_FLAGS.runtimeEndpoint.name} needs the API server as the source: others do not name the pods of endpoints`,
-  ];
+  return [`--${flag.name} needs the API server as the source: others do not name the pods of endpoints`];
 }
 
 /** Flags that are valid and have no effect. */
 export function sourceFlagsWithoutEffect(given: GivenFlags): readonly string[] {
-  if (runtimeSocketOf(given) === undefined || flagValue(given, RUN_FLAGS.stateDirectory)) return [];
-  return [`--${RUN_FLAGS.runtimeEndpoint.name} has no effect without --${RUN_FLAGS.stateDirectory.name}`];
+  const { runtimeEndpoint, stateDirectory } = RUN_FLAGS;
+  if (runtimeSocketOf(given) === undefined || flagValue(given, stateDirectory)) return [];
+  return [`--${runtimeEndpoint.name} has no effect without --${stateDirectory.name}`];
 }
 
 /** The name must be the value of a label, and only some sources have labels. */
 function checkServiceProxyName(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  const name = flagValue(given, RUN_FLAGS.serviceProxyName);
+  const flag = RUN_FLAGS.serviceProxyName, name = flagValue(given, flag);
   if (!name) return [];
   if (!/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(name)) {
-    return [
-      `--${RUN_FLAGS.serviceProxyName.name} is ${
-        JSON.stringify(name)
-      }: must be the value of a label, at most 63 characters`,
-    ];
+    return [`--${flag.name} is ${JSON.stringify(name)}: must be the value of a label, at most 63 characters`];
   }
   if (source === undefined || source.kind === "kube" || source.kind === "file") return [];
-  return [
-    `--${RUN_FLAGS.serviceProxyName.name} needs the API server or manifests as the source: give it to the server instead`,
-  ];
+  return [`--${flag.name} needs the API server or manifests as the source: give it to the server instead`];
 }
 
 function checkMaxMsgSize(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  const bytes = flagValue(given, RUN_FLAGS.maxMsgSize);
+  const flag = RUN_FLAGS.maxMsgSize, bytes = flagValue(given, flag);
   if (bytes === undefined) return [];
-  if (bytes < 1) return [`--${RUN_FLAGS.maxMsgSize.name} is ${bytes}: must be at least 1 byte`];
+  if (bytes < 1) return [`--${flag.name} is ${bytes}: must be at least 1 byte`];
   if (source === undefined || source.kind === "grpc") return [];
-  return [`--${RUN_FLAGS.maxMsgSize.name} needs a server as the source: --source grpc://HOST:PORT or unix://PATH`];
+  return [`--${flag.name} needs a server as the source: --source grpc://HOST:PORT or unix://PATH`];
 }

@@ -127,7 +127,7 @@ export function serveFamily(
   const parts: FamilyParts = { family, tracking, options, listener, ledger, otherHasServicePorts };
   const healthChecks = createHeldHealthChecks(family, ledger, listener);
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
-  const { planner, ...influence } = createInfluencedPlanner(parts);
+  const { planner, leaveOut, weigh } = createPlanner(parts);
   const channel = createServedChannel(parts, planner, settings, healthChecks.reported);
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
   let hasPlanned = false;
@@ -156,7 +156,8 @@ export function serveFamily(
       for (const port of planner.ports()) if (port.service !== INTERNAL_SERVICE) yield port;
     },
     portsOf: (service) => service === INTERNAL_SERVICE ? [] : planner.portsOf(service),
-    ...influence,
+    leaveOut,
+    weigh,
     planAgain(services) {
       const startedAtMs = clock.now(), planned = planner.planSome(services);
       if (planned.set.size > 0) announce(planned, startedAtMs);
@@ -196,8 +197,8 @@ export function serveFamily(
   };
 }
 
-/** Creates the planner, with the endpoints that it leaves out and the loads as features set them. */
-function createInfluencedPlanner({ family, tracking, options: { configuration }, listener }: FamilyParts) {
+/** Creates the planner, and what features use to leave out endpoints and to weigh them. */
+function createPlanner({ family, tracking, options: { configuration }, listener }: FamilyParts) {
   let leftOut: () => ReadonlySet<string> = () => NONE;
   let weighing: Weighing | undefined;
   const planner = createFamilyPlanner({

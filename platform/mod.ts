@@ -5,6 +5,7 @@
  *   log.ts                 structured logger, and its rate limit for repetitions
  *   retry.ts               backoff and retry
  *   supervised_worker.ts   keeps a worker running
+ *   questions.ts           questions to another isolate, and their answers
  *   address.ts             IP addresses, prefixes and families
  *   host.ts                cores, CPU time, search path, network namespace, and programs run for an isolate
  *   build.ts               version, build and shipped files
@@ -78,6 +79,7 @@ export {
 } from "./log.ts";
 export { isInteractive, openScreen, writeToStderr, writeToStdout } from "./output.ts";
 export { basename, dirname, pathIn } from "./path.ts";
+export { createQuestions, type Questions } from "./questions.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
 export {
   type PingOptions,

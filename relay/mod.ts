@@ -73,7 +73,7 @@ export function createRelay(options: RelayOptions): Relay {
     },
   });
 
-  /** The service ports from before a whole state that no delta has set since: they go with the last batch of the state. */
+  /** The service ports from before the first batch of a whole state, until its last one says which of them stay. */
   let doubtful = new Set<ServicePortKey>();
   const assignAll = async (delta: FamilyDelta): Promise<RelayUpdate> => {
     // The kernel counts what goes past node ports at localhost.
@@ -82,6 +82,8 @@ export function createRelay(options: RelayOptions): Relay {
     for (const { name, protocol } of delta.set) doubtful.delete(servicePortKey(name, protocol));
     const isComplete = delta.part !== "head";
     for (const key of isComplete ? [...delta.deleted, ...doubtful] : delta.deleted) listeners.delete(key);
+    // Else each later delta would go through them again.
+    if (isComplete) doubtful.clear();
     for (const servicePort of delta.set) listeners.assign(servicePort);
     await listeners.openMissing();
     return { ports: listeners.ports, problems: listeners.problems() };

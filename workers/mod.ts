@@ -7,7 +7,6 @@
  *   serving.ts          starts the workers of `sluice serve`; an entry of its own, since that loads nothing else here
  *   worker_pool.ts      the workers of both families; each one can restart the other
  *   supervise.ts        keeps a family's worker running, and stops it while the family has no services
- *   questions.ts        asks a worker questions
  *   memory_watch.ts     detects workers that use too much memory
  *   web_worker.ts       a Web Worker with minimal permissions
  *   worker_scope.ts     the connection of a worker's entry point to the isolate that has started it

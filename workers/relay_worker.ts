@@ -10,15 +10,16 @@ import {
   type Backoff,
   type Clock,
   createBackoff,
+  createQuestions,
   type Family,
   type Level,
   type Logger,
+  type Questions,
   superviseWorker,
   type WorkerHandle,
   type WorkerListener,
 } from "../platform/mod.ts";
 import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
-import { createQuestions, type Questions } from "./questions.ts";
 import type { RelaySettings } from "../core/channel/mod.ts";
 
 /** The first message: starts the relay. */

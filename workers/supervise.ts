@@ -6,8 +6,10 @@ import {
   type Backoff,
   type Clock,
   createBackoff,
+  createQuestions,
   type Logger,
   type PingOptions,
+  type Questions,
   type SupervisedWorker,
   superviseWorker,
   type WorkerListener,
@@ -16,7 +18,6 @@ import { checkedProblems, checkedReport } from "./checked_report.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import { createPacking } from "./packed_delta.ts";
 import type { FamilyHandle, FromWorker, StartMessage, ToWorker } from "./protocol.ts";
-import { createQuestions, type Questions } from "./questions.ts";
 
 /** Inputs of `superviseFamily`; durations in milliseconds. */
 interface SuperviseOptions extends PingOptions {

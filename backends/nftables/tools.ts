@@ -4,7 +4,6 @@ import {
   type NftSession,
   printedInput,
   type Runner,
-  runOrThrow,
   type ToolCall,
   type ToolFailure,
 } from "../tools/mod.ts";
@@ -74,39 +73,6 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
     const call: ToolCall = { tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input };
     return failureOf("nft", await runner.run(call));
   }
-
-  /** Lists the table without the elements that rules have added; undefined if nft refuses, or it has very many other sets. */
-  async function linesWithoutAdded(): Promise<readonly string[] | undefined> {
-    const lines: string[] = [];
-    let inTable = false;
-    // To list a table, nft 1.0.6 reads the elements of all of its sets, even with -t.
-    await runListing(["-t", "list", "ruleset", ip], (line) => {
-      if (line.startsWith("table ")) inTable = line === `table ${ip} ${TABLE} {`;
-      if (inTable) lines.push(line);
-    });
-    const sets = setsIn(lines).filter(({ isDynamic }) => !isDynamic);
-    if (lines.length === 0 || sets.length > MOST_SETS) return undefined;
-    const elements = new Map<number, string[]>();
-    for (const { kind, name, end } of sets) {
-      const read: string[] = [];
-      const isListed = await runListing(["list", kind, ip, TABLE, name], (line) => {
-        if (elementsIn(line)) read.push(line);
-      });
-      if (!isListed) return undefined;
-      elements.set(end, read);
-    }
-    return lines.flatMap((line, i) => [...elements.get(i) ?? [], line]);
-  }
-
-  /** Lists with arguments of nft; false if it refuses. Throws if it cannot be run or its output is cut off. */
-  async function runListing(args: readonly string[], onLine: (line: string) => void): Promise<boolean> {
-    const form = createListingForm(onLine);
-    const result = await runner.run({ tool: "nft", args, onLine: form.onLine, timeoutMs: LIST_TIMEOUT_MS });
-    if (result.exitCode !== 0) return false;
-    form.check(`nft ${args.join(" ")}`);
-    return true;
-  }
-
   return {
     async transact(transaction, onInputTaken) {
       const changes = () => changedPlaces(transaction);
@@ -129,22 +95,27 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         shown.forEach(onLine);
         return true;
       }
-      const withoutAdded = addedElements >= MANY_ADDED ? await linesWithoutAdded() : undefined;
+      const withoutAdded = addedElements >= MANY_ADDED ? await linesWithoutAdded(runner, dialect) : undefined;
       if (withoutAdded) {
         onOmitted();
         withoutAdded.forEach(onLine);
         return true;
       }
       const added = createAddedCounter();
-      const form = createListingForm((line) => {
+      const onAnyLine = (line: string) => {
         added.onLine(line);
         onLine(line);
-      });
-      const result = await runner.run({ tool: "nft", args, onLine: form.onLine, timeoutMs: LIST_TIMEOUT_MS });
-      if (!isThere(failureOf("nft list table", result))) return false;
+      };
+      const { failure, lines } = await list(
+        runner,
+        "list table",
+        { args, timeoutMs: LIST_TIMEOUT_MS },
+        onAnyLine,
+        begin,
+      );
+      if (!isThere(failure)) return false;
       addedElements = added.lines();
-      form.check("nft list table", begin);
-      linesOfTable = form.lines();
+      linesOfTable = lines;
       return true;
     },
     async write(statements) {
@@ -162,11 +133,8 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         return elements;
       }
       // If the reader's nft refused to list it, this run returns the reason.
-      const form = createListingForm(onLine);
-      const result = await runner.run({ tool: "nft", args, onLine: form.onLine });
-      if (!isThere(failureOf("nft list set", result))) return undefined;
-      form.check("nft list set", `table ${ip} ${table} {`);
-      return elements;
+      const { failure } = await list(runner, "list set", { args }, onLine, `table ${ip} ${table} {`);
+      return isThere(failure) ? elements : undefined;
     },
     async listSets(table, onElement) {
       const args = ["list", "sets", "table", ip, table];
@@ -179,15 +147,9 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       return isThere(failureOf("nft list sets", result));
     },
     async listChains(onLine) {
-      const form = createListingForm(onLine);
-      const call = {
-        tool: "nft",
-        args: ["-a", "list", "chains", ip],
-        onLine: form.onLine,
-        timeoutMs: LIST_CHAINS_TIMEOUT_MS,
-      };
-      await runOrThrow(runner, call, "nft list chains");
-      form.check("nft list chains");
+      const call = { args: ["-a", "list", "chains", ip], timeoutMs: LIST_CHAINS_TIMEOUT_MS };
+      const { failure } = await list(runner, "list chains", call, onLine);
+      if (failure) throw new Error(failure.text);
     },
     async readCounter(table, counter) {
       const result = await runner.run({ tool: "nft", args: ["list", "counter", ip, table, counter] });
@@ -208,6 +170,48 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       return isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] }));
     },
   };
+}
+
+/**
+ * Runs a listing; resolves with its failure, or its number of lines. Throws if it cannot be run, does not begin with this line, if
+ * given, or is cut off.
+ * @param name the call in messages
+ */
+async function list(
+  runner: Runner,
+  name: string,
+  call: Pick<ToolCall, "args" | "timeoutMs">,
+  onLine: (line: string) => void,
+  begin?: string,
+): Promise<{ readonly failure: ToolFailure | undefined; readonly lines: number }> {
+  const form = createListingForm(onLine);
+  const result = await runner.run({ tool: "nft", ...call, onLine: form.onLine });
+  const failure = failureOf(`nft ${name}`, result);
+  if (failure === undefined) form.check(`nft ${name}`, begin);
+  return { failure, lines: form.lines() };
+}
+
+/** Lists the table without the elements that rules have added; undefined if nft refuses, or it has very many other sets. */
+async function linesWithoutAdded(runner: Runner, { ip }: Dialect): Promise<readonly string[] | undefined> {
+  const lines: string[] = [], timeoutMs = LIST_TIMEOUT_MS;
+  let inTable = false;
+  // To list a table, nft 1.0.6 reads the elements of all of its sets, even with -t.
+  await list(runner, "list ruleset", { args: ["-t", "list", "ruleset", ip], timeoutMs }, (line) => {
+    if (line.startsWith("table ")) inTable = line === `table ${ip} ${TABLE} {`;
+    if (inTable) lines.push(line);
+  });
+  const sets = setsIn(lines).filter(({ isDynamic }) => !isDynamic);
+  if (lines.length === 0 || sets.length > MOST_SETS) return undefined;
+  const elements = new Map<number, string[]>();
+  for (const { kind, name, end } of sets) {
+    const read: string[] = [], args = ["list", kind, ip, TABLE, name];
+    const { failure } = await list(runner, `list ${kind}`, { args, timeoutMs }, (line) => {
+      if (elementsIn(line)) read.push(line);
+    });
+    if (failure) return undefined;
+    elements.set(end, read);
+  }
+  return lines.flatMap((line, i) => [...elements.get(i) ?? [], line]);
 }
 
 /**

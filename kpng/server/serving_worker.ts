@@ -1,5 +1,5 @@
 /** A worker's side: the gRPC server of its connections, with the main isolate's state, and the messages between both. */
-import { type Clock, errorText, type Fields, type Logger } from "../../platform/mod.ts";
+import { type Clock, createQuestions, errorText, type Fields, type Logger } from "../../platform/mod.ts";
 import type { TlsFiles } from "../address/mod.ts";
 import type { Answer, Position, ServedState, Subscription } from "./answers.ts";
 import type { ServerSettings } from "./context.ts";
@@ -155,7 +155,7 @@ const HELD_MS = 10_000;
 
 /** Queries the main isolate. Changes that are the same for all global watchers are requested once per revision. */
 export function createWorkerState(clock: Clock, post: (message: FromServingWorker) => void): WorkerState {
-  const { ask, partOf, takeReply } = createQuestions(clock, post);
+  const { ask, partOf, takeReply } = createQueries(clock, post);
   const listeners = new Set<() => void>();
   // By the kind of watcher and its revision.
   const common = new Map<string, Promise<SentAnswer | undefined>>();
@@ -213,28 +213,16 @@ export function createWorkerState(clock: Clock, post: (message: FromServingWorke
   };
 }
 
-/** The questions to the main isolate that wait for their replies, and the shared parts that a reply may refer to. */
-function createQuestions(clock: Clock, post: (message: FromServingWorker) => void) {
-  const questions = new Map<number, (reply: SentAnswer | undefined) => void>();
-  const chunkWaiters = new Map<number, (chunk: Uint8Array | undefined) => void>();
+/** The questions to the main isolate, and the shared parts that a reply may refer to. */
+function createQueries(clock: Clock, post: (message: FromServingWorker) => void) {
+  const answers = createQuestions<SentAnswer>(clock), chunks = createQuestions<Uint8Array>(clock);
   const held = createHeldParts(clock);
-  let count = 0;
-
-  const next = (rest: number): Promise<Uint8Array | undefined> => {
-    const { promise, resolve } = Promise.withResolvers<Uint8Array | undefined>();
-    chunkWaiters.set(++count, resolve);
-    post({ type: "next", number: count, rest });
-    return promise;
-  };
-
   return {
-    ask(position: Position | undefined, subscription: Subscription): Promise<SentAnswer | undefined> {
-      const { promise, resolve } = Promise.withResolvers<SentAnswer | undefined>();
+    async ask(position: Position | undefined, subscription: Subscription): Promise<SentAnswer | undefined> {
       // The reply may refer to a part that expires before it comes.
-      const holding = held.all();
-      questions.set(++count, (answer) => resolve(answer && withHeld(answer, holding)));
-      post({ type: "ask", number: count, position, subscription, held: [...holding.keys()] });
-      return promise;
+      const holding = held.all(), ids = [...holding.keys()];
+      const answer = await answers.ask((number) => post({ type: "ask", number, position, subscription, held: ids }));
+      return answer && withHeld(answer, holding);
     },
     partOf(part: SentPart): AwaitedChunks {
       if (part.kind === "shared") {
@@ -242,13 +230,13 @@ function createQuestions(clock: Clock, post: (message: FromServingWorker) => voi
         held.use(part.id, chunks);
         return { at: (index) => chunks[index] };
       }
-      const { chunks, rest } = part;
-      return { at: (index) => chunks[index] ?? (rest === undefined ? undefined : next(rest)) };
+      const { chunks: first, rest } = part;
+      const next = (rest: number) => chunks.ask((number) => post({ type: "next", number, rest }));
+      return { at: (index) => first[index] ?? (rest === undefined ? undefined : next(rest)) };
     },
     takeReply(message: Extract<ToServingWorker, { type: "answer" | "chunk" }>): void {
-      if (message.type === "answer") questions.get(message.number)?.(message.answer);
-      else chunkWaiters.get(message.number)?.(message.chunk);
-      (message.type === "answer" ? questions : chunkWaiters).delete(message.number);
+      if (message.type === "answer") answers.answer(message.number, message.answer);
+      else chunks.answer(message.number, message.chunk);
     },
   };
 }

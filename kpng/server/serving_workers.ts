@@ -85,8 +85,9 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
 /** The time that a worker has to close; connections that linger take a second. */
 const CLOSE_MS = 5_000;
 
-/** A worker's row of the tally, and what it needs from the others. */
-interface Row {
+/** Options of `startServingWorker`. */
+interface ServingWorkerOptions {
+  /** The worker's row of the tally. */
   readonly row: number;
   readonly options: WorkersOptions;
   readonly answers: StoreAnswers;
@@ -102,7 +103,7 @@ interface Session {
 }
 
 /** Starts the worker of a row, and others after it, with the certificates at that time. */
-function startServingWorker({ row, options, answers, lag, settings }: Row): ServingWorker {
+function startServingWorker({ row, options, answers, lag, settings }: ServingWorkerOptions): ServingWorker {
   const { store, clock, memory, logger } = options;
   const backoff = createBackoff({ firstMs: 100, longestMs: 30_000 });
   const listening = Promise.withResolvers<void>();

@@ -61,6 +61,7 @@ export interface Store extends SourceSink {
 /** The time for which changes are collected for one revision. */
 const GATHERING_MS = 2;
 
+/** The objects of a store with their versions, and who waits for new ones. */
 interface Versioned {
   readonly clock: Clock;
   readonly services: Versions<ServiceState>;

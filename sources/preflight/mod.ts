@@ -43,7 +43,7 @@ interface ApiPreflightOptions {
 /** Checks the API server's version and clock, the permissions of this identity, and this node's Node. */
 export async function examineApi(options: ApiPreflightOptions): Promise<readonly Finding[]> {
   let api: ApiClient;
-  // A finding says how the request ended; what the client does about it in between concerns a proxy.
+  // Findings say how each request ended, so only the warnings about the kubeconfig are logged.
   const logger = { ...options.logger, info() {} };
   try {
     api = await connectToApi({ ...options, logger, responseDeadlineMs: 10_000 });

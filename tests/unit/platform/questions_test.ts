@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createQuestions } from "../../../workers/questions.ts";
+import { createQuestions } from "../../../platform/questions.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 
 Deno.test("a question waits as long as it says or for the default time, and an answer ends the wait", async () => {
@@ -17,4 +17,12 @@ Deno.test("a question waits as long as it says or for the default time, and an a
   questions.answer(2, "two late");
   questions.answer(3, "three");
   assert.equal(await patient, "three");
+});
+
+Deno.test("a question without a time waits until it is answered, without a timer", async () => {
+  const clock = createFakeClock(), questions = createQuestions<string>(clock);
+  const answered = questions.ask(() => {});
+  assert.deepEqual(clock.pending(), []);
+  questions.answer(1, undefined);
+  assert.equal(await answered, undefined);
 });
