@@ -1,7 +1,7 @@
 /**
- * Runs the files `*_test.ts` of a folder of tests; failed files run once more, alone:
+ * Runs the files `*_test.ts` of a folder of tests, or other files and folders; failed files run once more, alone:
  *
- *     deno_suite.ts NAME [OPTION OF deno test]…        tests/NAME
+ *     deno_suite.ts NAME [OPTION OF deno test]… [-- PATH…]        without paths: tests/NAME
  */
 import { seedOfRun } from "./fakes/random.ts";
 import { runDenoTest } from "./run.ts";
@@ -15,16 +15,22 @@ export function testFiles(name: string): readonly string[] {
     .map((entry) => `tests/${name}/${entry.name}`).sort();
 }
 
-/** Runs a suite with these options of `deno test`. Resolves with the exit status. */
-export function runDenoSuite(name: string, options: readonly string[]): Promise<number> {
+/**
+ * Runs a suite with these options of `deno test`, of other files and folders than its own if there are paths. Resolves with the
+ * exit status.
+ */
+export function runDenoSuite(name: string, options: readonly string[], paths?: readonly string[]): Promise<number> {
   // Both attempts make the same random choices.
   const seed = String(seedOfRun());
   Deno.env.set("TEST_SEED", seed);
   return runSuite({
     name,
-    units: testFiles(name),
+    units: paths ?? testFiles(name),
     attempt: (files) => runFiles(files, options),
-    repeat: (result) => `TEST_SEED=${seed} deno task test:${name} --filter "${result.name}"`,
+    repeat: ({ unit, name: test }) => {
+      const command = paths === undefined ? `task test:${name}` : `test ${options.join(" ")} ${unit}`;
+      return `TEST_SEED=${seed} deno ${command} --filter ${JSON.stringify(test)}`;
+    },
   });
 }
 
@@ -57,7 +63,7 @@ function plain(text: string): string {
  */
 function readReport(xml: string): Result[] {
   const results: Result[] = [];
-  for (const [, file, suite] of xml.matchAll(/<testsuite name="\.\/([^"]*)"[^>]*>([^]*?)<\/testsuite>/g)) {
+  for (const [, file, suite] of xml.matchAll(/<testsuite name="(?:\.\/)?([^"]*)"[^>]*>([^]*?)<\/testsuite>/g)) {
     const tests = suite!.matchAll(/<testcase name="([^"]*)"[^>]* time="([^"]*)"[^>]*>([^]*?)<\/testcase>/g);
     const inFile: Result[] = [];
     for (const [, name, seconds, outcome] of tests) {
@@ -72,4 +78,9 @@ function readReport(xml: string): Result[] {
   return results;
 }
 
-if (import.meta.main) Deno.exit(await runDenoSuite(Deno.args[0]!, Deno.args.slice(1)));
+if (import.meta.main) {
+  const [name, ...args] = Deno.args;
+  const end = args.indexOf("--");
+  const options = end < 0 ? args : args.slice(0, end);
+  Deno.exit(await runDenoSuite(name!, options, end < 0 ? undefined : args.slice(end + 1)));
+}
