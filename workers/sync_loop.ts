@@ -316,7 +316,7 @@ function scheduleEntryCheck(loop: Loop, tookMs: number): void {
 
 /** Schedules what follows a sync: a retry, the next comparison, a sync that the backend requested. */
 function scheduleAfter(loop: Loop, full: boolean, { problems, againAfterMs }: SyncResult): void {
-  if (full && !loop.failure && loop.held) loop.resync.schedule(loop.held.syncPeriodMs);
+  if (full && loop.held) loop.resync.schedule(loop.held.syncPeriodMs);
   if (!loop.entryCheck.isRunning()) scheduleEntryCheck(loop, 0);
   if (problems.length === 0) settle(loop);
   else if (!loop.retry.isRunning()) loop.problems.log(problems, "sync", retryLater(loop));

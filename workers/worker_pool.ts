@@ -80,7 +80,7 @@ function handleOf(pool: PoolState, worker: PooledWorker): FamilyHandle {
     release() {
       worker.listener = undefined;
     },
-    beginRest: () => worker.isResting ||= mayRest(pool, worker),
+    beginRest: () => worker.isResting = mayRest(pool, worker),
   };
 }
 

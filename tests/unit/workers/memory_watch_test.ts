@@ -97,3 +97,14 @@ Deno.test("short work is checked too, and nothing is checked while all workers a
   assert.deepEqual(reports, ["large"]);
   assert.deepEqual(clock.pending(), []);
 });
+
+Deno.test("the end of one worker's work does not end the watch of another's", async () => {
+  const { clock, taken, memory } = await watch();
+  const reports: string[] = [];
+  const end = memory(() => reports.push("first"));
+  memory(() => reports.push("second"));
+  end();
+  taken.rss = 5_000e6;
+  clock.advance(100);
+  assert.deepEqual(reports, ["second"]);
+});

@@ -6,6 +6,7 @@ import { defaultRelayLimits } from "../../../relay/mod.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
 import { createOwnFrontends, relayLimits } from "../../../workers/relay.ts";
 import { placementOf, withRelays } from "../../../workers/relays.ts";
+import { relaysOnDemand } from "../../../workers/start.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../fakes/family_link.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
@@ -271,6 +272,15 @@ Deno.test("a reading has what the relay has carried, and what the rules have cou
   assert.deepEqual(await link.call(readTraffic, undefined), none);
 });
 
+Deno.test("a reading has what the relay has carried, also if the rules have counted nothing", async () => {
+  const { link, relay } = linked();
+  link.send(whole(1));
+  const carried = { durationMs: 0, ports: ["default/web|tcp"], endpoints: ["10.1.0.1:80"] };
+  const reading = { ...carried, counts: Float64Array.of(2, 0, 500), failures: [] };
+  relay().carried.push(reading);
+  assert.deepEqual(await link.call(readTraffic, undefined), reading);
+});
+
 Deno.test("without a relay, a reading is that of the rules", async () => {
   const reading = { durationMs: 5, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
   const { link } = linked(reading);
@@ -305,8 +315,30 @@ Deno.test("a service port that is deleted has no place at the relay any longer",
   assert.deepEqual([link.relayPlaces!()!.ports, family.sent.length], [new Map(), 2]);
 });
 
+Deno.test("a service port that loses its listener, or is in no whole state any longer, has no place at the relay", () => {
+  const { link, family, relay } = linked();
+  link.send({ ...whole(1), set: [WEB, DNS] });
+  relay().answers([{ cluster: 41_000 }, { cluster: 41_001 }]);
+  link.send(delta(2));
+  relay().answers([undefined], [TAKEN]);
+  assert.deepEqual(sentBy(family)[1]!.set, [WEB]);
+  assert.deepEqual([...link.relayPlaces!()!.ports.keys()], ["default/dns|udp"]);
+  link.send(whole(3));
+  relay().answers([{ cluster: 41_000 }]);
+  assert.deepEqual([...link.relayPlaces!()!.ports.keys()], ["default/web|tcp"]);
+});
+
 Deno.test("a relay that gives no figures has none, rather than figures without values", async () => {
   const { link } = linked();
   link.send(whole(1));
   assert.equal(await link.relayFigures!(), undefined);
+});
+
+Deno.test("relays are added from the first configuration that needs one on", async () => {
+  const start = () => createFakeFamilyLink().connect({} as FamilyListener);
+  const withRelay = relaysOnDemand(start);
+  assert.equal(await withRelay(false), start);
+  const added = await withRelay(true);
+  assert.notEqual(added, start);
+  assert.equal(await withRelay(false), added, "one may have to end");
 });

@@ -28,10 +28,7 @@ const START: RelayStart = {
 const settings = fakeSettings({ mode: "userspace" });
 const whole = (...set: ServicePort[]): FamilyDelta => ({ revision: 1, base: undefined, settings, set, deleted: [] });
 
-/**
- * A relay worker over fake workers; the waits before a restart are 100 ms, or grow to others, and a worker may take a second to
- * stop.
- */
+/** A relay worker over fake workers; the waits before a restart are 100 ms, or grow to others. */
 function supervised(longestMs = 100) {
   const clock = createFakeClock();
   const workers: { received: ToRelay[]; listener: WorkerListener<FromRelay>; isTerminated: boolean }[] = [];
@@ -49,7 +46,6 @@ function supervised(longestMs = 100) {
     clock,
     logger: silentLogger,
     backoff: createBackoff({ firstMs: 100, longestMs, jitter: 0 }),
-    stopGraceMs: 1000,
   });
   relay.listen({
     onApplied: ({ revision }) => void told.push(`applied ${revision}`),
@@ -92,8 +88,11 @@ Deno.test("the waits before restarts grow until a relay has applied something", 
 Deno.test("a relay worker that does not stop in time is terminated", async () => {
   const { relay, clock, workers } = supervised();
   const stopped = relay.stop();
+  assert.equal(relay.stop(), stopped);
+  // Longer than the relay itself waits for open connections.
+  await clock.advanceSettled(5_000);
   assert.equal(workers[0]!.isTerminated, false);
-  await clock.advanceSettled(1000);
+  await clock.advanceSettled(2_000);
   await stopped;
   assert.equal(workers[0]!.isTerminated, true);
   assert.deepEqual(clock.pending(), []);
@@ -194,10 +193,12 @@ Deno.test("a service port that gets its listener later than others is reported, 
     });
   const first = await apply(whole(serve("default/late", port)));
   assert.deepEqual([first.problems.map(({ code }) => code), first.recovered], [["not-relayed"], false]);
+  const still = await apply({ ...whole(serve("default/other", reservePort())), revision: 2, base: 1 });
+  assert.deepEqual([still.problems.map(({ servicePort }) => servicePort), still.recovered], [["default/late"], false]);
   other.close();
   const second = await apply({
-    revision: 2,
-    base: 1,
+    revision: 3,
+    base: 2,
     settings: undefined,
     set: [serve("default/web", reservePort())],
     deleted: [],

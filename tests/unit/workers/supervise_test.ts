@@ -7,7 +7,7 @@ import {
   readTraffic,
   type SyncReport,
 } from "../../../core/model/mod.ts";
-import { silentLogger } from "../../../platform/log.ts";
+import { type Logger, silentLogger } from "../../../platform/log.ts";
 import type { WorkerListener } from "../../../platform/supervised_worker.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker, StartMessage, ToWorker } from "../../../workers/protocol.ts";
@@ -56,7 +56,7 @@ interface Setup {
 }
 
 /** Restart delays of 100, 200, 400 … ms; a ping every second, hung after three periods without a message. */
-async function supervise(failures: Error[] = []): Promise<Setup> {
+async function supervise(failures: Error[] = [], logger = silentLogger): Promise<Setup> {
   const clock = createFakeClock();
   const workers: FakeWorker[] = [];
   const events: string[] = [];
@@ -99,7 +99,7 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
       works.add(work);
       return () => works.delete(work);
     },
-    logger: silentLogger,
+    logger,
     backoff: createBackoff({ firstMs: 100, longestMs: 10_000, jitter: 0 }),
     pingPeriodMs: 1000,
     pingsUnanswered: 3,
@@ -177,9 +177,10 @@ Deno.test("a worker that fails twice is restarted once, and its later messages a
 });
 
 Deno.test("messages sent while there is no worker are dropped without an error", async () => {
-  const { link, worker, clock } = await supervise();
+  const { link, worker, works, clock } = await supervise();
   worker().fails("a");
   link.send(DELTA);
+  assert.equal(works.size, 0);
   clock.advance(100);
   assert.deepEqual(types(worker()), ["start"]);
 });
@@ -229,6 +230,11 @@ Deno.test("memory is watched from a delta until a successful sync is reported, a
   clock.advance(100);
   assert.equal(workers.length, 2);
   link.send(DELTA);
+  assert.equal(link.rest(), true);
+  assert.equal(works.size, 0);
+  worker().says({ type: "stopped" });
+  link.wake();
+  link.send(DELTA);
   const stopped = link.stop();
   worker().says({ type: "stopped" });
   await stopped;
@@ -251,6 +257,7 @@ Deno.test("cleanup ends with the worker's result", async () => {
   const { link, worker } = await supervise();
   const first = link.cleanup();
   assert.equal(worker().received.at(-1)?.type, "cleanup");
+  assert.equal(link.cleanup(), first);
   worker().says({ type: "cleaned", problem: undefined });
   await first;
   const second = link.cleanup();
@@ -294,15 +301,23 @@ Deno.test("a worker that is stopped for another start is released and keeps runn
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("a worker that does not stop is terminated in less than a second", async () => {
-  const { link, worker, clock } = await supervise();
+Deno.test("a worker that does not stop is terminated in less than a second, which is logged", async () => {
+  const warnings: string[] = [];
+  const logger: Logger = { ...silentLogger, with: () => logger, warn: (text) => void warnings.push(text) };
+  const { link, worker, clock } = await supervise([], logger);
   let hasStopped = false;
   const stopped = link.stop().then(() => hasStopped = true);
   await clock.advanceSettled(699);
-  assert.equal(hasStopped, false);
+  assert.deepEqual([hasStopped, warnings], [false, []]);
   await clock.advanceSettled(1);
   await stopped;
   assert.ok(worker().terminated);
+  assert.deepEqual(warnings, ["worker did not stop in time; terminating it"]);
+  const inTime = await supervise([], logger);
+  const ended = inTime.link.stop();
+  inTime.worker().says({ type: "stopped" });
+  await ended;
+  assert.equal(warnings.length, 1);
 });
 
 Deno.test("a worker that will be reused has longer to stop, since it may be the only one", async () => {

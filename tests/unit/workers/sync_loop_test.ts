@@ -682,3 +682,63 @@ Deno.test("a problem that returns after its end is logged again", async () => {
   ];
   assert.deepEqual(lines, [failure, end, failure, end]);
 });
+
+Deno.test("stop also ends what the backend keeps running, and waits for it", async () => {
+  const ended = Promise.withResolvers<void>();
+  const { loop } = start((backend) => {
+    backend.stop = () => ended.promise;
+  });
+  let hasStopped = false;
+  const stopped = loop.stop().then(() => hasStopped = true);
+  await settled();
+  assert.equal(hasStopped, false);
+  ended.resolve();
+  await stopped;
+});
+
+Deno.test("a change that a stop waits for is not reported as late", async () => {
+  const { loop, backend, clock, emitted } = await startSynced();
+  const release = backend.hold();
+  loop.sync(delta(1));
+  await settled();
+  const stopped = loop.stop();
+  const before = emitted.length;
+  await clock.advanceSettled(5_000);
+  assert.deepEqual(types(emitted.slice(before)), []);
+  release();
+  await stopped;
+});
+
+Deno.test("changes that are in effect do not hasten the comparison that a failure awaits", async () => {
+  const { loop, backend, clock } = await startSynced(100_000);
+  backend.failNext(...Array.from({ length: 11 }, () => new Error("no lock")));
+  loop.compare();
+  await clock.advanceSettled(102_300);
+  for (const revision of [1, 2]) {
+    loop.sync(delta(revision));
+    await clock.advanceSettled(6_000);
+  }
+  assert.deepEqual(backend.calls.slice(-2), ["sync 2", "sync 3"]);
+});
+
+Deno.test("a failure is forgotten with the state that a cleanup removes", async () => {
+  const { loop, backend, reports } = await startSynced();
+  backend.failNext(new Error("refused"));
+  loop.sync(delta(1));
+  await settled();
+  loop.cleanup();
+  loop.sync(snapshot(3));
+  await settled();
+  assert.deepEqual(reports().map(({ ok, problems }) => [ok, problems.length]), [[true, 0], [false, 1], [true, 0]]);
+});
+
+Deno.test("the logger learns that problems are solved, and can log them again at once", async () => {
+  let solved = 0;
+  const logger: Logger = { ...silentLogger, solved: () => void solved++ };
+  const { loop, clock } = start((backend) => backend.failNext(new Error("locked")), logger);
+  await clock.advanceSettled(100);
+  assert.equal(solved, 1);
+  loop.sync(snapshot(1));
+  await settled();
+  assert.equal(solved, 1);
+});

@@ -7,6 +7,7 @@ import type { FamilyHandle, FromWorker, ToWorker } from "../../../workers/protoc
 interface FakeWorker {
   readonly received: ToWorker[];
   emit(message: FromWorker): void;
+  fail(reason: string): void;
   isTerminated: boolean;
 }
 
@@ -18,7 +19,7 @@ function poolUnderTest() {
     codeOf: (family) => ({ entry: "file:///family.ts", name: family, tools: [] }),
     path: "/usr/sbin:/sbin",
     onLost: (reason) => losses.push(reason),
-    createWorker({ name }) {
+    createWorker({ name }, onFailure) {
       const worker: FirstWorker = {
         onmessage: null,
         postMessage: (message: ToWorker) => void fake.received.push(message),
@@ -27,6 +28,7 @@ function poolUnderTest() {
       const fake: FakeWorker = {
         received: [],
         emit: (data) => worker.onmessage?.call(worker as Worker, new MessageEvent("message", { data })),
+        fail: onFailure,
         isTerminated: false,
       };
       workers.set(name as Family, fake);
@@ -182,5 +184,18 @@ Deno.test("a worker about to rest stays if its sibling dies meanwhile, and serve
   assert.ok(rest(successor));
   assert.equal(IPv6.isTerminated, false, "it serves its family again");
   assert.deepEqual(losses, []);
+  closePorts(IPv6);
+});
+
+Deno.test("the failure of a worker that has ended is not reported, neither to it nor to its successor", () => {
+  const { spawn, IPv4, IPv6 } = poolUnderTest();
+  const failures: string[] = [];
+  const first = spawn("IPv4", { onFailure: (reason) => failures.push(reason) });
+  IPv4.fail("boom");
+  first.terminate();
+  IPv4.fail("late");
+  spawn("IPv4", { onFailure: (reason) => failures.push(`successor: ${reason}`) });
+  IPv4.fail("later");
+  assert.deepEqual(failures, ["boom"]);
   closePorts(IPv6);
 });

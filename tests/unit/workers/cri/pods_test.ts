@@ -52,12 +52,14 @@ Deno.test("pods of the node's network, static pods and pods without a network ar
   withReader(async (read, runtime) => {
     runtime.run(
       { id: "s9", namespace: "kube-system", name: "etcd", uid: "u9", usesHostNetwork: true, configSource: "file" },
-      { ...WEB, ips: [] },
+      { ...WEB, ips: [], configSource: "" },
     );
-    assert.deepEqual(await read(), [
+    const pods = [
       { namespace: "kube-system", name: "etcd", uid: "u9", isStatic: true, addresses: [], usesHostNetwork: true },
       { ...LIVE_WEB, addresses: [] },
-    ]);
+    ];
+    assert.deepEqual([await read(), await read()], [pods, pods]);
+    assert.deepEqual(runtime.asked, ["s9", "s1", "s1"], "a pod of the node's network will have no address");
   }));
 
 Deno.test("a sandbox is asked for its network until it has one", () =>

@@ -3,7 +3,7 @@ import type { PodReport } from "../../../../core/objects/mod.ts";
 import { watchPods } from "../../../../workers/cri/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { type FakeSandbox, startFakeContainerRuntime } from "../../../fakes/container_runtime.ts";
-import { passing } from "../../../fakes/wait.ts";
+import { passing, passingDuring } from "../../../fakes/wait.ts";
 
 const WEB: FakeSandbox = { id: "s1", namespace: "default", name: "web", uid: "u1", ips: ["10.1.0.7"] };
 
@@ -49,4 +49,22 @@ Deno.test("a runtime that starts later, changes and restarts is watched, and eac
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("a runtime that refuses to list its pods is left, and asked again later", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/cri.sock`;
+  const clock = createFakeClock();
+  const runtime = await startFakeContainerRuntime(path);
+  runtime.refuse("list", 12);
+  let reported = Promise.withResolvers<string>();
+  void watchPods(path, clock, (report) => reported.resolve(textOf(report)));
+  assert.equal(await reported.promise, "problem");
+  await runtime.alone();
+  runtime.refuse("list", undefined);
+  reported = Promise.withResolvers();
+  await passingDuring(clock, reported.promise);
+  assert.equal(await reported.promise, "no pods");
+  await runtime.close();
+  await Deno.remove(folder, { recursive: true });
 });
