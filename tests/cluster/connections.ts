@@ -13,7 +13,12 @@ export type Expected =
   /** All connections of a client reach the same one of the servers. */
   | { readonly kind: "sticks"; readonly sources: readonly Addresses[] }
   | { readonly kind: "refused" }
+  /** Accepted, and then reset: by a sidecar, whose own connection was refused. */
+  | { readonly kind: "reset" }
   | { readonly kind: "silence" };
+
+/** The addresses from which the sidecar of a service mesh connects to its pod. */
+export const SIDECAR: Addresses = { IPv4: "127.0.0.6", IPv6: "::6" };
 
 /** Connections of a client to a frontend, in both families, over TCP and UDP. */
 export interface Case {
@@ -28,10 +33,22 @@ export interface Case {
 const TRIES = 16;
 const SERVED_WITHIN_MS = 20_000;
 
-/** Tries all cases; resolves with a result for each, in each family and with each protocol. */
-export async function tryAll(cases: readonly Case[]): Promise<readonly Result[]> {
+/**
+ * Tries all cases; resolves with a result for each, in each family and with each protocol.
+ * @param expectedOf the expected outcome of a case with a protocol, if not the case's own
+ */
+export async function tryAll(
+  cases: readonly Case[],
+  expectedOf: (one: Case, protocol: Protocol) => Expected = ({ expected }) => expected,
+): Promise<readonly Result[]> {
   const all = cases.flatMap((one) =>
-    FAMILIES.flatMap((family) => (["tcp", "udp"] as const).map((protocol) => ({ one, family, protocol })))
+    FAMILIES.flatMap((family) =>
+      (["tcp", "udp"] as const).map((protocol) => ({
+        one: { ...one, expected: expectedOf(one, protocol) },
+        family,
+        protocol,
+      }))
+    )
   );
   // Rules appear at once, or with the next sync: the first answer of a frontend may take a moment, the following may not.
   await Promise.all(
@@ -52,21 +69,30 @@ export async function tryAll(cases: readonly Case[]): Promise<readonly Result[]>
 
 function described({ client, expected }: Case): string {
   if (expected.kind === "silence") return "no answer";
-  if (expected.kind === "refused") return "refused";
+  if (expected.kind === "refused" || expected.kind === "reset") return "refused";
   const servers = expected.kind === "sticks" ? "one server" : expected.by.length > 1 ? "both servers" : "its server";
-  const source = expected.sources.includes(client.addresses) ? "the client" : "a node";
+  const source = expected.sources.includes(client.addresses)
+    ? "the client"
+    : expected.sources.includes(SIDECAR)
+    ? "the sidecar"
+    : "a node";
   return `${servers}, which sees ${source}`.replace("both servers, which sees", "both servers, which see");
 }
+
+/** Errors of connections without an answer. A node's own datagram that is refused or dropped cannot be sent: EPERM. */
+const ERRORS = {
+  refused: /refused|not permitted/,
+  reset: /reset by peer|EOF/,
+  silence: /timeout|Timeout|not permitted/,
+};
 
 /** How a case differs from what is expected; undefined if it does not. */
 async function failureOf(one: Case, family: Family, protocol: Protocol): Promise<string | undefined> {
   const { client, address, port, expected } = one;
   const target = { address: address[family], port: port[protocol], protocol };
-  if (expected.kind === "silence" || expected.kind === "refused") {
+  if (expected.kind !== "answers" && expected.kind !== "sticks") {
     const { responses, errors } = await dial(client, target, "hostname", 1);
-    // A node's own datagram that is refused or dropped cannot be sent: EPERM.
-    const pattern = expected.kind === "refused" ? /refused|not permitted/ : /timeout|Timeout|not permitted/;
-    if (responses.length === 0 && pattern.test(errors[0] ?? "")) return undefined;
+    if (responses.length === 0 && ERRORS[expected.kind].test(errors[0] ?? "")) return undefined;
     return `expected ${expected.kind}: ${[...responses, ...errors].join("; ")}`;
   }
   const names = await dial(client, target, "hostname", TRIES);

@@ -41,7 +41,8 @@ export interface Scene {
   readonly server: Readonly<Record<string, string>>;
 }
 
-type PodName = "server-1" | "server-2" | "client-1" | "client-3" | "host-3";
+/** The pods of the scene. */
+export type PodName = "server-1" | "server-2" | "client-1" | "client-3" | "host-3";
 
 /** Tries all frontends; resolves with a result for each client, frontend, family and protocol. */
 export async function testFrontends({ cluster, outside }: Trial): Promise<PartOutcome> {

@@ -5,7 +5,7 @@ import { SERVICE_NETWORK } from "../apiserver/control_plane.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { testAnswers } from "./answers.ts";
 import { type Addresses, addressesOf, type Cluster, endOnNode, type NodeName, NODES, OUTSIDE, sh } from "./cluster.ts";
-import { type Expected, tryAll } from "./connections.ts";
+import { type Case, type Expected, tryAll } from "./connections.ts";
 import { createFrontends, type Scene } from "./frontends.ts";
 import {
   balance,
@@ -16,15 +16,19 @@ import {
   type Frontends,
   NAMESPACE,
   POD_PORT,
+  type Protocol,
 } from "./pods.ts";
 import type { PartOutcome, Trial } from "./results.ts";
+import { addSidecars, testSidecars, throughSidecars } from "./sidecar.ts";
 
 interface Neighbour {
   readonly name: string;
   /** Installs it on the nodes; resolves with the function that removes it. */
   install(cluster: Cluster, scene: Scene): Promise<() => Promise<void>>;
   /** Tries what it is there for. */
-  test(cluster: Cluster, scene: Scene): Promise<readonly Result[]>;
+  test(cluster: Cluster, scene: Scene): readonly Result[] | Promise<readonly Result[]>;
+  /** The expected outcome of a case beside it, if not the case's own. */
+  expectedOf?(one: Case, protocol: Protocol, scene: Scene): Expected;
 }
 
 const PORTS = { tcp: 80, udp: 80 };
@@ -36,6 +40,7 @@ const NEIGHBOURS: readonly Neighbour[] = [
   { name: "kube-router as policy engine", install: startKubeRouter, test: testPolicies },
   { name: "a node's own server at a cluster IP (NOTRACK)", install: shadow, test: testShadow },
   { name: "a virtual IP that moves", install: () => Promise.resolve(() => removeMoving()), test: testMoving },
+  { name: "a service mesh's sidecar", install: addSidecars, test: testSidecars, expectedOf: throughSidecars },
 ];
 
 /** Tries all neighbours; resolves with the results of all frontends beside each, and of what it is there for. */
@@ -44,18 +49,19 @@ export async function testNeighbours(trial: Trial): Promise<PartOutcome> {
   await createNamespace(cluster);
   const scene = await createFrontends(cluster, outside);
   const results: Result[] = [];
-  for (const { name, install, test } of NEIGHBOURS.filter(({ name }) => new RegExp(focus).test(name))) {
+  for (const { name, install, test, expectedOf } of NEIGHBOURS.filter(({ name }) => new RegExp(focus).test(name))) {
     const add = (when: string, some: readonly Result[]) =>
       results.push(...some.map((one) => ({ ...one, name: `${name}${when}: ${one.name}` })));
+    const beside = () => tryAll(scene.cases, expectedOf && ((one, protocol) => expectedOf(one, protocol, scene)));
     const remove = await install(cluster, scene);
     try {
-      add(", installed after the proxy", await tryAll(scene.cases));
+      add(", installed after the proxy", await beside());
       add("", await test(cluster, scene));
       add("", (await testAnswers(trial)).results);
       await proxy.close();
       for (const node of NODES) proxy.start(node);
       await proxy.healthy();
-      add(", installed before the proxy", await tryAll(scene.cases));
+      add(", installed before the proxy", await beside());
     } finally {
       await remove();
     }
