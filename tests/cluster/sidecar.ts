@@ -1,7 +1,7 @@
 /**
  * A service mesh's sidecar in the network namespaces of pods: rules that redirect TCP connections to it, and a relay (sidecar.go).
  * The rules are those of Istio's init container: https://istio.io/latest/docs/ops/deployment/application-requirements/ (its ports),
- * https://github.com/istio/istio/wiki/Understanding-IPTables-snapshot (its chains).
+ * tools/istio-iptables in https://github.com/istio/istio (its chains).
  */
 import { FAMILIES, type Family } from "../../platform/mod.ts";
 import type { Result } from "../suite.ts";
