@@ -56,6 +56,8 @@ const LIST_TIMEOUT_MS = 180_000;
 const SHORT_LISTING = 1_000;
 /** The number of elements that rules have added from which on listings leave them out: nft takes 20 ms and 1 MB for 1,000. */
 const MANY_ADDED = 16_384;
+/** The number of such listings until one has all again: the clients may have expired. */
+const MOST_OMITTING = 100;
 /** The number of other sets of which each is then listed for itself. */
 const MOST_SETS = 64;
 /** It takes milliseconds, and a change may wait for it. */
@@ -66,7 +68,7 @@ const TRANSACTION_TIMEOUT_MS = 60_000;
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
-  let linesOfTable = Infinity, addedElements = 0;
+  let linesOfTable = Infinity, hasManyAdded = false, omitting = 0;
   async function runInput(
     input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">,
   ): Promise<ToolFailure | undefined> {
@@ -95,12 +97,15 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         shown.forEach(onLine);
         return true;
       }
-      const withoutAdded = addedElements >= MANY_ADDED ? await linesWithoutAdded(runner, dialect) : undefined;
+      const omits = hasManyAdded && omitting < MOST_OMITTING;
+      const withoutAdded = omits ? await linesWithoutAdded(runner, dialect) : undefined;
       if (withoutAdded) {
+        omitting++;
         onOmitted();
         withoutAdded.forEach(onLine);
         return true;
       }
+      omitting = 0;
       const added = createAddedCounter();
       const onAnyLine = (line: string) => {
         added.onLine(line);
@@ -114,7 +119,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         begin,
       );
       if (!isThere(failure)) return false;
-      addedElements = added.lines();
+      hasManyAdded = added.lines() >= MANY_ADDED;
       linesOfTable = lines;
       return true;
     },

@@ -302,3 +302,16 @@ Deno.test("comparisons leave out very many clients, repair the rest, and give no
   await change([{ ...SHOP, clusterEndpoints: ["10.1.0.0:80", ...rest] }]);
   assert.equal(Object.keys(shares(REGULAR)).length, 3);
 });
+
+Deno.test("after a hundred comparisons without very many clients, one has all again", async () => {
+  const { host, snapshot, clients, backend } = serving();
+  await snapshot([SHOP]);
+  for (let hash = 0; hash < 16_384; hash++) clients().set(`7 . ${hash}`, 1e12);
+  await backend.resync();
+  clients().clear();
+  const { listings } = host;
+  for (let comparison = 0; comparison < 100; comparison++) await backend.resync();
+  assert.equal(host.listings, listings);
+  for (const _ of ["finds few clients", "has all, as always"]) await backend.resync();
+  assert.equal(host.listings, listings + 2);
+});
