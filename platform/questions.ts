@@ -2,7 +2,7 @@ import type { Clock } from "./clock.ts";
 
 /** Questions to another isolate, each answered by a message with the question's number. */
 export interface Questions<Answer> {
-  /** Posts a question and resolves with its answer; undefined if there is none, or none within `timeoutMs`. */
+  /** Posts a question and resolves with its answer; undefined if there is none, or none within `timeoutMs`. Rejects if it cannot be posted. */
   ask(post: (number: number) => void, timeoutMs?: number): Promise<Answer | undefined>;
   /** Delivers an answer; ignored if its question has timed out. */
   answer(number: number, answer: Answer | undefined): void;
@@ -18,8 +18,8 @@ export function createQuestions<Answer>(clock: Clock, longestMs?: number): Quest
       const number = ++lastNumber;
       const cancel = timeoutMs === undefined ? () => {} : clock.schedule(timeoutMs, () => resolve(undefined));
       waiting.set(number, resolve);
-      post(number);
       try {
+        post(number);
         return await promise;
       } finally {
         cancel();

@@ -60,7 +60,7 @@ export interface SupervisedWorker<To, Handle> {
    * is started after it. `onEnd` is called once. A worker that ends in time is given to `keep` instead of terminated.
    */
   stop(message: To, graceMs: number, onEnd: (isLate: boolean) => void, keep?: (handle: Handle) => void): void;
-  /** The worker has said that it ended. */
+  /** The worker has said that it ended; without a stop, it has failed. */
   ended(): void;
   /** Terminates the worker and starts no other. */
   terminate(): void;
@@ -105,7 +105,8 @@ export function superviseWorker<To, From, Handle extends WorkerHandle<To>>(
     },
     ended() {
       const { handle, stopping } = state;
-      if (handle && stopping?.keep) {
+      if (stopping === undefined) return handle && fail(state, "ended without a request");
+      if (handle && stopping.keep) {
         state.handle = undefined;
         stopping.keep(handle);
       }

@@ -26,3 +26,12 @@ Deno.test("a question without a time waits until it is answered, without a timer
   questions.answer(1, undefined);
   assert.equal(await answered, undefined);
 });
+
+Deno.test("a question that cannot be posted is rejected and leaves no timer", async () => {
+  const clock = createFakeClock(), questions = createQuestions<string>(clock, 1_000);
+  const post = () => {
+    throw new Error("not cloneable");
+  };
+  await assert.rejects(questions.ask(post), /not cloneable/);
+  assert.deepEqual(clock.pending(), []);
+});
