@@ -1,4 +1,4 @@
-import { createProblemBoard, isUnreadable, type ProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
+import { isUnreadable, type ReportProblems } from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
 import { balanceOptions, familySettings, isFeatureEnabled, watchedKinds } from "../config/mod.ts";
 import type { FamilyDelta, RelayPlaces, RelayPorts, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
@@ -9,8 +9,10 @@ import { addressesOfHost, type Answers, createAnswers } from "./answers.ts";
 
 interface OfflineOptions extends SourceOptions {
   readonly signal: AbortSignal;
-  /** Holds the problems that are found; by default, those of reading the source are only logged. */
-  readonly problems?: ProblemBoard;
+  /** Receives the problems of reading the source, except the one that makes it fail. */
+  readonly onProblems: ReportProblems;
+  /** Receives those of planning; ignored by default: an answer has notes on its own services, and others would be in the way. */
+  readonly onPlanned?: ReportProblems;
   /** Returns the rules that a proxy would write for a service port. */
   readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
 }
@@ -20,12 +22,9 @@ interface OfflineOptions extends SourceOptions {
  * the source cannot be read, or with the signal's reason.
  */
 export async function answerOffline(options: OfflineOptions): Promise<Answers> {
-  const { configuration, logger, rules } = options;
+  const { configuration, rules, onPlanned = () => {} } = options;
   const { nodeName } = configuration;
-  const { report } = options.problems ?? createProblemBoard(options.clock, logger);
-  const tracking = await readOnce(options, report);
-  // An answer has notes on its own services; those of others would only be in the way.
-  const onProblems = options.problems?.report ?? (() => {});
+  const tracking = await readOnce(options);
   const changes = tracking.take();
   const answers = createAnswers({
     nodeName,
@@ -48,7 +47,7 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
       nodeName,
       tracking,
       balance: balanceOptions(configuration),
-      onProblems,
+      onProblems: onPlanned,
     });
     planner.plan(changes);
     return {
@@ -79,16 +78,14 @@ function exampleOfPlaces(planner: Pick<FamilyPlanner, "ports">): RelayPlaces {
 }
 
 /** Reads the source until it has synced. Rejects if it cannot be read: nobody who asks waits until it can. */
-async function readOnce(options: OfflineOptions, report: ReportProblems): Promise<Tracking> {
+async function readOnce(options: OfflineOptions): Promise<Tracking> {
   const { configuration, clock, signal } = options;
   const { nodeName, bindAddress } = configuration;
   const synced = new AbortController(), failed = new AbortController();
   const onProblems: ReportProblems = (scope, problems) => {
-    report(scope, problems);
     const cause = problems.find(({ code }) => isUnreadable(code));
-    if (cause && !synced.signal.aborted) {
-      failed.abort(new Error(`cannot read the source: ${cause.subject}: ${cause.detail}`));
-    }
+    if (cause === undefined || synced.signal.aborted) options.onProblems(scope, problems);
+    else failed.abort(new Error(`cannot read the source: ${cause.subject}: ${cause.detail}`));
   };
   const tracking = createTracking({
     kinds: watchedKinds(configuration),

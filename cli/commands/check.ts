@@ -103,7 +103,8 @@ export async function examineSource(
       configuration,
       clock,
       logger: silentLogger,
-      problems,
+      onProblems: problems.report,
+      onPlanned: problems.report,
       signal: within,
       rules,
     });

@@ -28,6 +28,7 @@ import {
   networkNamespace,
   type RunProgram,
   searchPath,
+  silentLogger,
   systemClock,
   writeToStderr,
 } from "../../platform/mod.ts";
@@ -212,11 +213,18 @@ export async function answersOf(invocation: Invocation): Promise<Answers | Contr
   }
 }
 
+/** Answers from the source. Its log is for a proxy: a person gets one line for each mistake in an object, and the log with `--v=4`. */
 async function answersOfSource(invocation: Invocation): Promise<Answers> {
-  const { clock } = invocation;
+  const { clock, configuration: { verbosity }, logger } = invocation;
   const { answerOffline } = await import("../../answers/mod.ts");
+  const { createProblemBoard, problemKind } = await import("../../core/problems/mod.ts");
+  const problems = createProblemBoard(clock, silentLogger, ({ type, problem: { code, subject, detail } }) => {
+    if (type === "raised") writeToStderr(`sluice: ${problemKind(code).title}: ${subject}: ${detail}\n`);
+  });
   return await answerOffline({
     ...invocation,
+    logger: verbosity >= 4 ? logger : silentLogger,
+    onProblems: problems.report,
     async rules(family, state, key) {
       const { dryRun } = await import("../../backends/dry_run/mod.ts");
       const backend = await dryRun({ family, state, clock }, { read: undefined, onChange: () => {} });

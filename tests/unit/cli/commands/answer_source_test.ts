@@ -81,7 +81,8 @@ Deno.test("a question to a source that cannot be read fails at once", async () =
   try {
     await Deno.writeTextFile(`${folder}/broken.yaml`, "kind: [");
     for (const [file, cause] of [["missing.yaml", "no such file or folder"], ["broken.yaml", ""]] as const) {
-      const asked = invoke(["get", "services", "--source", `file:${folder}/${file}`]);
+      const onLog = (line: string) => assert.fail(`the log of a proxy: ${line}`);
+      const asked = invoke(["get", "services", "--source", `file:${folder}/${file}`], { onLog });
       await assert.rejects(asked, new RegExp(`cannot read the source: .*${file}.*${cause}`));
     }
   } finally {
