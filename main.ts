@@ -31,12 +31,10 @@ export async function main(given: readonly string[]): Promise<number> {
   switch (line.kind) {
     case "help": {
       const { helpText } = await import("./cli/manual/mod.ts");
-      writeToStdout(`${helpText(line.command, COMMANDS).trimEnd()}\n`);
-      return 0;
+      return say(helpText(line.command, COMMANDS));
     }
     case "version":
-      writeToStdout(`${line.text.trimEnd()}\n`);
-      return 0;
+      return say(line.text);
     case "errors":
       printWarnings(line.warnings);
       for (const error of line.errors) writeToStderr(`sluice: ${error}\n`);
@@ -46,6 +44,16 @@ export async function main(given: readonly string[]): Promise<number> {
       return await writeConfig(line.path, line.configuration);
     case "start":
       return await start(line, read, installed !== undefined);
+  }
+}
+
+function say(text: string): number {
+  try {
+    writeToStdout(`${text.trimEnd()}\n`);
+    return 0;
+  } catch (error) {
+    writeToStderr(`sluice: ${errorText(error)}\n`);
+    return 1;
   }
 }
 

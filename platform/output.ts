@@ -4,21 +4,29 @@ const encoder = new TextEncoder();
 
 /** Writes to standard error synchronously, so that nothing is lost when the process exits. */
 export function writeToStderr(text: string): void {
-  writeAll(Deno.stderr, text);
+  try {
+    writeAll(Deno.stderr, text);
+  } catch {
+    // A write error (closed pipe, full disk) must not stop the proxy.
+  }
 }
 
-/** Writes to standard output synchronously. Output to a closed pipe is discarded. */
+/**
+ * Writes to standard output synchronously. Output to a closed pipe is discarded. Throws an Error if it cannot be written otherwise,
+ * to a full disk for example: part of an answer must not pass for all of it.
+ */
 export function writeToStdout(text: string): void {
-  writeAll(Deno.stdout, text);
+  try {
+    writeAll(Deno.stdout, text);
+  } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) return;
+    throw new Error("cannot write to standard output", { cause: error });
+  }
 }
 
 function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
   const bytes = encoder.encode(text);
-  try {
-    for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
-  } catch {
-    // A write error (closed pipe, full disk) must not stop the proxy.
-  }
+  for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
 }
 
 /** Size of a terminal in characters. */
@@ -54,9 +62,16 @@ export function isInteractive(): boolean {
 
 /** Switches the terminal to full-screen mode. Keys arrive one at a time, including Ctrl-C (`\x03`). */
 export function openScreen(print: (text: string) => void, listener: ScreenListener): Screen {
+  const show = (text: string) => {
+    try {
+      print(text);
+    } catch {
+      // The terminal was closed, which `readKeys` notices.
+    }
+  };
   Deno.stdin.setRaw(true);
   Deno.addSignalListener("SIGWINCH", listener.onResize);
-  print(ENTER);
+  show(ENTER);
   let left = false;
   const readKeys = async () => {
     const chunk = new Uint8Array(64);
@@ -69,12 +84,12 @@ export function openScreen(print: (text: string) => void, listener: ScreenListen
   readKeys().catch(() => listener.onKey("\x04"));
   return {
     size: () => Deno.consoleSize(),
-    draw: (lines) => print(`\x1b[H${lines.map((line) => `${line}\x1b[K`).join("\r\n")}\x1b[J`),
+    draw: (lines) => show(`\x1b[H${lines.map((line) => `${line}\x1b[K`).join("\r\n")}\x1b[J`),
     leave() {
       if (left) return;
       left = true;
       Deno.removeSignalListener("SIGWINCH", listener.onResize);
-      print(LEAVE);
+      show(LEAVE);
       Deno.stdin.setRaw(false);
     },
   };

@@ -67,3 +67,25 @@ Deno.test("help lists the flags of the source only for commands that read one, a
   const install = await printedBy(["install", "--help"]);
   for (const flag of ["--cluster-cidr", "--proxy-mode"]) assert.ok(install.includes(`  ${flag} `), flag);
 });
+
+Deno.test("output to a full disk is a failure, to a closed pipe none", async () => {
+  const write = Deno.stdout.writeSync;
+  const source = new URL("../../../../deploy/example", import.meta.url).pathname;
+  const lines = { help: ["--help"], get: ["get", "services", "--source", `file:${source}`] };
+  try {
+    for (const [name, args] of Object.entries(lines)) {
+      Deno.stdout.writeSync = () => {
+        throw new Deno.errors.BrokenPipe("Broken pipe");
+      };
+      assert.equal((await runMain(args)).status, 0, name);
+      Deno.stdout.writeSync = () => {
+        throw new Error("No space left on device");
+      };
+      const { status, stderr } = await runMain(args);
+      assert.equal(status, 1, name);
+      assert.match(stderr, /^sluice(?: get)?: cannot write to standard output: No space left on device\n$/);
+    }
+  } finally {
+    Deno.stdout.writeSync = write;
+  }
+});
