@@ -49,6 +49,8 @@ export async function findFiles(path: string): Promise<{ files: readonly FoundFi
   for (const name of names.sort()) {
     const file = pathIn(path, name);
     const fileInfo = await statIfThere(file);
+    // A folder that disappears meanwhile does not look like one without files.
+    if (fileInfo === undefined) await Deno.stat(path);
     if (fileInfo?.isFile) files.push({ path: file, fingerprint: fingerprintOf(fileInfo) });
   }
   return { files, folder: path };

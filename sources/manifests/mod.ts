@@ -126,16 +126,18 @@ function createFiles(
     { path, fingerprint }: FoundFile,
     before: ManifestFile | undefined,
     yieldTurn: () => Promise<void>,
-  ): Promise<KnownFile | undefined> => {
+  ): Promise<KnownFile> => {
     try {
       const { valid, problems, ignored } = await readFile(path, await readText(path), before, decode, yieldTurn);
       sink.problems(path, problems);
       for (const what of ignored) logger.debug("ignoring object in manifest", { file: path, what });
       return { fingerprint, valid: valid ?? before };
     } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      const detail = `cannot be read: ${fileErrorText(error)}; retrying`;
-      sink.problems(path, [{ code: "file-unreadable", subject: path, detail }]);
+      // One that is gone since it was found may be gone with its folder: the next look tells.
+      if (!(error instanceof Deno.errors.NotFound)) {
+        const detail = `cannot be read: ${fileErrorText(error)}; retrying`;
+        sink.problems(path, [{ code: "file-unreadable", subject: path, detail }]);
+      }
       return { fingerprint: undefined, valid: before };
     }
   };
@@ -151,8 +153,7 @@ function createFiles(
       for (const one of found) {
         const before = files.get(one.path);
         const unchanged = before?.fingerprint === one.fingerprint && !touched.has(basename(one.path));
-        const file = unchanged ? before : await read(one, before?.valid, yieldTurn);
-        if (file !== undefined) now.set(one.path, file);
+        now.set(one.path, unchanged ? before : await read(one, before?.valid, yieldTurn));
       }
       for (const path of files.keys()) if (!now.has(path)) sink.problems(path, []);
       const valid = (of: ReadonlyMap<string, KnownFile>) => [...of.values()].map(({ valid }) => valid);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type ClusterObject, type ObjectRef, refOf } from "../../../../core/objects/cluster_object.ts";
 import { createManifestSource, type ManifestSourceOptions } from "../../../../sources/manifests/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
@@ -17,6 +17,7 @@ interface Recorded {
 interface Running {
   readonly folder: string;
   readonly recorded: Recorded;
+  /** Writes a file at once: a source that reads one while it is written may find it empty. */
   write(name: string, text: string): Promise<void>;
 }
 
@@ -30,7 +31,10 @@ async function withSource(
 ): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "sluice-manifests-" });
   const abort = new AbortController();
-  const write: Running["write"] = (name, text) => Deno.writeTextFile(join(folder, name), text);
+  const write: Running["write"] = async (name, text) => {
+    await Deno.writeTextFile(join(folder, `.${name}.new`), text);
+    await Deno.rename(join(folder, `.${name}.new`), join(folder, name));
+  };
   await prepare(write, folder);
   const { recorded, sink } = recordingSink(folder);
   const { file, ...rest } = options;
@@ -138,15 +142,15 @@ Deno.test("a change of one document reports only its object", async () => {
   );
 });
 
-Deno.test("a replaced file is read again", async () => {
+Deno.test("a file that is replaced or written in place is read again", async () => {
   await withSource(
     { file: "a.yaml" },
     (write) => write("a.yaml", service("one")),
     async ({ recorded, write, folder }) => {
       await recorded.until(/synced ServiceCIDR/);
-      for (const name of ["two", "three"]) {
-        await write(".a.yaml.new", service(name));
-        await Deno.rename(join(folder, ".a.yaml.new"), join(folder, "a.yaml"));
+      const inPlace: Running["write"] = (file, text) => Deno.writeTextFile(join(folder, file), text);
+      for (const [name, how] of [["two", write], ["three", write], ["four", inPlace]] as const) {
+        await how("a.yaml", service(name));
         assert.ok((await recorded.until(/set/)).includes(`set Service default/${name}`));
         assert.deepEqual([...recorded.objects.keys()], [`Service default/${name}`]);
       }
@@ -271,6 +275,47 @@ Deno.test("a folder that disappears is a problem and changes nothing, unlike one
     await recorded.until(/delete Service default\/b/);
     assert.equal(recorded.objects.size, 0);
   });
+});
+
+Deno.test("a folder that disappears while its files are looked for, or read, changes nothing", async () => {
+  const { stat } = Deno;
+  let readsGone = false;
+  const leave = (path: string) => Deno.renameSync(dirname(path), `${dirname(path)}-gone`);
+  const readText = (path: string) => {
+    if (readsGone) leave(path);
+    return Deno.readTextFile(path);
+  };
+  await withSource(
+    { readText, pollMs: 5 },
+    (write) => write("a.yaml", service("a")),
+    async ({ recorded, write, folder }) => {
+      const staysInEffect = async () => {
+        assert.deepEqual(await recorded.until(/problem/), [
+          "problem FOLDER no such file or folder; its last valid version stays in effect",
+        ]);
+        readsGone = false;
+        Deno.renameSync(`${folder}-gone`, folder);
+      };
+      await recorded.until(/synced ServiceCIDR/);
+      const file = join(folder, "a.yaml");
+      try {
+        Deno.stat = (path) => {
+          if (path === file) {
+            Deno.stat = stat;
+            leave(file);
+          }
+          return stat(path);
+        };
+        await staysInEffect();
+      } finally {
+        Deno.stat = stat;
+      }
+      readsGone = true;
+      await write("a.yaml", service("a", "10.0.0.2"));
+      await staysInEffect();
+      assert.deepEqual(await recorded.until(/set/), ["set Service default/a"]);
+    },
+  );
 });
 
 Deno.test("an empty folder is a cluster without services", async () => {
