@@ -7,9 +7,9 @@
  * something else has translated to the same endpoint are left alone. The table exists only while the set may have elements, and
  * not longer than the proxy: one that is found at the start is removed.
  */
-import { endpointsIn, type FamilyDelta, RESET_LIFETIME_MS } from "../../core/model/mod.ts";
+import { endpointsIn, type FamilyDelta, type GoneEndpoint, RESET_LIFETIME_MS } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
-import type { Backend, BackendOptions, SyncResult } from "../contract/mod.ts";
+import type { Backend, BackendOptions } from "../contract/mod.ts";
 import { deleteFlows, inTurns, listFlows } from "../host/mod.ts";
 import { createNftSession, ifInstalled, ToolMissingError } from "../tools/mod.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
@@ -25,29 +25,17 @@ const LONGEST_DELETION_MS = 5_000;
 /** The hooks through which the packets of clients pass on their way to other hosts. */
 const HOOKS = ["forward", "output"] as const;
 
-interface State {
-  /** The endpoints in the set (`address:port`), and the frontends from which their connections come. */
-  readonly resets: Map<string, Reset>;
-  /** Unknown at the start and after a failure: it may have elements of endpoints that are used again. */
-  table: "unknown" | "absent" | "present";
-  /** The packets that the table had counted when it was last read, and those that no sync has reported. */
-  counted: number;
-  unreported: number;
-  hasFlowTable: boolean;
-  /** The pairs of frontend and endpoint whose conntrack entries are to be deleted, and whether that is under way. */
-  offloaded: readonly Offloaded[];
-  isDeleting: boolean;
-  /** The endpoint of the conntrack entries that are being deleted, or were last. */
-  deleting: { readonly endpoint: string; readonly stop: () => Promise<void> } | undefined;
-  nft: "used" | "missing" | "reported as missing";
-  isStopped: boolean;
-}
+/** The endpoints whose connections are reset (`address:port`). */
+type Resets = Map<string, Reset>;
 
 interface Reset {
+  /** The frontends from which the connections come. */
   readonly frontends: readonly string[];
   /** When its elements expire, by the monotonic clock. */
   readonly untilMs: number;
 }
+
+type EndpointReset = readonly [endpoint: string, Reset];
 
 /** Connections through one frontend to one endpoint, of a service in this namespace. */
 interface Offloaded {
@@ -56,7 +44,8 @@ interface Offloaded {
   readonly frontend: string;
 }
 
-type EndpointReset = readonly [endpoint: string, Reset];
+/** Reports that connections are not reset, by scope; without a detail, that they are again. */
+type Report = (scope: "resets" | "flow tables", detail?: string) => void;
 
 /**
  * Adds `resetGone` to a backend. A failure delays no sync. It ends all resets, which harms no connection, and is a problem until
@@ -64,127 +53,255 @@ type EndpointReset = readonly [endpoint: string, Reset];
  * @param isPossible whether the mode has such connections; otherwise, only the table of another mode is removed
  */
 export function withResets(backend: Backend, options: BackendOptions, isPossible: boolean): Backend {
-  const { family, runner, clock, logger, onProblems } = options;
-  const { ip, addressType } = DIALECTS[family], table = `${ip} ${RESETS_TABLE}`;
+  const resets = createResets(options);
+  return {
+    ...backend,
+    async setup() {
+      await Promise.all([backend.setup(), resets.start()]);
+    },
+    async sync(delta) {
+      const taken = resets.takeOut(delta);
+      if (taken) await taken;
+      return await backend.sync(delta);
+    },
+    async resync(cause) {
+      const result = await backend.resync(cause), count = await resets.compare();
+      return count === 0 ? result : { ...result, figures: { ...result.figures, connections_reset: count } };
+    },
+    async resetGone(gone) {
+      if (isPossible) await resets.add(gone);
+    },
+    stop: resets.stop,
+    async cleanup() {
+      try {
+        await backend.cleanup();
+      } finally {
+        await resets.remove();
+      }
+    },
+  };
+}
+
+/** The resets of one family. */
+function createResets(options: BackendOptions) {
+  const { clock, logger } = options;
+  const resets: Resets = new Map();
+  const table = createTable(options), report = createReport(options);
+  const offloaded = createOffloadedDeletion(options, resets, report);
+  const turns = createTurns(table, resets, report);
+  const state = { isStopped: false, hasReportedMissing: false, unreportedPackets: 0 };
+
+  const writeCurrent = async (added: readonly EndpointReset[]) => {
+    const current = added.filter(([endpoint, reset]) => resets.get(endpoint) === reset);
+    if (current.length > 0) await table.write(current, ["add"]);
+  };
+  const removeIfPresent = async () => {
+    if (table.presence() === "present") await table.remove();
+  };
+  const compareTable = async () => {
+    if (table.presence() !== "present") return;
+    const packets = await table.readRejected();
+    if (packets === undefined) return resets.clear();
+    state.unreportedPackets += packets;
+    forgetExpired(resets, clock.monotonic());
+    if (resets.size === 0) await table.remove();
+    else await table.findFlowTable();
+  };
+
+  return {
+    /** Removes the table of an earlier process. */
+    start: () => turns.take(),
+    /** Takes endpoints that are used again out of the set; undefined if none is. */
+    takeOut({ set }: FamilyDelta): Promise<void> | undefined {
+      const used = resets.size > 0 ? forgetUsed(resets, set) : [];
+      if (used.length === 0) return table.presence() === "unknown" ? turns.take() : undefined;
+      turns.take(async () => {
+        // Changes do not wait for conntrack.
+        await offloaded.stopAt(used.map(([endpoint]) => endpoint));
+        // Some may have expired, and only existing ones can be deleted.
+        if (table.presence() === "present") await table.write(used, ["add", "delete"]);
+      });
+      // If that fails, the table is removed.
+      return turns.take();
+    },
+    /** Resets the connections to endpoints that are gone. */
+    async add(gone: readonly GoneEndpoint[]): Promise<void> {
+      if (state.isStopped) return;
+      if (turns.isNftMissing() && !state.hasReportedMissing) {
+        logger.info("connections to deleted endpoints are not reset: nft is not installed");
+        state.hasReportedMissing = true;
+      }
+      forgetExpired(resets, clock.monotonic());
+      const added = noteGone(resets, gone, clock.monotonic() + RESET_LIFETIME_MS + LONGEST_WRITE_MS);
+      await turns.take(() => writeCurrent(added));
+      if (table.hasFlowTable()) offloaded.add(gone);
+    },
+    /** Reads the table, and removes it if its elements have expired. Resolves with the packets rejected since the last call. */
+    async compare(): Promise<number> {
+      if (table.presence() !== "absent") await turns.take(compareTable);
+      const { unreportedPackets } = state;
+      state.unreportedPackets = 0;
+      return unreportedPackets;
+    },
+    /** Ends all resets, and begins none afterwards. */
+    async stop(): Promise<void> {
+      state.isStopped = true;
+      resets.clear();
+      // A write that is under way may create the table.
+      await turns.take(removeIfPresent);
+    },
+    /** Removes the table if nft is installed. Throws the tool's error. */
+    async remove(): Promise<void> {
+      resets.clear();
+      await turns.ended();
+      await ifInstalled(table.remove());
+    },
+  };
+}
+
+/** Runs one step at a time on the table. A step that fails ends all resets. */
+function createTurns(table: ReturnType<typeof createTable>, resets: Resets, report: Report) {
+  const state = { isNftMissing: false, last: Promise.resolve() };
+  const run = async (step?: () => Promise<void>) => {
+    if (state.isNftMissing) return;
+    try {
+      if (table.presence() === "unknown") await table.remove();
+      await step?.();
+      report("resets");
+    } catch (error) {
+      resets.clear();
+      state.isNftMissing = error instanceof ToolMissingError;
+      table.setPresence(state.isNftMissing ? "absent" : "unknown");
+      if (!state.isNftMissing) report("resets", errorText(error));
+    }
+  };
+  return {
+    /** Runs a step after all earlier ones, and after the removal of an unknown table. Does not throw. */
+    take: (step?: () => Promise<void>): Promise<void> => state.last = state.last.then(() => run(step)),
+    /** Resolves once all steps have ended. */
+    ended: () => state.last,
+    isNftMissing: () => state.isNftMissing,
+  };
+}
+
+/** Notes the resets of endpoints that are gone, until a time of the monotonic clock; returns them. */
+function noteGone(resets: Resets, gone: readonly GoneEndpoint[], untilMs: number): readonly EndpointReset[] {
+  return gone.map(({ endpoint, frontends }) => {
+    const earlier = resets.get(endpoint)?.frontends ?? [];
+    const reset = { frontends: [...new Set([...earlier, ...frontends])], untilMs };
+    resets.set(endpoint, reset);
+    return [endpoint, reset];
+  });
+}
+
+/** Forgets the resets of endpoints that these service ports use again; returns them. */
+function forgetUsed(resets: Resets, servicePorts: FamilyDelta["set"]): readonly EndpointReset[] {
+  const used: EndpointReset[] = [];
+  for (const port of servicePorts) {
+    if (port.protocol !== "tcp") continue;
+    for (const endpoint of endpointsIn(port)) {
+      const reset = resets.get(endpoint);
+      if (reset && resets.delete(endpoint)) used.push([endpoint, reset]);
+    }
+  }
+  return used;
+}
+
+function forgetExpired(resets: Resets, nowMs: number): void {
+  for (const [endpoint, { untilMs }] of resets) if (untilMs <= nowMs) resets.delete(endpoint);
+}
+
+/** Creates the reports of one family. A failure stays until the next success in its scope. */
+function createReport({ family, onProblems }: BackendOptions): Report {
+  const failing = new Set<string>();
+  return (scope, detail) => {
+    // A report is a message to the main isolate.
+    if (detail === undefined && !failing.delete(scope)) return;
+    if (detail !== undefined) failing.add(scope);
+    const problem = (detail: string) => ({ code: "connections-not-reset", subject: family, detail }) as const;
+    onProblems?.(scope, detail === undefined ? [] : [problem(detail)]);
+  };
+}
+
+/** The table in the kernel. Its asynchronous methods throw the tool's error. */
+function createTable(options: BackendOptions) {
+  const { family, runner } = options, { ip, addressType } = DIALECTS[family], name = `${ip} ${RESETS_TABLE}`;
   const session = createNftSession(options);
   const tools = createNftTools(family, runner), sessionTools = createNftTools(family, runner, session);
-  const state: State = {
-    ...{ resets: new Map(), table: "unknown", counted: 0, unreported: 0, hasFlowTable: false },
-    ...{ offloaded: [], isDeleting: false, deleting: undefined, nft: "used", isStopped: false },
-  };
-  const { resets } = state;
   const create = [
-    `add table ${table}`,
-    `add counter ${table} ${COUNTER}`,
-    `add set ${table} ${SET} { type ${addressType} . inet_service . ${addressType} . inet_service; ` +
+    `add table ${name}`,
+    `add counter ${name} ${COUNTER}`,
+    `add set ${name} ${SET} { type ${addressType} . inet_service . ${addressType} . inet_service; ` +
     `timeout ${durationText(RESET_LIFETIME_MS / 1_000)}; }`,
     ...HOOKS.flatMap((hook) => [
-      `add chain ${table} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
-      `add rule ${table} ${hook} meta l4proto tcp tcp flags & (fin | syn | rst) == 0 ct state established ` +
+      `add chain ${name} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
+      `add rule ${name} ${hook} meta l4proto tcp tcp flags & (fin | syn | rst) == 0 ct state established ` +
       `ct direction original ct status dnat ct original ${ip} daddr . ct original proto-dst . ${ip} daddr . tcp dport ` +
       `@${SET} counter name ${COUNTER} reject with tcp reset`,
     ]),
   ];
+  const state = {
+    // Unknown at the start and after a failure: it may have elements of endpoints that are used again.
+    presence: "unknown" as "unknown" | "absent" | "present",
+    counted: 0,
+    hasFlowTable: false,
+  };
+  return {
+    presence: () => state.presence,
+    setPresence: (presence: typeof state.presence) => void (state.presence = presence),
+    /** Whether packets of connections may skip the table, when that was last found out. */
+    hasFlowTable: () => state.hasFlowTable,
+    async findFlowTable(): Promise<void> {
+      state.hasFlowTable = await tools.hasFlowTable();
+    },
+    /** Adds or deletes the elements of endpoints, by the verbs of nft. */
+    async write(some: readonly EndpointReset[], verbs: readonly ("add" | "delete")[]): Promise<void> {
+      const elements = some.flatMap(([endpoint, { frontends }]) =>
+        frontends.map((frontend) => `${endpointElement(frontend)} . ${endpointElement(endpoint)}`)
+      );
+      const statements = verbs.map((verb) => `${verb} element ${name} ${SET} { ${elements.join(", ")} }`);
+      const { write } = elements.length > MOST_IN_SESSION ? tools : sessionTools, isNew = state.presence !== "present";
+      await write(isNew ? [...create, ...statements] : statements);
+      state.presence = "present";
+      if (isNew) state.hasFlowTable = await tools.hasFlowTable();
+    },
+    async remove(): Promise<void> {
+      // At the end of the proxy, there is little time to start a process.
+      const isRemoved = state.presence === "present" &&
+        await session.transact([`delete table ${name}`]).catch(() => false);
+      if (!isRemoved) await tools.removeTable(RESETS_TABLE);
+      state.presence = "absent";
+      state.counted = 0;
+    },
+    /** The packets rejected since the last call; undefined if another program has removed the table. */
+    async readRejected(): Promise<number | undefined> {
+      const packets = await tools.readCounter(RESETS_TABLE, COUNTER);
+      if (packets === undefined) {
+        state.presence = "absent";
+        state.counted = 0;
+        return undefined;
+      }
+      const rejected = packets - state.counted;
+      state.counted = packets;
+      return rejected;
+    },
+  };
+}
 
-  const failing = new Set<string>();
-  const report = (scope: string, failure?: string) => {
-    // A report is a message to the main isolate.
-    if (failure === undefined && !failing.delete(scope)) return;
-    if (failure !== undefined) failing.add(scope);
-    const problem = (detail: string) => ({ code: "connections-not-reset", subject: family, detail }) as const;
-    onProblems?.(scope, failure === undefined ? [] : [problem(failure)]);
-  };
-  let turn = Promise.resolve();
-  /** Runs a step after all earlier ones, and after the removal of an unknown table. Does not throw. */
-  const inTurn = (step?: () => Promise<void>): Promise<void> =>
-    turn = turn.then(async () => {
-      if (state.nft !== "used") return;
-      try {
-        if (state.table === "unknown") await remove();
-        await step?.();
-        report("resets");
-      } catch (error) {
-        resets.clear();
-        state.table = "unknown";
-        if (!(error instanceof ToolMissingError)) return report("resets", errorText(error));
-        state.table = "absent";
-        state.nft = "missing";
-      }
-    });
-  const remove = async () => {
-    // At the end of the proxy, there is little time to start a process.
-    const isRemoved = state.table === "present" && await session.transact([`delete table ${table}`]).catch(() => false);
-    if (!isRemoved) await tools.removeTable(RESETS_TABLE);
-    state.table = "absent";
-    state.counted = 0;
-  };
-  const removeIfPresent = async () => {
-    if (state.table === "present") await remove();
-  };
-  const write = async (some: readonly EndpointReset[], verbs: readonly string[]) => {
-    const elements = some.flatMap(([endpoint, { frontends }]) =>
-      frontends.map((frontend) => `${endpointElement(frontend)} . ${endpointElement(endpoint)}`)
-    );
-    const statements = verbs.map((verb) => `${verb} element ${table} ${SET} { ${elements.join(", ")} }`);
-    const { write } = elements.length > MOST_IN_SESSION ? tools : sessionTools;
-    await write(state.table === "present" ? statements : [...create, ...statements]);
-    state.table = "present";
-  };
-  const isCurrent = ([endpoint, reset]: EndpointReset) => resets.get(endpoint) === reset;
-  const forgetExpired = () => {
-    for (const [endpoint, { untilMs }] of resets) if (untilMs <= clock.monotonic()) resets.delete(endpoint);
-  };
+/**
+ * Deletes the conntrack entries of connections in a flow table: their packets skip the rule as long as there is one. conntrack
+ * reads its whole table for each pair of frontend and endpoint, so only pairs with connections are deleted, the namespaces in
+ * turns.
+ */
+function createOffloadedDeletion(options: BackendOptions, resets: ReadonlyMap<string, Reset>, report: Report) {
+  const { family, runner, clock } = options;
+  const state: {
+    waiting: readonly Offloaded[];
+    isRunning: boolean;
+    /** The endpoint of the entries that are being deleted, or were last. */
+    current?: { readonly endpoint: string; readonly stop: () => Promise<void> };
+  } = { waiting: [], isRunning: false };
 
-  /** Takes endpoints that are used again out of the set; undefined if none is. */
-  const takeOut = ({ set }: FamilyDelta): Promise<void> | undefined => {
-    const used: EndpointReset[] = [];
-    for (const port of resets.size > 0 ? set : []) {
-      if (port.protocol !== "tcp") continue;
-      for (const endpoint of endpointsIn(port)) {
-        const reset = resets.get(endpoint);
-        if (reset && resets.delete(endpoint)) used.push([endpoint, reset]);
-      }
-    }
-    if (used.length === 0) return state.table === "unknown" ? inTurn() : undefined;
-    inTurn(async () => {
-      // Changes do not wait for conntrack.
-      if (used.some(([endpoint]) => endpoint === state.deleting?.endpoint)) await state.deleting?.stop();
-      // Some may have expired, and only existing ones can be deleted.
-      if (state.table === "present") await write(used, ["add", "delete"]);
-    });
-    // If that fails, the table is removed.
-    return inTurn();
-  };
-  const add = async (added: readonly EndpointReset[]) => {
-    const current = added.filter(isCurrent), isFirst = state.table === "absent";
-    if (current.length === 0) return;
-    await write(current, ["add"]);
-    if (isFirst) state.hasFlowTable = await tools.hasFlowTable();
-  };
-  /**
-   * Packets of connections in a flow table skip the rule as long as there is a conntrack entry. conntrack reads the whole table for
-   * each pair, so only those with connections are deleted, the namespaces in turns.
-   */
-  const deleteOffloaded = async () => {
-    state.isDeleting = true;
-    try {
-      while (state.offloaded.length > 0) {
-        const pairs = state.offloaded.filter(({ endpoint }) => resets.has(endpoint));
-        state.offloaded = [];
-        const open = await openPairs(pairs);
-        const left = inTurns(pairs.filter((one) => open.has(pairID(one))), ({ namespace }) => namespace);
-        // New ones have their turn after a limited time.
-        const endMs = clock.monotonic() + LONGEST_DELETION_MS;
-        while (left.length > 0 && clock.monotonic() < endMs) await deletePair(left.shift()!);
-        state.offloaded = [...left, ...state.offloaded];
-      }
-      report("flow tables");
-    } catch (error) {
-      state.offloaded = [];
-      report("flow tables", `those in a flow table: ${errorText(error)}`);
-    }
-    state.isDeleting = false;
-  };
   const pairID = ({ frontend, endpoint }: Omit<Offloaded, "namespace">) => `${frontend} ${endpoint}`;
   /** The pairs that have open connections, unless finding that out costs as much as deleting them. */
   const openPairs = async (pairs: readonly Offloaded[]): Promise<ReadonlySet<string>> => {
@@ -207,79 +324,39 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
       stopping.abort();
       return done.catch(() => {});
     };
-    state.deleting = { endpoint, stop };
+    state.current = { endpoint, stop };
     await done;
   };
-  const compare = async () => {
-    if (state.table !== "present") return;
-    const packets = await tools.readCounter(RESETS_TABLE, COUNTER);
-    if (packets === undefined) {
-      // Another program has removed it.
-      resets.clear();
-      state.table = "absent";
-      return;
+  const run = async () => {
+    state.isRunning = true;
+    try {
+      while (state.waiting.length > 0) {
+        const pairs = state.waiting.filter(({ endpoint }) => resets.has(endpoint));
+        state.waiting = [];
+        const open = await openPairs(pairs);
+        const left = inTurns(pairs.filter((one) => open.has(pairID(one))), ({ namespace }) => namespace);
+        // New ones have their turn after a limited time.
+        const endMs = clock.monotonic() + LONGEST_DELETION_MS;
+        while (left.length > 0 && clock.monotonic() < endMs) await deletePair(left.shift()!);
+        state.waiting = [...left, ...state.waiting];
+      }
+      report("flow tables");
+    } catch (error) {
+      state.waiting = [];
+      report("flow tables", `those in a flow table: ${errorText(error)}`);
     }
-    state.unreported += packets - state.counted;
-    state.counted = packets;
-    forgetExpired();
-    if (resets.size === 0) await remove();
-    else state.hasFlowTable = await tools.hasFlowTable();
-  };
-  const withFigure = (result: SyncResult): SyncResult => {
-    const { unreported } = state;
-    state.unreported = 0;
-    return unreported === 0 ? result : { ...result, figures: { ...result.figures, connections_reset: unreported } };
+    state.isRunning = false;
   };
 
   return {
-    ...backend,
-    async setup() {
-      await Promise.all([backend.setup(), inTurn()]);
-    },
-    async sync(delta) {
-      const taken = takeOut(delta);
-      if (taken) await taken;
-      return await backend.sync(delta);
-    },
-    async resync(cause) {
-      const result = await backend.resync(cause);
-      if (state.table !== "absent") await inTurn(compare);
-      return withFigure(result);
-    },
-    async resetGone(gone) {
-      if (!isPossible || state.isStopped) return;
-      if (state.nft === "missing") {
-        logger.info("connections to deleted endpoints are not reset: nft is not installed");
-        state.nft = "reported as missing";
-      }
-      forgetExpired();
-      const untilMs = clock.monotonic() + RESET_LIFETIME_MS + LONGEST_WRITE_MS, added: EndpointReset[] = [];
-      for (const { endpoint, frontends } of gone) {
-        const earlier = resets.get(endpoint)?.frontends ?? [];
-        const reset = { frontends: [...new Set([...earlier, ...frontends])], untilMs };
-        resets.set(endpoint, reset);
-        added.push([endpoint, reset]);
-      }
-      await inTurn(() => add(added));
-      if (!state.hasFlowTable) return;
+    add(gone: readonly GoneEndpoint[]): void {
       const pairs = gone.flatMap(({ frontends, ...rest }) => frontends.map((frontend) => ({ ...rest, frontend })));
-      state.offloaded = [...state.offloaded, ...pairs];
-      if (!state.isDeleting) void deleteOffloaded();
+      state.waiting = [...state.waiting, ...pairs];
+      if (!state.isRunning) void run();
     },
-    async stop() {
-      state.isStopped = true;
-      resets.clear();
-      // A write that is under way may create the table.
-      await inTurn(removeIfPresent);
-    },
-    async cleanup() {
-      try {
-        await backend.cleanup();
-      } finally {
-        resets.clear();
-        await turn;
-        await ifInstalled(remove());
-      }
+    /** Interrupts the deletion if it is at one of the endpoints. */
+    async stopAt(endpoints: readonly string[]): Promise<void> {
+      if (state.current !== undefined && endpoints.includes(state.current.endpoint)) await state.current.stop();
     },
   };
 }

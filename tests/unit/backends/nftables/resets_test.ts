@@ -436,6 +436,13 @@ Deno.test("the packets that each table counts add up", async () => {
   await gone(ONE);
   send();
   assert.equal(await counted(), 1);
+  // Another program removes the table, and the next one begins at 0.
+  host.tables.delete("ip sluice-resets");
+  assert.equal(await counted(), undefined);
+  await gone(ONE);
+  send();
+  send();
+  assert.equal(await counted(), 2);
 });
 
 Deno.test("a failure to delete conntrack entries is a problem, and is not repeated", async () => {
