@@ -227,6 +227,9 @@ test("bad values are refused with what to do", async () => {
   assert.match(ofItself, /apiServer: Sluice itself provides the service kubernetes; use the address of/);
   assert.match(await refusal(...REQUIRED, "--set", "config.mode=nft"), /\/config\/mode/);
   assert.match(await refusal(...REQUIRED, "--set", "config.metricsBindAddress=10249"), /\/config\/metricsBindAddress/);
+  assert.match(await refusal(...REQUIRED, "--set", "config.clusterCidr=10.0.0.0/8"), /'clusterCidr' not allowed/);
+  assert.match(await refusal(...REQUIRED, "--set", "config.clusterCIDR=10.244.0.0"), /\/config\/clusterCIDR/);
+  assert.match(await refusal(...REQUIRED, "--set", "config.iptables=all"), /\/config\/iptables/);
   assert.match(await refusal(...REQUIRED, "--set", "bogus=1"), /additional properties 'bogus' not allowed/);
   assert.match(await refusal(...REQUIRED, "--set", "podMonitor.enabled=true"), /needs config\.metricsBindAddress/);
 });

@@ -1,5 +1,6 @@
 /** Validates the manifests of deploy/, and the objects that Sluice creates, against every recorded version of Kubernetes. */
 import assert from "node:assert/strict";
+import { FIELDS } from "../../../config/kube_proxy_configuration.ts";
 import { createEventRecorder } from "../../../observe/events.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { identityObjects, siteObjects, tokenSecret } from "../../../sources/identity/mod.ts";
@@ -92,4 +93,10 @@ Deno.test("the kustomization has only files of deploy/, and no fields that kusto
     others: {},
   });
   assert.deepEqual(resources.filter((name) => objectsIn(read(name)).length === 0), []);
+});
+
+Deno.test("the chart accepts every field of the configuration, and no other", () => {
+  const { properties: { config } } = JSON.parse(read("helm/sluice/values.schema.json"));
+  assert.equal(config.additionalProperties, false);
+  assert.deepEqual(Object.keys(config.properties).sort(), ["apiVersion", "kind", ...Object.keys(FIELDS)].sort());
 });
