@@ -12,6 +12,8 @@ interface Port {
   /** Connects and sends this many bytes. */
   client(bytes?: number): Promise<Client>;
   readonly served: number;
+  /** How often the server has received something. */
+  readonly reads: number;
 }
 
 interface Client {
@@ -30,11 +32,11 @@ async function withLimits(
   const port = (): Port => {
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = listener.addr;
-    let served = 0;
+    let served = 0, reads = 0;
     const serve = async (connection: Connection) => {
       served++;
       try {
-        while (await connection.read(new Uint8Array(16)) !== null);
+        while (await connection.read(new Uint8Array(16)) !== null) reads++;
       } catch {
         // Closed by the limits.
       }
@@ -43,6 +45,9 @@ async function withLimits(
     return {
       get served() {
         return served;
+      },
+      get reads() {
+        return reads;
       },
       async client(bytes = 0) {
         const before = served;
@@ -72,7 +77,7 @@ Deno.test("a connection beyond the listener's limit evicts the longest-waiting o
     const [first, second, third] = [await flooded.client(), await flooded.client(), await flooded.client()];
     // Has just sent a byte, unlike the other two.
     await first.connection.write(new Uint8Array(1));
-    await settled();
+    await until(() => flooded.reads === 1);
     const fourth = await flooded.client();
     await until(second.isOver);
     assert.deepEqual([first, third, fourth, elsewhere].map((one) => one.isOver()), [false, false, false, false]);
@@ -119,11 +124,10 @@ Deno.test("a connection that is being served is never evicted", async () => {
 
 Deno.test("a connection idle for 5 seconds is closed; each byte restarts the timer", () =>
   withLimits({}, async ({ clock, limits, port }) => {
-    const { client } = port();
-    const silent = await client(), active = await client();
+    const idle = port(), silent = await idle.client(), active = await idle.client();
     await clock.advanceSettled(4_000);
     await active.connection.write(new Uint8Array(1));
-    await settled();
+    await until(() => idle.reads === 1);
     await clock.advanceSettled(1_000);
     await until(silent.isOver);
     assert.equal(active.isOver(), false);
