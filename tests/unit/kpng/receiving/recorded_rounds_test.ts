@@ -36,7 +36,12 @@ async function withServedStateFile(
 ): Promise<void> {
   const folder = Deno.makeTempDirSync();
   const path = `${folder}/state.yaml`;
-  Deno.writeTextFileSync(path, content);
+  // At once: the source may be reading the file.
+  const write = (content: string) => {
+    Deno.writeTextFileSync(`${path}.new`, content);
+    Deno.renameSync(`${path}.new`, path);
+  };
+  write(content);
   const stop = new AbortController();
   const store = createStore({ clock: systemClock, onProblems });
   const source = createStateSource({ path, inFull: true, clock: systemClock, logger: silentLogger });
@@ -45,7 +50,7 @@ async function withServedStateFile(
   const serving = await startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });
   try {
     assert.equal(serving.address.kind, "tcp");
-    await test((serving.address as typeof address).port, (content) => Deno.writeTextFileSync(path, content));
+    await test((serving.address as typeof address).port, write);
   } finally {
     stop.abort();
     await serving.close();
