@@ -11,6 +11,7 @@ import {
   requireSuccess,
 } from "../../../../backends/tools/failure.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
+import { repeatingRunner } from "../../../../backends/tools/wrapped_runners.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
@@ -190,5 +191,21 @@ Deno.test("the kind of a failure says who is at fault, whether it may have had a
       ...isLackOfFeature(failure) ? ["lack"] : [],
     ];
     assert.deepEqual(found, expected, kind);
+  }
+});
+
+Deno.test("a check of the host is repeated twice, except for what a repetition cannot change", async () => {
+  for (
+    const [stderr, wanted] of [["", 3], ["Resource temporarily unavailable", 3], ["unknown option", 1]] as const
+  ) {
+    let runs = 0;
+    const runner = repeatingRunner({
+      run() {
+        runs++;
+        return Promise.resolve({ exitCode: 1, stdout: "", stderr });
+      },
+    });
+    const result = await runner.run({ tool: "iptables", args: [] });
+    assert.deepEqual([result.exitCode, runs], [1, wanted], stderr);
   }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { loadBackend } from "../../../../backends/registry.ts";
-import { flawsOf, TOOLS, tooOld, versionIn } from "../../../../backends/tools/known_tools.ts";
+import { flawsOf, knownTool, TOOLS, tooOld, versionIn } from "../../../../backends/tools/known_tools.ts";
 import type { Runner } from "../../../../backends/tools/runner.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
@@ -33,6 +33,12 @@ Deno.test("a version is too old only below the oldest that works, number by numb
   ]);
   assert.equal(tooOld(TOOLS.nft, "nft of an unknown version"), undefined);
   assert.equal(tooOld(TOOLS.sysctl, "sysctl from procps-ng 3.2"), undefined);
+});
+
+Deno.test("a tool is known by each name under which it runs", () => {
+  assert.equal(knownTool("ip6tables"), TOOLS.ip6tables);
+  assert.equal(knownTool("ip6tables-restore"), TOOLS.ip6tables);
+  assert.equal(knownTool("ip6tables-legacy"), undefined);
 });
 
 Deno.test("flaws are known of the versions before their fix", () => {

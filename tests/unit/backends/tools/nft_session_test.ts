@@ -176,3 +176,51 @@ Deno.test("an nft that shows nothing in time is asked again: it may have nothing
   }
   assert.deepEqual(asked, ["a", "b"]);
 });
+
+Deno.test("a listing keeps its lines when nft prints more later", async () => {
+  let print = (_: string) => {};
+  const { session } = listingSession((_, printLine) => {
+    print = printLine;
+    print("}");
+    return "answers";
+  });
+  const lines = await session.list("a");
+  print("late");
+  assert.deepEqual(lines, ["}"]);
+});
+
+Deno.test("what a listing shows may come after the end of its first object", async () => {
+  const { session } = listingSession((_, print) => {
+    for (const line of ["table ip nat {", "}", "jump", "}"]) print(line);
+    return "answers";
+  });
+  const seen: number[] = [];
+  const isShown = (lines: readonly string[]) => {
+    seen.push(lines.length);
+    return lines.includes("jump");
+  };
+  assert.equal(await session.shows("a", isShown), true);
+  assert.deepEqual(seen, [2, 4]);
+});
+
+Deno.test("a listing may take a minute, anything that a change may wait for 8 s", async () => {
+  const limitsMs: number[] = [];
+  const runner: Runner = {
+    run: () => Promise.reject(new Error("unexpected run")),
+    converse: ({ onLine }) => ({
+      ask(text, _end, timeoutMs) {
+        if (text.startsWith("end ")) return Promise.resolve("Error: syntax error\n");
+        limitsMs.push(timeoutMs);
+        onLine!("}");
+        return Promise.resolve("Error: syntax error\n");
+      },
+      isOpen: () => true,
+      close() {},
+    }),
+  };
+  const session = createNftSession({ runner, clock: createFakeClock() });
+  await session.list("list set ip s a");
+  await session.shows("list chain ip s a", () => true);
+  await session.transact(["add element ip s a { 10.0.0.1 }"]);
+  assert.deepEqual(limitsMs, [60_000, 8_000, 8_000]);
+});

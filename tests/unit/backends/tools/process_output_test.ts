@@ -4,14 +4,14 @@ import { readErrors, readOutput } from "../../../../backends/tools/process_runne
 import { runs } from "../../../property/runs.ts";
 
 /** A reader that reads each piece by itself: those that a stream already has would be read as one. */
-function readerOf(pieces: readonly string[]): ReadableStreamBYOBReader {
+function readerOf(pieces: readonly (string | Uint8Array)[]): ReadableStreamBYOBReader {
   // A byte stream takes no empty piece.
-  const waiting = pieces.filter((text) => text !== "").values();
+  const waiting = pieces.filter((text) => text !== "").values(), encoder = new TextEncoder();
   const stream = new ReadableStream({
     type: "bytes",
     pull(controller) {
       const { value, done } = waiting.next();
-      if (!done) return controller.enqueue(new TextEncoder().encode(value));
+      if (!done) return controller.enqueue(typeof value === "string" ? encoder.encode(value) : value);
       controller.close();
       controller.byobRequest?.respond(0);
     },
@@ -36,6 +36,14 @@ Deno.test("lines are the same regardless of chunk boundaries", async () => {
 Deno.test("output of any length is whole", async () => {
   const text = Array.from({ length: 30_000 }, (_, i) => `line ${i}\n`).join("");
   assert.equal(await readOutput(readerOf([text])), text);
+});
+
+Deno.test("a character may be split between pieces, and one that is cut off at the end is marked", async () => {
+  const pieces = () => [[0x61, 0xc3], [0xa9, 0x62, 0xe2]].map((bytes) => Uint8Array.from(bytes));
+  assert.equal(await readOutput(readerOf(pieces())), "aéb\ufffd");
+  const lines: string[] = [];
+  await readOutput(readerOf(pieces()), { onLine: (line) => lines.push(line) });
+  assert.deepEqual(lines, ["aéb\ufffd"]);
 });
 
 Deno.test("output, or a line, above its limit is an error", async () => {

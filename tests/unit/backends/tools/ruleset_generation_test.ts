@@ -18,6 +18,8 @@ Deno.test("a check that passed is repeated once the ruleset has changed, or its 
     ["an unknown generation", undefined, true, 6],
     ["a check without a generation proves nothing later", undefined, true, 7],
     ["the generation is known again", 3, true, 8],
+    ["a check that fails meanwhile", undefined, false, 9],
+    ["what passed at this generation before proves nothing", 3, false, 10],
   ];
   for (const [what, now, result, wanted] of steps) {
     [generation, passes] = [now, result];
