@@ -64,12 +64,82 @@ const STREAM_MS = 2000;
 const PAUSE_MS = 1000;
 
 /** Creates an empty table of flows. */
-export function createUdpFlows(
-  { family, network, chooser, limits, counters, traffic, clock, logger, files }: RelayParts,
-): UdpFlows {
+export function createUdpFlows(parts: RelayParts): UdpFlows {
+  const { network, counters, clock, logger, files } = parts;
   const buffers = createDatagramBuffers();
-  const anyAddress = family === "IPv4" ? "0.0.0.0" : "::";
-  /** The flows of each kind, in the order of their last use. */
+  const table = createFlowTable(parts);
+  const flowOf = createFlowChoice(parts, table, receiveAnswers);
+
+  const forward = async (door: Door, data: Uint8Array<ArrayBuffer>, client: Deno.NetAddr) => {
+    try {
+      const flow = flowOf(door, client);
+      if (flow === undefined) return void counters.datagramsDropped++;
+      await flow.socket.send(data, flow.to);
+      counters.datagramsToEndpoints++;
+      flow.countBytes?.(data.length);
+    } catch (error) {
+      counters.datagramsDropped++;
+      files.note(error);
+      logger.warn("datagram dropped", { servicePort: door.target.servicePort.name, error });
+    }
+  };
+
+  const receiveQuestions = async (door: Door) => {
+    const buffer = buffers.take();
+    while (!door.isClosed) {
+      try {
+        const [data, from] = await door.socket.receive(buffer), client = from as Deno.NetAddr;
+        if (!isOfOtherFamily(client.hostname)) await forward(door, data, client);
+      } catch (error) {
+        if (door.isClosed) break;
+        logger.warn("cannot receive datagrams, retrying", { servicePort: door.target.servicePort.name, error });
+        await sleep(clock, PAUSE_MS);
+      }
+    }
+    buffers.release(buffer);
+  };
+
+  async function receiveAnswers(flow: Flow): Promise<void> {
+    const buffer = buffers.take();
+    const { door, socket } = flow;
+    try {
+      while (!flow.isClosed) {
+        const [data, from] = await socket.receive(buffer);
+        if (!isSame(from as Deno.NetAddr, flow.to)) continue;
+        table.noteAnswer(flow);
+        await door.socket.send(data, flow.client).then(
+          () => {
+            counters.datagramsToClients++;
+            flow.countBytes?.(data.length);
+          },
+          () => void counters.datagramsDropped++,
+        );
+      }
+    } catch {
+      if (!flow.isClosed) table.close(flow);
+    }
+    buffers.release(buffer);
+  }
+
+  return {
+    listen(address, port, target) {
+      const socket = network.bindUdp(address, port);
+      const door: Door = { socket, target, flows: new Map(), isAnswering: false, isClosed: false };
+      void receiveQuestions(door);
+      return { port: (socket.addr as Deno.NetAddr).port, close: () => closeDoor(door) };
+    },
+  };
+
+  function closeDoor(door: Door): void {
+    if (door.isClosed) return;
+    door.isClosed = true;
+    for (const flow of door.flows.values()) table.close(flow);
+    door.socket.close();
+  }
+}
+
+/** The open flows, by kind and in the order of their last use; those that were not used for the time of their kind are closed. */
+function createFlowTable({ limits, counters, clock, logger }: RelayParts) {
   const byUse: Readonly<Record<FlowKind, Set<Flow>>> = { answered: new Set(), question: new Set(), stream: new Set() };
   const idleMs = { answered: limits.udpAnsweredIdleMs, question: limits.udpIdleMs, stream: limits.udpStreamIdleMs };
   let cancelSweep: (() => void) | undefined;
@@ -106,6 +176,43 @@ export function createUdpFlows(
   /** The flow to evict: of the first kind, the one used longest ago. */
   const oldest = () => KINDS.map((kind) => byUse[kind]).find(({ size }) => size > 0)!.values().next().value!;
 
+  return {
+    close,
+    use,
+    /** Closes a flow if no other one may be open. */
+    makeRoom(): void {
+      if (counters.udpFlows < limits.udpFlows) return;
+      close(oldest());
+      counters.udpFlowsEvicted++;
+      logger.warn("UDP flow closed early: too many are open", { limit: limits.udpFlows });
+    },
+    add(flow: Flow): void {
+      flow.door.flows.set(clientOf(flow.client), flow);
+      byUse[flow.kind].add(flow);
+      counters.udpFlowsCreated++;
+      counters.udpFlows++;
+      cancelSweep ??= clock.schedule(SWEEP_MS, sweep);
+    },
+    /** Notes a datagram of the endpoint. */
+    noteAnswer(flow: Flow): void {
+      flow.isAnswered = flow.door.isAnswering = true;
+      use(flow);
+      if (++flow.answers === 1 && flow.questions === 1) use(flow, "answered");
+      else if (flow.answers === 2 && flow.questions === 1) use(flow, "question");
+    },
+  };
+}
+
+/** Finds the flow of a client, at an endpoint that may serve it; undefined if there is none. Throws the system's error. */
+type FlowOf = (door: Door, client: Deno.NetAddr) => Flow | undefined;
+
+/** Opens a flow for a new client, and gives an existing one another endpoint where its own is gone or silent. */
+function createFlowChoice(
+  { family, network, chooser, counters, traffic, clock }: RelayParts,
+  table: ReturnType<typeof createFlowTable>,
+  onOpen: (flow: Flow) => Promise<void>,
+): FlowOf {
+  const anyAddress = family === "IPv4" ? "0.0.0.0" : "::";
   /** Begins to send a client's datagrams to an endpoint. */
   const wayTo = (endpoint: string, target: Target, client: Deno.NetAddr) => {
     const { address: hostname, port } = splitHostPort(endpoint);
@@ -113,31 +220,6 @@ export function createUdpFlows(
     const countBytes = traffic.begin(target.key, endpoint);
     return { endpoint, to: { transport: "udp", hostname, port }, countBytes, isAnswered: false } as const;
   };
-  const openFlow = (door: Door, client: Deno.NetAddr): Flow | undefined => {
-    const endpoint = nextEndpoint(door.target, client, undefined);
-    if (endpoint === undefined) return undefined;
-    if (counters.udpFlows >= limits.udpFlows) {
-      close(oldest());
-      counters.udpFlowsEvicted++;
-      logger.warn("UDP flow closed early: too many are open", { limit: limits.udpFlows });
-    }
-    const startedMs = clock.monotonic();
-    const flow: Flow = {
-      ...{ door, client, startedMs, sinceMs: startedMs, checked: door.target.servicePort, isClosed: false },
-      ...{ questions: 1, answers: 0, kind: "question", usedMs: startedMs },
-      socket: network.bindUdp(anyAddress, 0),
-      // After the socket, which may not open.
-      ...wayTo(endpoint, door.target, client),
-    };
-    door.flows.set(clientOf(client), flow);
-    byUse.question.add(flow);
-    counters.udpFlowsCreated++;
-    counters.udpFlows++;
-    cancelSweep ??= clock.schedule(SWEEP_MS, sweep);
-    void receiveAnswers(flow);
-    return flow;
-  };
-
   /** The endpoint that follows `current`: any other one if there is one. */
   const nextEndpoint = (target: Target, client: Deno.NetAddr, current: string | undefined): string | undefined => {
     let only: string | undefined;
@@ -146,6 +228,22 @@ export function createUdpFlows(
       only = endpoint;
     }
     return only;
+  };
+  const openFlow = (door: Door, client: Deno.NetAddr): Flow | undefined => {
+    const endpoint = nextEndpoint(door.target, client, undefined);
+    if (endpoint === undefined) return undefined;
+    table.makeRoom();
+    const startedMs = clock.monotonic();
+    const flow: Flow = {
+      ...{ door, client, startedMs, sinceMs: startedMs, checked: door.target.servicePort, isClosed: false },
+      ...{ questions: 1, answers: 0, kind: "question", usedMs: startedMs },
+      socket: network.bindUdp(anyAddress, 0),
+      // After the socket, which may not open.
+      ...wayTo(endpoint, door.target, client),
+    };
+    table.add(flow);
+    void onOpen(flow);
+    return flow;
   };
   const move = (flow: Flow) => {
     const endpoint = nextEndpoint(flow.door.target, flow.client, flow.endpoint);
@@ -157,12 +255,11 @@ export function createUdpFlows(
     return true;
   };
 
-  /** The flow of a client, at an endpoint that may serve it; undefined if there is none. */
-  const flowOf = (door: Door, client: Deno.NetAddr): Flow | undefined => {
+  return (door, client) => {
     const flow = door.flows.get(clientOf(client));
     if (flow === undefined) return openFlow(door, client);
-    use(flow);
-    if (++flow.questions === 2) use(flow, "question");
+    table.use(flow);
+    if (++flow.questions === 2) table.use(flow, "question");
     if (flow.checked !== door.target.servicePort) {
       if (!mayStay(flow)) return move(flow) ? flow : undefined;
       flow.checked = door.target.servicePort;
@@ -170,79 +267,9 @@ export function createUdpFlows(
     if (!flow.isAnswered && door.isAnswering && clock.monotonic() - flow.sinceMs >= SILENCE_MS) {
       counters.failovers++;
       move(flow);
-    } else if (flow.isAnswered && clock.monotonic() - flow.startedMs >= STREAM_MS) use(flow, "stream");
+    } else if (flow.isAnswered && clock.monotonic() - flow.startedMs >= STREAM_MS) table.use(flow, "stream");
     return flow;
   };
-
-  const forward = async (door: Door, data: Uint8Array<ArrayBuffer>, client: Deno.NetAddr) => {
-    try {
-      const flow = flowOf(door, client);
-      if (flow === undefined) return void counters.datagramsDropped++;
-      await flow.socket.send(data, flow.to);
-      counters.datagramsToEndpoints++;
-      flow.countBytes?.(data.length);
-    } catch (error) {
-      counters.datagramsDropped++;
-      files.note(error);
-      logger.warn("datagram dropped", { servicePort: door.target.servicePort.name, error });
-    }
-  };
-
-  const receiveQuestions = async (door: Door) => {
-    const buffer = buffers.take();
-    while (!door.isClosed) {
-      try {
-        const [data, from] = await door.socket.receive(buffer), client = from as Deno.NetAddr;
-        if (!isOfOtherFamily(client.hostname)) await forward(door, data, client);
-      } catch (error) {
-        if (door.isClosed) break;
-        logger.warn("cannot receive datagrams, retrying", { servicePort: door.target.servicePort.name, error });
-        await sleep(clock, PAUSE_MS);
-      }
-    }
-    buffers.release(buffer);
-  };
-
-  const receiveAnswers = async (flow: Flow) => {
-    const buffer = buffers.take();
-    const { door, socket } = flow;
-    try {
-      while (!flow.isClosed) {
-        const [data, from] = await socket.receive(buffer);
-        if (!isSame(from as Deno.NetAddr, flow.to)) continue;
-        flow.isAnswered = door.isAnswering = true;
-        use(flow);
-        if (++flow.answers === 1 && flow.questions === 1) use(flow, "answered");
-        else if (flow.answers === 2 && flow.questions === 1) use(flow, "question");
-        await door.socket.send(data, flow.client).then(
-          () => {
-            counters.datagramsToClients++;
-            flow.countBytes?.(data.length);
-          },
-          () => void counters.datagramsDropped++,
-        );
-      }
-    } catch {
-      if (!flow.isClosed) close(flow);
-    }
-    buffers.release(buffer);
-  };
-
-  return {
-    listen(address, port, target) {
-      const socket = network.bindUdp(address, port);
-      const door: Door = { socket, target, flows: new Map(), isAnswering: false, isClosed: false };
-      void receiveQuestions(door);
-      return { port: (socket.addr as Deno.NetAddr).port, close: () => closeDoor(door) };
-    },
-  };
-
-  function closeDoor(door: Door): void {
-    if (door.isClosed) return;
-    door.isClosed = true;
-    for (const flow of door.flows.values()) close(flow);
-    door.socket.close();
-  }
 }
 
 /** Whether a flow may keep its endpoint: the list still has it, or allows existing flows to finish. */
