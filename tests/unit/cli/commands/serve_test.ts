@@ -251,10 +251,10 @@ Deno.test("serve uses changed certificates for new connections, and ignores file
 
     put(renewed);
     await until(() => log.includes("using the new ones"));
-    // Each worker takes them over a little later.
+    // Each worker takes them over a little later, and the kernel chooses one for each connection.
     await until(async () => !await watched(old));
     await until(() => watched(renewed));
-    assert.deepEqual([await watched(old), await isAnswered()], [false, false]);
+    await until(async () => !await isAnswered());
     stop.abort();
     await serving;
   });
