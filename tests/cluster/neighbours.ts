@@ -7,6 +7,7 @@ import { testAnswers } from "./answers.ts";
 import { type Addresses, addressesOf, type Cluster, endOnNode, type NodeName, NODES, OUTSIDE, sh } from "./cluster.ts";
 import { type Case, type Expected, tryAll } from "./connections.ts";
 import { createFrontends, type Scene } from "./frontends.ts";
+import { startMetalLB, testMetalLB } from "./metallb.ts";
 import {
   balance,
   create,
@@ -41,6 +42,7 @@ const NEIGHBOURS: readonly Neighbour[] = [
   { name: "a node's own server at a cluster IP (NOTRACK)", install: shadow, test: testShadow },
   { name: "a virtual IP that moves", install: () => Promise.resolve(() => removeMoving()), test: testMoving },
   { name: "a service mesh's sidecar", install: addSidecars, test: testSidecars, expectedOf: throughSidecars },
+  { name: "MetalLB in L2 mode", install: startMetalLB, test: testMetalLB },
 ];
 
 /** Tries all neighbours; resolves with the results of all frontends beside each, and of what it is there for. */

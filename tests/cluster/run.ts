@@ -31,7 +31,10 @@ import { type PartOutcome, type PartResult, type Trial, versionsOf, writeResult 
 const PARTS: Readonly<Record<string, Part>> = {
   frontends: { test: testFrontends, needs: [] },
   answers: { test: testAnswers, needs: [] },
-  neighbours: { test: testNeighbours, needs: ["kube-router", "sidecar"] },
+  neighbours: {
+    test: testNeighbours,
+    needs: ["kube-router", "sidecar", "kubectl", "metallb-controller", "metallb-speaker", "metallb-native.yaml"],
+  },
   rollout: { test: testRollout, needs: [] },
   life: { test: testLife, needs: [] },
   e2e: { test: testE2e, needs: ["e2e.test", "ginkgo", "kubectl", "coredns"] },
