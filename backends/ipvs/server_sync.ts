@@ -94,7 +94,7 @@ export function createServerSync({ desired, servers, excludePrefixes, clock }: S
       if (own) ledger.refuse(difference.id, own.text);
     }
     // A refused virtual server may exist in part.
-    if (left.length > 0) await read();
+    await read();
   }
 
   return {

@@ -478,3 +478,14 @@ Deno.test("warnings are reported along with errors", () => {
   assert(command.kind === "errors");
   assert.match(command.warnings.join(), /unknown field mod/);
 });
+
+Deno.test("beside a file, flags turn no server off: it decides, and an empty address there is the default", () => {
+  const { configuration } = accepted(
+    ["--config", "kp.yaml", "--healthz-port=0", "--metrics-port=0", "--metrics-bind-address="],
+    { files: { "kp.yaml": HEADER } },
+  );
+  assert.deepEqual(
+    [configuration.healthzBindAddress, configuration.metricsBindAddress],
+    ["0.0.0.0:10256", "127.0.0.1:10249"],
+  );
+});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { followConfiguration } from "../../../config/reload.ts";
+import { followConfiguration, ignoredIn } from "../../../config/reload.ts";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -8,7 +8,7 @@ import { until } from "../../fakes/wait.ts";
 
 /** A follower of kp.yaml, whose content a test replaces; the file is read when the clock advances. */
 function follow(content: string) {
-  const files = { "kp.yaml": HEADER + content };
+  const files: { "kp.yaml"?: string } = { "kp.yaml": HEADER + content };
   const clock = createFakeClock();
   const lines: string[] = [];
   let reads = 0;
@@ -21,7 +21,11 @@ function follow(content: string) {
       reads++;
       return Promise.resolve(parse(["--config", "kp.yaml"], { files }));
     },
-    readText: (path) => files[path as keyof typeof files],
+    readText(path) {
+      const text = files[path as keyof typeof files];
+      if (text === undefined) throw new Error("no such file");
+      return text;
+    },
     clock,
     logger,
     onProblems: (scope, problems) => board.report(scope, problems),
@@ -38,8 +42,9 @@ function follow(content: string) {
     configuration,
     next: () => follower.next(configuration),
     end: () => end.abort(),
-    async write(content: string) {
-      files["kp.yaml"] = HEADER + content;
+    /** Writes a file with this content after the header; undefined removes it. */
+    async write(content: string | undefined) {
+      files["kp.yaml"] = content === undefined ? undefined : HEADER + content;
       // The follower checks the folder before it waits.
       await until(() => clock.pending().length > 0);
       await clock.advanceSettled(10_000);
@@ -103,6 +108,17 @@ Deno.test("an unreadable or partially written file leaves the configuration unch
   assert.equal((await next)?.mode, "ipvs");
 });
 
+Deno.test("a file that is removed leaves the configuration unchanged, and is a problem until it is back", async () => {
+  const file = follow("mode: iptables\n");
+  const next = file.next();
+  await file.write(undefined);
+  assert.deepEqual(file.problems(), ["configuration-invalid kp.yaml"]);
+  await file.write("mode: iptables\n");
+  assert.deepEqual(file.problems(), []);
+  await file.write("mode: nftables\n");
+  assert.equal((await next)?.mode, "nftables");
+});
+
 Deno.test("a changed comment has no effect, and the end of the run ends the wait", async () => {
   const file = follow("mode: iptables\n");
   const next = file.next();
@@ -110,6 +126,21 @@ Deno.test("a changed comment has no effect, and the end of the run ends the wait
   assert.match(file.lines[0]!, /^INFO {2}configuration file changed without effect/);
   file.end();
   assert.equal(await next, undefined);
+});
+
+Deno.test("another spelling of a value has no effect", async () => {
+  const file = follow("clusterCIDR: fd00::/8\n");
+  const next = file.next();
+  await file.write("clusterCIDR: FD00:0::/8\n");
+  assert.match(file.lines[0]!, /^INFO {2}configuration file changed without effect/);
+  file.end();
+  assert.equal(await next, undefined);
+});
+
+Deno.test("what is ignored is in the file, or else in the flags", () => {
+  const subjects = ["kp.yaml", undefined].map((path) => ignoredIn(path, ["a", "b"]).map(({ subject }) => subject));
+  assert.deepEqual(subjects, [["kp.yaml"], ["flags"]]);
+  assert.deepEqual(ignoredIn("kp.yaml", []), []);
 });
 
 Deno.test("a file that is as it was is not parsed", async () => {

@@ -6,6 +6,7 @@ import { createRelay, defaultRelayLimits, type RelayOptions } from "../../../rel
 import { systemNetwork } from "../../../relay/network.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+import { inTime } from "../../fakes/wait.ts";
 import { answerOf, open, received, reservePort, startNamed, startServer } from "../../fakes/sockets.ts";
 
 const OPTIONS: RelayOptions = {
@@ -270,4 +271,30 @@ Deno.test("a stop waits for a change that is being applied, and closes the liste
   await clock.advanceSettled(60_000);
   await stopped;
   assert.deepEqual(open, []);
+});
+
+Deno.test("a whole state leaves the listeners of service ports that it has open", async () => {
+  let listened = 0;
+  const network = {
+    ...systemNetwork,
+    listenTcp(...args: Parameters<typeof systemNetwork.listenTcp>) {
+      listened++;
+      return systemNetwork.listenTcp(...args);
+    },
+  };
+  const placement = { by: "localhost-node-ports", addresses: ["127.0.0.1"] } as const;
+  const relay = createRelay({ ...OPTIONS, network, placement });
+  const web = fakeServicePort("default/web", { nodePort: reservePort(), clusterEndpoints: ["127.0.0.1:9"] });
+  await relay.apply(state(web));
+  assert.deepEqual((await relay.apply(state(web))).problems, []);
+  assert.deepEqual([listened, relay.figures().listeners], [1, 1]);
+  await relay.stop();
+});
+
+Deno.test("a relay without open connections stops at once", async () => {
+  const clock = createFakeClock();
+  const relay = createRelay({ ...OPTIONS, clock });
+  await relay.apply(state(fakeServicePort("default/web")));
+  await inTime("the stop", relay.stop());
+  assert.equal(relay.figures().listeners, 0);
 });

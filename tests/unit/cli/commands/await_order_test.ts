@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type ControlAnswers, serveControlSocket } from "../../../../answers/control/mod.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import type { FamilyStatusDetails, NodeView, ProxyStatus } from "../../../../answers/status/mod.ts";
-import { createAnswers } from "../../../../answers/mod.ts";
+import { type BrowseQuestion, createAnswers, NotReadyError } from "../../../../answers/mod.ts";
 import { awaitOrder, stoppedText } from "../../../../cli/commands/status.ts";
 import { createProgress, waitingFor } from "../../../../cli/commands/install_start.ts";
 import { systemClock } from "../../../../platform/clock.ts";
@@ -75,6 +75,42 @@ Deno.test("the wait ends with the first status that has everything in effect, an
     await served;
   } finally {
     end.abort();
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a proxy that has not read the cluster yet has a status without services; later, those that need attention", async () => {
+  const folder = await Deno.makeTempDir(), path = `${folder}/control.sock`, end = new AbortController();
+  const asked: BrowseQuestion[] = [];
+  const basis = createAnswers(fakeAnswerBasis([node(HERE)]));
+  let hasRead = false;
+  const answers = {
+    ...basis,
+    status: () => Promise.resolve(status()),
+    browse(question: BrowseQuestion) {
+      asked.push(question);
+      return hasRead ? basis.browse(question) : Promise.reject(new NotReadyError("not synced"));
+    },
+  };
+  const served = serveControlSocket({
+    listener: await listenOnControlSocket(path),
+    answers: () => Promise.resolve(answers as unknown as ControlAnswers),
+    clock: systemClock,
+    logger: silentLogger,
+    signal: end.signal,
+  });
+  try {
+    const ask = () => awaitOrder({ clock: systemClock, signal: end.signal }, path, 0);
+    const early = await ask();
+    assert.deepEqual(typeof early !== "string" && [early.status.inOrder, early.needy], [true, undefined]);
+    hasRead = true;
+    const late = await ask();
+    assert.equal(typeof late !== "string" && late.needy?.page, 1);
+    const { attention, order, page, pageSize, search } = asked.at(-1)!;
+    assert.deepEqual([attention, order, page, pageSize, search], [true, "attention", 1, 20, ""]);
+  } finally {
+    end.abort();
+    await served;
     await Deno.remove(folder, { recursive: true });
   }
 });
