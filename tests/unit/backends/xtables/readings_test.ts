@@ -4,6 +4,7 @@ import { createFixedChains, type Layout } from "../../../../backends/xtables/cha
 import { createChainReconciler } from "../../../../backends/xtables/reconcile.ts";
 import type { IptablesTools } from "../../../../backends/xtables/tools.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest, tamper } from "../iptables/host.ts";
 
 const RULE = "-d 10.96.0.10/32 -p udp -m udp --dport 53 -j KUBE-SVC-A";
@@ -14,7 +15,7 @@ const LAYOUT: Layout = {
 };
 
 /** A reconciler of one chain in a kernel that has it already. */
-function reconcilerOfOne() {
+function reconcilerOfOne(generation?: () => number) {
   let readings = 0;
   const tools: IptablesTools = {
     keepsRules: false,
@@ -29,7 +30,7 @@ function reconcilerOfOne() {
     flavour: () => Promise.resolve("nf_tables"),
   };
   const ruleset = createFixedChains(LAYOUT.baseChains, () => [RULE]);
-  const options = { layout: LAYOUT, ruleset, tools, flavour: "nf_tables", logger: silentLogger } as const;
+  const options = { layout: LAYOUT, ruleset, tools, flavour: "nf_tables", logger: silentLogger, generation } as const;
   return { reconciler: createChainReconciler(options), readings: () => readings };
 }
 
@@ -38,6 +39,24 @@ Deno.test("a comparison that finds no difference reads the kernel once", async (
   await reconciler.run();
   await reconciler.compareAndRun();
   assert.equal(readings(), 2);
+});
+
+Deno.test("while nothing has changed the ruleset, two readings that found no difference are enough", async () => {
+  let generation = 1;
+  const { reconciler, readings } = reconcilerOfOne(() => generation);
+  await reconciler.run();
+  for (let i = 0; i < 3; i++) await reconciler.compareAndRun();
+  assert.equal(readings(), 2);
+  generation++;
+  await reconciler.compareAndRun();
+  assert.equal(readings(), 3);
+});
+
+Deno.test("the figure of programmed rules counts each chain as it is now", async () => {
+  const { snapshot, change } = await backendUnderTest();
+  const serve = (endpoint: string) => [fakeServicePort("default/web", { clusterEndpoints: [endpoint] })];
+  const { figures } = await snapshot(serve("10.244.1.1:80"));
+  assert.equal((await change(serve("10.244.1.2:80"))).figures.iptables_rules_nat, figures.iptables_rules_nat);
 });
 
 Deno.test("the UDP frontends of an earlier proxy are those of the first reading, and are returned once", async () => {
