@@ -100,6 +100,25 @@ Deno.test("after a slow listing, comparisons only glance at the kernel until the
   assert.deepEqual(takeCalls(), ["retry ", "list after 2", "write 3"]);
 });
 
+Deno.test("a single slow listing does not put off the next one", async () => {
+  const tookMs = [100, 10_000, 10_000, 100];
+  const { reconciler, clock, takeCalls } = setUp({
+    glance: () => Promise.resolve(0),
+    list: (before) => {
+      clock.advance(tookMs.shift()!);
+      return Promise.resolve({ realized: (before ?? 0) + 1, drifted: 0 });
+    },
+  });
+  await reconciler.compareAndRun();
+  for (const isListed of [true, true, false]) {
+    clock.advance(10_000);
+    takeCalls();
+    const left = tookMs.length;
+    await reconciler.compareAndRun();
+    assert.equal(tookMs.length < left, isListed);
+  }
+});
+
 Deno.test("what was written, or changed by another program, is listed within 3 % of the elapsed time", async () => {
   const { reconciler, clock, takeCalls, setDrifted } = setUp({ glance: () => Promise.resolve(0) }, 1_000);
   await reconciler.run();
