@@ -44,9 +44,9 @@ export interface Metadata {
 /** Reads the metadata of an object, or returns the problem of a name or namespace that cannot be used. */
 export function readMetadata(kind: Kind, raw: RawObject): Metadata | string {
   const metadata = rawObject(raw.metadata), { name, namespace } = metadata;
-  const isValid = kind === "Service" ? isLabel(name) : isObjectName(name);
-  if (!isValid) return misnamed(kind, "name", name);
-  if (isNamespaced(kind) && !isLabel(namespace)) return misnamed(`${kind} ${name}`, "namespace", namespace);
+  const isOfService = kind === "Service";
+  if (!(isOfService ? isLabel(name) : isObjectName(name))) return misnamed(kind, "name", name, isOfService ? 63 : 253);
+  if (isNamespaced(kind) && !isLabel(namespace)) return misnamed(`${kind} ${name}`, "namespace", namespace, 63);
   return {
     ref: { kind, namespace: isNamespaced(kind) ? internString(namespace as string) : "", name: name as string },
     labels: rawObject(metadata.labels),
@@ -55,8 +55,9 @@ export function readMetadata(kind: Kind, raw: RawObject): Metadata | string {
   };
 }
 
-function misnamed(subject: string, field: string, value: unknown): string {
-  return isAbsent(value) || value === ""
-    ? `${subject} has no ${field}; ignored`
-    : `${subject}: ${field} ${quote(value)} may only contain ${NAME_RULE}; ignored`;
+function misnamed(subject: string, field: string, value: unknown, longest: number): string {
+  if (isAbsent(value) || value === "") return `${subject} has no ${field}; ignored`;
+  const isLong = typeof value === "string" && value.length > longest;
+  const rule = isLong ? `is longer than ${longest} characters` : `may only contain ${NAME_RULE}`;
+  return `${subject}: ${field} ${quote(value)} ${rule}; ignored`;
 }

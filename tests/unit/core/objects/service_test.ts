@@ -266,7 +266,10 @@ const misnamed: Record<string, { metadata: unknown; problem: RegExp }> = {
     metadata: { name: "-j", namespace: "x" },
     problem: /^Service: name "-j" may only contain/,
   },
-  "a name of 64 characters": { metadata: { name: "a".repeat(64), namespace: "x" }, problem: /^Service: name "a/ },
+  "a name of 64 characters": {
+    metadata: { name: "a".repeat(64), namespace: "x" },
+    problem: /^Service: name "a+" is longer than 63 characters; ignored$/,
+  },
   "no namespace": { metadata: { name: "web" }, problem: /^Service web has no namespace; ignored$/ },
   "a namespace with a space": {
     metadata: { name: "web", namespace: "a b" },
