@@ -64,116 +64,27 @@ interface CounterOptions {
 
 /** A counter that has not read anything. */
 export function createConnectionCounter(options: CounterOptions): ConnectionCounter {
-  const { family, desired, dialect, tools, readings, runner, clock, logger } = options;
-  /** The endpoints to count, by element; undefined after a change of service ports. */
-  let wanted: ReadonlyMap<string, string> | undefined;
-  /** The elements of both sets; undefined while unknown. */
-  let counted: ReadonlySet<string> | undefined;
+  const { clock } = options;
+  const table = createCountingTable(options), counts = createCounts(options, table);
+  /** The kernel's count of changes when the counters were last read. */
   let changes: string | undefined;
-  let listAtMs = 0, listingPauseMs = 0;
-  /** The connections that the listing has found in addition to those counted; fewer than none if negative. */
-  let uncounted = new Map<string, number>();
-
-  const table = `${dialect.ip} ${CONNECTIONS_TABLE}`;
-  const elementsOf = async (set: string) => {
-    const elements = await tools.listElements(set, readings, CONNECTIONS_TABLE);
-    if (elements !== undefined) return elements;
-    throw new Error(`the set ${set} of table ${table} is gone`);
-  };
-  const countersIn = async (set: typeof SETS[number]) =>
-    new Map((await elementsOf(set)).flatMap((element) => {
-      const [, key = "", packets] = COUNTER.exec(element) ?? [], endpoint = wanted?.get(key);
-      return endpoint === undefined ? [] : [[endpoint, Number(packets)] as const];
-    }));
-
-  const create = async () => {
-    const statements = tableStatements(dialect);
-    await tools.write(statements).catch(async () => {
-      // Another version of Sluice may have left other sets.
-      await tools.removeTable(CONNECTIONS_TABLE);
-      await tools.write(statements);
-    });
-    const there = await elementsOf("opened");
-    counted = new Set(there.map((element) => element.split(" counter ")[0]!));
-    uncounted = new Map();
-    listingPauseMs = FIRST_LISTING_PAUSE_MS;
-    listAtMs = clock.monotonic() + listingPauseMs;
-  };
-  const follow = async (): Promise<boolean> => {
-    if (wanted !== undefined && counted !== undefined) return false;
-    wanted ??= endpointsToCount(desired);
-    if (wanted.size === 0) {
-      await tools.removeTable(CONNECTIONS_TABLE);
-      counted = undefined;
-      return false;
-    }
-    if (counted === undefined) await create();
-    const before = counted!;
-    const added = [...wanted.keys()].filter((key) => !before.has(key));
-    const deleted = [...before].filter((key) => !wanted!.has(key));
-    const statements = [["delete", deleted] as const, ["add", added] as const].flatMap(([verb, keys]) =>
-      SETS.flatMap((set) => portions(keys).map((some) => `${verb} element ${table} ${set} { ${some.join(", ")} }`))
-    );
-    if (statements.length > 0) await tools.write(statements);
-    counted = new Set(wanted.keys());
-    return added.length + deleted.length > 0;
-  };
-  const readCounters = async (): Promise<ReadonlyMap<string, EndpointConnections>> => {
-    // In this order, a connection that opens and ends in between is counted as open.
-    const ended = await countersIn("ended"), opened = await countersIn("opened");
-    return new Map([...opened].map(([endpoint, opened]) => {
-      const open = opened - (ended.get(endpoint) ?? 0) + (uncounted.get(endpoint) ?? 0);
-      // More have ended than were counted: those were uncounted ones, or an endpoint was added again.
-      if (open < 0) uncounted.set(endpoint, (uncounted.get(endpoint) ?? 0) - open);
-      return [endpoint, { open: Math.max(0, open), opened }];
-    }));
-  };
-  /** Corrects the counts by what conntrack knows, if it has changed less in the meantime. */
-  const correct = async (before: ReadonlyMap<string, EndpointConnections>) => {
-    const startedAtMs = clock.monotonic(), listed = new Map<string, number>();
-    try {
-      // 100,000 entries take half a second of processor time.
-      const listing = listFlows("tcp", family, runner, { isTranslated: false }, ({ answeredBy }) => {
-        if (before.has(answeredBy)) listed.set(answeredBy, (listed.get(answeredBy) ?? 0) + 1);
-      });
-      await ifInstalled(listing);
-    } catch (error) {
-      logger.warn("cannot list connections: long ones may be missing from the counts of open connections", {
-        error: errorText(error),
-      });
-      return before;
-    } finally {
-      const endedAtMs = clock.monotonic();
-      listingPauseMs = Math.min(2 * listingPauseMs, LONGEST_LISTING_PAUSE_MS);
-      listAtMs = endedAtMs + Math.max(listingPauseMs, (endedAtMs - startedAtMs) / LISTING_SHARE);
-    }
-    const after = await readCounters();
-    const corrected = new Map<string, number>();
-    for (const [endpoint, { open, opened }] of after) {
-      const was = before.get(endpoint), known = uncounted.get(endpoint) ?? 0;
-      const error = (listed.get(endpoint) ?? 0) - open;
-      const began = opened - (was?.opened ?? 0), ended = began - (open - (was?.open ?? 0));
-      corrected.set(endpoint, Math.abs(error) > began + ended ? known + error : known);
-    }
-    uncounted = corrected;
-    return await readCounters();
-  };
 
   async function read(): Promise<ConnectionReading> {
     const startedAtMs = clock.monotonic();
-    const hasChanged = await follow();
+    const { hasChanged, isNew } = await table.follow();
+    if (isNew) counts.startAgain();
     const reading = (endpoints: ConnectionReading["endpoints"]) => (
       { endpoints, durationMs: clock.monotonic() - startedAtMs }
     );
-    if (wanted!.size === 0) return reading(new Map());
-    const now = (await elementsOf("changes")).join();
-    if (!hasChanged && now === changes && startedAtMs < listAtMs) return reading(undefined);
-    const counts = await readCounters();
+    if (table.isEmpty()) return reading(new Map());
+    const now = (await table.elementsOf("changes")).join();
+    if (!hasChanged && now === changes && !counts.isListingDue(startedAtMs)) return reading(undefined);
+    const read = await counts.read();
     changes = now;
-    if (startedAtMs < listAtMs) return reading(counts);
+    if (!counts.isListingDue(startedAtMs)) return reading(read);
     // It is rare, so its duration does not count.
-    const { durationMs } = reading(counts);
-    return { endpoints: await correct(counts), durationMs };
+    const { durationMs } = reading(read);
+    return { endpoints: await counts.correct(read), durationMs };
   }
 
   return {
@@ -181,12 +92,137 @@ export function createConnectionCounter(options: CounterOptions): ConnectionCoun
       try {
         return await read();
       } catch (error) {
-        counted = undefined;
+        table.forget();
         throw error;
       }
     },
-    noteChange() {
-      wanted = undefined;
+    noteChange: table.noteChange,
+  };
+}
+
+/** The table in the kernel. Its asynchronous methods throw the tool's error. */
+function createCountingTable({ desired, dialect, tools, readings }: CounterOptions) {
+  const name = `${dialect.ip} ${CONNECTIONS_TABLE}`;
+  const state: {
+    /** The endpoints to count, by element; undefined after a change of service ports. */
+    wanted?: ReadonlyMap<string, string>;
+    /** The elements of both sets; undefined while unknown. */
+    counted?: ReadonlySet<string>;
+  } = {};
+  const elementsOf = async (set: string) => {
+    const elements = await tools.listElements(set, readings, CONNECTIONS_TABLE);
+    if (elements !== undefined) return elements;
+    throw new Error(`the set ${set} of table ${name} is gone`);
+  };
+  const create = async (): Promise<ReadonlySet<string>> => {
+    const statements = tableStatements(dialect);
+    await tools.write(statements).catch(async () => {
+      // Another version of Sluice may have left other sets.
+      await tools.removeTable(CONNECTIONS_TABLE);
+      await tools.write(statements);
+    });
+    return new Set((await elementsOf("opened")).map((element) => element.split(" counter ")[0]!));
+  };
+
+  return {
+    elementsOf,
+    isEmpty: () => state.wanted?.size === 0,
+    noteChange: () => void (state.wanted = undefined),
+    /** The next call of `follow` creates the table, or finds it. */
+    forget: () => void (state.counted = undefined),
+    /** Has exactly the elements of the endpoints that are asked for, and no table without any. */
+    async follow(): Promise<{ readonly hasChanged: boolean; readonly isNew: boolean }> {
+      const isNew = state.counted === undefined;
+      if (state.wanted !== undefined && !isNew) return { hasChanged: false, isNew };
+      const wanted = state.wanted ??= endpointsToCount(desired);
+      if (wanted.size === 0) {
+        await tools.removeTable(CONNECTIONS_TABLE);
+        state.counted = undefined;
+        return { hasChanged: false, isNew };
+      }
+      const before = state.counted ??= await create();
+      const added = [...wanted.keys()].filter((key) => !before.has(key));
+      const deleted = [...before].filter((key) => !wanted.has(key));
+      const statements = [["delete", deleted] as const, ["add", added] as const].flatMap(([verb, keys]) =>
+        SETS.flatMap((set) => portions(keys).map((some) => `${verb} element ${name} ${set} { ${some.join(", ")} }`))
+      );
+      if (statements.length > 0) await tools.write(statements);
+      state.counted = new Set(wanted.keys());
+      return { hasChanged: added.length + deleted.length > 0, isNew };
+    },
+    /** The counters of a set by endpoint. */
+    async countersIn(set: typeof SETS[number]): Promise<ReadonlyMap<string, number>> {
+      return new Map((await elementsOf(set)).flatMap((element) => {
+        const [, key = "", packets] = COUNTER.exec(element) ?? [], endpoint = state.wanted?.get(key);
+        return endpoint === undefined ? [] : [[endpoint, Number(packets)] as const];
+      }));
+    },
+  };
+}
+
+/** The open connections by the kernel's counters, corrected by listings of conntrack. */
+function createCounts(
+  { family, runner, clock, logger }: CounterOptions,
+  table: ReturnType<typeof createCountingTable>,
+) {
+  const listing = { pauseMs: 0, dueMs: 0 };
+  /** The connections that the listing has found in addition to those counted; fewer than none if negative. */
+  let uncounted = new Map<string, number>();
+
+  const read = async (): Promise<ReadonlyMap<string, EndpointConnections>> => {
+    // In this order, a connection that opens and ends in between is counted as open.
+    const ended = await table.countersIn("ended"), opened = await table.countersIn("opened");
+    return new Map([...opened].map(([endpoint, opened]) => {
+      const open = opened - (ended.get(endpoint) ?? 0) + (uncounted.get(endpoint) ?? 0);
+      // More have ended than were counted: those were uncounted ones, or an endpoint was added again.
+      if (open < 0) uncounted.set(endpoint, (uncounted.get(endpoint) ?? 0) - open);
+      return [endpoint, { open: Math.max(0, open), opened }];
+    }));
+  };
+  /** The number of connections by endpoint that conntrack has, of these endpoints; undefined if it cannot be found. */
+  const list = async (endpoints: ReadonlyMap<string, unknown>): Promise<ReadonlyMap<string, number> | undefined> => {
+    const startedAtMs = clock.monotonic(), listed = new Map<string, number>();
+    try {
+      // 100,000 entries take half a second of processor time.
+      await ifInstalled(listFlows("tcp", family, runner, { isTranslated: false }, ({ answeredBy }) => {
+        if (endpoints.has(answeredBy)) listed.set(answeredBy, (listed.get(answeredBy) ?? 0) + 1);
+      }));
+      return listed;
+    } catch (error) {
+      logger.warn("cannot list connections: long ones may be missing from the counts of open connections", {
+        error: errorText(error),
+      });
+      return undefined;
+    } finally {
+      const endedAtMs = clock.monotonic();
+      listing.pauseMs = Math.min(2 * listing.pauseMs, LONGEST_LISTING_PAUSE_MS);
+      listing.dueMs = endedAtMs + Math.max(listing.pauseMs, (endedAtMs - startedAtMs) / LISTING_SHARE);
+    }
+  };
+
+  return {
+    read,
+    isListingDue: (nowMs: number) => nowMs >= listing.dueMs,
+    /** Begins with counters about whose earlier connections nothing is known. */
+    startAgain(): void {
+      uncounted = new Map();
+      listing.pauseMs = FIRST_LISTING_PAUSE_MS;
+      listing.dueMs = clock.monotonic() + FIRST_LISTING_PAUSE_MS;
+    },
+    /** Corrects the counts by what conntrack knows, if it has changed less in the meantime. */
+    async correct(before: ReadonlyMap<string, EndpointConnections>): Promise<ReadonlyMap<string, EndpointConnections>> {
+      const listed = await list(before);
+      if (listed === undefined) return before;
+      const after = await read();
+      const corrected = new Map<string, number>();
+      for (const [endpoint, { open, opened }] of after) {
+        const was = before.get(endpoint), known = uncounted.get(endpoint) ?? 0;
+        const error = (listed.get(endpoint) ?? 0) - open;
+        const began = opened - (was?.opened ?? 0), ended = began - (open - (was?.open ?? 0));
+        corrected.set(endpoint, Math.abs(error) > began + ended ? known + error : known);
+      }
+      uncounted = corrected;
+      return await read();
     },
   };
 }

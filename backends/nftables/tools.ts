@@ -68,7 +68,6 @@ const TRANSACTION_TIMEOUT_MS = 60_000;
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
-  let linesOfTable = Infinity, hasManyAdded = false, omitting = 0;
   async function runInput(
     input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">,
   ): Promise<ToolFailure | undefined> {
@@ -87,42 +86,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       // If the session refused the transaction, this run returns the reason.
       return await runInput({ stdin: statements, onInputTaken, changes });
     },
-    async listTable(onLine, onOmitted) {
-      const args = ["list", "table", ip, TABLE], begin = `table ${ip} ${TABLE} {`;
-      const shown = linesOfTable <= SHORT_LISTING
-        ? await session?.list(args.join(" ")).catch(() => undefined)
-        : undefined;
-      if (shown?.[0] === begin) {
-        linesOfTable = shown.length;
-        shown.forEach(onLine);
-        return true;
-      }
-      const omits = hasManyAdded && omitting < MOST_OMITTING;
-      const withoutAdded = omits ? await linesWithoutAdded(runner, dialect) : undefined;
-      if (withoutAdded) {
-        omitting++;
-        onOmitted();
-        withoutAdded.forEach(onLine);
-        return true;
-      }
-      omitting = 0;
-      const added = createAddedCounter();
-      const onAnyLine = (line: string) => {
-        added.onLine(line);
-        onLine(line);
-      };
-      const { failure, lines } = await list(
-        runner,
-        "list table",
-        { args, timeoutMs: LIST_TIMEOUT_MS },
-        onAnyLine,
-        begin,
-      );
-      if (!isThere(failure)) return false;
-      hasManyAdded = added.lines() >= MANY_ADDED;
-      linesOfTable = lines;
-      return true;
-    },
+    listTable: createTableListing(dialect, runner, session),
     async write(statements) {
       if (session && await session.transact(statements)) return;
       const failure = await runInput({ stdin: statements.map((statement) => `${statement}\n`) });
@@ -174,6 +138,46 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
     async removeTable(name) {
       return isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] }));
     },
+  };
+}
+
+/** Lists the table, through the session while it is short, and without what packets have added once that was much. */
+function createTableListing(dialect: Dialect, runner: Runner, session: NftSession | undefined): NftTools["listTable"] {
+  const { ip } = dialect, args = ["list", "table", ip, TABLE], begin = `table ${ip} ${TABLE} {`;
+  // What the last complete listing had, and how many have left something out since then.
+  const state = { lines: Infinity, hasManyAdded: false, omitting: 0 };
+  return async (onLine, onOmitted) => {
+    const shown = state.lines <= SHORT_LISTING ? await session?.list(args.join(" ")).catch(() => undefined) : undefined;
+    if (shown?.[0] === begin) {
+      state.lines = shown.length;
+      shown.forEach(onLine);
+      return true;
+    }
+    const omits = state.hasManyAdded && state.omitting < MOST_OMITTING;
+    const withoutAdded = omits ? await linesWithoutAdded(runner, dialect) : undefined;
+    if (withoutAdded) {
+      state.omitting++;
+      onOmitted();
+      withoutAdded.forEach(onLine);
+      return true;
+    }
+    state.omitting = 0;
+    const added = createAddedCounter();
+    const onAnyLine = (line: string) => {
+      added.onLine(line);
+      onLine(line);
+    };
+    const { failure, lines } = await list(
+      runner,
+      "list table",
+      { args, timeoutMs: LIST_TIMEOUT_MS },
+      onAnyLine,
+      begin,
+    );
+    if (!isThere(failure)) return false;
+    state.hasManyAdded = added.lines() >= MANY_ADDED;
+    state.lines = lines;
+    return true;
   };
 }
 
