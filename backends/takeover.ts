@@ -81,13 +81,59 @@ export function withTakeover(
   others: readonly (() => Promise<ModeCode>)[],
   options: BackendOptions,
 ): Backend {
-  const { family, clock, logger, onProblems } = options;
-  const backend = chosen.create(options);
-  let leftovers: readonly Leftover[] | undefined;
-  /** When a mode that drains wants its next turn. */
-  let dueMs: number | undefined;
+  const { logger } = options;
+  const backend = chosen.create(options), leftovers = createLeftovers(chosen, others, options);
 
-  async function findLeftovers(): Promise<readonly Leftover[]> {
+  /** The result of a sync; leftovers are removed first if it is their turn. */
+  async function finish(result: SyncResult, isTurn: boolean): Promise<SyncResult> {
+    const figures = isTurn ? { ...result.figures, cleanup_failures: await leftovers.remove() } : result.figures;
+    const waitMs = leftovers.waitMs();
+    if (waitMs === undefined) return { ...result, figures };
+    return { ...result, figures, againAfterMs: soonest(waitMs, result.againAfterMs) };
+  }
+
+  return {
+    ...backend,
+    async setup() {
+      await backend.setup();
+      for (const { drain } of await leftovers.find()) {
+        const error = await errorOf(async () => await drain?.prepare());
+        if (error !== undefined) logger.warn("cannot prepare the takeover from another mode", { error });
+      }
+    },
+    async sync(delta) {
+      const result = await backend.sync(delta);
+      return await finish(result, completesState(delta) || leftovers.waitMs() === 0);
+    },
+    resync: async (cause) => await finish(await backend.resync(cause), true),
+    async cleanup() {
+      const errors: string[] = [];
+      for (
+        const remove of [
+          () => backend.cleanup(),
+          ...others.map((load) => async () => (await load()).removeTraces(options)),
+          () => removeTracesOfOtherVariant(options),
+          () => removeMartians(options),
+        ]
+      ) {
+        const error = await errorOf(remove);
+        if (error !== undefined) errors.push(error);
+      }
+      if (errors.length > 0) throw new Error(errors.join("; "));
+    },
+  };
+}
+
+/** The leftovers of other modes. */
+function createLeftovers(chosen: ModeCode, others: readonly (() => Promise<ModeCode>)[], options: BackendOptions) {
+  const { family, clock, onProblems } = options;
+  const state: {
+    left?: readonly Leftover[];
+    /** When a mode that drains wants its next turn, by the monotonic clock. */
+    dueMs?: number;
+  } = {};
+
+  const find = async (): Promise<readonly Leftover[]> => {
     const codes = await Promise.all(others.map((load) => load()));
     const all = codes.map(({ drain, removeTraces }): Leftover => ({
       drain: drain?.start(options),
@@ -99,10 +145,9 @@ export function withTakeover(
       : [];
     // Those that drain come first, so that the others keep their chains.
     return [...all.filter(({ drain }) => drain), ...all.filter(({ drain }) => !drain), ...own];
-  }
-
+  };
   /** Removes leftovers; some are still there afterwards, because they drain or because of an error. */
-  async function removeSome(some: readonly Leftover[]) {
+  const removeSome = async (some: readonly Leftover[]) => {
     const left: Leftover[] = [], delays: number[] = [], errors: string[] = [];
     // Two modes may have chains with the same name.
     let stays = chosen.layout ?? NO_LAYOUT;
@@ -122,56 +167,22 @@ export function withTakeover(
       stays = bothLayouts(stays, layout);
     }
     return { left, delays, errors };
-  }
-
-  async function removeLeftovers(): Promise<Pick<SyncResult["figures"], "cleanup_failures">> {
-    leftovers ??= await findLeftovers();
-    if (leftovers.length === 0) return { cleanup_failures: 0 };
-    const { left, delays, errors } = await removeSome(leftovers);
-    leftovers = left;
-    dueMs = delays.length > 0 ? clock.monotonic() + Math.min(...delays) : undefined;
-    const detail = errors.join("; ");
-    onProblems?.("takeover", errors.length === 0 ? [] : [{ code: "leftovers-kept", subject: family, detail }]);
-    return { cleanup_failures: errors.length };
-  }
-
-  /** The result of a sync; leftovers are removed first if it is their turn. */
-  async function finish(result: SyncResult, isTurn: boolean): Promise<SyncResult> {
-    const figures = isTurn ? { ...result.figures, ...await removeLeftovers() } : result.figures;
-    if (dueMs === undefined) return { ...result, figures };
-    const waitMs = Math.max(0, dueMs - clock.monotonic());
-    return { ...result, figures, againAfterMs: soonest(waitMs, result.againAfterMs) };
-  }
+  };
 
   return {
-    ...backend,
-    async setup() {
-      await backend.setup();
-      leftovers ??= await findLeftovers();
-      for (const { drain } of leftovers) {
-        const error = await errorOf(async () => await drain?.prepare());
-        if (error !== undefined) logger.warn("cannot prepare the takeover from another mode", { error });
-      }
-    },
-    async sync(delta) {
-      const result = await backend.sync(delta);
-      return await finish(result, completesState(delta) || (dueMs !== undefined && dueMs <= clock.monotonic()));
-    },
-    resync: async (cause) => await finish(await backend.resync(cause), true),
-    async cleanup() {
-      const errors: string[] = [];
-      for (
-        const remove of [
-          () => backend.cleanup(),
-          ...others.map((load) => async () => (await load()).removeTraces(options)),
-          () => removeTracesOfOtherVariant(options),
-          () => removeMartians(options),
-        ]
-      ) {
-        const error = await errorOf(remove);
-        if (error !== undefined) errors.push(error);
-      }
-      if (errors.length > 0) throw new Error(errors.join("; "));
+    find: async () => state.left ??= await find(),
+    /** The time until a mode that drains wants its next turn; undefined if none drains. */
+    waitMs: () => state.dueMs === undefined ? undefined : Math.max(0, state.dueMs - clock.monotonic()),
+    /** Removes what no open connection needs. Resolves with the number of failures, which are a problem. */
+    async remove(): Promise<number> {
+      state.left ??= await find();
+      if (state.left.length === 0) return 0;
+      const { left, delays, errors } = await removeSome(state.left);
+      state.left = left;
+      state.dueMs = delays.length > 0 ? clock.monotonic() + Math.min(...delays) : undefined;
+      const detail = errors.join("; ");
+      onProblems?.("takeover", errors.length === 0 ? [] : [{ code: "leftovers-kept", subject: family, detail }]);
+      return errors.length;
     },
   };
 }
