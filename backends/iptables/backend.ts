@@ -16,7 +16,7 @@ import {
   type SyncResult,
 } from "../contract/mod.ts";
 import { createConntrackCleaner, readSysctl } from "../host/mod.ts";
-import { createNftSession, unlessUnchanged } from "../tools/mod.ts";
+import { createNftSession, type NftSession, unlessUnchanged } from "../tools/mod.ts";
 import {
   type AroundRestore,
   BASE,
@@ -68,13 +68,7 @@ export function createIptablesBackend(
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(options);
   const looks = createNftSession({ runner, clock });
-  const tcpLiberal = createTcpLiberal(options);
-  // The value that the rules are for: the setting may become known after they are written.
-  let writtenLiberal = false;
-  // Whether to route loopback addresses once the rules, which drop martians, are in effect.
-  let routesLoopback = false;
-  // Whether this process has made the kernel route them.
-  let isRoutingOurs = false;
+  const tcpLiberal = createTcpLiberal(options), loopback = createLoopbackRouting(options);
   let parts: {
     readonly ruleset: Ruleset;
     readonly reconciler: ChainReconciler;
@@ -92,34 +86,9 @@ export function createIptablesBackend(
     return parts;
   }
 
-  /** Whether the long-running nft lists a jump. It knows only rules of nf_tables, and an absent chain there proves nothing. */
-  async function isJumpSeen(table: Table, { from, rule }: Jump): Promise<boolean> {
-    if (parts?.flavour !== "nf_tables") return false;
-    const ip = family === "IPv4" ? "ip" : "ip6", target = rule.slice(rule.lastIndexOf(" ") + 1);
-    const isJump = (line: string) => line.endsWith(` jump ${target}`);
-    return await looks.shows(`list chain ${ip} ${table} ${from}`, (lines) => lines.some(isJump));
-  }
-
-  /** Whether each table has its first jump: a flush of a table removes all jumps in it. */
-  async function findJumps(): Promise<boolean> {
-    for (const table of TABLES) {
-      const jump = variant.layouts[family].jumps.find((jump) => jump.table === table);
-      if (jump === undefined) continue;
-      const { from, rule } = jump;
-      if (await isJumpSeen(table, jump)) continue;
-      const lines = await rulesOf(tools, table, from);
-      if (!lines.some((line) => line.replace(/ -c \d+ \d+/, "") === `-A ${from} ${rule}`)) return false;
-    }
-    return true;
-  }
-
   /** The steps after the rules are written. Their failures do not fail the sync. */
   function finish({ reconciler, ruleset }: ReturnType<typeof ready>): SyncResult<IptablesFigure> {
-    if (routesLoopback) {
-      routesLoopback = false;
-      // Not awaited: a hanging sysctl must not delay a sync.
-      routeLoopback(options).then((isOurs) => isRoutingOurs ||= isOurs);
-    }
+    loopback.rulesAreWritten();
     const { problems, figures, againAfterMs } = conntrack.afterSync(reconciler, ruleset);
     return {
       problems,
@@ -142,7 +111,8 @@ export function createIptablesBackend(
         traffic.current()?.aroundRestore(chains, restore) ?? restore();
       const generation = flavour === "nf_tables" ? options.generation : undefined;
       const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, generation, logger, aroundRestore });
-      parts = { ruleset, reconciler, flavour, hasJumps: unlessUnchanged(generation, findJumps) };
+      const { jumps } = layout, hasJumps = () => findJumps({ family, jumps, tools, flavour, looks });
+      parts = { ruleset, reconciler, flavour, hasJumps: unlessUnchanged(generation, hasJumps) };
     },
     async sync(delta) {
       const { ruleset, reconciler } = ready();
@@ -152,12 +122,9 @@ export function createIptablesBackend(
         ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),
       ]);
       reconciler.touch(ruleset.apply(delta));
-      if (tcpLiberal.value() !== writtenLiberal) {
-        writtenLiberal = tcpLiberal.value();
-        reconciler.touch({ filter: new Set([BASE.forward]) });
-      }
+      if (tcpLiberal.takeChange()) reconciler.touch({ filter: new Set([BASE.forward]) });
       await traffic.follow(ruleset.settings());
-      if (delta.settings) routesLoopback = variant.routesLoopback && delta.settings.localhostNodePorts;
+      if (delta.settings) loopback.want(variant.routesLoopback && delta.settings.localhostNodePorts);
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
         return NOTHING_DONE;
@@ -170,7 +137,7 @@ export function createIptablesBackend(
       await reconciler.compareAndRun(cause);
       const result = finish(ready());
       // Another program that deleted rules may have deleted the note for a cleanup, too.
-      if (isRoutingOurs && (result.figures.drift_repaired ?? 0) > 0) await noteRouting(options);
+      if ((result.figures.drift_repaired ?? 0) > 0) await loopback.noteAgain();
       return result;
     },
     // It asks for the chains of three tables, each on its own.
@@ -197,6 +164,53 @@ export const IPTABLES_CODE = {
   layout: IPTABLES_LAYOUTS.IPv4,
   removeTraces: removeIptablesTraces,
 };
+
+/** Routes loopback addresses once the rules, which drop martians, are in effect. */
+function createLoopbackRouting(options: BackendOptions) {
+  // Whether it is due, and whether this process has made the kernel route them.
+  const state = { isDue: false, isOurs: false };
+  return {
+    want: (isWanted: boolean) => void (state.isDue = isWanted),
+    rulesAreWritten(): void {
+      if (!state.isDue) return;
+      state.isDue = false;
+      // Not awaited: a hanging sysctl must not delay a sync.
+      routeLoopback(options).then((isOurs) => state.isOurs ||= isOurs);
+    },
+    /** Writes the note for a cleanup again if there was one. */
+    async noteAgain(): Promise<void> {
+      if (state.isOurs) await noteRouting(options);
+    },
+  };
+}
+
+/** The jumps of a family, and the tools that list them. */
+interface JumpQuestion {
+  readonly family: Family;
+  readonly jumps: readonly Jump[];
+  readonly tools: IptablesTools;
+  readonly flavour: Flavour;
+  /** The long-running nft. */
+  readonly looks: NftSession;
+}
+
+/** Whether each table has its first jump: a flush of a table removes all jumps in it. */
+async function findJumps({ family, jumps, tools, flavour, looks }: JumpQuestion): Promise<boolean> {
+  const ip = family === "IPv4" ? "ip" : "ip6";
+  // nft knows only rules of nf_tables, and an absent chain there proves nothing.
+  const isJumpSeen = async ({ table, from, rule }: Jump) => {
+    const target = rule.slice(rule.lastIndexOf(" ") + 1), isJump = (line: string) => line.endsWith(` jump ${target}`);
+    return flavour === "nf_tables" &&
+      await looks.shows(`list chain ${ip} ${table} ${from}`, (lines) => lines.some(isJump));
+  };
+  for (const table of TABLES) {
+    const jump = jumps.find((jump) => jump.table === table);
+    if (jump === undefined || await isJumpSeen(jump)) continue;
+    const { from, rule } = jump, lines = await rulesOf(tools, table, from);
+    if (!lines.some((line) => line.replace(/ -c \d+ \d+/, "") === `-A ${from} ${rule}`)) return false;
+  }
+  return true;
+}
 
 /**
  * Describes the rules of a service port in the order in which packets traverse them; undefined if the ruleset lacks it.
@@ -248,23 +262,29 @@ const LONGEST_WAIT_MS = 250;
  * kube-proxy reads it at its start, too.
  */
 function createTcpLiberal(options: BackendOptions) {
-  let isLiberal = false, isPending = false;
+  const state = { isLiberal: false, isPending: false, isChangeTaken: false };
   const readNow = async () => {
     const value = await readSysctl(options, TCP_LIBERAL);
-    isPending = false;
-    isLiberal = value !== undefined && value !== "0";
-    if (isLiberal) {
+    state.isPending = false;
+    state.isLiberal = value !== undefined && value !== "0";
+    if (state.isLiberal) {
       options.logger.info("INVALID packets are not dropped: conntrack is liberal", { setting: TCP_LIBERAL });
     }
   };
   return {
     /** Returns the setting; false until it is known. */
-    value: () => isLiberal,
+    value: () => state.isLiberal,
+    /** Whether the setting has become known since the last call: rules may be written before. */
+    takeChange(): boolean {
+      const hasChanged = state.isLiberal && !state.isChangeTaken;
+      state.isChangeTaken = state.isLiberal;
+      return hasChanged;
+    },
     /** Starts reading it; resolves once it is known, or after 250 ms, so that a hanging `sysctl` delays no start. */
     async read(): Promise<void> {
-      isPending = true;
+      state.isPending = true;
       await waitAtMost(options.clock, LONGEST_WAIT_MS, readNow());
     },
-    isPending: () => isPending,
+    isPending: () => state.isPending,
   };
 }
