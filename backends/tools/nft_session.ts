@@ -49,101 +49,61 @@ interface Printing {
   readonly waitMs: number;
 }
 
+/** The inputs of `createNftSession`. */
+interface SessionOptions {
+  readonly runner: Runner;
+  readonly clock: Clock;
+  /** Further arguments of nft. */
+  readonly args?: readonly string[];
+}
+
 /** A session that starts its nft with the first call. */
-export function createNftSession(
-  { runner, clock, args = [] }: {
-    readonly runner: Runner;
-    readonly clock: Clock;
-    /** Further arguments of nft. */
-    readonly args?: readonly string[];
-  },
-): NftSession {
-  let conversation: Conversation | undefined;
-  let printing: Printing | undefined;
-  let lines = 0;
-  // A call that killed nft must not reach another session, and an nft without a working interactive mode may be
-  // replaced while Sluice runs. So after a failure a number of calls, which grows with each failure, runs
-  // without a session.
-  let rest = runner.converse ? 0 : Infinity;
-  let nextRest = 1;
-  let cancelIdle: (() => void) | undefined;
-  let turn: Promise<unknown> = Promise.resolve();
+export function createNftSession(options: SessionOptions): NftSession {
+  const { runner, clock } = options;
+  const nft = createInteractiveNft(options);
+  const state: {
+    /**
+     * The calls that run without a session, and those after the next failure. A call that killed nft must not reach another
+     * session, and an nft without a working interactive mode may be replaced while Sluice runs.
+     */
+    rest: number;
+    nextRest: number;
+    cancelIdle?: () => void;
+    turn: Promise<unknown>;
+  } = { rest: runner.converse ? 0 : Infinity, nextRest: 1, turn: Promise.resolve() };
 
-  const close = () => {
-    conversation?.close();
-    conversation = undefined;
-  };
   const avoid = () => {
-    close();
-    rest = nextRest;
-    nextRest = Math.min(2 * nextRest, LONGEST_REST);
-  };
-  const onLine = (line: string) => {
-    if (!printing) return;
-    printing.lines.push(line);
-    if (line === "}" && printing.isEnough(printing.lines)) printing.isWhole.resolve();
-  };
-
-  /** Resolves with nft's errors. An invalid line, which nft repeats in its error, marks the end of the answer. */
-  const ask = async (line: string, timeoutMs: number): Promise<string> => {
-    const end = `end ${++lines}`;
-    const output = await conversation!.ask(`${line}${end}\n`, end, timeoutMs);
-    const ownError = output.lastIndexOf("Error: ");
-    if (ownError === -1) throw new Error("nft accepted an invalid line");
-    return output.slice(0, ownError);
-  };
-
-  /** Starts an nft if there is none; returns whether it works. */
-  const open = async (): Promise<boolean> => {
-    if (lines >= LINES_PER_PROCESS) close();
-    if (conversation?.isOpen()) return true;
-    try {
-      lines = 0;
-      conversation = runner.converse!({ tool: "nft", args: [...args, "-i"], onLine });
-      return !hasError(await ask("", OPENING_TIMEOUT_MS));
-    } catch {
-      // Without a session, each call has its own process.
-      return false;
-    }
-  };
-
-  /** Waits for the last line of a listing: the standard output may be read after the standard error. */
-  const wholeListing = async ({ isWhole, waitMs }: Printing): Promise<void> => {
-    const late = () => isWhole.reject(new LateListingError("nft did not print the end of a listing"));
-    await isWhole.promise.finally(clock.schedule(waitMs, late));
+    nft.close();
+    state.rest = state.nextRest;
+    state.nextRest = Math.min(2 * state.nextRest, LONGEST_REST);
   };
 
   /** Has nft carry out a line; returns whether it printed no error. */
   const run = async (line: string, listing?: Printing): Promise<boolean> => {
-    if (rest > 0) {
-      rest--;
+    if (state.rest > 0) {
+      state.rest--;
       return false;
     }
-    cancelIdle?.();
-    if (!await open()) {
+    state.cancelIdle?.();
+    if (!await nft.open()) {
       avoid();
       return false;
     }
-    cancelIdle = clock.schedule(IDLE_MS, close);
-    printing = listing;
+    state.cancelIdle = clock.schedule(IDLE_MS, nft.close);
     try {
-      const timeoutMs = listing?.waitMs === LAST_LINE_MS ? LISTING_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
-      const isDone = !hasError(await ask(`${line}\n`, timeoutMs));
-      if (isDone && listing) await wholeListing(listing);
-      nextRest = 1;
+      const isDone = await nft.carryOut(line, listing);
+      state.nextRest = 1;
       return isDone;
     } catch (error) {
       const isExpected = error instanceof LateListingError && listing?.waitMs === LAST_LOOK_MS;
       if (!isExpected) avoid();
       throw error;
-    } finally {
-      printing = undefined;
     }
   };
 
   const runInTurn = (line: string, listing?: Printing): Promise<boolean> => {
-    const result = turn.then(() => run(line, listing));
-    turn = result.catch(() => {});
+    const result = state.turn.then(() => run(line, listing));
+    state.turn = result.catch(() => {});
     return result;
   };
 
@@ -159,6 +119,64 @@ export function createNftSession(
       return await runInTurn(command, { lines: [], isWhole, isEnough: isShown, waitMs: LAST_LOOK_MS }).catch(() =>
         false
       );
+    },
+  };
+}
+
+/** An interactive nft, which is replaced by another one after many lines. */
+function createInteractiveNft({ runner, clock, args = [] }: SessionOptions) {
+  const state: { conversation?: Conversation; printing?: Printing; lines: number } = { lines: 0 };
+
+  const close = () => {
+    state.conversation?.close();
+    state.conversation = undefined;
+  };
+  const onLine = (line: string) => {
+    const { printing } = state;
+    if (!printing) return;
+    printing.lines.push(line);
+    if (line === "}" && printing.isEnough(printing.lines)) printing.isWhole.resolve();
+  };
+  /** Resolves with nft's errors. An invalid line, which nft repeats in its error, marks the end of the answer. */
+  const ask = async (line: string, timeoutMs: number): Promise<string> => {
+    const end = `end ${++state.lines}`;
+    const output = await state.conversation!.ask(`${line}${end}\n`, end, timeoutMs);
+    const ownError = output.lastIndexOf("Error: ");
+    if (ownError === -1) throw new Error("nft accepted an invalid line");
+    return output.slice(0, ownError);
+  };
+  /** Waits for the last line of a listing: the standard output may be read after the standard error. */
+  const wholeListing = async ({ isWhole, waitMs }: Printing): Promise<void> => {
+    const late = () => isWhole.reject(new LateListingError("nft did not print the end of a listing"));
+    await isWhole.promise.finally(clock.schedule(waitMs, late));
+  };
+
+  return {
+    close,
+    /** Starts an nft if there is none. Resolves with whether it works. */
+    async open(): Promise<boolean> {
+      if (state.lines >= LINES_PER_PROCESS) close();
+      if (state.conversation?.isOpen()) return true;
+      try {
+        state.lines = 0;
+        state.conversation = runner.converse!({ tool: "nft", args: [...args, "-i"], onLine });
+        return !hasError(await ask("", OPENING_TIMEOUT_MS));
+      } catch {
+        // Without a session, each call has its own process.
+        return false;
+      }
+    },
+    /** Has the open nft carry out a line. Resolves with whether it printed no error; rejects as `NftSession` does. */
+    async carryOut(line: string, listing: Printing | undefined): Promise<boolean> {
+      state.printing = listing;
+      try {
+        const timeoutMs = listing?.waitMs === LAST_LINE_MS ? LISTING_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+        const isDone = !hasError(await ask(`${line}\n`, timeoutMs));
+        if (isDone && listing) await wholeListing(listing);
+        return isDone;
+      } finally {
+        state.printing = undefined;
+      }
     },
   };
 }
