@@ -333,6 +333,21 @@ Deno.test("of a service that the kernel refuses in part, nothing stays once it i
   assert.deepEqual([...host.runner.ipvs.servers.keys()], [KEY]);
 });
 
+Deno.test("what the kernel has taken of a refused service at a known address is removed with it", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change } = await backendUnderTest(host);
+  await snapshot([web()]);
+  const failure = { how: "exits", exitCode: 255, stderr: "Destination refused", afterItsWork: true } as const;
+  const isRefused = ({ stdin }: { readonly stdin: string }) => stdin.startsWith("-A -t 10.96.0.10:81");
+  // The first attempt writes nothing, so that the virtual server is tried alone.
+  host.runner.inject(isRefused, { ...failure, afterItsWork: false }, 1);
+  host.runner.inject(isRefused, failure);
+  const { problems } = await change([web({ name: "default/web:other", port: 81 })]);
+  assert.equal(problems.length, 1);
+  await change([], ["default/web:other|tcp"]);
+  assert.deepEqual([...host.runner.ipvs.servers.keys()], [KEY]);
+});
+
 Deno.test("a kernel that refuses very many virtual servers fails the sync", async () => {
   const host = createIpvsHost();
   const { snapshot } = await backendUnderTest(host);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Backend } from "../../../../backends/contract/backend.ts";
+import { findMode, loadBackend } from "../../../../backends/registry.ts";
 import { withResets } from "../../../../backends/nftables/resets.ts";
 import { type ToolCall, ToolMissingError } from "../../../../backends/tools/mod.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
@@ -514,4 +515,22 @@ Deno.test("a host without nft resets nothing, which is no problem", async () => 
     await tested.resetGone!([{ namespace: "default", endpoint: TWO, frontends: [CLUSTER] }]);
   }
   assert.deepEqual([calls, problems], [1, []]);
+});
+
+Deno.test("connections are reset in the modes that say so, and in no other", async () => {
+  const nftables = findMode("nftables");
+  for (const resetsConnections of [true, undefined] as const) {
+    const host = createFakeNftHost(), { description } = nftables;
+    const mode = {
+      ...nftables,
+      description: { ...description, settings: { ...description.settings, resetsConnections } },
+    };
+    const { runner, clock } = host;
+    const backend = await loadBackend("nftables", { family: "IPv4", runner, clock, logger: silentLogger }, [mode]);
+    await backend.setup();
+    await backend.sync({ revision: 1, base: undefined, settings: nftSettings(), set: [web(TWO)], deleted: [] });
+    await backend.resetGone!([{ namespace: "default", endpoint: ONE, frontends: [CLUSTER] }]);
+    assert.equal(host.tables.get("ip sluice-resets") !== undefined, resetsConnections === true);
+    await backend.cleanup();
+  }
 });

@@ -247,6 +247,15 @@ Deno.test("cleanup removes only what Sluice and kube-proxy wrote", async () => {
   assert.equal(host.runner.dump(), before);
 });
 
+Deno.test("the mode itself removes its rules: no other mode may be there to do so", async () => {
+  const host = createHost();
+  const { snapshot, backend } = await backendUnderTest(host);
+  await snapshot(services(3), podSettings({ localhostNodePorts: false }));
+  await backend.cleanup();
+  const left = ["filter", "nat"].flatMap((table) => host.runner.chains("IPv4", table as "nat"));
+  assert.deepEqual(left.filter((chain) => chain.startsWith("KUBE-")), ["KUBE-MARTIANS"], "which a later step removes");
+});
+
 Deno.test("chains that were emptied, but not deleted, are deleted by the next sync", async () => {
   const host = createHost();
   // More chains than are deleted together with the last writes.

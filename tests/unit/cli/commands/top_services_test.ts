@@ -37,6 +37,17 @@ Deno.test("the filter, the order and the attention of the view are asked for, on
   );
 });
 
+Deno.test("a screen that is one page is asked for once", async () => {
+  const asked: number[] = [], proxy = proxyWith(9);
+  await servicesOf({ ...FIRST_VIEW, offset: 3 }, 3, {
+    browse(question) {
+      asked.push(question.page);
+      return proxy.browse(question);
+    },
+  });
+  assert.deepEqual(asked, [2]);
+});
+
 Deno.test("a proxy that has not read the cluster yet has no services", async () => {
   assert.equal(await servicesOf(FIRST_VIEW, 3, { browse: () => Promise.reject(new Error("not ready")) }), undefined);
 });
