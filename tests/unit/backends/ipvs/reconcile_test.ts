@@ -222,6 +222,19 @@ Deno.test("a changed definition of a virtual server leaves its real servers alon
   assert.deepEqual(takeWrites().map(({ input }) => input), [`-E ${KEY} -s mh -p 10800 -b mh-port\n`]);
 });
 
+Deno.test("an endpoint that is removed later does not delay the count of another's connections", async () => {
+  const { snapshot, change, clock } = await backendUnderTest();
+  await snapshot([web({ clusterEndpoints: [...ENDPOINTS, "10.244.1.3:8080"] })]);
+  assert.equal((await change([web()])).againAfterMs, 5_000);
+  clock.advance(3_000);
+  assert.equal((await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })])).againAfterMs, 2_000);
+});
+
+Deno.test("a new service counts as one operation for its virtual server, and one for each real server", async () => {
+  const { snapshot } = await backendUnderTest();
+  assert.equal((await snapshot([web()])).figures.server_operations, 3);
+});
+
 Deno.test("excluded virtual servers and those of the other family stay", async () => {
   const host = createIpvsHost();
   const server = () => ({ scheduler: "wrr", persistentSeconds: 0, flags: "", reals: new Map(), clients: new Map() });
@@ -250,6 +263,8 @@ Deno.test("a service in an excluded prefix is served, and kept by a restart", as
   const again = await backendUnderTest(host, "IPv4", excluded);
   assert.deepEqual((await again.snapshot([web()])).problems, []);
   assert.deepEqual(again.takeWrites(), []);
+  await again.change([], ["default/web:http|tcp"]);
+  assert.ok(host.runner.ipvs.servers.has(KEY), "from now on it belongs to others, as in kube-proxy");
 });
 
 Deno.test("the next comparison finds, repairs and counts changes by other programs", async () => {

@@ -64,6 +64,17 @@ Deno.test("loopback addresses are routed once martians are dropped, even if that
   assert.deepEqual(ask(host, { from: "node", port: 30080, protocol: "tcp" }), { "10.1.0.1:8080 masqueraded": 1 });
 });
 
+Deno.test("the setting is looked at after the settings of node ports have changed, not with each sync", async () => {
+  const host = createHost();
+  const { snapshot, change } = await backendUnderTest(host);
+  await snapshot([PORT]);
+  await settled();
+  host.runner.forgetCalls();
+  await change([]);
+  await settled();
+  assert.deepEqual(host.runner.calls.filter(({ tool }) => tool === "sysctl"), []);
+});
+
 Deno.test("martians that another program lets pass in mangle are dropped where they enter the node", async () => {
   const host = createHost();
   await (await backendUnderTest(host)).snapshot([PORT], podSettings({ localhostNodePorts: false }));
