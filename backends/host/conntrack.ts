@@ -102,31 +102,12 @@ const SMALLEST_PORTION = 4, SHORT_MS = 500;
 /** Creates a cleaner without notes. */
 export function createConntrackCleaner({ family, runner, logger, clock }: CleanerOptions): ConntrackCleaner {
   const notes: Notes = new Map();
-  const passes = createPasses(clock);
-  let deletion: Deletion | undefined;
-  let figures: RemovalFigures = {};
-  let problem: SyncProblem | undefined, isProblemNew = false;
+  const passes = createPasses(clock), deletion = createDeletion({ family, runner, clock });
+  const state: { figures: RemovalFigures; problem?: SyncProblem; isProblemNew: boolean } = {
+    figures: {},
+    isProblemNew: false,
+  };
 
-  const note = (frontend: UdpFrontend, { key, lost }: Note) => {
-    const earlier = notes.get(frontend);
-    notes.set(frontend, { key, lost: earlier === undefined ? lost : lost && earlier.lost?.union(lost) });
-  };
-  const noteFrontends = (key: ServicePortKey, port: ServicePort | undefined, lost?: ReadonlySet<string>) => {
-    if (port?.protocol !== "udp") return;
-    for (const frontend of udpFrontendsOf(port)) note(frontend, { key, lost });
-  };
-  const deletePortion = async (running: Deletion, size: number): Promise<number> => {
-    const stop = running.stop = new AbortController();
-    running.portion = running.left.slice(0, size);
-    running.left = running.left.slice(size);
-    try {
-      return await deleteFlows("udp", family, runner, running.portion, stop.signal);
-    } catch (error) {
-      if (!stop.signal.aborted) throw error;
-      running.left = [...running.portion, ...running.left];
-      return 0;
-    }
-  };
   const clean = async (known: KnownServicePorts): Promise<void> => {
     const startedMs = clock.monotonic(), noted = new Map(notes);
     // Notes that arrive while conntrack runs are for the next removal.
@@ -134,85 +115,143 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
     const again = (frontends: Iterable<UdpFrontend>) => {
       for (const frontend of new Set(frontends)) {
         const { key, lost } = noted.get(frontend)!;
-        note(frontend, { key: (notes.get(frontend) ?? { key }).key, lost });
+        addNote(notes, frontend, { key: (notes.get(frontend) ?? { key }).key, lost });
       }
     };
-    let deleted = 0;
     try {
       const stale = await findStaleFlows(noted, known, family, runner);
-      const left = inTurns(stale, ({ frontend }) => namespaceOf(noted.get(frontend)?.key ?? ""));
-      deletion = { left, portion: [], stop: new AbortController() };
-      const endMs = clock.monotonic() + LONGEST_DELETION_MS;
-      for (let size = SMALLEST_PORTION; deletion.left.length > 0 && clock.monotonic() < endMs;) {
-        const beganMs = clock.monotonic();
-        deleted += await deletePortion(deletion, size);
-        if (clock.monotonic() - beganMs < SHORT_MS) size *= 2;
-      }
-      again(deletion.left.map(({ frontend }) => frontend));
-      problem = undefined;
+      const left = await deletion.run(inTurns(stale, ({ frontend }) => namespaceOf(noted.get(frontend)?.key ?? "")));
+      again(left.map(({ frontend }) => frontend));
+      state.problem = undefined;
     } catch (error) {
       again(noted.keys());
       logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
       const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
-      problem = { code: "stale-flows-kept", servicePort: undefined, message };
-      isProblemNew = true;
+      state.problem = { code: "stale-flows-kept", servicePort: undefined, message };
+      state.isProblemNew = true;
     }
-    deletion = undefined;
     // A sync takes these before it starts another removal.
-    figures = { conntrack_deleted: deleted, conntrack_ms: clock.monotonic() - startedMs };
+    state.figures = { conntrack_deleted: deletion.takeCount(), conntrack_ms: clock.monotonic() - startedMs };
   };
 
   return {
     noteDelta(known, delta) {
-      const set = new Map<ServicePortKey, ServicePort>();
-      for (const port of delta.set) {
-        if (port.protocol === "udp") set.set(servicePortKey(port.name, port.protocol), port);
-      }
-      // Former frontends come first: another service port may take them over in the same delta.
-      const noteDeleted = (key: ServicePortKey, port: ServicePort | undefined) => {
-        const endpoints = endpointsOf(port);
-        noteFrontends(key, port, endpoints.size > 0 ? endpoints : undefined);
-      };
-      for (const key of delta.deleted) noteDeleted(key, known.servicePort(key));
-      if (delta.base === undefined) {
-        for (const port of known.servicePorts()) {
-          const key = servicePortKey(port.name, port.protocol);
-          if (!set.has(key)) noteDeleted(key, port);
-        }
-      }
-      const changed = [...set].flatMap(([key, port]) => {
-        const previous = known.servicePort(key), lost = lostBy(previous, port, delta.base === undefined);
-        return lost === "nothing" ? [] : [{ key, lost, previous, port }];
-      });
-      for (const { key, lost, previous } of changed) noteFrontends(key, previous, lost);
-      for (const { key, lost, port } of changed) noteFrontends(key, port, lost);
-      for (const port of deletion ? set.values() : []) {
-        const isStale = notUsedBy(port), { portion, left, stop } = deletion!;
-        deletion!.left = left.filter(isStale);
-        if (portion.every(isStale)) continue;
-        deletion!.portion = portion.filter(isStale);
-        stop.abort();
-      }
+      const set = udpPortsOf(delta);
+      noteChanges(notes, known, delta, set);
+      for (const port of set.values()) deletion.spareUsedBy(port);
     },
     afterSync(rules, known) {
       for (const frontend of deletedFrontends(rules.takeEarlierUdpFrontends(), known)) {
-        note(frontend, { key: undefined, lost: undefined });
+        addNote(notes, frontend, { key: undefined, lost: undefined });
       }
+      const { problem, figures, isProblemNew } = state;
       const result = { problems: [...rules.problems(), ...(problem ? [problem] : [])], figures };
-      figures = {};
+      state.figures = {};
       // A new failure is reported before it is repeated, so that failures are repeated ever more slowly.
       const waitMs = notes.size > 0 && !isProblemNew ? passes.start(() => clean(known)) : undefined;
-      isProblemNew = false;
+      state.isProblemNew = false;
       return { ...result, againAfterMs: waitMs ?? (passes.isRunning() ? PASS_INTERVAL_MS : undefined) };
     },
   };
 }
 
-/** A running deletion of flows: a portion at a time, so that a service with very many does not hold up those of others. */
-interface Deletion {
-  portion: readonly StaleFlows[];
-  left: readonly StaleFlows[];
-  stop: AbortController;
+function addNote(notes: Notes, frontend: UdpFrontend, { key, lost }: Note): void {
+  const earlier = notes.get(frontend);
+  notes.set(frontend, { key, lost: earlier === undefined ? lost : lost && earlier.lost?.union(lost) });
+}
+
+function udpPortsOf({ set }: FamilyDelta): ReadonlyMap<ServicePortKey, ServicePort> {
+  const udp = set.filter(({ protocol }) => protocol === "udp");
+  return new Map(udp.map((port) => [servicePortKey(port.name, port.protocol), port]));
+}
+
+/** Notes the frontends whose flows a delta may make stale; `set` are the UDP service ports that it sets. */
+function noteChanges(
+  notes: Notes,
+  known: KnownServicePorts,
+  { deleted, base }: FamilyDelta,
+  set: ReadonlyMap<ServicePortKey, ServicePort>,
+): void {
+  const noteFrontends = (key: ServicePortKey, port: ServicePort | undefined, lost?: ReadonlySet<string>) => {
+    if (port?.protocol !== "udp") return;
+    for (const frontend of udpFrontendsOf(port)) addNote(notes, frontend, { key, lost });
+  };
+  const noteDeleted = (key: ServicePortKey, port: ServicePort | undefined) => {
+    const endpoints = endpointsOf(port);
+    noteFrontends(key, port, endpoints.size > 0 ? endpoints : undefined);
+  };
+  // Former frontends come first: another service port may take them over in the same delta.
+  for (const key of deleted) noteDeleted(key, known.servicePort(key));
+  if (base === undefined) {
+    for (const port of known.servicePorts()) {
+      const key = servicePortKey(port.name, port.protocol);
+      if (!set.has(key)) noteDeleted(key, port);
+    }
+  }
+  const changed = [...set].flatMap(([key, port]) => {
+    const previous = known.servicePort(key), lost = lostBy(previous, port, base === undefined);
+    return lost === "nothing" ? [] : [{ key, lost, previous, port }];
+  });
+  for (const { key, lost, previous } of changed) noteFrontends(key, previous, lost);
+  for (const { key, lost, port } of changed) noteFrontends(key, port, lost);
+}
+
+/** Deletes flows, a portion at a time, so that a service with very many does not hold up those of others. */
+function createDeletion({ family, runner, clock }: Omit<CleanerOptions, "logger">) {
+  const state: {
+    portion: readonly StaleFlows[];
+    left: readonly StaleFlows[];
+    stop: AbortController;
+    /** The deleted entries that `takeCount` has not returned. */
+    count: number;
+  } = { portion: [], left: [], stop: new AbortController(), count: 0 };
+
+  const deletePortion = async (size: number): Promise<void> => {
+    const stop = state.stop = new AbortController();
+    state.portion = state.left.slice(0, size);
+    state.left = state.left.slice(size);
+    try {
+      state.count += await deleteFlows("udp", family, runner, state.portion, stop.signal);
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+      state.left = [...state.portion, ...state.left];
+    } finally {
+      state.portion = [];
+    }
+  };
+
+  return {
+    /** Deletes flows for a limited time. Resolves with those that are left; throws if conntrack fails. */
+    async run(flows: readonly StaleFlows[]): Promise<readonly StaleFlows[]> {
+      state.left = flows;
+      try {
+        const endMs = clock.monotonic() + LONGEST_DELETION_MS;
+        for (let size = SMALLEST_PORTION; state.left.length > 0 && clock.monotonic() < endMs;) {
+          const beganMs = clock.monotonic();
+          await deletePortion(size);
+          if (clock.monotonic() - beganMs < SHORT_MS) size *= 2;
+        }
+        return state.left;
+      } finally {
+        state.left = [];
+      }
+    },
+    /** Leaves out the flows to endpoints of a service port, also if they are being deleted. */
+    spareUsedBy(port: ServicePort): void {
+      if (state.left.length + state.portion.length === 0) return;
+      const isStale = notUsedBy(port);
+      state.left = state.left.filter(isStale);
+      if (state.portion.every(isStale)) return;
+      state.portion = state.portion.filter(isStale);
+      state.stop.abort();
+    },
+    /** The entries deleted since the last call. */
+    takeCount(): number {
+      const { count } = state;
+      state.count = 0;
+      return count;
+    },
+  };
 }
 
 /** Selects the flows that lead to no endpoint of a service port. */
