@@ -95,7 +95,7 @@ async function start(
   const command = COMMANDS.find(({ name }) => name === line.command)!;
   if (command.lasts) warnings.forEach((warning) => logger.warn(warning));
   else printWarnings(warnings);
-  const lost = new AbortController();
+  const lost = new AbortController(), unread = new AbortController();
   try {
     const runProgram = await startCredentialPlugin(configuration, (reason) => lost.abort(new Error(reason)));
     if (!command.startsPrograms) dropPermissions("run");
@@ -113,8 +113,10 @@ async function start(
       clock: systemClock,
       runProgram,
       lost,
-      signal: shutdownSignal(),
-      print: writeToStdout,
+      signal: AbortSignal.any([shutdownSignal(), unread.signal]),
+      print(text) {
+        if (!writeToStdout(text) && command.streams) unread.abort(new Error("nobody reads the output any more"));
+      },
     });
   } catch (error) {
     const status = error instanceof Error && "exitStatus" in error ? Number(error.exitStatus) : 1;

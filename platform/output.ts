@@ -12,14 +12,15 @@ export function writeToStderr(text: string): void {
 }
 
 /**
- * Writes to standard output synchronously. Output to a closed pipe is discarded. Throws an Error if it cannot be written otherwise,
- * to a full disk for example: part of an answer must not pass for all of it.
+ * Writes to standard output synchronously; false if nobody reads it any more (`| head`), which discards the text. Throws an Error if
+ * it cannot be written otherwise, to a full disk for example: part of an answer must not pass for all of it.
  */
-export function writeToStdout(text: string): void {
+export function writeToStdout(text: string): boolean {
   try {
     writeAll(Deno.stdout, text);
+    return true;
   } catch (error) {
-    if (error instanceof Deno.errors.BrokenPipe) return;
+    if (error instanceof Deno.errors.BrokenPipe) return false;
     throw new Error("cannot write to standard output", { cause: error });
   }
 }

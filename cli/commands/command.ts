@@ -64,6 +64,8 @@ export interface Command extends CommandSpec {
   readonly startsPrograms?: boolean;
   /** Whether it runs until a signal and logs why it stops; other commands only print errors. */
   readonly lasts?: true;
+  /** Whether it prints until it is stopped: then it also stops when nobody reads its output any more. */
+  readonly streams?: true;
   /** Resolves with the exit status. An error means status 1. */
   start(invocation: Invocation): Promise<number>;
 }

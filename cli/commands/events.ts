@@ -26,6 +26,7 @@ export const eventsCommand: Command = {
     "sluice events": "the last events, then new ones until interrupted",
     "sluice events --once -o json": "the events so far, one JSON object per line",
   },
+  streams: true,
   async start(invocation) {
     const { flags, signal, clock } = invocation;
     const proxy = await proxyFor("events", invocation);
@@ -42,11 +43,12 @@ export const eventsCommand: Command = {
         isLost = false;
         // A restarted proxy numbers its events from 1 again.
         feed = next.startedAtMs === feed.startedAtMs ? next : await proxy.events(0);
-        feed.events.forEach(print);
       } catch (error) {
         if (!isLost) writeToStderr(`sluice: ${errorText(error)}; waiting for it\n`);
         isLost = true;
+        continue;
       }
+      feed.events.forEach(print);
     }
     return 0;
   },

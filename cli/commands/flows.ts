@@ -41,6 +41,7 @@ export const flowsCommand: Command = {
     "sluice flows default/web --from 10.244.1.7": "those of one client to one service",
     "sluice flows --drops": "dropped and rejected connections, and which rule did it",
   },
+  streams: true,
   async start(invocation) {
     const { flags, clock, signal, print } = invocation;
     const from = flagValue(flags, FROM);

@@ -50,6 +50,7 @@ export const watchCommand: Command = {
     "sluice watch local --source grpc://10.0.0.1:12090": "what a server sends to this node",
   },
   startsPrograms: true,
+  streams: true,
   async start(invocation) {
     const { arguments: [choice, ...args], flags, lost, signal } = invocation;
     const program = flagValue(flags, EXEC);

@@ -89,3 +89,19 @@ Deno.test("output to a full disk is a failure, to a closed pipe none", async () 
     Deno.stdout.writeSync = write;
   }
 });
+
+Deno.test("a command that prints until it is stopped ends when nobody reads its output any more", async () => {
+  const write = Deno.stdout.writeSync;
+  const source = new URL("../../../../deploy/example", import.meta.url).pathname;
+  Deno.stdout.writeSync = () => {
+    throw new Deno.errors.BrokenPipe("Broken pipe");
+  };
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error("it goes on")), 60_000);
+  try {
+    assert.equal(await Promise.race([main(["watch", "services", "--source", `file:${source}`]), late.promise]), 0);
+  } finally {
+    clearTimeout(timer);
+    Deno.stdout.writeSync = write;
+  }
+});
