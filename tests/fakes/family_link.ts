@@ -29,9 +29,9 @@ export interface FakeFamilyLink {
 
 /**
  * Creates a link whose worker does nothing by itself.
- * @param reading the answer to each request for traffic
+ * @param reading the answer to each request for traffic; null for none
  */
-export function createFakeFamilyLink(reading: TrafficReading = NO_TRAFFIC): FakeFamilyLink {
+export function createFakeFamilyLink(reading: TrafficReading | null = NO_TRAFFIC): FakeFamilyLink {
   const sent: FamilyDelta[] = [];
   let listener: FamilyListener | undefined;
   let stopped = false;
@@ -47,7 +47,8 @@ export function createFakeFamilyLink(reading: TrafficReading = NO_TRAFFIC): Fake
       listener = connected;
       return {
         send: (delta) => void sent.push(delta),
-        call: ({ name, checked }) => Promise.resolve(name === readTraffic.name ? checked(reading) : undefined),
+        call: ({ name, checked }) =>
+          Promise.resolve(name === readTraffic.name && reading ? checked(reading) : undefined),
         compare() {},
         rest() {
           if (canRest) rests.push("rest");

@@ -58,7 +58,7 @@ function sentBy(family: FakeFamilyLink): readonly FamilyDelta[] {
   return family.sent;
 }
 
-function linked(reading?: TrafficReading) {
+function linked(reading?: TrafficReading | null) {
   const family = createFakeFamilyLink(reading);
   const relays: ReturnType<typeof fakeRelay>[] = [];
   const told: string[] = [];
@@ -256,7 +256,10 @@ Deno.test("a relay must not connect to what the rules send to it", () => {
   assert.equal(frontends.has("10.96.0.10:53", "udp"), false);
   frontends.note(delta(3, { set: [{ ...web, nodePortPrefixes: ["192.168.2.0/24"] }] }));
   assert.deepEqual(has("10.96.0.10:80", "192.168.1.1:30080"), [true, false]);
-  frontends.note({ ...whole(4), set: [] });
+  const moved = fakeSettings({ mode: "userspace", nodeIP: "192.168.1.2" });
+  frontends.note(delta(4, { settings: moved, set: [web] }));
+  assert.deepEqual(has("192.168.1.1:30080", "192.168.1.2:30080"), [false, true]);
+  frontends.note({ ...whole(5), set: [] });
   assert.deepEqual(has("10.96.0.10:80"), [false]);
 });
 
@@ -272,8 +275,8 @@ Deno.test("a reading has what the relay has carried, and what the rules have cou
   assert.deepEqual(await link.call(readTraffic, undefined), none);
 });
 
-Deno.test("a reading has what the relay has carried, also if the rules have counted nothing", async () => {
-  const { link, relay } = linked();
+Deno.test("a reading has what the relay has carried, also if the worker of the rules does not answer", async () => {
+  const { link, relay } = linked(null);
   link.send(whole(1));
   const carried = { durationMs: 0, ports: ["default/web|tcp"], endpoints: ["10.1.0.1:80"] };
   const reading = { ...carried, counts: Float64Array.of(2, 0, 500), failures: [] };
