@@ -57,53 +57,11 @@ const DRAIN_MS = 5_000;
 
 /** Creates an empty set of listeners. */
 export function createListeners(options: ListenersOptions): Listeners {
-  const { family, placement, counters, clock } = options;
+  const { family, placement, clock } = options;
   const assigned = new Map<ServicePortKey, Served>();
   const draining = new Map<ServicePortKey, { readonly served: Served; readonly cancel: () => void }>();
-  const incomplete = new Set<Served>();
-  const ports = new Map<ServicePortKey, RelayPorts>();
+  const sockets = createSockets(options), { ports, incomplete } = sockets;
 
-  const close = (served: Served, isUnwanted: (place: Place) => boolean) => {
-    for (const [name, { place, listener }] of served.open) {
-      if (!isUnwanted(place)) continue;
-      listener.close();
-      served.open.delete(name);
-      counters.listeners--;
-    }
-  };
-  const open = async (served: Served, place: Place, port: number) => {
-    try {
-      const listener = await options.listen({ ...place, port }, served.targets[place.list]);
-      served.open.set(placeName(place), { place, listener });
-      counters.listeners++;
-    } catch (error) {
-      served.missing = [...served.missing, place];
-      served.problem = whyClosed(place, error);
-      counters.listenersFailed++;
-      incomplete.add(served);
-    }
-  };
-  const openMissing = async (served: Served) => {
-    const { missing } = served;
-    served.missing = [];
-    served.problem = undefined;
-    incomplete.delete(served);
-    for (const place of missing) await open(served, place, place.port);
-    publish(served);
-  };
-  const renew = async (served: Served) => {
-    for (const { place, listener } of [...served.open.values()]) {
-      close(served, (one) => one === place);
-      await open(served, place, listener.port);
-    }
-    publish(served);
-  };
-  /** Shows which ports a service port has. */
-  const publish = ({ targets, open }: Served) => {
-    const listening = [...open.values()].map(({ place, listener }) => [place.list, listener.port]);
-    if (open.size > 0) ports.set(targets.cluster.key, Object.fromEntries(listening));
-    else ports.delete(targets.cluster.key);
-  };
   const comeBack = (key: ServicePortKey) => {
     const back = draining.get(key);
     back?.cancel();
@@ -119,7 +77,82 @@ export function createListeners(options: ListenersOptions): Listeners {
       const served = assigned.get(key) ?? comeBack(key) ?? createServed(key, servicePort);
       assigned.set(key, served);
       served.targets.cluster.servicePort = served.targets.local.servicePort = servicePort;
-      const wanted = placesOf(servicePort, family, placement);
+      sockets.want(served, placesOf(servicePort, family, placement));
+    },
+    delete(key) {
+      const served = assigned.get(key);
+      if (served === undefined) return;
+      assigned.delete(key);
+      incomplete.delete(served);
+      ports.delete(key);
+      sockets.close(served, ({ port }) => port !== 0);
+      if (served.open.size === 0) return;
+      const cancel = clock.schedule(DRAIN_MS, () => {
+        draining.delete(key);
+        sockets.close(served);
+      });
+      draining.set(key, { served, cancel });
+    },
+    openMissing: () => inBatches([...incomplete], sockets.openMissing),
+    renew: () =>
+      inBatches(
+        [...assigned.values()].filter(({ targets }) => targets.cluster.servicePort.protocol === "tcp"),
+        sockets.renew,
+      ),
+    problems: () =>
+      [...incomplete].map(({ targets, problem = "" }) => (
+        { code: "not-relayed", servicePort: targets.cluster.servicePort.name, message: problem }
+      )),
+    closeAll() {
+      for (const served of assigned.values()) sockets.close(served);
+      for (const { served, cancel } of draining.values()) {
+        cancel();
+        sockets.close(served);
+      }
+      draining.clear();
+    },
+  };
+}
+
+/** Opens and closes the sockets of service ports, and shows which ports these have. */
+function createSockets({ counters, listen }: ListenersOptions) {
+  const ports = new Map<ServicePortKey, RelayPorts>();
+  const incomplete = new Set<Served>();
+
+  const publish = ({ targets, open }: Served) => {
+    const listening = [...open.values()].map(({ place, listener }) => [place.list, listener.port]);
+    if (open.size > 0) ports.set(targets.cluster.key, Object.fromEntries(listening));
+    else ports.delete(targets.cluster.key);
+  };
+  const close = (served: Served, isUnwanted: (place: Place) => boolean = () => true) => {
+    for (const [name, { place, listener }] of served.open) {
+      if (!isUnwanted(place)) continue;
+      listener.close();
+      served.open.delete(name);
+      counters.listeners--;
+    }
+  };
+  const open = async (served: Served, place: Place, port: number) => {
+    try {
+      const listener = await listen({ ...place, port }, served.targets[place.list]);
+      served.open.set(placeName(place), { place, listener });
+      counters.listeners++;
+    } catch (error) {
+      served.missing = [...served.missing, place];
+      served.problem = whyClosed(place, error);
+      counters.listenersFailed++;
+      incomplete.add(served);
+    }
+  };
+
+  return {
+    /** Those of each service port. */
+    ports,
+    /** The service ports without some of their sockets. */
+    incomplete,
+    close,
+    /** Closes sockets at other places than these, and notes which ones are missing. */
+    want(served: Served, wanted: readonly Place[]): void {
       const names = new Set(wanted.map(placeName));
       close(served, (place) => place.port !== 0 && !names.has(placeName(place)));
       served.missing = wanted.filter((place) => !served.open.has(placeName(place)));
@@ -128,34 +161,21 @@ export function createListeners(options: ListenersOptions): Listeners {
       else incomplete.delete(served);
       publish(served);
     },
-    delete(key) {
-      const served = assigned.get(key);
-      if (served === undefined) return;
-      assigned.delete(key);
+    async openMissing(served: Served): Promise<void> {
+      const { missing } = served;
+      served.missing = [];
+      served.problem = undefined;
       incomplete.delete(served);
-      ports.delete(key);
-      close(served, ({ port }) => port !== 0);
-      if (served.open.size === 0) return;
-      const cancel = clock.schedule(DRAIN_MS, () => {
-        draining.delete(key);
-        close(served, () => true);
-      });
-      draining.set(key, { served, cancel });
+      for (const place of missing) await open(served, place, place.port);
+      publish(served);
     },
-    openMissing: () => inBatches([...incomplete], openMissing),
-    renew: () =>
-      inBatches([...assigned.values()].filter(({ targets }) => targets.cluster.servicePort.protocol === "tcp"), renew),
-    problems: () =>
-      [...incomplete].map(({ targets, problem = "" }) => (
-        { code: "not-relayed", servicePort: targets.cluster.servicePort.name, message: problem }
-      )),
-    closeAll() {
-      for (const served of assigned.values()) close(served, () => true);
-      for (const { served, cancel } of draining.values()) {
-        cancel();
-        close(served, () => true);
+    /** Closes the sockets and opens them again on the same ports. */
+    async renew(served: Served): Promise<void> {
+      for (const { place, listener } of [...served.open.values()]) {
+        close(served, (one) => one === place);
+        await open(served, place, listener.port);
       }
-      draining.clear();
+      publish(served);
     },
   };
 }
