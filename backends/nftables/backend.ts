@@ -25,7 +25,7 @@ import { attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { removeOwnTables } from "./own_tables.ts";
-import { createTableReconciler } from "./reconcile.ts";
+import { createTableReconciler, type TableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
 import { declaredSets, kindOfSet } from "./sets.ts";
 import { sharedItem } from "./shared_chains.ts";
@@ -35,7 +35,7 @@ import { chainLines, elementText, type Item } from "./transaction.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
-  const { family, runner, generation, clock, logger } = options;
+  const { family, runner, generation, clock, logger } = options, dialect = DIALECTS[family];
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   // Apart from the one for transactions, which would wait for long listings.
   const readings = createNftSession({ runner, clock });
@@ -43,29 +43,20 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const conntrack = createConntrackCleaner(options);
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
-  const reconciler = createTableReconciler({
-    desired,
-    tools,
-    dialect: DIALECTS[family],
-    looks,
-    generation,
-    clock,
-    logger,
-  });
-
+  const reconciler = createTableReconciler({ desired, tools, dialect, looks, generation, clock, logger });
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
-    return createTrafficReader(desired, DIALECTS[family], runner, clock);
+    return createTrafficReader(desired, dialect, runner, clock);
   }, logger);
 
   let connections: ConnectionCounter | undefined;
   const loadConnections = async () => {
     const { createConnectionCounter } = await import("./open_connections.ts");
-    const parts = { desired, tools, readings, dialect: DIALECTS[family] };
-    return connections ??= createConnectionCounter({ family, runner, clock, logger, ...parts });
+    const parts = { desired, dialect, tools, readings, family, runner, clock, logger };
+    return connections ??= createConnectionCounter(parts);
   };
   /** The names of all sets that settings ask for. */
-  const setsFor = (settings?: FamilySettings) => [...declaredSets(settings ?? {}, DIALECTS[family]).keys()].join();
+  const setsFor = (settings?: FamilySettings) => [...declaredSets(settings ?? {}, dialect).keys()].join();
   /** Whether the table of an earlier process may still count connections, though no service port asks for it. */
   let mayCountInVain = true;
 
@@ -73,18 +64,9 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   function finish(): SyncResult<NftablesFigure> {
     const unansweredAgainMs = unanswered.clean();
     const cleaned = conntrack.afterSync(reconciler, desired);
-    const figures = reconciler.takeFigures();
     return {
       problems: cleaned.problems,
-      figures: {
-        elements_written: figures.elementsWritten,
-        elements_deleted: figures.elementsDeleted,
-        chains_written: figures.chainsWritten,
-        nftables_transactions: figures.transactions,
-        nftables_sync_failures: figures.transactionFailures,
-        drift_repaired: figures.drifted,
-        ...cleaned.figures,
-      },
+      figures: { ...figuresOf(reconciler.takeFigures()), ...cleaned.figures },
       againAfterMs: soonest(cleaned.againAfterMs, unansweredAgainMs),
     };
   }
@@ -124,9 +106,20 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     openConnections: async () => await (connections ?? await loadConnections()).read(),
     attemptCounts: async () => attemptsIn(await tools.listElements("count-attempts", readings) ?? []),
     describe(key) {
-      const parts = describeServicePort(desired, DIALECTS[family], key);
+      const parts = describeServicePort(desired, dialect, key);
       return parts && { parts, problem: reconciler.problemOf(key)?.message };
     },
+  };
+}
+
+function figuresOf(taken: ReturnType<TableReconciler["takeFigures"]>): SyncResult<NftablesFigure>["figures"] {
+  return {
+    elements_written: taken.elementsWritten,
+    elements_deleted: taken.elementsDeleted,
+    chains_written: taken.chainsWritten,
+    nftables_transactions: taken.transactions,
+    nftables_sync_failures: taken.transactionFailures,
+    drift_repaired: taken.drifted,
   };
 }
 
