@@ -84,6 +84,8 @@ export async function serveWithWorkers(options: WorkersOptions): Promise<Isolate
 
 /** The time that a worker has to close; connections that linger take a second. */
 const CLOSE_MS = 5_000;
+/** The time after which a worker that has listened counts as sound: the next failure is not a repetition of the last one. */
+const SOUND_MS = 60_000;
 
 /** Options of `startServingWorker`. */
 interface ServingWorkerOptions {
@@ -107,14 +109,14 @@ function startServingWorker({ row, options, answers, lag, settings }: ServingWor
   const { store, clock, memory, logger } = options;
   const backoff = createBackoff({ firstMs: 100, longestMs: 30_000 });
   const listening = Promise.withResolvers<void>();
-  let hasListened = false;
+  let hasListened = false, cancelReset = () => {};
   let session: Session | undefined;
 
   const receive = (message: FromServingWorker, { answer, received }: Session) => {
     switch (message.type) {
       case "listening":
         hasListened = true;
-        backoff.reset();
+        cancelReset = clock.schedule(SOUND_MS, backoff.reset);
         listening.resolve();
         break;
       case "failed":
@@ -149,6 +151,7 @@ function startServingWorker({ row, options, answers, lag, settings }: ServingWor
     ],
     onMessage: (message) => session && receive(message, session),
     onFailure(reason, restarts, inMs) {
+      cancelReset();
       session?.received.leave();
       clearGauges(memory, row);
       if (hasListened) {
@@ -164,10 +167,14 @@ function startServingWorker({ row, options, answers, lag, settings }: ServingWor
     listening: listening.promise,
     post: worker.post,
     async close() {
+      cancelReset();
       await new Promise<void>((resolve) => worker.stop({ type: "close" }, CLOSE_MS, () => resolve()));
       clearGauges(memory, row);
     },
-    terminate: worker.terminate,
+    terminate() {
+      cancelReset();
+      worker.terminate();
+    },
   };
 }
 
