@@ -12,7 +12,7 @@ import { stripVTControlCharacters } from "node:util";
 const SIGNS = [".", ",", "!"];
 
 /** The longest time without the end of a test, in milliseconds. */
-const LONGEST_SILENCE_MS = 600_000;
+const LONGEST_SILENCE_MS = 1_200_000;
 
 /** The end of `deno test`. */
 export interface TestRun {
@@ -24,7 +24,7 @@ export interface TestRun {
 
 /**
  * Runs `deno test` as above, in the project's folder. All tests share its process, so an assertion of the runtime itself would fail
- * them all: then they run once more, and a line begins with `FLAKY: `. It is killed if no test ends for ten minutes.
+ * them all: then they run once more, and a line begins with `FLAKY: `. It is killed if no test ends for twenty minutes.
  */
 export async function runDenoTest(args: readonly string[]): Promise<TestRun> {
   const seed = Deno.env.get("TEST_SEED") ?? String(crypto.getRandomValues(new Uint32Array(1))[0]);

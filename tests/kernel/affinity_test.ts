@@ -18,7 +18,9 @@ const PODS = [1, 2, 3];
 
 /** Runs nft with statements as one transaction. */
 async function nft(...statements: readonly string[]): Promise<void> {
-  const { exitCode, stderr } = await runner.run({ tool: "nft", args: ["-f", "-"], stdin: [statements.join("\n")] });
+  // A transaction of many thousand elements takes a busy machine longer than the limit of Sluice's small ones.
+  const call = { tool: "nft", args: ["-f", "-"], stdin: [statements.join("\n")], timeoutMs: 60_000 };
+  const { exitCode, stderr } = await runner.run(call);
   assert.equal(exitCode, 0, stderr);
 }
 

@@ -16,7 +16,6 @@ async function compromisedCopy(folder: string): Promise<void> {
     "cli",
     "config",
     "core",
-    "cri",
     "features",
     "kpng",
     "observe",
@@ -27,7 +26,8 @@ async function compromisedCopy(folder: string): Promise<void> {
     "workers",
   ];
   const parts = ["main.ts", "deno.json", "deno.lock", "deploy", ...rooms];
-  await new Deno.Command("cp", { args: ["-r", ...parts.map((part) => ROOT + part), folder] }).output();
+  const copy = await new Deno.Command("cp", { args: ["-r", ...parts.map((part) => ROOT + part), folder] }).output();
+  assert.ok(copy.success, new TextDecoder().decode(copy.stderr));
   await Deno.copyFile(`${ROOT}tests/kernel/attack.ts`, `${folder}/core/attack.ts`);
   const decoder = `${folder}/core/objects/decode_service.ts`;
   const source = await Deno.readTextFile(decoder);
