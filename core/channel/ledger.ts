@@ -99,6 +99,13 @@ interface List {
   join(revision: number, next: number): void;
 }
 
+interface LedgerState {
+  unsent: { readonly keys: Set<ServicePortKey>; readonly timesMs: number[] };
+  inFlight: Batch[];
+  refusals: ReadonlyMap<ServicePortName, { readonly message: string; readonly sinceMs: number }>;
+  lastSettlement?: Settlement;
+}
+
 /** The end of a sync that carried changes up to this round. */
 interface Arrival {
   readonly revision: number;
@@ -114,75 +121,59 @@ const MOST_IN_FLIGHT = 16;
  * @param longest the number of past syncs that are tracked separately
  */
 export function createLedger(clock: Clock, longest = 128): Ledger {
-  let unsentKeys = new Set<ServicePortKey>();
-  let unsentTimesMs: number[] = [];
-  let inFlight: Batch[] = [];
-  let refusals = new Map<ServicePortName, { readonly message: string; readonly sinceMs: number }>();
+  const state: LedgerState = { unsent: { keys: new Set(), timesMs: [] }, inFlight: [], refusals: new Map() };
   const lists: List[] = [];
-  // The first sync stays, since most of a cluster has been in effect since then; of the others, the oldest are dropped.
-  const arrivals: Arrival[] = [];
-  let hasDropped = false;
-  let lastSettlement: Settlement | undefined;
+  const arrivals = createArrivals(longest);
 
   const settle = (settlement: Settlement) => {
-    lastSettlement = settlement;
+    state.lastSettlement = settlement;
     lists.forEach((list) => list.settle(settlement));
   };
 
   const since = (round: number): Effect => {
-    const at = arrivals.findIndex((arrival) => arrival.round >= round), arrival = arrivals[at];
-    if (arrival) {
-      const { revision, atMs } = arrival;
-      return { state: "in effect", revision, syncedAtMs: atMs, orEarlier: hasDropped && at === 1 };
-    }
-    const revision = inFlight.find((one) => one.round >= round)?.revision;
-    return { state: "waiting", revision, syncedAtMs: undefined, orEarlier: false };
+    const revision = state.inFlight.find((one) => one.round >= round)?.revision;
+    return arrivals.since(round) ?? { state: "waiting", revision, syncedAtMs: undefined, orEarlier: false };
   };
 
   return {
     planned(keys, triggerTimesMs = []) {
-      for (const key of keys) unsentKeys.add(key);
-      for (const timeMs of triggerTimesMs) unsentTimesMs.push(timeMs);
+      for (const key of keys) state.unsent.keys.add(key);
+      for (const timeMs of triggerTimesMs) state.unsent.timesMs.push(timeMs);
     },
     sent(revision, round) {
-      inFlight.push({ revision, round, sentAtMs: clock.now(), keys: unsentKeys, triggerTimesMs: unsentTimesMs });
-      unsentKeys = new Set();
-      unsentTimesMs = [];
+      const { inFlight, unsent: { keys, timesMs } } = state;
+      inFlight.push({ revision, round, sentAtMs: clock.now(), keys, triggerTimesMs: timesMs });
+      state.unsent = { keys: new Set(), timesMs: [] };
       lists.forEach((list) => list.sent(revision));
       if (inFlight.length <= MOST_IN_FLIGHT) return;
       const [oldest, next, ...rest] = inFlight as [Batch, Batch, ...Batch[]];
       lists.forEach((list) => list.join(oldest.revision, next.revision));
       const triggerTimesMs = [...oldest.triggerTimesMs, ...next.triggerTimesMs];
-      inFlight = [{ ...next, keys: oldest.keys.union(next.keys), triggerTimesMs }, ...rest];
+      state.inFlight = [{ ...next, keys: oldest.keys.union(next.keys), triggerTimesMs }, ...rest];
     },
     unchanged() {
-      const last = inFlight.at(-1)?.revision;
+      const { lastSettlement } = state, last = state.inFlight.at(-1)?.revision;
       if (last === undefined && lastSettlement === undefined) return;
       lists.forEach((list) => list.sent(last ?? lastSettlement!.report.revision));
       if (last === undefined) settle(lastSettlement!);
     },
     reported(report) {
-      const { ok, revision, problems, endedAtMs } = report;
+      const { ok, revision, problems, endedAtMs } = report, { refusals: before, inFlight } = state;
       if (!ok) return [];
-      const before = refusals;
-      refusals = new Map(
+      state.refusals = new Map(
         refusedPorts(problems).map(({ servicePort, message }) =>
           [servicePort, { message, sinceMs: before.get(servicePort)?.sinceMs ?? endedAtMs }] as const
         ),
       );
       const settled = inFlight.filter((one) => one.revision <= revision);
       if (settled.length === 0) return [];
-      inFlight = inFlight.filter((one) => one.revision > revision);
-      arrivals.push(...settled.map(({ revision, round }) => ({ revision, round, atMs: endedAtMs })));
-      if (arrivals.length > longest) {
-        arrivals.splice(1, arrivals.length - longest);
-        hasDropped = true;
-      }
+      state.inFlight = inFlight.filter((one) => one.revision > revision);
+      arrivals.add(settled, endedAtMs);
       settle({ report, sentAtMs: settled.at(-1)!.sentAtMs });
       return settled.flatMap(({ triggerTimesMs }) => triggerTimesMs);
     },
     effect(name, round, hasUnsent) {
-      const recorded = since(round), refusal = refusals.get(name);
+      const recorded = since(round), refusal = state.refusals.get(name);
       if (recorded.state === "in effect") {
         if (refusal === undefined) return recorded;
         return { ...recorded, state: "refused", syncedAtMs: refusal.sinceMs, refusal: refusal.message };
@@ -194,13 +185,34 @@ export function createLedger(clock: Clock, longest = 128): Ledger {
     },
     waiting(hasUnsent) {
       // A service port that changed again while its earlier change was in flight counts once.
-      const unsent: ReadonlySet<ServicePortKey> = hasUnsent ? unsentKeys : new Set();
-      return inFlight.reduce((all, { keys }) => all.union(keys), unsent).size;
+      const unsent: ReadonlySet<ServicePortKey> = hasUnsent ? state.unsent.keys : new Set();
+      return state.inFlight.reduce((all, { keys }) => all.union(keys), unsent).size;
     },
     awaiting(options) {
       const { list, awaited } = createAwaited(options);
       lists.push(list);
       return awaited;
+    },
+  };
+}
+
+/** The past syncs that carried changes. The first stays, since most of a cluster has been in effect since then. */
+function createArrivals(longest: number) {
+  const arrivals: Arrival[] = [];
+  let hasDropped = false;
+  return {
+    add(batches: readonly Batch[], atMs: number): void {
+      arrivals.push(...batches.map(({ revision, round }) => ({ revision, round, atMs })));
+      if (arrivals.length <= longest) return;
+      arrivals.splice(1, arrivals.length - longest);
+      hasDropped = true;
+    },
+    /** The sync that brought a round into effect; undefined if none has. */
+    since(round: number): Effect | undefined {
+      const at = arrivals.findIndex((arrival) => arrival.round >= round), arrival = arrivals[at];
+      if (arrival === undefined) return undefined;
+      const { revision, atMs } = arrival;
+      return { state: "in effect", revision, syncedAtMs: atMs, orEarlier: hasDropped && at === 1 };
     },
   };
 }

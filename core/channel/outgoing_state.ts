@@ -53,18 +53,20 @@ export function createOutgoingState(): OutgoingState {
   const ports = new Map<ServicePortKey, ServicePort>();
   // The last sent version of each service port that has changed since; undefined if it was never sent.
   const differing = new Map<ServicePortKey, ServicePort | undefined>();
-  let settings: FamilySettings | undefined;
-  let sent: SentState | undefined;
-  let revision = 0;
-  let head: ReadonlySet<ServicePortKey> = new Set();
-  let started = false;
+  const state: {
+    settings?: FamilySettings;
+    sent?: SentState;
+    revision: number;
+    head: ReadonlySet<ServicePortKey>;
+    hasStarted: boolean;
+  } = { revision: 0, head: new Set(), hasStarted: false };
 
   /** Undefined without a first batch. Its service ranges stay open until all services are known. */
   const headDelta = (settings: FamilySettings): FamilyDelta | undefined => {
-    const set = [...head].flatMap((key) => ports.get(key) ?? []);
+    const set = [...state.head].flatMap((key) => ports.get(key) ?? []);
     if (set.length === 0) return undefined;
     const open = { ...settings, serviceRanges: [] };
-    return { revision: revision + 1, base: undefined, settings: open, set, deleted: [], part: "head" };
+    return { revision: state.revision + 1, base: undefined, settings: open, set, deleted: [], part: "head" };
   };
 
   const changesSince = (sent: SentState, settings: FamilySettings): FamilyDelta => {
@@ -77,10 +79,11 @@ export function createOutgoingState(): OutgoingState {
       else set.push(port);
     }
     const changed = sameData(sent.settings, settings) ? undefined : settings;
-    return { revision: revision + 1, base: sent.revision, settings: changed, set, deleted };
+    return { revision: state.revision + 1, base: sent.revision, settings: changed, set, deleted };
   };
 
-  const isSent = () => sent !== undefined && differing.size === 0 && sameData(sent.settings, settings);
+  const isSent = () =>
+    state.sent !== undefined && differing.size === 0 && sameData(state.sent.settings, state.settings);
 
   return {
     put(key, port) {
@@ -88,46 +91,41 @@ export function createOutgoingState(): OutgoingState {
       if (sameData(before, port)) return;
       if (port === undefined) ports.delete(key);
       else ports.set(key, port);
-      if (sent === undefined) return;
+      if (state.sent === undefined) return;
       if (!differing.has(key)) differing.set(key, before);
       else if (sameData(differing.get(key), port)) differing.delete(key);
     },
-    configure(changed) {
-      settings = changed;
-    },
-    markHead() {
-      head = new Set(ports.keys());
-    },
-    start() {
-      started = true;
-    },
+    configure: (settings) => void (state.settings = settings),
+    markHead: () => void (state.head = new Set(ports.keys())),
+    start: () => void (state.hasStarted = true),
     next() {
+      const { settings, sent, hasStarted } = state;
       if (settings === undefined) return undefined;
       if (sent === undefined) {
         return headDelta(settings) ??
-          (started ? snapshot(revision + 1, settings, [...ports.values()]) : undefined);
+          (hasStarted ? snapshot(state.revision + 1, settings, [...ports.values()]) : undefined);
       }
-      if (!started) return undefined;
+      if (!hasStarted) return undefined;
       if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
       return isSent() ? undefined : changesSince(sent, settings);
     },
     markSent(delta) {
       const isHead = delta.part === "head";
-      revision = delta.revision;
-      sent = { revision, settings: delta.settings ?? settings!, isHead };
+      state.revision = delta.revision;
+      state.sent = { revision: delta.revision, settings: delta.settings ?? state.settings!, isHead };
       for (const port of delta.set) differing.delete(servicePortKey(port.name, port.protocol));
       for (const key of delta.deleted) differing.delete(key);
-      if (isHead) { for (const key of ports.keys()) if (!head.has(key)) differing.set(key, undefined); }
+      if (isHead) { for (const key of ports.keys()) if (!state.head.has(key)) differing.set(key, undefined); }
     },
     forgetSent() {
-      sent = undefined;
+      state.sent = undefined;
       differing.clear();
     },
-    sent: () => sent,
+    sent: () => state.sent,
     isSent,
-    hasSettings: (other) => sameData(other, settings),
-    revision: () => revision,
-    pending: () => sent === undefined ? ports.size : differing.size,
+    hasSettings: (other) => sameData(other, state.settings),
+    revision: () => state.revision,
+    pending: () => state.sent === undefined ? ports.size : differing.size,
     size: () => ports.size,
   };
 }

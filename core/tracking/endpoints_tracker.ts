@@ -68,7 +68,7 @@ interface Joined {
 export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
   const slices = createChangingMap<EndpointSlice>(sameSlice);
   const byService = new Map<ServiceKey, readonly EndpointSlice[]>();
-  const joined = new Map<ServiceKey, Joined>();
+  const joined = createJoinedSlices();
   let triggerTimes = new Map<ServiceKey, number[]>();
   let steps: SliceStep[] = [];
   // Steps before the first plan concern no connection of this process, and there may be many until all sources are synced.
@@ -84,40 +84,11 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
 
   const slicesOf = (service: ServiceKey) => byService.get(service) ?? NO_SLICES;
 
-  const joinedOf = (service: ServiceKey, slices: readonly EndpointSlice[]): Joined => {
-    const known = joined.get(service);
-    if (known?.slices === slices) return known;
-    const before = known && { ports: known.ports, ...slicesChange(known.slices, slices) };
-    const current = { slices, ports: new Map(), before };
-    joined.set(service, current);
-    return current;
-  };
-
   return {
     keys: slices.keys,
     values: slices.values,
     slicesOf,
-    endpointsOf(service, portName, protocol) {
-      const all = slicesOf(service);
-      if (all.length < 2) {
-        joined.delete(service);
-        return endpointsOfSlices(all, portName, protocol);
-      }
-      const { ports, before } = joinedOf(service, all), id = `${protocol} ${portName}`;
-      const known = ports.get(id);
-      if (known !== undefined) return known;
-      const earlier = before?.ports.get(id);
-      before?.ports.delete(id);
-      const changed = earlier && changedEndpoints(earlier, before!, portName, protocol);
-      if (changed !== undefined) {
-        ports.set(id, changed);
-        return changed;
-      }
-      const sorted = sortedEndpoints(all, portName, protocol), endpoints = withoutDuplicates(sorted);
-      // One with duplicates needs a look at all slices: when the first of them goes, the next one counts.
-      if (endpoints === sorted) ports.set(id, compact(sorted));
-      return endpoints;
-    },
+    endpointsOf: (service, portName, protocol) => joined.endpointsOf(service, slicesOf(service), portName, protocol),
     set(key, set) {
       const before = slices.get(key), slice = before === undefined ? set : withKnownEndpoints(set, before);
       if (!slices.set(key, slice)) return;
@@ -155,6 +126,48 @@ export function createEndpointsTracker(startedAtMs: number): EndpointsTracker {
       isTaken = true;
       triggerTimes = new Map();
       return taken;
+    },
+  };
+}
+
+/** The endpoints of services with several slices, which are found from the last ones after a change. */
+function createJoinedSlices() {
+  const joined = new Map<ServiceKey, Joined>();
+  const joinedOf = (service: ServiceKey, slices: readonly EndpointSlice[]): Joined => {
+    const known = joined.get(service);
+    if (known?.slices === slices) return known;
+    const before = known && { ports: known.ports, ...slicesChange(known.slices, slices) };
+    const current = { slices, ports: new Map(), before };
+    joined.set(service, current);
+    return current;
+  };
+  return {
+    delete: (service: ServiceKey) => void joined.delete(service),
+    /** The endpoints of a port of a service, which has these slices; see `EndpointsTracker.endpointsOf`. */
+    endpointsOf(
+      service: ServiceKey,
+      all: readonly EndpointSlice[],
+      portName: string,
+      protocol: Protocol,
+    ): readonly ServiceEndpoint[] {
+      if (all.length < 2) {
+        joined.delete(service);
+        return endpointsOfSlices(all, portName, protocol);
+      }
+      const { ports, before } = joinedOf(service, all), id = `${protocol} ${portName}`;
+      const known = ports.get(id);
+      if (known !== undefined) return known;
+      const earlier = before?.ports.get(id);
+      before?.ports.delete(id);
+      const changed = earlier && changedEndpoints(earlier, before!, portName, protocol);
+      if (changed !== undefined) {
+        ports.set(id, changed);
+        return changed;
+      }
+      const sorted = sortedEndpoints(all, portName, protocol), endpoints = withoutDuplicates(sorted);
+      // One with duplicates needs a look at all slices: when the first of them goes, the next one counts.
+      if (endpoints === sorted) ports.set(id, compact(sorted));
+      return endpoints;
     },
   };
 }
