@@ -1,7 +1,7 @@
 import type { FailureReason, Protocol, ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import { collectRows, CONNECTIONS, type FrontendIndex, indexFrontends, type TrafficRows } from "../traffic/mod.ts";
+import { collectRows, CONNECTIONS, createOwners, type TrafficRows } from "../traffic/mod.ts";
 import {
   type AroundRestore,
   type Flavour,
@@ -52,15 +52,11 @@ export function createTrafficReader(
   /** By `table chain`, as last read. */
   const known = new Map<string, ChainCounts>();
   const turns = createTurns();
-  let owners: FrontendIndex | undefined;
-  let rows = collectRows();
+  const owners = createOwners(ruleset), rows = collectRows();
   let isStarted = false;
 
-  const ownerOf = (chain: string, of: RuleCount): ServicePortKey | undefined => {
-    if ("endpoint" in of) return ruleset.chainOwner(chain);
-    owners ??= indexFrontends(ruleset.servicePorts());
-    return owners.find(of.address, of.protocol, of.port);
-  };
+  const ownerOf = (chain: string, of: RuleCount): ServicePortKey | undefined =>
+    "endpoint" in of ? ruleset.chainOwner(chain) : owners.find(of.address, of.protocol, of.port);
   const noteChain = (table: Table, chain: string, counts: ChainCounts) => {
     const id = joinFlat(" ", table, chain), before = known.get(id);
     for (const [key, { of, packets }] of counts) {
@@ -102,11 +98,10 @@ export function createTrafficReader(
       const seen = await readChains(table);
       for (const id of known.keys()) if (id.startsWith(table) && !seen.has(id)) known.delete(id);
     }
-    const reading = rows.finish(clock.monotonic() - startedAtMs);
-    rows = collectRows();
+    const reading = rows.take(clock.monotonic() - startedAtMs);
     if (isStarted) return reading;
     isStarted = true;
-    return collectRows().finish(reading.durationMs);
+    return collectRows().take(reading.durationMs);
   };
 
   return {
@@ -114,9 +109,7 @@ export function createTrafficReader(
       if (!isStarted) await turns.alone(readAll);
     },
     read: () => turns.alone(readAll),
-    forgetOwners() {
-      owners = undefined;
-    },
+    forgetOwners: owners.forget,
     aroundRestore: (chains, restore) =>
       turns.together(async () => {
         const counting = chains.filter((chain) => tables.includes(chain.table) && isCounting(chain));

@@ -1,15 +1,7 @@
 import type { TrafficReading } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import {
-  BYTES,
-  collectRows,
-  CONNECTIONS,
-  createGrowth,
-  type FrontendIndex,
-  indexFrontends,
-  PACKETS,
-} from "../traffic/mod.ts";
+import { BYTES, collectRows, CONNECTIONS, createGrowth, createOwners, PACKETS } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { RealServerCounters, VirtualServers } from "./virtual_servers.ts";
 
@@ -31,11 +23,8 @@ const REMEMBER_MS = 180_000;
  * read at the start, the next reading notes the counters of an earlier process.
  */
 export function createTrafficReader({ desired, servers, clock }: TrafficReaderOptions): TrafficReader {
-  const growth = createGrowth();
+  const growth = createGrowth(), owners = createOwners(desired), rows = collectRows();
   let forgotAtMs = clock.monotonic();
-  let owners: FrontendIndex | undefined;
-  // Kept if a reading fails halfway, for the next one.
-  let rows = collectRows();
   let running: Promise<unknown> = Promise.resolve();
   let isStarted = false;
 
@@ -43,7 +32,6 @@ export function createTrafficReader({ desired, servers, clock }: TrafficReaderOp
     const key = `${protocol} ${address} ${port} ${real}`;
     const begun = growth.note("first", key, connections, 0), grown = growth.note("second", key, packets, bytes);
     if (begun === undefined && grown === undefined) return;
-    owners ??= indexFrontends(desired.servicePorts());
     const owner = owners.find(address, protocol, port);
     if (owner === undefined) return;
     rows.add(owner, real, CONNECTIONS, begun?.packets ?? 0);
@@ -58,11 +46,10 @@ export function createTrafficReader({ desired, servers, clock }: TrafficReaderOp
       growth.endReading();
       forgotAtMs = nowMs;
     }
-    const reading = rows.finish(nowMs - startedAtMs);
-    rows = collectRows();
+    const reading = rows.take(nowMs - startedAtMs);
     if (isStarted) return reading;
     isStarted = true;
-    return collectRows().finish(reading.durationMs);
+    return collectRows().take(reading.durationMs);
   };
   const inTurn = (): Promise<TrafficReading> => {
     const reading = running.then(readAll);
@@ -75,8 +62,6 @@ export function createTrafficReader({ desired, servers, clock }: TrafficReaderOp
       if (!isStarted) await inTurn();
     },
     read: inTurn,
-    forgetOwners() {
-      owners = undefined;
-    },
+    forgetOwners: owners.forget,
   };
 }

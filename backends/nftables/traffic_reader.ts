@@ -2,16 +2,7 @@ import { frontendsOf, type Protocol, type TrafficReading } from "../../core/mode
 import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { failureOf, failureText, type Runner } from "../tools/mod.ts";
-import {
-  BYTES,
-  collectRows,
-  CONNECTIONS,
-  createGrowth,
-  type FrontendIndex,
-  type Grown,
-  indexFrontends,
-  PACKETS,
-} from "../traffic/mod.ts";
+import { BYTES, collectRows, CONNECTIONS, createGrowth, createOwners, type Grown, PACKETS } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./hashes.ts";
 import { declarationOf, type SetName, setsWith } from "./sets.ts";
@@ -38,17 +29,12 @@ export function createTrafficReader(
   const names = createPairNames(desired, lister);
   const pairs = createGrowth<number>();
   const failing = new Map(FAILURES.map((set) => [set, createGrowth()]));
-  let owners: FrontendIndex | undefined;
-  // Kept if a reading fails halfway, for the next one.
-  let rows = collectRows();
+  const owners = createOwners(desired), rows = collectRows();
   let unnamed: Unnamed[] = [];
   let isStarted = false;
 
-  const ownerOf = ({ address, protocol, port }: PairFrontend) => {
-    owners ??= indexFrontends(desired.servicePorts());
-    // Other programs translate destinations, too: they have no owner.
-    return owners.find(address, protocol, port);
-  };
+  // Other programs translate destinations, too: they have no owner.
+  const ownerOf = ({ address, protocol, port }: PairFrontend) => owners.find(address, protocol, port);
   const count = ({ frontend, endpoint }: Pair, { isConnection, packets, bytes }: Omit<Unnamed, "hash">) => {
     const owner = ownerOf(frontend);
     if (owner === undefined) return;
@@ -91,9 +77,7 @@ export function createTrafficReader(
     await nameAll();
     pairs.endReading(names.forget);
     for (const counters of failing.values()) counters.endReading();
-    const reading = rows.finish(clock.monotonic() - startedAtMs);
-    rows = collectRows();
-    return reading;
+    return rows.take(clock.monotonic() - startedAtMs);
   }
 
   async function start(): Promise<void> {
@@ -109,7 +93,7 @@ export function createTrafficReader(
       return await readAll();
     },
     forgetOwners() {
-      owners = undefined;
+      owners.forget();
       names.retry();
     },
   };

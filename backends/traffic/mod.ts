@@ -40,6 +40,21 @@ export function indexFrontends(servicePorts: Iterable<ServicePort>): FrontendInd
   };
 }
 
+/** The service ports of frontends, indexed when the first is asked for. */
+export interface Owners extends FrontendIndex {
+  /** Notes that the service ports have changed. */
+  forget(): void;
+}
+
+/** Creates an index of the service ports of a mode. */
+export function createOwners(of: { servicePorts(): Iterable<ServicePort> }): Owners {
+  let index: FrontendIndex | undefined;
+  return {
+    find: (address, protocol, port) => (index ??= indexFrontends(of.servicePorts())).find(address, protocol, port),
+    forget: () => void (index = undefined),
+  };
+}
+
 /** The growth of counters of the kernel between readings. */
 interface Growth<Key extends string | number = string> {
   /**
@@ -135,7 +150,7 @@ function larger<T extends Float64Array | Uint32Array>(full: T, kind: new (length
 /** The kinds of counts, in their order in `TrafficReading.counts`. */
 export const CONNECTIONS = 0, PACKETS = 1, BYTES = 2;
 
-/** Collects the rows of one reading. */
+/** Collects the rows of readings. */
 export interface TrafficRows {
   /** Adds to a count of an endpoint of a service port. */
   add(
@@ -145,16 +160,16 @@ export interface TrafficRows {
     by: number,
   ): void;
   fail(port: ServicePortKey, reason: FailureReason, packets: number): void;
-  finish(durationMs: number): TrafficReading;
+  /** Returns the rows since the last call, also those of readings that failed halfway. */
+  take(durationMs: number): TrafficReading;
 }
 
-/** Starts a reading without rows. */
+/** Starts without rows. */
 export function collectRows(): TrafficRows {
-  const ports: ServicePortKey[] = [], endpoints: string[] = [], counts: number[] = [];
-  const rowOf = new Map<ServicePortKey, Map<string, number>>();
-  const failures = new Map<string, TrafficFailure>();
+  let rows = noRows();
   return {
     add(port, endpoint, kind, by) {
+      const { ports, endpoints, counts, rowOf } = rows;
       let ofPort = rowOf.get(port);
       if (ofPort === undefined) rowOf.set(port, ofPort = new Map());
       let row = ofPort.get(endpoint);
@@ -167,11 +182,23 @@ export function collectRows(): TrafficRows {
       counts[3 * row + kind]! += by;
     },
     fail(port, reason, packets) {
-      const id = `${reason} ${port}`;
+      const { failures } = rows, id = `${reason} ${port}`;
       failures.set(id, { port, reason, packets: packets + (failures.get(id)?.packets ?? 0) });
     },
-    finish: (durationMs) => (
-      { durationMs, ports, endpoints, counts: Float64Array.from(counts), failures: [...failures.values()] }
-    ),
+    take(durationMs) {
+      const { ports, endpoints, counts, failures } = rows;
+      rows = noRows();
+      return { durationMs, ports, endpoints, counts: Float64Array.from(counts), failures: [...failures.values()] };
+    },
+  };
+}
+
+function noRows() {
+  return {
+    ports: [] as ServicePortKey[],
+    endpoints: [] as string[],
+    counts: [] as number[],
+    rowOf: new Map<ServicePortKey, Map<string, number>>(),
+    failures: new Map<string, TrafficFailure>(),
   };
 }

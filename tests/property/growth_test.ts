@@ -58,7 +58,7 @@ Deno.test("the rows of a reading are the sums of what was added", () => {
     rows.add("default/b|tcp", "10.1.0.1:80", kind, 2);
   }
   for (const reason of ["no-endpoints", "no-endpoints", "source-range"] as const) rows.fail("default/a|tcp", reason, 2);
-  const { ports, endpoints, counts, failures } = rows.finish(7);
+  const { ports, endpoints, counts, failures } = rows.take(7);
   assert.deepEqual([ports, endpoints, [...counts]], [
     ["default/a|tcp", "default/b|tcp"],
     ["10.1.0.1:80", "10.1.0.1:80"],
