@@ -111,39 +111,49 @@ interface Proof {
 
 const NO_PROOF: Proof = { generation: undefined, isComplete: false };
 
+interface State<Realized> {
+  realized?: Realized;
+  /** When the last listing ended, how long it took, and the duration of the faster one of the last two. */
+  listing: { readonly atMs: number; readonly tookMs: number; readonly fasterMs: number };
+  hasUnreadWrites: boolean;
+  proof: Proof;
+}
+
 /** Creates a reconciler of a kernel whose state is unknown. */
 export function createReconciler<Realized, Owner>(
   { target, refusals, searchLimit = 0, clock, generation }: ReconcilerOptions<Realized, Owner>,
 ): Reconciler<Realized, Owner> {
-  let realized: Realized | undefined;
-  let listedAtMs = -Infinity, listingMs = 0, tookMs = Infinity, hasUnreadWrites = false;
-  let proof = NO_PROOF;
+  const state: State<Realized> = {
+    listing: { atMs: -Infinity, tookMs: Infinity, fasterMs: 0 },
+    hasUnreadWrites: false,
+    proof: NO_PROOF,
+  };
   const drifted = createAccumulator(() => 0);
 
   async function list(): Promise<Realized> {
-    const before = realized, startedMs = clock?.monotonic() ?? 0, current = generation?.();
+    const before = state.realized, startedMs = clock?.monotonic() ?? 0, current = generation?.();
     const listing = await target.list(before);
     if (clock) {
-      listedAtMs = clock.monotonic();
+      const atMs = clock.monotonic(), tookMs = atMs - startedMs;
       // A single slow one, as after a flood of clients or on a busy machine, must not put off the next one.
-      listingMs = Math.min(tookMs, listedAtMs - startedMs);
-      tookMs = listedAtMs - startedMs;
+      state.listing = { atMs, tookMs, fasterMs: Math.min(state.listing.tookMs, tookMs) };
     }
     // What another program changed is written again.
-    hasUnreadWrites = listing.drifted > 0;
-    proof = { generation: current, isComplete: current !== undefined && current === proof.generation };
+    state.hasUnreadWrites = listing.drifted > 0;
+    state.proof = { generation: current, isComplete: current !== undefined && current === state.proof.generation };
     if (before !== undefined) drifted.value += listing.drifted;
-    return realized = listing.realized;
+    return state.realized = listing.realized;
   }
 
   async function known(): Promise<Realized> {
-    return realized ?? await list();
+    return state.realized ?? await list();
   }
 
   async function compare(before: Realized, cause: ComparisonCause): Promise<void> {
+    const { proof, hasUnreadWrites, listing } = state;
     if (proof.isComplete && !hasUnreadWrites && generation?.() === proof.generation) return;
     const share = Math.max(COMPARING_SHARE[cause], hasUnreadWrites ? UNREAD_SHARE : 0);
-    const isDue = !clock || clock.monotonic() - listedAtMs >= listingMs / share;
+    const isDue = !clock || clock.monotonic() - listing.atMs >= listing.fasterMs / share;
     const changes = isDue ? undefined : await target.glance?.(before);
     if (changes === undefined) await list();
     else drifted.value += changes;
@@ -151,37 +161,37 @@ export function createReconciler<Realized, Owner>(
 
   async function run(isComparison: boolean): Promise<void> {
     const searchBudget = { left: searchLimit };
-    let isFresh = realized === undefined;
+    let isFresh = state.realized === undefined;
     for (;;) {
-      const state = await known();
-      const outcome = await target.write(state, { isFresh, isComparison, searchBudget });
+      const realized = await known();
+      const outcome = await target.write(realized, { isFresh, isComparison, searchBudget });
       if (outcome === "written") return;
       if (outcome === "uncertain") {
         isFresh = true;
-        await compare(state, "interval");
+        await compare(realized, "interval");
       }
     }
   }
 
   return {
     async run() {
-      proof = NO_PROOF;
+      state.proof = NO_PROOF;
       await run(false);
-      hasUnreadWrites = true;
+      state.hasUnreadWrites = true;
     },
     async compareAndRun(cause = "interval") {
       const refused = refusals.takeAll();
-      if (refused.length > 0) proof = NO_PROOF;
+      if (refused.length > 0) state.proof = NO_PROOF;
       target.retry(refused);
-      if (realized !== undefined) await compare(realized, cause);
+      if (state.realized !== undefined) await compare(state.realized, cause);
       await run(true);
-      if (target.confirm && realized !== undefined) drifted.value -= await target.confirm(realized);
+      if (target.confirm && state.realized !== undefined) drifted.value -= await target.confirm(state.realized);
     },
     known,
-    realized: () => realized,
+    realized: () => state.realized,
     invalidate() {
-      realized = undefined;
-      proof = NO_PROOF;
+      state.realized = undefined;
+      state.proof = NO_PROOF;
     },
     problems: refusals.problems,
     problemOf: refusals.problemOf,
