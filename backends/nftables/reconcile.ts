@@ -18,7 +18,7 @@ import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Comparison, type RealizedState } from "./realized.ts";
 import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
-import { type ChainHandles, chainsInTable, chainsShown } from "./tools.ts";
+import { type ChainHandles, chainsInTable, chainsShown, type NftTools } from "./tools.ts";
 import { chainLines } from "./transaction.ts";
 
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
@@ -59,9 +59,8 @@ export function createTableReconciler(
   const dirty = new Set<ServicePortKey>();
   const spellings = createSpellings(dialect);
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
+  const chains = createChainWatch(looks, tools, dialect);
   let isFirst = true;
-  /** The chains at the last check since the table was listed, and whether that found replaced ones. */
-  let handles: ChainHandles = new Map(), isReplaced = false;
   const context: TransactionContext = {
     ...options,
     earlierClients: createEarlierClients(tools),
@@ -71,42 +70,24 @@ export function createTableReconciler(
     invalidate: () => reconciler.invalidate(),
   };
 
-  /**
-   * Whether the kernel has all chains that it is known to have, and still the same ones: another program may have replaced the
-   * table by an earlier copy, as when it restores a saved ruleset.
-   */
-  async function hasChains({ chains }: RealizedState): Promise<boolean> {
-    const names = [...chains.keys()];
-    // The long-running nft can only confirm that all is well: its listing may be cut off.
-    const shown = names.length > 0 ? await chainsShown(looks, dialect, names) : undefined;
-    const there = shown && isSame(shown) ? shown : await chainsInTable(tools, dialect);
-    isReplaced = !isSame(there);
-    if (isReplaced) return false;
-    handles = there;
-    return names.every((name) => there.has(name));
-  }
-  const isSame = (there: ChainHandles) =>
-    there.entries().every(([name, handle]) => (handles.get(name) ?? handle) === handle);
-
   const target: Target<RealizedState, ServicePortKey> = {
     async list(before) {
       const settings = settingsOf(desired);
-      handles = new Map();
+      chains.beginAgain();
       let isDormant = false;
       const listing = await readTable(tools, () => isDormant = true);
       if (isFirst && listing) earlierFrontends.value = udpFrontendsOf(listing, dialect);
       isFirst = false;
       spellings.translate(listing, before);
       // The chain is created again: restored once more, the same copy would have the same handles.
-      if (isReplaced) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
-      isReplaced = false;
+      if (chains.takeReplaced()) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
       const comparison = compare(listing, isDormant, desired, settings, dialect);
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);
       return { realized: comparison.realized, drifted };
     },
-    glance: async (realized) => await hasChains(realized) ? 0 : undefined,
+    glance: async (realized) => await chains.hasAll(realized) ? 0 : undefined,
     write: (realized, run) => writeDirty({ ...context, realized, run, settings: settingsOf(desired) }),
     retry(keys) {
       for (const key of keys) dirty.add(key);
@@ -118,7 +99,7 @@ export function createTableReconciler(
   return {
     hasAllChains: unlessUnchanged(generation, async () => {
       const realized = reconciler.realized();
-      return realized === undefined || await hasChains(realized);
+      return realized === undefined || await chains.hasAll(realized);
     }),
     touch(keys) {
       refusals.forget(keys);
@@ -132,6 +113,38 @@ export function createTableReconciler(
     problemOf: reconciler.problemOf,
     takeFigures: () => ({ ...figures.take(), drifted: reconciler.takeDrifted() }),
     takeEarlierUdpFrontends: earlierFrontends.take,
+  };
+}
+
+/** Watches the chains of the table between listings. */
+function createChainWatch(looks: NftSession, tools: NftTools, dialect: Dialect) {
+  /** The chains at the last check since the table was listed, and whether that found replaced ones. */
+  const state: { handles: ChainHandles; isReplaced: boolean } = { handles: new Map(), isReplaced: false };
+  const isSame = (there: ChainHandles) =>
+    there.entries().every(([name, handle]) => (state.handles.get(name) ?? handle) === handle);
+  return {
+    /**
+     * Whether the kernel has all chains that it is known to have, and still the same ones: another program may have replaced the
+     * table by an earlier copy, as when it restores a saved ruleset.
+     */
+    async hasAll({ chains }: RealizedState): Promise<boolean> {
+      const names = [...chains.keys()];
+      // The long-running nft can only confirm that all is well: its listing may be cut off.
+      const shown = names.length > 0 ? await chainsShown(looks, dialect, names) : undefined;
+      const there = shown && isSame(shown) ? shown : await chainsInTable(tools, dialect);
+      state.isReplaced = !isSame(there);
+      if (state.isReplaced) return false;
+      state.handles = there;
+      return names.every((name) => there.has(name));
+    },
+    /** Forgets the chains: the table is listed now. */
+    beginAgain: () => void (state.handles = new Map()),
+    /** Whether the last check since the last call found replaced chains. */
+    takeReplaced(): boolean {
+      const { isReplaced } = state;
+      state.isReplaced = false;
+      return isReplaced;
+    },
   };
 }
 
