@@ -59,6 +59,14 @@ const IPTABLES_VARIANT: RulesVariant = {
   countingTables: ["filter", "nat"],
 };
 
+/** The parts that depend on the host's iptables. */
+interface Parts {
+  readonly ruleset: Ruleset;
+  readonly reconciler: ChainReconciler;
+  readonly flavour: Flavour;
+  readonly hasJumps: () => Promise<boolean>;
+}
+
 /** The iptables backend of one family. */
 export function createIptablesBackend(
   options: BackendOptions,
@@ -69,25 +77,20 @@ export function createIptablesBackend(
   const conntrack = createConntrackCleaner(options);
   const looks = createNftSession({ runner, clock });
   const tcpLiberal = createTcpLiberal(options), loopback = createLoopbackRouting(options);
-  let parts: {
-    readonly ruleset: Ruleset;
-    readonly reconciler: ChainReconciler;
-    readonly flavour: Flavour;
-    readonly hasJumps: () => Promise<boolean>;
-  } | undefined;
+  let parts: Parts | undefined;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
     const { ruleset, flavour } = ready();
     return createTrafficReader({ ruleset, tools, clock, tables: variant.countingTables, flavour });
   }, logger);
 
-  function ready() {
+  function ready(): Parts {
     if (!parts) throw new Error("cannot sync iptables rules before the setup has succeeded");
     return parts;
   }
 
   /** The steps after the rules are written. Their failures do not fail the sync. */
-  function finish({ reconciler, ruleset }: ReturnType<typeof ready>): SyncResult<IptablesFigure> {
+  function finish({ reconciler, ruleset }: Parts): SyncResult<IptablesFigure> {
     loopback.rulesAreWritten();
     const { problems, figures, againAfterMs } = conntrack.afterSync(reconciler, ruleset);
     return {
@@ -99,14 +102,10 @@ export function createIptablesBackend(
 
   return {
     async setup() {
-      const [host] = await Promise.all([
-        examineHost(family, runner),
-        tcpLiberal.read(),
-      ]);
+      const [host] = await Promise.all([examineHost(family, runner), tcpLiberal.read()]);
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
-      const layout = variant.layouts[family];
+      const layout = variant.layouts[family], { flavour } = host;
       const ruleset = createRuleset({ ...host, tcpLiberal: tcpLiberal.value, layout });
-      const { flavour } = host;
       const aroundRestore: AroundRestore = (chains, restore) =>
         traffic.current()?.aroundRestore(chains, restore) ?? restore();
       const generation = flavour === "nf_tables" ? options.generation : undefined;
@@ -117,10 +116,8 @@ export function createIptablesBackend(
     async sync(delta) {
       const { ruleset, reconciler } = ready();
       conntrack.noteDelta(ruleset, delta);
-      reconciler.forgetRefused([
-        ...delta.deleted,
-        ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),
-      ]);
+      const set = delta.set.map((port) => servicePortKey(port.name, port.protocol));
+      reconciler.forgetRefused([...delta.deleted, ...set]);
       reconciler.touch(ruleset.apply(delta));
       if (tcpLiberal.takeChange()) reconciler.touch({ filter: new Set([BASE.forward]) });
       await traffic.follow(ruleset.settings());
@@ -143,9 +140,7 @@ export function createIptablesBackend(
     // It asks for the chains of three tables, each on its own.
     entryCheckMs: 8_000,
     hasEntryRules: async () => await ready().hasJumps(),
-    async cleanup() {
-      await removeIptablesTraces(options);
-    },
+    cleanup: () => removeIptablesTraces(options),
     readTraffic: async () => await traffic.current()?.read(),
     packetCounts: () => readPacketCounts(family, tools),
     describe(key) {
