@@ -91,6 +91,48 @@ Deno.test("reasons are given only for the policy that applies to the source", as
   );
 });
 
+Deno.test("reasons are given for both policies if the source reaches no endpoint", async () => {
+  const text = await explanationOf("192.0.2.1:80", "198.51.100.1");
+  assert.match(text, /10\.2\.0\.1:8080 {2}far \(b\) +policy Cluster: ready; policy Local: not on this node\n/);
+});
+
+for (
+  const [from, origin] of [
+    ["127.0.0.1", "node"],
+    ["192.168.1.1", "node"],
+    // Of the node's pod CIDR.
+    ["10.1.0.77", "pod"],
+    // An endpoint on this node.
+    ["10.9.0.1", "pod"],
+    ["198.51.100.7", "outside"],
+  ]
+) {
+  Deno.test(`${from} as a source is of origin ${origin} if traffic is local by its interface`, async () => {
+    const settings = fakeSettings({ localTraffic: { by: "bridge", interface: "cni0" } });
+    const pod = endpointSlice("default/edge-2", [endpoint("10.9.0.1", { nodeName: HERE })]);
+    const { outcomes, remarks } = await explain(
+      readQuestion("192.168.1.1:30080", from),
+      fakeAnswerBasis([...EDGE, pod], { settings }),
+    );
+    assert.deepEqual(outcomes.map((outcome) => outcome.from), [{ origin, address: from }]);
+    assert.equal(remarks.join().includes("not a known pod address"), origin === "outside");
+  });
+}
+
+Deno.test("only the policies that affect a frontend are listed", async () => {
+  const settings = fakeSettings({ ...PODS, masqueradeAll: true });
+  const namesAt = async (to: string) => {
+    const { service } = await explain(readQuestion(to), fakeAnswerBasis(EDGE, { settings }));
+    return service!.policies.map(({ name }) => name);
+  };
+  assert.deepEqual(await namesAt("10.0.0.1:80"), ["internalTrafficPolicy", "sessionAffinity", "masqueradeAll"]);
+  const external = ["externalTrafficPolicy", "sessionAffinity", "loadBalancerSourceRanges"];
+  assert.deepEqual(await namesAt("192.0.2.1:80"), external);
+  const text = await explanationOf("10.0.0.1:80");
+  assert.match(text, /out 10\.2\.0\.2:8080 .* {2}terminating, and other endpoints are ready\n/);
+  assert.doesNotMatch(text, /policy Local/);
+});
+
 Deno.test("hints that are followed and hints that are ignored are explained", async () => {
   const hinted = (zones: readonly (readonly string[] | undefined)[]) => [
     NODE,
@@ -137,6 +179,34 @@ Deno.test("at an address of this node, an external IP has precedence over a node
     const text = await explanationOf("192.168.1.1:30080", "outside", [NODE, ...services]);
     assert.match(text, /is external IP 192\.168\.1\.1:30080\/TCP of default\/external /);
   }
+});
+
+Deno.test("the other ports of an address are named, up to eight, if no service wants this one", async () => {
+  const ports = Array.from(
+    { length: 10 },
+    (_, i) => ({ name: `p${i}`, protocol: "tcp", port: 81 + i, nodePort: 0 }) as const,
+  );
+  const objects = [
+    NODE,
+    service("default/many", { clusterIPs: ["10.0.0.2"], externalIPs: ["192.0.2.1"], ports }),
+    // Not served at all, since another one has its cluster IP.
+    service("default/first", { clusterIPs: ["10.0.0.3"], createdSeconds: 1 }),
+    service("default/unserved", { clusterIPs: ["10.0.0.3"], externalIPs: ["192.0.2.1"], createdSeconds: 2 }),
+  ];
+  assert.match(
+    await explanationOf("192.0.2.1:70", "pod", objects),
+    /88\/TCP \(default\/many:p7\) and 2 more, not 70\/TCP/,
+  );
+  assert.doesNotMatch(await explanationOf("192.0.2.1:80", "pod", objects), /has port/);
+});
+
+Deno.test("an external IP that is an address of this node does not close its other ports in IPVS mode", async () => {
+  const objects = [NODE, service("default/web", { externalIPs: ["192.168.1.1"] })];
+  const settings = fakeSettings({ ...PODS, mode: "ipvs" });
+  assert.match(
+    await explanationOf("192.168.1.1:81", "outside", objects, { settings }),
+    /from outside: passes untouched/,
+  );
 });
 
 Deno.test("thousands of service ports that claim an address do not bury the answer", async () => {
@@ -260,13 +330,16 @@ const LIMITED = (nodePortAddresses: string) =>
 Deno.test("only at an address of this node, a node port and a health check node port are of interest", async () => {
   const objects = EDGE.map((object) => object.kind === "Service" ? { ...object, healthCheckNodePort: 30081 } : object);
   for (const port of [30080, 30081]) {
-    const remarksAt = async (address: string) => {
+    const remarksAt = async (address: string, protocol = "") => {
       const basis = fakeAnswerBasis(objects, { settings: fakeSettings({ ...PODS, nodePortPrefixes: [] }) });
-      return (await explain(readQuestion(`${address}:${port}`), basis)).remarks;
+      return (await explain(readQuestion(`${address}:${port}${protocol}`), basis)).remarks;
     };
     assert.match((await remarksAt("192.168.1.1")).join(), new RegExp(`node port.* ${port} |${port} is the health`));
     assert.deepEqual(await remarksAt("198.51.100.9"), []);
     assert.doesNotMatch((await remarksAt("192.0.2.1")).join(), new RegExp(`is served|${port} is `));
+    // With another protocol it is another port.
+    assert.doesNotMatch((await remarksAt("192.168.1.1", "/udp")).join(), /is served|health check/);
+    assert.doesNotMatch((await remarksAt("192.168.1.1")).join(), /not TCP/);
   }
 });
 

@@ -8,6 +8,7 @@ import {
 } from "../../../answers/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
+import { fakeSettings } from "../../fakes/service_port.ts";
 
 const ip = (i: number) => `10.0.${i >> 8}.${i & 255}`;
 const endpoints = (count: number, ready = true) =>
@@ -68,6 +69,41 @@ Deno.test("the unused endpoints of a service are shown first, and few only if th
     const { shownEndpoints } = page.services[0]!;
     assert.deepEqual([page.total, shownEndpoints[0]!.used, shownEndpoints.length], [total, false, shown]);
   }
+});
+
+Deno.test("an endpoint is in use if one traffic policy uses it and its weight is not 0", async () => {
+  const [here, far] = [endpoint("10.1.0.1", { nodeName: HERE, zone: "a" }), endpoint("10.1.0.2", { zone: "b" })];
+  const answers = createAnswers(fakeAnswerBasis([
+    node(HERE),
+    service("a/local", { internalPolicyLocal: true }),
+    endpointSlice("a/local-1", [here, far]),
+    service("a/weighted", { clusterIPs: ["10.0.0.2"], own: { balance: "random", weights: "zone=b: 0" } }),
+    endpointSlice("a/weighted-1", [here, far]),
+  ], { settings: fakeSettings({ mode: "nftables" }) }));
+  assert.deepEqual((await answers.services("")).map(({ name, usedEndpoints }) => [name, usedEndpoints]), [
+    ["a/local:http", 1],
+    ["a/weighted:http", 1],
+  ]);
+  assert.deepEqual((await answers.endpoints("a/")).map(({ used }) => used), [true, false, true, false]);
+});
+
+Deno.test("an endpoint without a node is not on this node, even if that has no name", async () => {
+  const objects = [service("a/web"), endpointSlice("a/web-1", [endpoint("10.1.0.1", { nodeName: "" })])];
+  const [listed] = await createAnswers({ ...fakeAnswerBasis(objects), nodeName: "" }).endpoints("a/web");
+  assert.equal(listed!.onThisNode, false);
+});
+
+Deno.test("a service that has gone since it was planned is not listed", async () => {
+  const basis = fakeAnswerBasis([node(HERE), service("a/gone"), service("a/web", { clusterIPs: ["10.0.0.2"] })]);
+  const { services } = basis.tracking;
+  const tracking = {
+    ...basis.tracking,
+    services: { ...services, get: (key: string) => key === "a/gone" ? undefined : services.get(key as never) },
+  };
+  const answers = createAnswers({ ...basis, tracking });
+  assert.deepEqual((await answers.services("")).map(({ name }) => name), ["a/web:http"]);
+  const page = await answers.browse({ search: "", attention: false, page: 1, pageSize: 10 });
+  assert.deepEqual(page.services.map(({ name }) => name), ["a/web:http"]);
 });
 
 Deno.test("services are ordered by their last change, and those of two families by family", async () => {
