@@ -327,7 +327,7 @@ Deno.test("a stop waits for open connections, then resets them", async () => {
 });
 
 /** Connections whose sockets are the test's, and the sockets to endpoints. */
-function connectionsOfTest() {
+function connectionsOfTest(limits: Partial<RelayLimits> = {}) {
   const clock = createFakeClock(), counters = createCounters(), attempts: Socket[] = [];
   const network = {
     ...systemNetwork,
@@ -338,7 +338,7 @@ function connectionsOfTest() {
   };
   const connections = createConnections({
     ...{ family: "IPv4", clock, logger: silentLogger, counters, network },
-    limits: defaultRelayLimits(20_000),
+    limits: { ...defaultRelayLimits(20_000), ...limits },
     chooser: createChooser({ clock }),
     traffic: { begin: () => undefined },
     files: { note() {}, touch() {} },
@@ -355,6 +355,12 @@ Deno.test("no endpoint is tried for a client whose connection has failed", () =>
   client.emit("error", new Error("ECONNRESET"));
   assert.deepEqual(attempts.map(({ destroyed }) => destroyed), [true]);
   assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a client that is refused may have failed already", () => {
+  const { client, counters } = connectionsOfTest({ connections: 0 });
+  client.emit("error", new Error("ECONNRESET"));
+  assert.equal(counters.connectionsRefused, 1);
 });
 
 Deno.test("a connection is open until both of its sockets are closed", async () => {
@@ -377,6 +383,12 @@ Deno.test("IPv6 clients reach IPv6 endpoints", { ignore: !await hasIPv6() }, asy
   await using server = await startNamed("six", "::1");
   await using lab = await startLab([server.endpoint], { family: "IPv6" });
   assert.equal(await answerOf(lab.front), "six");
+});
+
+Deno.test("an IPv4 client of an IPv6 listener is reset", { ignore: !await hasIPv6() }, async () => {
+  await using server = await startNamed("six", "::1");
+  await using lab = await startLab([server.endpoint], { family: "IPv6" });
+  await assert.rejects(answerOf(lab.front.replace("[::1]", "127.0.0.1")), /ECONNRESET/);
 });
 
 async function hasIPv6(): Promise<boolean> {

@@ -13,7 +13,7 @@ const KEY = servicePortKey("default/web", "tcp");
 function startLab(placement: RelayPlacement = { by: "redirect", udpAddress: "192.168.1.1" }) {
   const clock = createFakeClock();
   const counters = createCounters();
-  const open = new Map<number, Target>();
+  const open = new Map<number, Target>(), opened: number[] = [];
   const refused = { error: undefined as string | undefined };
   let next = 40_000;
   const listeners = createListeners({
@@ -23,6 +23,7 @@ function startLab(placement: RelayPlacement = { by: "redirect", udpAddress: "192
       const port = place.port === 0 ? ++next : place.port;
       if (open.has(port)) return Promise.reject(new Error("EADDRINUSE"));
       open.set(port, target);
+      opened.push(port);
       return Promise.resolve({ port, close: () => open.delete(port) });
     },
   });
@@ -30,7 +31,7 @@ function startLab(placement: RelayPlacement = { by: "redirect", udpAddress: "192
     for (const servicePort of servicePorts) listeners.assign(servicePort);
     await listeners.openMissing();
   };
-  return { clock, counters, open, refused, listeners, set };
+  return { clock, counters, open, opened, refused, listeners, set };
 }
 
 Deno.test("a listener keeps its port while its service port changes, and serves the new endpoints", async () => {
@@ -84,8 +85,32 @@ Deno.test("the problem of a service port ends with it", async () => {
   assert.deepEqual(listeners.problems(), []);
 });
 
+Deno.test("the problem of a node port ends when its service port does not want it any more", async () => {
+  const { listeners, refused, set } = startLab({ by: "localhost-node-ports", addresses: ["127.0.0.1"] });
+  refused.error = "EADDRINUSE";
+  await set(fakeServicePort("default/web", { nodePort: 30001 }));
+  assert.equal(listeners.problems().length, 1);
+  listeners.assign(fakeServicePort("default/web"));
+  assert.deepEqual(listeners.problems(), []);
+});
+
+Deno.test("a renewal opens the TCP listeners again on their ports; UDP listeners stay, since their flows would end", async () => {
+  const { listeners, opened, counters, set } = startLab();
+  await set(fakeServicePort("default/web"), fakeServicePort("default/dns", { protocol: "udp" }));
+  await listeners.renew();
+  assert.deepEqual([opened, counters.listeners], [[40_001, 40_002, 40_001], 2]);
+});
+
+Deno.test("the end closes all listeners, also those that drain", async () => {
+  const { clock, listeners, open, set } = startLab();
+  await set(fakeServicePort("default/web"), fakeServicePort("default/api"));
+  listeners.delete(KEY);
+  listeners.closeAll();
+  assert.deepEqual([open.size, clock.pending()], [0, []]);
+});
+
 Deno.test("node ports on loopback addresses move at once, also if two service ports swap theirs", async () => {
-  const { listeners, open, set } = startLab({ by: "localhost-node-ports", addresses: ["127.0.0.1"] });
+  const { clock, listeners, open, set } = startLab({ by: "localhost-node-ports", addresses: ["127.0.0.1"] });
   const at = (name: string, nodePort: number) => fakeServicePort(name, { nodePort });
   await set(at("default/one", 30001), at("default/two", 30002));
   await set(at("default/one", 30002), at("default/two", 30001));
@@ -99,4 +124,6 @@ Deno.test("node ports on loopback addresses move at once, also if two service po
   assert.deepEqual([...open.keys()], [30002]);
   await set(at("default/two", 0));
   assert.deepEqual([open.size, listeners.ports.size], [0, 0]);
+  listeners.delete("default/two|tcp");
+  assert.deepEqual(clock.pending(), [], "nothing drains");
 });

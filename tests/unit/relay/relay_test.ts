@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import type { FamilyDelta, ServicePort } from "../../../core/model/mod.ts";
-import { silentLogger, splitHostPort, systemClock } from "../../../platform/mod.ts";
+import { type Fields, silentLogger, splitHostPort, systemClock } from "../../../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type RelayOptions } from "../../../relay/mod.ts";
 import { systemNetwork } from "../../../relay/network.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
@@ -248,6 +248,40 @@ Deno.test("with a port range, the relay listens on its ports alone, each protoco
   assert.deepEqual(more.problems.map(({ code, servicePort }) => [code, servicePort]), [["not-relayed", "default/api"]]);
   assert.match(more.problems[0]!.message, new RegExp(`no port of portRange ${port}-${port} is free`));
   await relay.stop();
+});
+
+Deno.test("with a port range, the listener of a list has its own first choice, whichever lists are served", async () => {
+  const portOf = async (changes: Partial<ServicePort>) => {
+    const listenTcp = (_: string, port: number) => Promise.resolve({ port, close() {} });
+    const network = { ...systemNetwork, listenTcp };
+    const relay = createRelay({ ...OPTIONS, network, ports: { first: 20_000, last: 29_999 } });
+    const { ports } = await relay.apply(state(fakeServicePort("default/web", changes)));
+    await relay.stop();
+    return ports.get("default/web|tcp")!;
+  };
+  const [local, both] = [await portOf({ internal: "local" }), await portOf({ internal: "local", nodePort: 30080 })];
+  assert.equal(local.local, both.local);
+  assert.notEqual(both.cluster, both.local);
+});
+
+Deno.test("a stop logs what was left out of the log as repeated", async () => {
+  const logged: Fields[] = [], accept: ((client: Socket) => void)[] = [];
+  const relay = createRelay({
+    ...{ ...OPTIONS, clock: createFakeClock(), limits: { ...OPTIONS.limits, connections: 0 } },
+    logger: { ...silentLogger, warn: (_, fields = {}) => void logged.push(fields) },
+    network: {
+      ...systemNetwork,
+      listenTcp(_, port, onConnection) {
+        accept.push(onConnection);
+        return Promise.resolve({ port, close() {} });
+      },
+    },
+  });
+  await relay.apply(state(fakeServicePort("default/web")));
+  for (const _ of [1, 2, 3]) accept[0]!(new Socket());
+  assert.deepEqual(logged, [{ limit: 0 }]);
+  await relay.stop();
+  assert.deepEqual(logged, [{ limit: 0 }, { limit: 0, times: 2 }]);
 });
 
 Deno.test("a stop waits for a change that is being applied, and closes the listeners that it opens", async () => {

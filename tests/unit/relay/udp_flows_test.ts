@@ -228,6 +228,22 @@ Deno.test("a client that repeats itself without an answer gets another endpoint,
   await ask(late, lab.front, other);
 });
 
+Deno.test("each endpoint has a second to answer before a client that repeats itself gets the next one", async () => {
+  using silent = openPeer();
+  using other = openPeer();
+  using answered = openPeer();
+  using client = openPeer();
+  await using lab = startLab([silent.endpoint, other.endpoint]);
+  await ask(answered, lab.front, silent);
+  await say(client, lab.front, silent);
+  lab.clock.advance(1000);
+  await say(client, lab.front, other);
+  lab.clock.advance(999);
+  await say(client, lab.front, other);
+  lab.clock.advance(1);
+  await say(client, lab.front, silent);
+});
+
 Deno.test("a flow leaves an endpoint that is gone, and stays at one that lingers", async () => {
   using one = openPeer();
   using two = openPeer();
@@ -361,6 +377,50 @@ Deno.test("a closed listener closes its flows", async () => {
   await ask(client, lab.front, endpoint);
   lab.close();
   assert.equal(lab.counters.udpFlows, 0);
+});
+
+Deno.test("a flow that is opened after the last one was closed ends once it is idle", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  await using lab = startLab([endpoint.endpoint], { limits: { udpAnsweredIdleMs: 1000 } });
+  const { port, close } = lab.listen();
+  await ask(client, { ...lab.front, port }, endpoint);
+  close();
+  await ask(client, lab.front, endpoint);
+  lab.clock.advance(1000);
+  assert.equal(lab.counters.udpFlows, 0);
+});
+
+Deno.test("an answer that arrives while its flow is closed does not open the flow again", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  const answer = Promise.withResolvers<[Uint8Array<ArrayBuffer>, Deno.Addr]>();
+  let held = 1;
+  const bindUdp = (address: string, port: number) => {
+    const socket = systemNetwork.bindUdp(address, port);
+    if (address === "0.0.0.0" && held-- > 0) socket.receive = () => answer.promise;
+    return socket;
+  };
+  await using lab = startLab([endpoint.endpoint], { network: { bindUdp }, limits: { udpAnsweredIdleMs: 1000 } });
+  const { port, close } = lab.listen();
+  await say(client, { ...lab.front, port }, endpoint);
+  answer.resolve([new Uint8Array(1), endpoint.address]);
+  close();
+  await ask(client, lab.front, endpoint);
+  lab.clock.advance(1000);
+  assert.equal(lab.counters.udpFlows, 0);
+});
+
+Deno.test("with affinity, the flows of a client address go to one endpoint", async () => {
+  using one = openPeer();
+  using two = openPeer();
+  using client = openPeer();
+  using again = openPeer();
+  await using lab = startLab([]);
+  lab.assign({ clusterEndpoints: [one.endpoint], affinitySeconds: 60 });
+  await ask(client, lab.front, one);
+  lab.assign({ clusterEndpoints: [two.endpoint, one.endpoint], affinitySeconds: 60 });
+  await ask(again, lab.front, one);
 });
 
 Deno.test("IPv6 datagrams are carried", { ignore: !hasIPv6() }, async () => {
