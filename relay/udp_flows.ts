@@ -220,14 +220,12 @@ function createFlowChoice(
     const countBytes = traffic.begin(target.key, endpoint);
     return { endpoint, to: { transport: "udp", hostname, port }, countBytes, isAnswered: false } as const;
   };
-  /** The endpoint that follows `current`: any other one if there is one. */
+  /** An endpoint other than `current`; undefined if there is none. */
   const nextEndpoint = (target: Target, client: Deno.NetAddr, current: string | undefined): string | undefined => {
-    let only: string | undefined;
     for (const endpoint of chooser.candidates(target, client.hostname)) {
       if (endpoint !== current) return endpoint;
-      only = endpoint;
     }
-    return only;
+    return undefined;
   };
   const openFlow = (door: Door, client: Deno.NetAddr): Flow | undefined => {
     const endpoint = nextEndpoint(door.target, client, undefined);
@@ -245,12 +243,11 @@ function createFlowChoice(
     void onOpen(flow);
     return flow;
   };
+  /** Gives a flow another endpoint; returns whether there is one. */
   const move = (flow: Flow) => {
     const endpoint = nextEndpoint(flow.door.target, flow.client, flow.endpoint);
     if (endpoint === undefined) return false;
-    flow.checked = flow.door.target.servicePort;
     flow.sinceMs = clock.monotonic();
-    if (endpoint === flow.endpoint) return true;
     Object.assign(flow, wayTo(endpoint, flow.door.target, flow.client));
     return true;
   };
@@ -265,8 +262,7 @@ function createFlowChoice(
       flow.checked = door.target.servicePort;
     }
     if (!flow.isAnswered && door.isAnswering && clock.monotonic() - flow.sinceMs >= SILENCE_MS) {
-      counters.failovers++;
-      move(flow);
+      if (move(flow)) counters.failovers++;
     } else if (flow.isAnswered && clock.monotonic() - flow.startedMs >= STREAM_MS) table.use(flow, "stream");
     return flow;
   };

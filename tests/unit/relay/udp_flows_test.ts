@@ -244,6 +244,22 @@ Deno.test("each endpoint has a second to answer before a client that repeats its
   await say(client, lab.front, silent);
 });
 
+Deno.test("a client of a silent endpoint that is the only one stays there, until there is another", async () => {
+  using silent = openPeer();
+  using other = openPeer();
+  using answered = openPeer();
+  using client = openPeer();
+  await using lab = startLab([silent.endpoint]);
+  await ask(answered, lab.front, silent);
+  const { port } = await say(client, lab.front, silent);
+  lab.clock.advance(1000);
+  assert.equal((await say(client, lab.front, silent)).port, port);
+  assert.equal(lab.counters.failovers, 0);
+  lab.assign({ clusterEndpoints: [silent.endpoint, other.endpoint] });
+  await ask(client, lab.front, other);
+  assert.equal(lab.counters.failovers, 1);
+});
+
 Deno.test("a flow leaves an endpoint that is gone, and stays at one that lingers", async () => {
   using one = openPeer();
   using two = openPeer();
