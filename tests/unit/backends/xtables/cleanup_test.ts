@@ -1,4 +1,4 @@
-/** What a cleanup removes, from both variants of iptables. */
+/** The traces that a cleanup removes, from both variants of iptables. */
 import assert from "node:assert/strict";
 import type { BackendOptions } from "../../../../backends/contract/backend.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";

@@ -1,4 +1,4 @@
-/** What a reconciler of chains reads, how often, and what it counts. */
+/** The readings of a reconciler of chains, how often they are made, and the counts from them. */
 import assert from "node:assert/strict";
 import { createFixedChains, type Layout } from "../../../../backends/xtables/chains.ts";
 import { createChainReconciler } from "../../../../backends/xtables/reconcile.ts";
