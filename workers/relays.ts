@@ -43,7 +43,7 @@ interface Placed {
   readonly ports: Map<ServicePortKey, RelayPorts>;
 }
 
-/** What the links of both families share. */
+/** The parts that the links of both families share. */
 interface Relays {
   readonly startFamily: StartFamily;
   readonly startRelay: (start: RelayStart, options: FamilyOptions) => RelayWorker;

@@ -31,7 +31,7 @@ export type PluginOutcome =
     | { readonly problem: string }
   );
 
-/** What a program is started for, and how to permit it. */
+/** The purpose of a program that is started, and how to permit it. */
 const PURPOSES = {
   plugin: {
     name: "credential plugins",

@@ -25,6 +25,6 @@ export interface Difference {
   readonly name: string;
   /** Follows the name, as in a finding of `sluice check`. */
   readonly message: string;
-  /** What an administrator can do about it; absent if it harms nobody. */
+  /** The advice to an administrator; absent if it harms nobody. */
   readonly fix?: string;
 }

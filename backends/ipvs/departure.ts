@@ -1,5 +1,5 @@
 /**
- * What a node that leaves ipvs mode will do differently, as its virtual servers, sets and settings show. docs/ipvs.md explains
+ * The differences on a node that leaves ipvs mode, as its virtual servers, sets and settings show. docs/ipvs.md explains
  * each difference.
  */
 import type { BalanceAlgorithm, BalanceHash, Family } from "../../core/model/mod.ts";
@@ -12,7 +12,7 @@ import { findLeftovers } from "./leftovers.ts";
 import { NODE_PORT_SETS, type SetKind, setName } from "./sets.ts";
 import { createVirtualServers, parseServerKey, schedulerIn } from "./virtual_servers.ts";
 
-/** What takes the place of a scheduler in the other modes. */
+/** The substitute for a scheduler in the other modes. */
 interface Replacement {
   readonly algorithm: BalanceAlgorithm;
   readonly hash?: BalanceHash;

@@ -13,7 +13,7 @@ export interface KnownTool {
   readonly reading?: ToolReading;
   /** The oldest version that works; undefined if no version is known that does not. */
   readonly since?: string;
-  /** What is wrong with older versions that work. */
+  /** Faults of older versions that work. */
   readonly flaws?: readonly ToolFlaw[];
   /** The versions that tests have run with. */
   readonly tested: readonly string[];

@@ -263,7 +263,7 @@ export async function readErrors(reader: ReadableStreamBYOBReader, limitBytes = 
 
 /** The longest standard error that may wait for the end of an answer: each piece has all of it searched again. */
 const MOST_ANSWER = 2 ** 20;
-/** What a line of an answer takes in memory beside its characters. */
+/** The memory of a line of an answer beside its characters, in bytes. */
 const LINE_BYTES = 32;
 
 /** Starts a conversation with a process that has just been started. Its standard input and error are piped. */

@@ -98,7 +98,7 @@ interface ServingWorkerOptions {
   readonly settings: () => ServerSettings;
 }
 
-/** What the main isolate keeps for a worker as long as it runs. */
+/** The state that the main isolate keeps for a worker as long as it runs. */
 interface Session {
   readonly answer: (question: Question) => Promise<void>;
   readonly received: ReturnType<Lag["join"]>;

@@ -42,7 +42,7 @@ const RECORDED: Readonly<Record<string, readonly number[]>> = {
   "2.9.6": [25.4, 32.7, 30.1, 40.9],
 };
 
-/** What a median may be above its record: 5 %, and the 2 MB by which runs differ. */
+/** The margin of a median above its record: 5 %, and the 2 MB by which runs differ. */
 const limitOf = (recorded: number) => recorded * 1.05 + 2;
 
 interface Memory {

@@ -7,7 +7,7 @@ import type { FakeClock } from "./clock.ts";
 /** The times of the elections. */
 export const TIMING = { leaseMs: 10_000, renewMs: 4_000 };
 
-/** What the nodes of a site share. */
+/** The state that the nodes of a site share. */
 export interface Surroundings {
   readonly clock: FakeClock;
   readonly random: () => number;

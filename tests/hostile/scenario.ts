@@ -21,7 +21,7 @@ export interface Target {
 
 /** One way to be hostile. */
 export interface HostileScenario extends Selectable {
-  /** What the log or the health server says of it; undefined if it is no problem. */
+  /** The text in the log or at the health server; undefined if it is no problem. */
   readonly says?: RegExp;
   /** Starts what attacks; `folder` is empty and its own. */
   start(folder: string): Target | Promise<Target>;

@@ -27,7 +27,7 @@ async function nft(...statements: readonly string[]): Promise<void> {
 for (const family of ["IPv4", "IPv6"] as const) {
   const { ip, addressType } = DIALECTS[family];
 
-  /** What a test may do with a service of three endpoints and affinity, whose only client is the node. */
+  /** The tools of a test with a service of three endpoints and affinity, whose only client is the node. */
   interface Shop {
     readonly network: Network;
     readonly port: ServicePort;

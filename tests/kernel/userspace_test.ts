@@ -92,7 +92,7 @@ ${configuration}`,
   });
 }
 
-/** What connections end with: the sorted set of answering pods and other outcomes. */
+/** The outcomes of connections: the sorted set of answering pods and other ends. */
 async function outcomes(lab: Lab, from: Namespace, target: Target, count = CONNECTIONS): Promise<string[]> {
   const seen = new Set<string>();
   for (let i = 0; i < count; i++) {

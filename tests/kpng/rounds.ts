@@ -48,7 +48,7 @@ export async function passStates(bench: Bench, kpng: string, chain: Chain, state
   }
 }
 
-/** What a step starts with, and its neighbours in the chain. */
+/** The start of a step, and its neighbours in the chain. */
 interface StepOptions {
   readonly bench: Bench;
   readonly kpng: string;
@@ -98,7 +98,7 @@ function fileFlag(kpng: string, command: readonly string[]): string {
   return found;
 }
 
-/** What Sluice reads from a state file, as the state file that it writes. */
+/** Reads a state file with Sluice; returns the state file that it writes. */
 async function exported(path: string): Promise<string> {
   const [command = "", ...args] = program();
   const { code, stdout, stderr } = await new Deno.Command(command, {

@@ -64,7 +64,7 @@ export function deleteCopies(): void {
   Deno.removeSync(COPIES, { recursive: true });
 }
 
-/** What a folder has besides these paths and the folders above them. */
+/** The entries of a folder besides these paths and the folders above them. */
 function siblings(folder: string, paths: readonly string[]): readonly string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => folder + name).filter((path) =>
     !paths.some((one) => `${one}/`.startsWith(`${path}/`))

@@ -66,7 +66,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     until: "fuser -s /run/xtables.lock",
   },
 };
-/** What commands say about their source on standard error, which pages leave out. */
+/** The lines of commands about their source on standard error, which pages leave out. */
 const ABOUT_THE_SOURCE = /^sluice: (answered by|using|no proxy|the proxy at)/;
 /** Ends the output of a command. */
 const END = "\x1e";

@@ -13,7 +13,7 @@ export interface Session {
   /** Its number of lines. */
   readonly length: number;
   readonly steps: readonly Step[];
-  /** What the marker before the block says; undefined without one. */
+  /** The marker before the block; undefined without one. */
   readonly marker: string | undefined;
 }
 

@@ -8,7 +8,7 @@ import { fakeServicePort } from "../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, commonSettings, serve } from "../unit/backends/every_backend.ts";
 import { runs } from "./runs.ts";
 
-/** What a run of a tool does: its work or not, and how it ends. */
+/** A run of a tool: whether it does its work, and how it ends. */
 type Fault =
   | "none"
   | "fails"

@@ -10,7 +10,7 @@ const NODES = ["a", "b", "c", "d"];
 /** How often every node is looked at. */
 const STEP_MS = 250;
 
-/** What happens to a node, or to the leader if `node` is undefined: its line is cut for `cutMs`, or it restarts if that is 0. */
+/** A fault of a node, or of the leader if `node` is undefined: its line is cut for `cutMs`, or it restarts if that is 0. */
 interface Happening {
   readonly afterMs: number;
   readonly node: number | undefined;

@@ -40,7 +40,7 @@ export interface Fault {
   readonly inGate?: readonly Mode[];
   /** Breaks it; resolves with the function that repairs it. */
   break(patient: Patient): Promise<() => Promise<void> | void>;
-  /** What names the cause, in `sluice status`, on the page and in the log; undefined if nothing may be red. */
+  /** The text that names the cause in `sluice status`, on the page and in the log; undefined if nothing may be red. */
   readonly cause?: RegExp;
   /** A part of the fix in `sluice status`. */
   readonly fix?: RegExp;

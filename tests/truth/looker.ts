@@ -17,7 +17,7 @@ export interface Look {
   readonly metrics: string;
   /** The number of repaired rules since the start. */
   readonly repaired: number;
-  /** What the status page's JSON says about the present: all of it but the list of events. */
+  /** The present in the status page's JSON: all of it but the list of events. */
   readonly page: string;
 }
 

@@ -24,7 +24,7 @@ const PRODUCT = [
 ];
 const ALL = [...PRODUCT, "build", "demo", "tests"];
 
-/** What a feature may import besides features/contract.ts: nothing above it, and no other feature. */
+/** The rooms that a feature may import besides features/contract.ts: nothing above it, and no other feature. */
 const FEATURE_MAY_IMPORT = [
   ...["platform", "platform/shapes", "platform/metrics", "platform/schema"],
   ...["core/", "backends/contract"],
@@ -33,7 +33,7 @@ const FEATURE_MAY_IMPORT = [
 ];
 /** The part of a feature that runs in a worker: `worker.ts`, or a folder `worker`. */
 const WORKER_PART = /^features\/\w+\/worker(\.ts$|\/)/;
-/** What that part may import in addition, because it runs tools. */
+/** The rooms that this part may import in addition, because it runs tools. */
 const WORKER_PART_MAY_IMPORT = ["backends/foreign", "backends/host", "backends/tools"];
 /**
  * Modules beside a mod.ts that a file or a room may import. A worker needs the calls of features, and the rest of a feature
@@ -388,6 +388,13 @@ function oddNames(tree: Tree): string[] {
   return [...tree.keys()].filter((path) => !/^([a-z0-9_]+\/)*[a-z0-9_]+\.ts$/.test(path));
 }
 
+/** Doc comments whose first sentence neither names the thing nor starts with a verb. */
+function vagueComments(tree: Tree): string[] {
+  return [...tree].flatMap(([path, text]) =>
+    Array.from(text.matchAll(/^ *\/\*\*\n? (?: *\* )?(What\b.*)$/gm), ([, begin]) => `${path}: ${begin}`)
+  );
+}
+
 /** Circles of imports between files, those of types and those that are loaded late included. */
 function rings(tree: Tree): string[] {
   const found: string[] = [];
@@ -495,8 +502,9 @@ Deno.test("only one module starts programs, only one reads the clock, and only o
   assert.deepEqual(secretStarters(product), []);
 });
 
-Deno.test("no module has a default export, and files are named in snake_case", () => {
+Deno.test("no module has a default export, files are named in snake_case, and no doc comment begins with What", () => {
   const all = readTree(ALL);
+  assert.deepEqual(vagueComments(all), []);
   assert.deepEqual(defaultExports(all), []);
   assert.deepEqual(oddNames(all), []);
 });
@@ -535,6 +543,11 @@ Deno.test("each rule detects its violations", () => {
       "attic/g.ts is in no room",
     ],
   );
+  const comments = tree({
+    "a.ts": "/** What it does. */\n/** The thing. */",
+    "b.ts": "  /**\n   * What it does.\n   */",
+  });
+  assert.deepEqual(vagueComments(comments), ["a.ts: What it does. */", "b.ts: What it does."]);
   const packages = tree({ "core/a.ts": 'import y from "yaml";\nimport z from "npm:zod";\nimport "node:os";' });
   assert.deepEqual(unmappedPackages(packages, ["yaml"]), ["core/a.ts imports npm:zod"]);
   assert.deepEqual(

@@ -128,7 +128,7 @@ everyBackend("IPv6 is limited the same way", async ({ mode, createKernel }) => {
   }
 });
 
-/** What one service port may look like over time. */
+/** The states of one service port over time. */
 const STATES: readonly Partial<ServicePort>[] = [
   { nodePortPrefixes: undefined },
   {},

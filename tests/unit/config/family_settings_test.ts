@@ -1,4 +1,4 @@
-/** What a configuration becomes in the workers of a family, and values that only some sources or forms have. */
+/** The settings that workers of a family get from a configuration, and values that only some sources or forms have. */
 import assert from "node:assert/strict";
 import { balanceOptions, familySettings, ipvsSettings, routesLoopback } from "../../../config/mod.ts";
 import { labelKeys } from "../../../config/balance.ts";

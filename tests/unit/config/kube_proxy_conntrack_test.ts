@@ -8,7 +8,7 @@ import { accepted } from "./parse.ts";
 
 const MAX = "net.netfilter.nf_conntrack_max", BUCKETS = "net.netfilter.nf_conntrack_buckets";
 
-/** What is written on a node of eight cores, by the limit per core and the kernel's values. */
+/** The values written on a node of eight cores, by the limit per core and the kernel's values. */
 const table: readonly (readonly [
   name: string,
   perCore: number,

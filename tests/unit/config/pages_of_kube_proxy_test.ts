@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { documentInEffect, flagTexts } from "../../../config/mod.ts";
 import { parse } from "./parse.ts";
 
-/** What a kube-proxy 1.37.2 with these arguments answers at `/configz` and `/flagz`. */
+/** The answers of a kube-proxy 1.37.2 with these arguments at `/configz` and `/flagz`. */
 interface Pages {
   readonly arguments: readonly string[];
   /** The text of `c.yaml`. */

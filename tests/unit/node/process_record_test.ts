@@ -1,4 +1,4 @@
-/** What a process keeps while a changed configuration file starts another run. */
+/** The record that a process keeps while a changed configuration file starts another run. */
 import assert from "node:assert/strict";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
 import { connectToProxy } from "../../../answers/control/client.ts";

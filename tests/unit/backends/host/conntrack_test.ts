@@ -19,7 +19,7 @@ const withPods = (pods: readonly string[], port = DNS) => (
 const deletionOf = (pod: string, { clusterIP } = DNS) =>
   `-D -f ipv4 -p udp -d ${clusterIP} --dport 53 -r ${pod} --reply-port-src 5353`;
 
-/** What a run of conntrack waits for, and how it then ends: as the tool does by default. */
+/** The event that a run of conntrack waits for, and how it then ends: as the tool does by default. */
 type Gate = Promise<ToolResult | undefined>;
 
 /** The cleaners of some service ports on a fake conntrack table. */

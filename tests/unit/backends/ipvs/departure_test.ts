@@ -1,4 +1,4 @@
-/** What `sluice check` for another mode, and a cleanup, say on a node that is in ipvs mode. */
+/** The answers of `sluice check` for another mode, and of a cleanup, on a node that is in ipvs mode. */
 import assert from "node:assert/strict";
 import type { DepartureSettings } from "../../../../backends/contract/mod.ts";
 import { describeMode, findMode, MODES } from "../../../../backends/mod.ts";

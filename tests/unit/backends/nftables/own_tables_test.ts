@@ -6,7 +6,7 @@ import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
-/** What kube-proxy's ipvs mode leaves in the kernel for the services below, by family. */
+/** The kernel's state that kube-proxy's ipvs mode leaves for the services below, by family. */
 const SERVERS = {
   IPv4:
     "-A -t 10.96.0.10:80 -s rr\n-A -t 192.168.1.1:30080 -s rr\n-A -u 10.96.0.11:53 -s rr\n-A -u 192.168.1.1:30053 -s rr\n" +

@@ -129,7 +129,7 @@ Deno.test("the kubelet's KUBE-FIREWALL stays and does not count as drift", async
   assert.equal(host.runner.dump(), before);
 });
 
-/** What a cleanup leaves behind on a host whose setting was `before` when iptables mode, and then IPVS mode, served there. */
+/** The state after a cleanup on a host whose setting was `before` when iptables mode, and then IPVS mode, served there. */
 async function afterCleanup(before: 0 | 1, spoil: (host: Host) => void = () => {}) {
   const warnings: string[] = [];
   const host = createIpvsHost({ sysctls: { [ROUTE_LOCALNET]: before } });

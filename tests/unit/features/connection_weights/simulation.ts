@@ -20,7 +20,7 @@ export interface Simulation {
   readonly startOf?: (endpoint: number) => number;
 }
 
-/** What happened. */
+/** The results of a simulation. */
 export interface Simulated {
   /** The share of an endpoint among the connections that arrived in a period. */
   share(endpoint: number, from: number, to: number): number;

@@ -34,13 +34,13 @@ export interface SiteNode {
   kill(): Promise<void>;
 }
 
-/** What survives on the disk of a node. */
+/** The files of a node, which survive its restart. */
 export interface Disk {
   readonly site: FeatureFile;
   readonly state: StateFile;
 }
 
-/** What a test may choose for a node. */
+/** The choices of a test for a node. */
 interface NodeOptions {
   readonly disk?: Disk;
   readonly certificates?: SiteCertificates;

@@ -1,4 +1,4 @@
-/** What a node makes of the endpoints that KPNG's programs send it. */
+/** The endpoints that a node takes from KPNG's programs. */
 import assert from "node:assert/strict";
 import type { EndpointSlice } from "../../../../core/objects/mod.ts";
 import { ENDPOINT, type EndpointMessage, OP_ITEM, SETS } from "../../../../kpng/messages/messages.ts";
