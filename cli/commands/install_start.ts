@@ -39,7 +39,8 @@ export async function checkAndStart(invocation: Invocation, wanted: Wanted): Pro
     print(manualStart(wanted));
     return isNow ? 1 : 0;
   }
-  if (isNow) return await startAndWait(invocation, service, line);
+  const socket = line.kind === "start" ? line.configuration.controlSocket : undefined;
+  if (isNow) return await startAndWait(invocation, service, socket);
   const fix = isRed ? ", fix the red checks (sluice check repeats them)" : "";
   print(`Next: review ${CONFIGURATION}${fix}, then start the service:\n  ${service.manual.start}\n`);
   print(UNINSTALL);
@@ -64,10 +65,12 @@ async function checkInstalled(invocation: Invocation, line: CommandLine): Promis
   return [problemFinding("configuration", "configuration-invalid", message, `edit ${CONFIGURATION}`)];
 }
 
-/** Starts the service and waits until everything is in effect. Returns the exit status. */
-async function startAndWait(invocation: Invocation, service: Service, line: CommandLine): Promise<0 | 1> {
+/** The parts of an invocation that the wait for a service uses. */
+type Waiter = Pick<Invocation, "clock" | "print" | "signal">;
+
+/** Starts the service and waits until everything is in effect, as its control socket says. Returns the exit status. */
+export async function startAndWait(invocation: Waiter, service: Service, socket: string | undefined): Promise<0 | 1> {
   const { print } = invocation;
-  const socket = line.kind === "start" ? line.configuration.controlSocket : undefined;
   await service.start();
   const failure = socket === undefined
     ? await awaitBlindly(invocation, service)
@@ -88,7 +91,7 @@ async function startAndWait(invocation: Invocation, service: Service, line: Comm
  * Waits for the proxy that answers on the control socket, and prints its status if everything is in effect; else returns what
  * is missing.
  */
-async function awaitService(invocation: Invocation, service: Service, socket: string): Promise<string | undefined> {
+async function awaitService(invocation: Waiter, service: Service, socket: string): Promise<string | undefined> {
   const { clock, print, signal } = invocation;
   const progress = createProgress(invocation);
   const startMs = clock.monotonic();
@@ -123,7 +126,7 @@ async function countRestarts(service: Service): Promise<(state: ServiceState) =>
   return ({ restarts }) => restarts < before ? restarts : restarts - before;
 }
 
-async function awaitBlindly({ clock, signal }: Invocation, service: Service): Promise<string | undefined> {
+async function awaitBlindly({ clock, signal }: Waiter, service: Service): Promise<string | undefined> {
   const restartsSince = await countRestarts(service);
   await sleep(clock, BLIND_MS, signal);
   const state = await service.state();

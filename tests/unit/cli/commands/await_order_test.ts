@@ -5,11 +5,12 @@ import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import type { FamilyStatusDetails, NodeView, ProxyStatus } from "../../../../answers/status/mod.ts";
 import { type BrowseQuestion, createAnswers, NotReadyError } from "../../../../answers/mod.ts";
 import { awaitOrder, stoppedText } from "../../../../cli/commands/status.ts";
-import { createProgress, waitingFor } from "../../../../cli/commands/install_start.ts";
+import { createProgress, startAndWait, waitingFor } from "../../../../cli/commands/install_start.ts";
+import type { Service, ServiceState } from "../../../../cli/commands/service.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
-import { createFakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock, settled } from "../../../fakes/clock.ts";
 import { node } from "../../../fakes/cluster_objects.ts";
 import { fakeFamilyStatus, fakeSync, fakeView } from "../../../fakes/proxy_status.ts";
 import { invoke } from "./invoke.ts";
@@ -160,6 +161,62 @@ Deno.test("progress is one redrawn line on a terminal, and a line per change els
     progress.end();
     assert.equal(printed, expected);
   }
+});
+
+/** Starts a service that has these states one after the other, and the last one from then on. */
+async function startService(
+  states: readonly Partial<ServiceState>[],
+  socket: string | undefined,
+  log = "no kubeconfig",
+) {
+  const clock = createFakeClock(), calls: string[] = [], left = [...states];
+  let printed = "";
+  const state = { isActive: false, isStarting: false, restarts: 0, words: "failed" };
+  const service: Service = {
+    start: () => Promise.resolve(void calls.push("start")),
+    stop: () => Promise.resolve(void calls.push("stop")),
+    state: () => Promise.resolve({ ...state, ...(left.length > 1 ? left.shift()! : left[0]!) }),
+    log: () => log === "" ? Promise.reject(new Error("no journal")) : Promise.resolve(log),
+    manual: { start: "", stop: "systemctl disable --now sluice", log: "journalctl -u sluice" },
+  };
+  const waiter = { clock, print: (text: string) => void (printed += text), signal: new AbortController().signal };
+  const started = startAndWait(waiter, service, socket);
+  await settled();
+  const waitsMs = clock.pending();
+  if (socket === undefined) clock.advance(5000);
+  return { status: await started, printed, calls, waitsMs };
+}
+
+const UP = { isActive: true };
+
+Deno.test("without a control socket, a service that still runs after five seconds has started", async () => {
+  const { status, printed, calls, waitsMs } = await startService([{ restarts: 7 }, { ...UP, restarts: 7 }], undefined);
+  assert.deepEqual([status, calls, waitsMs], [0, ["start"], [5000]]);
+  assert.match(printed, /^The service runs and starts at boot: sluice status, journalctl -u sluice\nTo uninstall: /);
+  assert.equal((await startService([{}, { isStarting: true }], undefined)).status, 0);
+  // systemd counts from 0 again once it has started the service.
+  assert.equal((await startService([{ restarts: 7 }, { ...UP, restarts: 0 }], undefined)).status, 0);
+});
+
+Deno.test("a service that does not run, or was restarted, is not in order: the end of its log follows", async () => {
+  for (const after of [{}, { ...UP, restarts: 1 }, { isStarting: true, restarts: 1 }]) {
+    const { status, printed, calls } = await startService([{}, after], undefined);
+    assert.deepEqual([status, calls], [1, ["start"]]);
+    assert.match(
+      printed,
+      /^The service is not in order: failed\. The end .*\n\nno kubeconfig\n[^]*systemctl disable --now/,
+    );
+  }
+  assert.match((await startService([{}], undefined, "")).printed, /\n\nno log: no journal\n/);
+});
+
+Deno.test("the wait for a service ends once it has exited three times since the start", async () => {
+  const { status, printed } = await startService([{ restarts: 4 }, { ...UP, restarts: 7 }], "/nowhere/control.sock");
+  assert.equal(status, 1);
+  assert.match(
+    printed,
+    /the service exits: failed, 3 restarts[^]*The service is not in order: it has exited 3 times\./,
+  );
 });
 
 Deno.test("status without a proxy says how the service is, and the last line of its log", () => {
