@@ -31,9 +31,9 @@ Deno.test("requests, the link and problems are counted and recorded, and connect
   await server.close();
 });
 
-Deno.test("health check node ports answer 503 while a family's last sync has failed", async () => {
-  const port = reservePort();
-  const manifests = `apiVersion: v1
+/** A Service with this health check node port, and an endpoint on this node. */
+const healthCheckedAt = (port: number) =>
+  `apiVersion: v1
 kind: Service
 metadata: { name: web, namespace: shop }
 spec:
@@ -50,20 +50,32 @@ addressType: IPv4
 ports: [{ port: 8080 }]
 endpoints: [{ addresses: [10.1.0.1], nodeName: host }]
 `;
-  const answers = (status: number) =>
-    until(async () => {
-      const answer = await fetch(`http://127.0.0.1:${port}`).catch(() => undefined);
-      await answer?.body?.cancel();
-      return answer?.status === status;
-    });
-  await withManifests(manifests, ({ args }) =>
+
+const answers = (port: number, status: number) =>
+  until(async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}`).catch(() => undefined);
+    await answer?.body?.cancel();
+    return answer?.status === status;
+  });
+
+Deno.test("health check node ports answer 503 while a family's last sync has failed", async () => {
+  const port = reservePort();
+  await withManifests(healthCheckedAt(port), ({ args }) =>
     withWholeProxy({ args }, async ({ report }) => {
-      await answers(200);
+      await answers(port, 200);
       report("IPv4", { ok: false });
-      await answers(503);
+      await answers(port, 503);
       report("IPv4", {});
-      await answers(200);
+      await answers(port, 200);
     }));
+});
+
+Deno.test("with NodeCIDR, services of a source that has no Node objects do not wait for the node's pod CIDR", async () => {
+  const port = reservePort();
+  await withManifests(
+    healthCheckedAt(port),
+    ({ args }) => withWholeProxy({ args: [...args, "--detect-local-mode", "NodeCIDR"] }, () => answers(port, 200)),
+  );
 });
 
 Deno.test("what a feature does in a run ends with the proxy, not with a changed configuration", async () => {
