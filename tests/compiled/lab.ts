@@ -44,8 +44,8 @@ export interface CompiledLab {
   start(name: string, args: readonly string[], node?: string): Started;
   /** Replaces an endpoint in each of the next `count` slices. */
   change(count: number): void;
-  /** The number of lists and watches that a process has asked the API server for so far. */
-  reads(name: string): number;
+  /** The paths that a process has watched at the API server so far, one for each watch. */
+  watches(name: string): readonly string[];
   /** The last lines of every process. */
   logs(): readonly string[];
   close(): Promise<void>;
@@ -149,9 +149,9 @@ export async function createCompiledLab(): Promise<CompiledLab> {
     change(count) {
       for (let left = count; left > 0; left--, changed++) api.apply(slice(changed % SERVICES, 1 + changed));
     },
-    reads: (name) =>
+    watches: (name) =>
       api.requests.filter(({ verb, headers }) => verb === "watch" && headers.get("authorization") === `Bearer ${name}`)
-        .length,
+        .map(({ path }) => path),
     logs: () => logs.map((log) => log()),
     async close() {
       cancelBookmark();

@@ -5,7 +5,7 @@ import { waitFor } from "../chaos/wait.ts";
 import { connectKpngClient, openGrpcCall } from "../fakes/kpng.ts";
 import { reservePort } from "../fakes/sockets.ts";
 import type { CompiledLab } from "./lab.ts";
-import type { Held } from "./held.ts";
+import { type Held, watchedAgain } from "./held.ts";
 
 const HEALTH_WATCH = "/grpc.health.v1.Health/Watch";
 const READY_MS = 60_000;
@@ -43,12 +43,12 @@ export async function startServed(lab: CompiledLab, name: string, workers: numbe
   idle.stream.write(framesOf([new Uint8Array()]));
 
   await waitFor(`${name} to answer`, READY_MS, () => rounds > 0 && answers > 0, 100);
-  const [roundsBefore, readsBefore] = [rounds, lab.reads(id)];
+  const [roundsBefore, watchesBefore] = [rounds, lab.watches(id)];
   return {
     processes: { [id]: pid },
     *problems() {
       yield* ended;
-      if (lab.reads(id) > readsBefore) yield "it listed or watched the API server again";
+      for (const path of watchedAgain(watchesBefore, lab.watches(id))) yield `it watched ${path} again`;
       if (rounds === roundsBefore) yield "the busy watch received no change";
     },
   };

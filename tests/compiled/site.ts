@@ -1,7 +1,7 @@
 /** A site of three nodes. */
 import { waitFor } from "../chaos/wait.ts";
 import type { CompiledLab } from "./lab.ts";
-import type { Held } from "./held.ts";
+import { type Held, watchedAgain } from "./held.ts";
 import { type Node, startNode } from "./node.ts";
 
 const SITE = "lab";
@@ -24,14 +24,17 @@ export async function startSite(lab: CompiledLab): Promise<Held> {
   const following = () => nodes.filter((node) => connectionsToLeader(node) !== "").length;
   await waitFor("the followers to connect", READY_MS, () => following() === nodes.length - 1, 100);
   const connectionsBefore = new Map(nodes.map((node) => [node, connectionsToLeader(node)]));
-  const readsBefore = new Map(nodes.map(({ name }) => [name, lab.reads(name)]));
+  const watchesBefore = new Map(nodes.map(({ name }) => [name, lab.watches(name)]));
   return {
     processes: Object.fromEntries(nodes.map(({ name, pid }) => [name, pid])),
     *problems() {
       for (const node of nodes) {
         const now = connectionsToLeader(node);
         if (now !== connectionsBefore.get(node)) yield `${node.name} connected to the leader again`;
-        if (lab.reads(node.name) > readsBefore.get(node.name)!) yield `${node.name} read the API server again`;
+        const before = watchesBefore.get(node.name)!, watches = lab.watches(node.name);
+        // Followers watch nothing at the API server.
+        const later = now === "" ? watchedAgain(before, watches) : watches.slice(before.length);
+        for (const path of later) yield `${node.name} watched ${path}`;
       }
     },
   };
