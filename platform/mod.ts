@@ -11,6 +11,7 @@
  *   build.ts               version, build and shipped files
  *   output.ts              standard output and standard error, full-screen output
  *   topic.ts               events between parts
+ *   turns.ts               steps one after another
  *   text.ts                numbers for people
  *   nearest.ts             suggests similar names
  *   path.ts                paths of files
@@ -90,6 +91,7 @@ export {
 } from "./supervised_worker.ts";
 export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { createTopic, type Topic } from "./topic.ts";
+export { createTurns, type Turns } from "./turns.ts";
 export { nearest, suggestion } from "./nearest.ts";
 export {
   countLines,

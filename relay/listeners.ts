@@ -146,7 +146,7 @@ function createSockets({ counters, listen }: ListenersOptions) {
   };
 
   return {
-    /** Those of each service port. */
+    /** The open ports of each service port. */
     ports,
     /** The service ports without some of their sockets. */
     incomplete,

@@ -17,7 +17,7 @@
  * In: deltas, connections, datagrams. Out: ports, problems, metrics. May touch: the network.
  */
 import { type FamilyDelta, type Protocol, type ServicePortKey, servicePortKey } from "../core/model/mod.ts";
-import { limitRepeats, waitAtMost } from "../platform/mod.ts";
+import { createTurns, limitRepeats, waitAtMost } from "../platform/mod.ts";
 import { createChooser } from "./target.ts";
 import { createConnections } from "./connections.ts";
 import type { Relay, RelayOptions, RelayUpdate } from "./contract.ts";
@@ -50,7 +50,7 @@ export function createRelay(options: RelayOptions): Relay {
     probe: () => network.bindUdp(family === "IPv4" ? "0.0.0.0" : "::", 0).close(),
     onRecovered() {
       logger.warn("too many files were open: opening all listeners again");
-      void inTurn(() => listeners.renew());
+      void turns.take(() => listeners.renew());
     },
   });
   const parts = { family, network, chooser: createChooser(options), limits, counters, traffic, clock, logger, files };
@@ -89,18 +89,13 @@ export function createRelay(options: RelayOptions): Relay {
     return { ports: listeners.ports, problems: listeners.problems() };
   };
 
-  let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <Result>(step: () => Promise<Result>): Promise<Result> => {
-    const done = last.then(step);
-    last = done.catch(() => {});
-    return done;
-  };
+  const turns = createTurns();
   return {
-    apply: (delta) => inTurn(() => assignAll(delta)),
+    apply: (delta) => turns.take(() => assignAll(delta)),
     figures: () => ({ ...counters }),
     takeTraffic: traffic.take,
     async stop() {
-      await last;
+      await turns.ended();
       listeners.closeAll();
       files.stop();
       await waitAtMost(clock, STOP_MS, connections.drained());

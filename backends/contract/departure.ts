@@ -25,6 +25,6 @@ export interface Difference {
   readonly name: string;
   /** Follows the name, as in a finding of `sluice check`. */
   readonly message: string;
-  /** The advice to an administrator; absent if it harms nobody. */
+  /** Advice for the administrator; absent if the difference harms nobody. */
   readonly fix?: string;
 }

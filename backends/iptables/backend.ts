@@ -269,7 +269,7 @@ function createTcpLiberal(options: BackendOptions) {
   return {
     /** Returns the setting; false until it is known. */
     value: () => state.isLiberal,
-    /** Whether the setting has become known since the last call: rules may be written before. */
+    /** Whether the setting has become known since the last call; rules may have been written before. */
     takeChange(): boolean {
       const hasChanged = state.isLiberal && !state.isChangeTaken;
       state.isChangeTaken = state.isLiberal;

@@ -51,7 +51,7 @@ export function createTrafficReader(
 ): RuleReader {
   /** By `table chain`, as last read. */
   const known = new Map<string, ChainCounts>();
-  const turns = createTurns();
+  const turns = createReadingTurns();
   const owners = createOwners(ruleset), rows = collectRows();
   let isStarted = false;
 
@@ -140,7 +140,7 @@ function addRow(rows: TrafficRows, owner: ServicePortKey | undefined, of: RuleCo
 }
 
 /** Lets readings run alone, and restores together, in the order of their calls. */
-function createTurns() {
+function createReadingTurns() {
   let reading: Promise<unknown> = Promise.resolve();
   const restores = new Set<Promise<unknown>>();
   return {

@@ -1,5 +1,5 @@
 import type { TrafficReading } from "../../core/model/mod.ts";
-import type { Clock } from "../../platform/mod.ts";
+import { type Clock, createTurns } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { BYTES, collectRows, CONNECTIONS, createGrowth, createOwners, PACKETS } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
@@ -25,7 +25,7 @@ const REMEMBER_MS = 180_000;
 export function createTrafficReader({ desired, servers, clock }: TrafficReaderOptions): TrafficReader {
   const growth = createGrowth(), owners = createOwners(desired), rows = collectRows();
   let forgotAtMs = clock.monotonic();
-  let running: Promise<unknown> = Promise.resolve();
+  const turns = createTurns();
   let isStarted = false;
 
   const note = ({ protocol, address, port, real, connections, packets, bytes }: RealServerCounters) => {
@@ -51,17 +51,13 @@ export function createTrafficReader({ desired, servers, clock }: TrafficReaderOp
     isStarted = true;
     return collectRows().take(reading.durationMs);
   };
-  const inTurn = (): Promise<TrafficReading> => {
-    const reading = running.then(readAll);
-    running = reading.catch(() => {});
-    return reading;
-  };
+  const read = () => turns.take(readAll);
 
   return {
     async start() {
-      if (!isStarted) await inTurn();
+      if (!isStarted) await read();
     },
-    read: inTurn,
+    read,
     forgetOwners: owners.forget,
   };
 }

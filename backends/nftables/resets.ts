@@ -8,7 +8,7 @@
  * not longer than the proxy: one that is found at the start is removed.
  */
 import { endpointsIn, type FamilyDelta, type GoneEndpoint, RESET_LIFETIME_MS } from "../../core/model/mod.ts";
-import { errorText } from "../../platform/mod.ts";
+import { createTurns, errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions } from "../contract/mod.ts";
 import { deleteFlows, inTurns, listFlows } from "../host/mod.ts";
 import { createNftSession, ifInstalled, ToolMissingError } from "../tools/mod.ts";
@@ -88,7 +88,7 @@ function createResets(options: BackendOptions) {
   const resets: Resets = new Map();
   const table = createTable(options), report = createReport(options);
   const offloaded = createOffloadedDeletion(options, resets, report);
-  const turns = createTurns(table, resets, report);
+  const steps = createSteps(table, resets, report);
   const state = { isStopped: false, hasReportedMissing: false, unreportedPackets: 0 };
 
   const writeCurrent = async (added: readonly EndpointReset[]) => {
@@ -110,35 +110,35 @@ function createResets(options: BackendOptions) {
 
   return {
     /** Removes the table of an earlier process. */
-    start: () => turns.take(),
+    start: () => steps.take(),
     /** Takes endpoints that are used again out of the set; undefined if none is. */
     takeOut({ set }: FamilyDelta): Promise<void> | undefined {
       const used = resets.size > 0 ? forgetUsed(resets, set) : [];
-      if (used.length === 0) return table.presence() === "unknown" ? turns.take() : undefined;
-      turns.take(async () => {
+      if (used.length === 0) return table.presence() === "unknown" ? steps.take() : undefined;
+      steps.take(async () => {
         // Changes do not wait for conntrack.
         await offloaded.stopAt(used.map(([endpoint]) => endpoint));
         // Some may have expired, and only existing ones can be deleted.
         if (table.presence() === "present") await table.write(used, ["add", "delete"]);
       });
       // If that fails, the table is removed.
-      return turns.take();
+      return steps.take();
     },
     /** Resets the connections to endpoints that are gone. */
     async add(gone: readonly GoneEndpoint[]): Promise<void> {
       if (state.isStopped) return;
-      if (turns.isNftMissing() && !state.hasReportedMissing) {
+      if (steps.isNftMissing() && !state.hasReportedMissing) {
         logger.info("connections to deleted endpoints are not reset: nft is not installed");
         state.hasReportedMissing = true;
       }
       forgetExpired(resets, clock.monotonic());
       const added = noteGone(resets, gone, clock.monotonic() + RESET_LIFETIME_MS + LONGEST_WRITE_MS);
-      await turns.take(() => writeCurrent(added));
+      await steps.take(() => writeCurrent(added));
       if (table.hasFlowTable()) offloaded.add(gone);
     },
     /** Reads the table, and removes it if its elements have expired. Resolves with the packets rejected since the last call. */
     async compare(): Promise<number> {
-      if (table.presence() !== "absent") await turns.take(compareTable);
+      if (table.presence() !== "absent") await steps.take(compareTable);
       const { unreportedPackets } = state;
       state.unreportedPackets = 0;
       return unreportedPackets;
@@ -148,39 +148,39 @@ function createResets(options: BackendOptions) {
       state.isStopped = true;
       resets.clear();
       // A write that is under way may create the table.
-      await turns.take(removeIfPresent);
+      await steps.take(removeIfPresent);
     },
     /** Removes the table if nft is installed. Throws the tool's error. */
     async remove(): Promise<void> {
       resets.clear();
-      await turns.ended();
+      await steps.ended();
       await ifInstalled(table.remove());
     },
   };
 }
 
 /** Runs one step at a time on the table. A step that fails ends all resets. */
-function createTurns(table: ReturnType<typeof createTable>, resets: Resets, report: Report) {
-  const state = { isNftMissing: false, last: Promise.resolve() };
+function createSteps(table: ReturnType<typeof createTable>, resets: Resets, report: Report) {
+  const turns = createTurns();
+  let isNftMissing = false;
   const run = async (step?: () => Promise<void>) => {
-    if (state.isNftMissing) return;
+    if (isNftMissing) return;
     try {
       if (table.presence() === "unknown") await table.remove();
       await step?.();
       report("resets");
     } catch (error) {
       resets.clear();
-      state.isNftMissing = error instanceof ToolMissingError;
-      table.setPresence(state.isNftMissing ? "absent" : "unknown");
-      if (!state.isNftMissing) report("resets", errorText(error));
+      isNftMissing = error instanceof ToolMissingError;
+      table.setPresence(isNftMissing ? "absent" : "unknown");
+      if (!isNftMissing) report("resets", errorText(error));
     }
   };
   return {
     /** Runs a step after all earlier ones, and after the removal of an unknown table. Does not throw. */
-    take: (step?: () => Promise<void>): Promise<void> => state.last = state.last.then(() => run(step)),
-    /** Resolves once all steps have ended. */
-    ended: () => state.last,
-    isNftMissing: () => state.isNftMissing,
+    take: (step?: () => Promise<void>): Promise<void> => turns.take(() => run(step)),
+    ended: turns.ended,
+    isNftMissing: () => isNftMissing,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../../platform/mod.ts";
+import { type Clock, createTurns } from "../../platform/mod.ts";
 import type { Conversation, Runner } from "./runner.ts";
 
 /**
@@ -69,8 +69,7 @@ export function createNftSession(options: SessionOptions): NftSession {
     rest: number;
     nextRest: number;
     cancelIdle?: () => void;
-    turn: Promise<unknown>;
-  } = { rest: runner.converse ? 0 : Infinity, nextRest: 1, turn: Promise.resolve() };
+  } = { rest: runner.converse ? 0 : Infinity, nextRest: 1 };
 
   const avoid = () => {
     nft.close();
@@ -101,11 +100,8 @@ export function createNftSession(options: SessionOptions): NftSession {
     }
   };
 
-  const runInTurn = (line: string, listing?: Printing): Promise<boolean> => {
-    const result = state.turn.then(() => run(line, listing));
-    state.turn = result.catch(() => {});
-    return result;
-  };
+  const turns = createTurns();
+  const runInTurn = (line: string, listing?: Printing) => turns.take(() => run(line, listing));
 
   return {
     transact: (statements) => runInTurn(statements.join("; ")),

@@ -44,8 +44,8 @@ export interface Metadata {
 /** Reads the metadata of an object, or returns the problem of a name or namespace that cannot be used. */
 export function readMetadata(kind: Kind, raw: RawObject): Metadata | string {
   const metadata = rawObject(raw.metadata), { name, namespace } = metadata;
-  const isOfService = kind === "Service";
-  if (!(isOfService ? isLabel(name) : isObjectName(name))) return misnamed(kind, "name", name, isOfService ? 63 : 253);
+  const isService = kind === "Service";
+  if (!(isService ? isLabel(name) : isObjectName(name))) return misnamed(kind, "name", name, isService ? 63 : 253);
   if (isNamespaced(kind) && !isLabel(namespace)) return misnamed(`${kind} ${name}`, "namespace", namespace, 63);
   return {
     ref: { kind, namespace: isNamespaced(kind) ? internString(namespace as string) : "", name: name as string },

@@ -1,4 +1,4 @@
-import { errorText, pathIn, readUpTo, sameData } from "../../platform/mod.ts";
+import { createTurns, errorText, pathIn, readUpTo, sameData } from "../../platform/mod.ts";
 
 /** The source that a state is from. A state of another source, node or proxy name is not served. */
 export interface StateOrigin {
@@ -135,13 +135,7 @@ interface Found {
 export function createStateFile(path: string, storage: Storage, readOnly?: string): StateFile {
   let newest: Omit<Found, "payload"> | undefined;
   let isForeign: boolean | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-
-  const inTurn = <T>(act: () => Promise<T>): Promise<T> => {
-    const turn = last.then(act);
-    last = turn.catch(() => {});
-    return turn;
-  };
+  const turns = createTurns();
 
   const load = async () => {
     const { slots, states } = await readSlots(storage);
@@ -172,7 +166,7 @@ export function createStateFile(path: string, storage: Storage, readOnly?: strin
   return {
     path,
     read: (origin) =>
-      inTurn(async () => {
+      turns.take(async () => {
         const { states, ignored } = await load();
         const found = states.find(({ header }) => sameData(header.origin, origin));
         if (found !== undefined) return { state: { payload: found.payload, atMs: found.header.atMs }, ignored };
@@ -181,7 +175,7 @@ export function createStateFile(path: string, storage: Storage, readOnly?: strin
         );
         return { state: undefined, ignored: [...ignored, ...others] };
       }),
-    write: (origin, state) => inTurn(() => write(origin, state)),
+    write: (origin, state) => turns.take(() => write(origin, state)),
   };
 }
 

@@ -92,7 +92,7 @@ ${configuration}`,
   });
 }
 
-/** The outcomes of connections: the sorted set of answering pods and other ends. */
+/** Opens connections; returns the sorted set of pods that answered and of other outcomes. */
 async function outcomes(lab: Lab, from: Namespace, target: Target, count = CONNECTIONS): Promise<string[]> {
   const seen = new Set<string>();
   for (let i = 0; i < count; i++) {

@@ -8,6 +8,7 @@ import type { WorkerListener } from "../../platform/supervised_worker.ts";
 import type { FamilyHandle, FromWorker, ToWorker } from "../../workers/protocol.ts";
 import { superviseFamily } from "../../workers/supervise.ts";
 import { startSyncLoop } from "../../workers/sync_loop.ts";
+import { FAMILY_START } from "../fakes/family_start.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { createFakeClock, type FakeClock } from "../fakes/clock.ts";
 import { byKey, fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
@@ -108,14 +109,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
     family: "IPv4",
     connect: (listener) =>
       superviseFamily({
-        start: {
-          type: "start",
-          family: "IPv4",
-          mode: "iptables",
-          logLevel: "error",
-          logFormat: "text",
-          kernel: [],
-        },
+        start: FAMILY_START,
         spawn(workerListener) {
           worker = startLocalWorker(workerListener, clock);
           return worker;

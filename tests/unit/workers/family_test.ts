@@ -1,17 +1,10 @@
 import assert from "node:assert/strict";
 import type { FromWorker, ToWorker } from "../../../workers/protocol.ts";
 import { workerEntry } from "../../../workers/web_worker.ts";
+import { FAMILY_START } from "../../fakes/family_start.ts";
 import { inTime } from "../../fakes/wait.ts";
 
 const ROLE = { type: "role", family: "IPv4", path: "/usr/sbin:/sbin" } as const;
-const START: ToWorker = {
-  type: "start",
-  family: "IPv4",
-  mode: "iptables",
-  logLevel: "error",
-  logFormat: "text",
-  kernel: [],
-};
 
 /** A real worker of a family that may run no tool, so that each setup fails. */
 function startWorker() {
@@ -62,7 +55,7 @@ Deno.test("a family's worker answers each message, and can be started again afte
   post({ type: "call", number: 7, name: "readPacketCounts", request: undefined });
   assert.deepEqual(await next("answered"), { type: "answered", number: 7, answer: undefined }, "before the start");
   for (let start = 0; start < 2; start++) {
-    post(START);
+    post(FAMILY_START);
     assert.match((await next("restart-needed")).reason, /can only be run after a restart of Sluice/);
     assert.equal((await next("setup-failed")).unsupported, false);
     post({ type: "cleanup" });
@@ -87,9 +80,9 @@ Deno.test("a family's worker answers each message, and can be started again afte
 
 /** Messages that a worker must not take, since the main isolate may be in an attacker's hands. */
 const REFUSED: readonly (readonly [text: RegExp, messages: readonly ToWorker[]])[] = [
-  [/it came before the worker's role/, [START]],
+  [/it came before the worker's role/, [FAMILY_START]],
   [/a worker keeps its first role/, [ROLE, { ...ROLE, path: "/tmp" }]],
-  [/this worker is already started/, [ROLE, START, START]],
+  [/this worker is already started/, [ROLE, FAMILY_START, FAMILY_START]],
 ];
 
 for (const [text, messages] of REFUSED) {

@@ -8,6 +8,7 @@ import { createWorkerPool } from "../../../workers/worker_pool.ts";
 import { createMemoryWatch, type MemoryWatch } from "../../../workers/memory_watch.ts";
 import { superviseFamily } from "../../../workers/supervise.ts";
 import { createWebWorker } from "../../../workers/web_worker.ts";
+import { FAMILY_START } from "../../fakes/family_start.ts";
 import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
 
 interface Setup {
@@ -33,7 +34,7 @@ function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = () => () 
   const come: FamilyHealth[] = [];
   const awaited: ((health: FamilyHealth) => void)[] = [];
   const link = superviseFamily({
-    start: { type: "start", family, mode: "iptables", logLevel: "error", logFormat: "text", kernel: [] },
+    start: { ...FAMILY_START, family },
     spawn,
     listener: {
       onReset() {},

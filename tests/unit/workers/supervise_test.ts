@@ -12,16 +12,10 @@ import type { WorkerListener } from "../../../platform/supervised_worker.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker, StartMessage, ToWorker } from "../../../workers/protocol.ts";
 import { superviseFamily } from "../../../workers/supervise.ts";
+import { FAMILY_START } from "../../fakes/family_start.ts";
 import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
 
-const START: StartMessage = {
-  type: "start",
-  family: "IPv6",
-  mode: "iptables",
-  logLevel: "info",
-  logFormat: "text",
-  kernel: [],
-};
+const START: StartMessage = { ...FAMILY_START, family: "IPv6" };
 const DELTA: FamilyDelta = { revision: 1, base: undefined, settings: undefined, set: [], deleted: [] };
 const REPORT: SyncReport = {
   family: "IPv6",

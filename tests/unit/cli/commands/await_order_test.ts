@@ -27,6 +27,18 @@ const status = (fields: Partial<ProxyStatus> = {}) =>
 
 const waiting = (fields: Partial<ProxyStatus>) => waitingFor({ status: status(fields), needy: undefined });
 
+/** Serves answers on a control socket until the signal. */
+async function serveAnswers(path: string, answers: object, signal: AbortSignal): Promise<{ ended: Promise<void> }> {
+  const ended = serveControlSocket({
+    listener: await listenOnControlSocket(path),
+    answers: () => Promise.resolve(answers as ControlAnswers),
+    clock: systemClock,
+    logger: silentLogger,
+    signal,
+  });
+  return { ended };
+}
+
 Deno.test("the wait ends with the first status that has everything in effect, and the exit status says whether it has", async () => {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/control.sock`;
@@ -46,13 +58,7 @@ Deno.test("the wait ends with the first status that has everything in effect, an
   const invocation = { clock: systemClock, signal: end.signal };
   try {
     assert.match(String(await awaitOrder(invocation, path, 0)), /there is no control socket at /);
-    const served = serveControlSocket({
-      listener: await listenOnControlSocket(path),
-      answers: () => Promise.resolve(answers as unknown as ControlAnswers),
-      clock: systemClock,
-      logger: silentLogger,
-      signal: end.signal,
-    });
+    const { ended } = await serveAnswers(path, answers, end.signal);
     const report = await awaitOrder(invocation, path, 60_000, onAttempt);
     assert(typeof report !== "string");
     assert.equal(report.status.families[0]!.worker.state, "ready");
@@ -73,7 +79,7 @@ Deno.test("the wait ends with the first status that has everything in effect, an
     };
     assert.deepEqual([await exitStatus(status()), await exitStatus(starting)], [0, 1]);
     end.abort();
-    await served;
+    await ended;
   } finally {
     end.abort();
     await Deno.remove(folder, { recursive: true });
@@ -93,13 +99,7 @@ Deno.test("a proxy that has not read the cluster yet has a status without servic
       return hasRead ? basis.browse(question) : Promise.reject(new NotReadyError("not synced"));
     },
   };
-  const served = serveControlSocket({
-    listener: await listenOnControlSocket(path),
-    answers: () => Promise.resolve(answers as unknown as ControlAnswers),
-    clock: systemClock,
-    logger: silentLogger,
-    signal: end.signal,
-  });
+  const { ended } = await serveAnswers(path, answers, end.signal);
   try {
     const ask = () => awaitOrder({ clock: systemClock, signal: end.signal }, path, 0);
     const early = await ask();
@@ -111,7 +111,7 @@ Deno.test("a proxy that has not read the cluster yet has a status without servic
     assert.deepEqual([attention, order, page, pageSize, search], [true, "attention", 1, 20, ""]);
   } finally {
     end.abort();
-    await served;
+    await ended;
     await Deno.remove(folder, { recursive: true });
   }
 });

@@ -1,0 +1,20 @@
+/** Runs steps one after another, in the order in which they were given. */
+export interface Turns {
+  /** Runs a step after all earlier ones, whether these fail or not. Settles as the step does. */
+  take<Result>(step: () => Promise<Result>): Promise<Result>;
+  /** Resolves once all steps so far have ended. */
+  ended(): Promise<void>;
+}
+
+/** Starts without steps. */
+export function createTurns(): Turns {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    take(step) {
+      const done = last.then(step);
+      last = done.catch(() => {});
+      return done;
+    },
+    ended: async () => void await last,
+  };
+}
