@@ -121,11 +121,7 @@ function nearMiss(question: Question, isThisNode: boolean, ports: readonly Plann
  * The frontend at a destination; undefined if there is none.
  * @param isSelected whether the settings select the address for node ports
  */
-function findFrontend(
-  frontends: readonly Frontend[],
-  question: Question,
-  isSelected: boolean,
-): Frontend | undefined {
+function findFrontend(frontends: readonly Frontend[], question: Question, isSelected: boolean): Frontend | undefined {
   return frontends.find((frontend) =>
     frontend.port === question.port && frontend.protocol === question.protocol &&
     (isSelected || frontend.kind !== "nodePort") && isFrontendAt(frontend, question.address)

@@ -74,10 +74,7 @@ interface ListedPort {
 }
 
 /** The details of a service port; undefined if its service has changed since it was planned. */
-function listed(
-  basis: AnswerBasis,
-  { family, owner }: FoundServicePort,
-): ListedPort | undefined {
+function listed(basis: AnswerBasis, { family, owner }: FoundServicePort): ListedPort | undefined {
   const { families, traffic } = basis;
   const { planned, wanted, reported } = owner;
   const port = planned ?? wanted;

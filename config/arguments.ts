@@ -98,10 +98,7 @@ function noneOf(words: readonly string[], given: string): string {
 }
 
 /** The value of a flag from all its occurrences: as in Go's pflag, lists and switches add up, otherwise the last one counts. */
-function parsedValue(
-  flag: Flag,
-  given: readonly string[],
-): { readonly value: unknown } | { readonly must: string } {
+function parsedValue(flag: Flag, given: readonly string[]): { readonly value: unknown } | { readonly must: string } {
   const field = flag.field;
   if (field.kind === "texts") {
     return { value: field.isWhole ? given : given.flatMap((list) => list === "" ? [] : list.split(",")) };

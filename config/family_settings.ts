@@ -191,10 +191,7 @@ function isNodePortKeyword(entry: string): entry is NodePortKeyword {
  * The prefixes of both families that a keyword stands for, as in kube-proxy 1.37. `nodeIPs` are the node's primary addresses;
  * a loopback address stands for an unknown one, which has no prefix.
  */
-function prefixesOfKeyword(
-  keyword: NodePortKeyword,
-  nodeIPs: Readonly<Record<Family, string>>,
-): readonly string[] {
+function prefixesOfKeyword(keyword: NodePortKeyword, nodeIPs: Readonly<Record<Family, string>>): readonly string[] {
   switch (keyword) {
     case "primary":
       return FAMILIES.filter((family) => !isLoopback(nodeIPs[family]))

@@ -46,13 +46,7 @@ const unlessNftables = (iptables: SettingPath, nftables: SettingPath) => (mode: 
 export const FLAG_GROUPS: readonly FlagGroup[] = [
   {
     title: "Configuration",
-    flags: [
-      RUN_FLAGS.config,
-      RUN_FLAGS.strictConfig,
-      RUN_FLAGS.writeConfigTo,
-      RUN_FLAGS.initOnly,
-      RUN_FLAGS.cleanup,
-    ],
+    flags: [RUN_FLAGS.config, RUN_FLAGS.strictConfig, RUN_FLAGS.writeConfigTo, RUN_FLAGS.initOnly, RUN_FLAGS.cleanup],
   },
   {
     title: "Source of services",
@@ -79,9 +73,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
   {
     title: "Mode and addresses",
     flags: [
-      setting("proxy-mode", "mode", "The proxy mode; iptables by default.", {
-        values: PROXY_MODES,
-      }),
+      setting("proxy-mode", "mode", "The proxy mode; iptables by default.", { values: PROXY_MODES }),
       setting("bind-address", "bindAddress", "Overrides this node's primary IP address; nothing is bound to it."),
       setting(
         "healthz-bind-address",
@@ -101,11 +93,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "nodePortAddresses",
         "The CIDRs of the addresses that serve node ports, and the keywords primary, localhost and all.",
       ),
-      setting(
-        "feature-gates",
-        "featureGates",
-        "kube-proxy's feature gates; a warning names those without effect.",
-      ),
+      setting("feature-gates", "featureGates", "kube-proxy's feature gates; a warning names those without effect."),
       setting("oom-score-adj", "oomScoreAdj", "The oom-score-adj of the process, -1000 to 1000."),
       RUN_FLAGS.controlSocket,
     ],
@@ -255,19 +243,8 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       settingWithoutEffect("config-sync-period", "configSyncPeriod"),
       settingWithoutEffect("profiling", "enableProfiling"),
       settingWithoutEffect("show-hidden-metrics-for-version", "showHiddenMetricsForVersion"),
-      setting("log-flush-frequency", "logging.flushFrequency", COMPATIBILITY, {
-        ...BESIDE_CONFIG,
-        ...INEFFECTIVE,
-      }),
-      ...[
-        "boot-id-file",
-        "log-backtrace-at",
-        "log-dir",
-        "log-file",
-        "machine-id-file",
-        "stderrthreshold",
-        "vmodule",
-      ]
+      setting("log-flush-frequency", "logging.flushFrequency", COMPATIBILITY, { ...BESIDE_CONFIG, ...INEFFECTIVE }),
+      ...["boot-id-file", "log-backtrace-at", "log-dir", "log-file", "machine-id-file", "stderrthreshold", "vmodule"]
         .map((name) => withoutEffect(name, text())),
       withoutEffect("log-json-info-buffer-size", quantity()),
       withoutEffect("log-text-info-buffer-size", quantity()),

@@ -37,11 +37,7 @@ export const RUN_FLAGS = {
     boolean(),
     "With a server as the source, watch only what this node may use, as decided by the server.",
   ),
-  tlsCa: option(
-    "api-client-tls-ca",
-    text(),
-    "The PEM file of the CA that must have signed the server's certificate.",
-  ),
+  tlsCa: option("api-client-tls-ca", text(), "The PEM file of the CA that must have signed the server's certificate."),
   tlsCrt: option("api-client-tls-crt", text(), "The PEM file of the client certificate for the server."),
   tlsKey: option("api-client-tls-key", text(), "The PEM file of the client certificate's key."),
   maxMsgSize: option(

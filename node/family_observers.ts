@@ -34,10 +34,7 @@ interface FamilyObservers {
 }
 
 /** Passes the families' events on to the observers. */
-export function observeFamilies(
-  { planned, reported, healthChanged }: FamilyTopics,
-  observers: FamilyObservers,
-): void {
+export function observeFamilies({ planned, reported, healthChanged }: FamilyTopics, observers: FamilyObservers): void {
   const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, features, logger, onNoneSupported } =
     observers;
   const noteSupport = watchSupport(logger, onNoneSupported);

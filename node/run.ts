@@ -272,12 +272,7 @@ function trackingOptions({ configuration, clock }: ProxyOptions, awaitsPodCIDR: 
   return { kinds, nodeName, bindAddress, awaitsPodCIDR, externalIPs, clock };
 }
 
-function serveFamilies(
-  tracking: Tracking,
-  options: ProxyOptions,
-  listener: ServedFamilyListener,
-  ledgers: Ledgers,
-) {
+function serveFamilies(tracking: Tracking, options: ProxyOptions, listener: ServedFamilyListener, ledgers: Ledgers) {
   const families: readonly ServedFamily[] = FAMILIES.map((family) => {
     const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
     return serveFamily(family, tracking, options, listener, ledgers[family], otherHasServicePorts);

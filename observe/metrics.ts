@@ -74,10 +74,7 @@ const FAMILY = ["ip_family"] as const;
 export function createMetrics(options: MetricsOptions): Metrics {
   const { mode, now, featureGates, readPacketCounts, readRelayFigures, lastCounts: last = new Map(), update } = options;
   const updates = [update];
-  const common = createCommonMetrics({
-    ...options,
-    update: () => Promise.all(updates.map((one) => one?.())),
-  });
+  const common = createCommonMetrics({ ...options, update: () => Promise.all(updates.map((one) => one?.())) });
   const { registry } = common;
   const kube = metricMaker(registry, "kubeproxy_");
   const own = metricMaker(registry, "sluice_");

@@ -146,10 +146,7 @@ function trafficFacts(traffic: ServiceTraffic): string[] {
     ...(packets === undefined ? [] : [plural(packets, "packet")]),
     ...(bytes === undefined ? [] : [plural(bytes, "byte")]),
   ];
-  return [
-    `${counts.join(", ")} so far`,
-    ...(failures === "" ? [] : [`failed packets: ${failures}`]),
-  ];
+  return [`${counts.join(", ")} so far`, ...(failures === "" ? [] : [`failed packets: ${failures}`])];
 }
 
 const METER_WIDTH = 48;

@@ -95,10 +95,7 @@ function linesOfNode(status: ProxyStatus, link: StateWords | undefined): readonl
   return [
     link === undefined ? { label: "Source", words: [source] } : lineOf({ label: "Source", ...link }),
     { label: "Node", words: [[node, ...nodeAddresses, ...(zone === "" ? [] : [`zone ${zone}`])].join("  ")] },
-    {
-      label: "Proxy",
-      words: [`Sluice ${version}, ${mode} mode, kernel ${kernel}, started `, { atMs: startedAtMs }],
-    },
+    { label: "Proxy", words: [`Sluice ${version}, ${mode} mode, kernel ${kernel}, started `, { atMs: startedAtMs }] },
     ...Object.values(status.features).map(lineOf),
     { label: "Memory", words: [megabytesText(status.residentBytes)] },
     { label: "Services", words: [countText(status.services)] },

@@ -10,9 +10,7 @@ export const versionCommand: Command = {
   arguments: [],
   flags: TEXT_OR_JSON,
   withoutSource: true,
-  examples: {
-    "sluice version -o json": "for a bug report or an inventory",
-  },
+  examples: { "sluice version -o json": "for a bug report or an inventory" },
   async start(invocation) {
     const { readBuild } = await import("../../platform/mod.ts");
     const build = readBuild();
@@ -56,9 +54,7 @@ export const manCommand: Command = {
   arguments: [],
   flags: [],
   withoutSource: true,
-  examples: {
-    "sluice man": "read it with sluice man | man -l -",
-  },
+  examples: { "sluice man": "read it with sluice man | man -l -" },
   async start({ commands, print }) {
     print(await manualText(commands));
     return 0;

@@ -25,11 +25,7 @@ const SELECTOR = option(
   "The labels of Sluice's pods; app.kubernetes.io/name=sluice by default.",
   "l",
 );
-const TIMEOUT = option(
-  "timeout",
-  duration(),
-  "The maximum time of each answer; 10s by default.",
-);
+const TIMEOUT = option("timeout", duration(), "The maximum time of each answer; 10s by default.");
 const TIMEOUT_MS = 10_000;
 /** The flags that kubectl gets. */
 const KUBECTL_FLAGS = [

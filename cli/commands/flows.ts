@@ -11,11 +11,7 @@ import {
 import type { ServiceFinder, TracedPackets } from "../flows/mod.ts";
 import { answersOf, type Command, isJson, TEXT_OR_JSON, toolRunner, UsageError } from "./command.ts";
 
-const FROM = option(
-  "from",
-  text(),
-  "Only connections of this client: an address, or a prefix such as 10.1.0.0/24.",
-);
+const FROM = option("from", text(), "Only connections of this client: an address, or a prefix such as 10.1.0.0/24.");
 const DROPS = option("drops", boolean(), "Print dropped and rejected connections instead, with the reason.");
 
 /** Before rules that translate destinations or drop, and after connection tracking (`NF_IP_PRI_MANGLE`). */

@@ -102,9 +102,7 @@ async function awaitService(invocation: Waiter, service: Service, socket: string
     const restarts = restartsSince(state);
     if (restarts >= MAX_RESTARTS) crash = `it has exited ${restarts} times`;
     const isUp = (state.isActive || state.isStarting) && restarts === 0;
-    progress.show(
-      isUp ? await waitingFor(found) : `the service exits: ${state.words}, ${plural(restarts, "restart")}`,
-    );
+    progress.show(isUp ? await waitingFor(found) : `the service exits: ${state.words}, ${plural(restarts, "restart")}`);
     return crash !== undefined;
   });
   progress.end();

@@ -163,10 +163,7 @@ export const topCommand: Command = {
   withoutSource: true,
   installed: { part: "socket" },
   exitStatuses: PROXY_STATUS,
-  examples: {
-    "sluice top": "live, until you press q",
-    "sluice top --once": "once, as plain lines",
-  },
+  examples: { "sluice top": "live, until you press q", "sluice top --once": "once, as plain lines" },
   async start(invocation) {
     const { flags, print } = invocation;
     const proxy = await proxyFor("top", invocation);

@@ -185,10 +185,7 @@ export const exportCommand: Command = {
   name: "export",
   summary: "Write the cluster's state to a file, in KPNG's format, after each change.",
   arguments: [],
-  flags: [
-    TO,
-    ...DETAIL_FLAGS,
-  ],
+  flags: [TO, ...DETAIL_FLAGS],
   examples: {
     "sluice export --to -": "the current state at the API server",
     "sluice export --source unix:///run/sluice.sock --to /run/state.yaml": "keep a file up to date",

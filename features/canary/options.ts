@@ -10,10 +10,7 @@ import type { ReportSetting } from "../contract.ts";
  * (169.254.20.10) and Calico's gateway (169.254.1.1), and outside 169.254.169.0/24 to 169.254.175.0/24 (metadata, DNS, time
  * and pod identity of clouds). IPv6: unique local (RFC 4193), since link-local addresses need an interface.
  */
-const DEFAULT_RANGES: Readonly<Record<Family, string>> = {
-  IPv4: "169.254.238.0/28",
-  IPv6: "fd53:6c75:6963:65::/64",
-};
+const DEFAULT_RANGES: Readonly<Record<Family, string>> = { IPv4: "169.254.238.0/28", IPv6: "fd53:6c75:6963:65::/64" };
 
 /** Addresses that other programs are known to use on nodes, which a range may not contain. */
 const TAKEN: readonly string[] = ["169.254.169.0/24", "169.254.170.0/24", "169.254.20.10/32", "fd00:ec2::/32"];

@@ -39,11 +39,7 @@ export function startResponder(
   const listener = listen(address);
   const nonce = crypto.randomUUID();
   answerAll(listener, new TextEncoder().encode(nonce), isOwn);
-  return {
-    target: joinHostPort(address, listener.addr.port),
-    nonce,
-    close: () => listener.close(),
-  };
+  return { target: joinHostPort(address, listener.addr.port), nonce, close: () => listener.close() };
 }
 
 async function answerAll(

@@ -289,11 +289,7 @@ async function renew(part: Part, { record, atMs }: Step<"renew">): Promise<void>
     const isSame = record.address === claim.address && record.certificate === claim.certificate;
     const isOwnTerm = elector.heldUntilMs() !== undefined;
     if (isOwnTerm && isSame && record.durationMs === leaseMs) return await lease.renew(record.version, signal);
-    return await lease.take(
-      record.version,
-      { ...claim, durationMs: leaseMs, transitions: record.transitions },
-      signal,
-    );
+    return await lease.take(record.version, { ...claim, durationMs: leaseMs, transitions: record.transitions }, signal);
   });
 }
 
@@ -371,12 +367,7 @@ async function untilDue(part: Part): Promise<void> {
 }
 
 /** Waits for the end of a Lease whose holder was lost: its successor takes it then, the others read it again. */
-async function awaitEnd(
-  part: Part,
-  { node: holder }: Leader,
-  untilMs: number,
-  round: number,
-): Promise<void> {
+async function awaitEnd(part: Part, { node: holder }: Leader, untilMs: number, round: number): Promise<void> {
   const { node, elector, clock, random, leaseMs, spreadMs } = part;
   part.state = afterRound(part.state, round);
   if (round === 0 && isSuccessor(part.state, node, holder)) {

@@ -29,11 +29,7 @@ export const site = feature({
       description:
         "The PEM file of this node's certificate for its site, for servers and clients; the kubelet's client certificate by default.",
     },
-    {
-      name: "site-tls-key",
-      path: "site.tlsPrivateKeyFile",
-      description: "The PEM file of that certificate's key.",
-    },
+    { name: "site-tls-key", path: "site.tlsPrivateKeyFile", description: "The PEM file of that certificate's key." },
   ],
   problems: {
     "site-lease-refused": {
@@ -80,8 +76,5 @@ export const site = feature({
     ];
   },
   isOn: ({ site }) => site.name !== "",
-  source: {
-    origin: ({ site }) => `site ${site.name}`,
-    load: () => import("./source.ts"),
-  },
+  source: { origin: ({ site }) => `site ${site.name}`, load: () => import("./source.ts") },
 });

@@ -101,10 +101,7 @@ export function createSiteSource(cluster: ClusterAccess, options: SiteSourceOpti
         signal: ending.signal,
       });
       try {
-        await Promise.race([
-          feed.ended,
-          Promise.all([election.run(ending.signal), server.run(ending.signal)]),
-        ]);
+        await Promise.race([feed.ended, Promise.all([election.run(ending.signal), server.run(ending.signal)])]);
       } finally {
         ending.abort();
         await memory.written();

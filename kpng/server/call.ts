@@ -136,10 +136,7 @@ function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
 }
 
 function statusHeaders(status: number, message: string): Record<string, string> {
-  return {
-    "grpc-status": String(status),
-    ...message !== "" && { "grpc-message": encodeStatusMessage(message) },
-  };
+  return { "grpc-status": String(status), ...message !== "" && { "grpc-message": encodeStatusMessage(message) } };
 }
 
 /** The requests of a call, and its answers. */

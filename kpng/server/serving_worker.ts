@@ -123,9 +123,7 @@ export function serveAsWorker(
 /** A logger whose lines the main isolate writes. */
 function createPostingLogger(post: (message: FromServingWorker) => void, bound: Fields): Logger {
   const at = (level: "warn" | "info" | "debug") => (message: string, fields: Fields = {}) => {
-    const texts = Object.entries({ ...bound, ...fields }).map((
-      [name, value],
-    ) => [
+    const texts = Object.entries({ ...bound, ...fields }).map(([name, value]) => [
       name,
       typeof value === "number" || typeof value === "boolean" ? value : value === undefined ? undefined : String(value),
     ]);

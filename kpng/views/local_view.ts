@@ -199,10 +199,7 @@ function usedEndpoints(
       const also = new Set(extended ? [...found.cluster, ...spec.protocol === "udp" ? found.lingering : []] : []);
       const isUsed = ({ target }: ServiceEndpoint) => internal.has(target) || external.has(target) || also.has(target);
       const witnesses = extended
-        ? [
-          witness(endpoints, isUsable, isUsed),
-          use.cluster ? witness(endpoints, blocksNodeHints, isUsed) : undefined,
-        ]
+        ? [witness(endpoints, isUsable, isUsed), use.cluster ? witness(endpoints, blocksNodeHints, isUsed) : undefined]
         : [];
       for (const one of endpoints) {
         if (!isUsed(one) && !witnesses.includes(one)) continue;

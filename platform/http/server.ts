@@ -142,7 +142,5 @@ export async function startServer(name: string, handler: HttpHandler, options: S
   } else {
     listening.catch((reason) => logger.debug("listening abandoned", { reason: errorText(reason) }));
   }
-  return {
-    address: () => listener === undefined || signal.aborted ? undefined : joinHostPort(address, listener.port),
-  };
+  return { address: () => listener === undefined || signal.aborted ? undefined : joinHostPort(address, listener.port) };
 }

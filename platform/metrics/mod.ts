@@ -111,9 +111,7 @@ export function counter<Label extends string>(
 /** Registers a gauge. One without labels starts at 0, others without samples. */
 export function gauge<Label extends string>(registry: Registry, description: MetricDescription<Label>): Gauge<Label> {
   const seriesOf = addNumbers(registry, "gauge", description);
-  return {
-    set: (labels, value) => void (seriesOf(labels).value = value),
-  };
+  return { set: (labels, value) => void (seriesOf(labels).value = value) };
 }
 
 /** A metric that is read at every scrape, with its labels: one value, none if it is unknown, or one for each series. */

@@ -78,10 +78,7 @@ export default defineConfig({
   title: "Sluice",
   description: "The documentation of Sluice, a Kubernetes service proxy",
   lang: "en",
-  head: [
-    ["meta", { "http-equiv": "Content-Security-Policy", content: POLICY }],
-    ["link", { rel: "icon", href: ICON }],
-  ],
+  head: [["meta", { "http-equiv": "Content-Security-Policy", content: POLICY }], ["link", { rel: "icon", href: ICON }]],
   srcDir: ROOT,
   srcExclude: ["!(docs)/**/*.md", "CODE_OF_CONDUCT.md"],
   outDir: join(ROOT, "dist/site"),

@@ -38,13 +38,7 @@ export function statusOf(raw: unknown): ApiStatus | undefined {
 }
 
 /** Resources that the cluster role of kube-proxy grants. */
-const OF_A_PROXY = [
-  "services",
-  "endpointslices.discovery.k8s.io",
-  "nodes",
-  "servicecidrs.networking.k8s.io",
-  "events",
-];
+const OF_A_PROXY = ["services", "endpointslices.discovery.k8s.io", "nodes", "servicecidrs.networking.k8s.io", "events"];
 
 /** The error for an HTTP status, or for the Status in a watch's ERROR event. `retryAfterMs` is from the Retry-After header. */
 export function errorOfStatus(

@@ -337,12 +337,7 @@ async function errorOfResponse(
   }
   const words = text.trim().startsWith("<") ? "an HTML page, probably not from the API server" : text.trim();
   const fallback = { code: response.status, reason: "", message: words.slice(0, 200), causes: [] };
-  return errorOfStatus(
-    subject,
-    response.status,
-    status ?? { ...fallback, retryAfterSeconds: undefined },
-    retryAfterMs,
-  );
+  return errorOfStatus(subject, response.status, status ?? { ...fallback, retryAfterSeconds: undefined }, retryAfterMs);
 }
 
 async function startOfBody(response: Response, signal: AbortSignal): Promise<string> {

@@ -116,10 +116,7 @@ export async function readApiServer(kubeconfig: string, master: string | undefin
 }
 
 /** The credential plugin of a kubeconfig's user; undefined without one or if the file cannot be read. */
-export async function pluginOf(
-  kubeconfig: string,
-  master: string | undefined,
-): Promise<CredentialPlugin | undefined> {
+export async function pluginOf(kubeconfig: string, master: string | undefined): Promise<CredentialPlugin | undefined> {
   try {
     return (await readKubeconfig(kubeconfig, master)).plugin;
   } catch {
