@@ -6,14 +6,7 @@
 export { type ChangeFeed, createChangeFeed, type PlannedOptions } from "./change_feed.ts";
 export type { Feed, FeedEvent } from "./event_log.ts";
 export { createProcessRecord, type ProcessRecord } from "./process_record.ts";
-export {
-  createDriftWatch,
-  type DriftWatch,
-  findNeighbours,
-  nameOf,
-  type Neighbour,
-  portsAreFree,
-} from "./neighbours.ts";
+export * from "./neighbours.ts";
 export { createEventRecorder } from "./events.ts";
 export { createProxyHealth, type ProxyHealth } from "./proxy_health.ts";
 export { startOperatorServers } from "./servers.ts";
@@ -22,13 +15,4 @@ export type { StatusPage } from "./metrics_server.ts";
 export { addressesWithin, ownAddresses } from "./node_addresses.ts";
 export { createNodeEvents, type NodeEvents } from "./node_events.ts";
 export { createServiceHealth, type ServiceHealth } from "./service_health.ts";
-export {
-  createStatusRecorder,
-  failureOf,
-  type FamilyRecord,
-  type Latency,
-  problemsOfSync,
-  problemsOfWorker,
-  type StatusRecorder,
-  type SyncSummary,
-} from "./status.ts";
+export * from "./status.ts";

@@ -26,83 +26,24 @@
  * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files, addresses
  * that are probed.
  */
-export {
-  abortedBy,
-  type Clock,
-  sleep,
-  startReading,
-  startTurn,
-  systemClock,
-  unlessAborted,
-  waitAtMost,
-  withDeadline,
-} from "./clock.ts";
-export {
-  addressBytes,
-  addressOfBytes,
-  canonicalAddress,
-  canonicalPrefix,
-  FAMILIES,
-  type Family,
-  familyOf,
-  hostPrefix,
-  isLoopback,
-  joinHostPort,
-  otherFamily,
-  prefixContains,
-  specialRange,
-  splitHostPort,
-} from "./address.ts";
+export * from "./clock.ts";
+export * from "./address.ts";
 export { type CertificateCheck, loadCertificateCheck } from "./client_certificate.ts";
 export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
 export { compact, joinBytes, joinFlat, parseJsonObject, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";
 export { readTextWithin, readTextWithinSync } from "./text_file.ts";
-export {
-  machineCores,
-  networkNamespace,
-  processCpuMs,
-  type ProgramResult,
-  type RunProgram,
-  searchPath,
-} from "./host.ts";
-export {
-  createLogger,
-  errorText,
-  type Fields,
-  fileErrorText,
-  type Level,
-  levelOfVerbosity,
-  type LimitedLogger,
-  limitRepeats,
-  type Logger,
-  silentLogger,
-} from "./log.ts";
+export * from "./host.ts";
+export * from "./log.ts";
 export { isInteractive, openScreen, writeToStderr, writeToStdout } from "./output.ts";
 export { basename, dirname, pathIn } from "./path.ts";
 export { createQuestions, type Questions } from "./questions.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
-export {
-  type PingOptions,
-  type SupervisedWorker,
-  superviseWorker,
-  type WorkerHandle,
-  type WorkerListener,
-} from "./supervised_worker.ts";
+export * from "./supervised_worker.ts";
 export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { createTopic, type Topic } from "./topic.ts";
 export { createTurns, type Turns } from "./turns.ts";
 export { nearest, suggestion } from "./nearest.ts";
-export {
-  countLines,
-  countText,
-  durationText,
-  megabytesText,
-  orList,
-  plural,
-  printable,
-  rateText,
-  timeOfDay,
-} from "./text.ts";
+export * from "./text.ts";
 export { loadTreeParser, loadYaml } from "./yaml.ts";
 export type { ParsedTree, TreeEntry, TreeNode } from "./yaml_tree.ts";

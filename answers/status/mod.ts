@@ -14,12 +14,4 @@ export { eventText } from "./event_text.ts";
 export { sentenceOf, type StateWords } from "./states.ts";
 export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 export { sizeOfSync } from "./sync_text.ts";
-export {
-  type FamilyView,
-  headlineOf,
-  type NodeView,
-  type ProblemView,
-  type StatusLine,
-  viewOf,
-  type Words,
-} from "./view.ts";
+export * from "./view.ts";

@@ -18,13 +18,5 @@ export {
   textFile,
   UNIT,
 } from "./files.ts";
-export {
-  install,
-  type InstallationRecord,
-  leftBehind,
-  readRecord,
-  RECORD,
-  type Step,
-  uninstall,
-} from "./installation.ts";
+export * from "./installation.ts";
 export { installedService, type Wanted, wantedInstallation } from "./wanted.ts";

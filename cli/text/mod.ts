@@ -5,12 +5,4 @@ export { eventLine } from "./lines.ts";
 export { clusterLines, statusLines } from "./status_text.ts";
 export { explanationText } from "./explanation_text.ts";
 export { endpointsTable, servicesTable } from "./tables.ts";
-export {
-  afterKey,
-  FIRST_VIEW,
-  roomForServices,
-  type TopContent,
-  topLines,
-  topScreen,
-  type TopView,
-} from "./top_text.ts";
+export * from "./top_text.ts";

@@ -7,29 +7,6 @@
  *
  * In: bytes of a peer. Out: messages. May touch: nothing.
  */
-export {
-  createFrameReader,
-  decodeStatusMessage,
-  encodeStatusMessage,
-  framesOf,
-  httpStatusText,
-  sharedFramesOf,
-  STATUS,
-  StatusError,
-  statusText,
-} from "./grpc.ts";
-export {
-  createClientFrameCheck,
-  createHttp2FrameReader,
-  ERROR_CODE,
-  FRAME,
-  type FrameHeader,
-  http2ErrorText,
-  isPingAck,
-  needsAnswer,
-  PREFACE_BYTES,
-  readGoaway,
-  settingsOf,
-  windowIncrementOf,
-} from "./http2.ts";
+export * from "./grpc.ts";
+export * from "./http2.ts";
 export { createQuota, LIVENESS, type LivenessLimits, silenceText, watchLiveness } from "./peers.ts";

@@ -8,23 +8,5 @@
  * In: handlers by path. Out: running servers. May touch: listening sockets.
  */
 export { close, type ConnectionLimits, createConnectionLimits } from "./connection_limits.ts";
-export {
-  acceptedType,
-  answerConnection,
-  type HttpAnswer,
-  type HttpHandler,
-  type HttpRequest,
-  localOnly,
-  type MediaType,
-  textAnswer,
-} from "./http.ts";
-export {
-  type HttpListener,
-  listenHttp,
-  type OpenPort,
-  route,
-  type Routes,
-  type RunningServer,
-  type ServerOptions,
-  startServer,
-} from "./server.ts";
+export * from "./http.ts";
+export * from "./server.ts";
