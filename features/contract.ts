@@ -30,7 +30,8 @@ export interface Feature<F extends Fields = Fields, P extends ProblemKinds = Pro
   readonly name: string;
   /** Its fields of the configuration file, at the top level. */
   readonly fields: F;
-  readonly flags: readonly FeatureFlag[];
+  /** Flags that set one of these fields: its dotted path, and the description of the flag. */
+  readonly flags: Readonly<Record<string, readonly [path: string, description: string]>>;
   readonly problems: P;
   /** Reports settings that cannot work, or not in this mode. */
   check?(options: OptionsOf<F>, mode: ModeDescription, report: SettingReports): void;
@@ -116,14 +117,6 @@ export interface FeatureSource extends Source {
 
 /** Returns a variable of the process's environment; undefined if it is not set, or not among those that a run keeps. */
 export type Environment = (name: string) => string | undefined;
-
-/** A flag that sets a field of a feature. */
-interface FeatureFlag {
-  readonly name: string;
-  /** The dotted path of the field. */
-  readonly path: string;
-  readonly description: string;
-}
 
 /** Reports a setting at a dotted path, its value, and what it must be. */
 export type ReportSetting = (path: string, value: unknown, must: string) => void;

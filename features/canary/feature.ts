@@ -5,18 +5,13 @@ import { CANARY_FIELDS, checkCanary } from "./options.ts";
 export const canary = feature({
   name: "canary",
   fields: CANARY_FIELDS,
-  flags: [
-    {
-      name: "canary",
-      path: "canary.enabled",
-      description: "Try every 2s whether packets of services flow, and answer 503 on /healthz while they do not.",
-    },
-    {
-      name: "canary-ranges",
-      path: "canary.addressRanges",
-      description: "The CIDRs of the canary's addresses, one of each family.",
-    },
-  ],
+  flags: {
+    "canary": [
+      "canary.enabled",
+      "Try every 2s whether packets of services flow, and answer 503 on /healthz while they do not.",
+    ],
+    "canary-ranges": ["canary.addressRanges", "The CIDRs of the canary's addresses, one of each family."],
+  },
   problems: {
     "packets-not-flowing": {
       severity: "error",

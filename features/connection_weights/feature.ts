@@ -4,7 +4,7 @@ import { feature } from "../contract.ts";
 export const connectionWeights = feature({
   name: "connection_weights",
   fields: {},
-  flags: [],
+  flags: {},
   problems: {
     "connections-not-counted": {
       severity: "warning",

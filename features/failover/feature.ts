@@ -5,19 +5,16 @@ import { FIELDS } from "./options.ts";
 export const failover = feature({
   name: "failover",
   fields: FIELDS,
-  flags: [
-    {
-      name: "endpoint-failure-detection",
-      path: "failover.endpointFailureDetection",
-      description: "Leave out TCP endpoints that do not answer this node, until they answer again (nftables mode).",
-    },
-    {
-      name: "reset-gone-connections",
-      path: "failover.resetGoneConnections",
-      description:
-        "Reset TCP connections of services to endpoints that were terminating and are gone (nftables and iptables mode).",
-    },
-  ],
+  flags: {
+    "endpoint-failure-detection": [
+      "failover.endpointFailureDetection",
+      "Leave out TCP endpoints that do not answer this node, until they answer again (nftables mode).",
+    ],
+    "reset-gone-connections": [
+      "failover.resetGoneConnections",
+      "Reset TCP connections of services to endpoints that were terminating and are gone (nftables and iptables mode).",
+    ],
+  },
   problems: {
     "endpoint-unreachable": {
       severity: "warning",

@@ -5,11 +5,12 @@ import { feature } from "../contract.ts";
 export const nodeCondition = feature({
   name: "node_condition",
   fields: { nodeCondition: boolean() },
-  flags: [{
-    name: "node-condition",
-    path: "nodeCondition",
-    description: "Write the condition ServiceProxyReady of this node's Node; needs a permission of its own.",
-  }],
+  flags: {
+    "node-condition": [
+      "nodeCondition",
+      "Write the condition ServiceProxyReady of this node's Node; needs a permission of its own.",
+    ],
+  },
   problems: {
     "node-condition-refused": {
       severity: "warning",

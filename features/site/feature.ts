@@ -5,32 +5,25 @@ import { checkSite, LEASES, SITE, siteObjectName } from "./options.ts";
 export const site = feature({
   name: "site",
   fields: { site: SITE },
-  flags: [
-    {
-      name: "site",
-      path: "site.name",
-      description:
-        "The name of this node's site: of the nodes of a site, one watches the API server and serves the others.",
-    },
-    {
-      name: "site-listen-address",
-      path: "site.listenAddress",
-      description: "The HOST:PORT on which a site's leader serves the other nodes; :12094 by default.",
-    },
-    {
-      name: "site-tls-ca",
-      path: "site.tlsCAFile",
-      description:
-        "The PEM file of the CA that must have signed the certificates of a site's nodes; /etc/kubernetes/pki/ca.crt by default.",
-    },
-    {
-      name: "site-tls-crt",
-      path: "site.tlsCertFile",
-      description:
-        "The PEM file of this node's certificate for its site, for servers and clients; the kubelet's client certificate by default.",
-    },
-    { name: "site-tls-key", path: "site.tlsPrivateKeyFile", description: "The PEM file of that certificate's key." },
-  ],
+  flags: {
+    "site": [
+      "site.name",
+      "The name of this node's site: of the nodes of a site, one watches the API server and serves the others.",
+    ],
+    "site-listen-address": [
+      "site.listenAddress",
+      "The HOST:PORT on which a site's leader serves the other nodes; :12094 by default.",
+    ],
+    "site-tls-ca": [
+      "site.tlsCAFile",
+      "The PEM file of the CA that must have signed the certificates of a site's nodes; /etc/kubernetes/pki/ca.crt by default.",
+    ],
+    "site-tls-crt": [
+      "site.tlsCertFile",
+      "The PEM file of this node's certificate for its site, for servers and clients; the kubelet's client certificate by default.",
+    ],
+    "site-tls-key": ["site.tlsPrivateKeyFile", "The PEM file of that certificate's key."],
+  },
   problems: {
     "site-lease-refused": {
       severity: "warning",

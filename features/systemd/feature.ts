@@ -8,7 +8,7 @@ import { NOTIFY_SOCKET } from "./notification.ts";
 export const systemd = feature({
   name: "systemd",
   fields: {},
-  flags: [],
+  flags: {},
   problems: {},
   isOn: (_options, _mode, environment) => NOTIFY_SOCKET.is(environment("NOTIFY_SOCKET")),
   load: () => import("./start.ts"),

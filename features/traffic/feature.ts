@@ -18,12 +18,12 @@ const FIELDS = {
 export const traffic = feature({
   name: "traffic",
   fields: FIELDS,
-  flags: [{
-    name: "traffic-metrics",
-    path: "traffic.metrics",
-    description:
+  flags: {
+    "traffic-metrics": [
+      "traffic.metrics",
       "Count connections, packets and bytes of each service in the kernel, as far as the mode can; off by default.",
-  }],
+    ],
+  },
   problems: {},
   check({ traffic: { metrics } }, { name, metrics: { countsTraffic: coverage } }, report) {
     if (!metrics) return;

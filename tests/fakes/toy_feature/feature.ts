@@ -5,7 +5,9 @@ import { feature } from "../../../features/contract.ts";
 export const toy = feature({
   name: "toy",
   fields: { toy: section({ greeting: text(), period: duration(1_000) }) },
-  flags: [{ name: "toy-greeting", path: "toy.greeting", description: "Greet each family." }],
+  flags: {
+    "toy-greeting": ["toy.greeting", "Greet each family."],
+  },
   problems: {
     "toy-unfriendly": {
       severity: "warning",
