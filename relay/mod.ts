@@ -26,13 +26,7 @@ import { createFileWatch } from "./file_watch.ts";
 import { createListeners, createPortChoice, type OpenInRange } from "./listeners.ts";
 import { systemNetwork } from "./network.ts";
 import { createUdpFlows } from "./udp_flows.ts";
-export {
-  defaultRelayLimits,
-  type Relay,
-  type RelayLimits,
-  type RelayOptions,
-  type RelayPlacement,
-} from "./contract.ts";
+export * from "./contract.ts";
 export type { RelayFigures } from "./figures.ts";
 export type { RelayNetwork } from "./network.ts";
 

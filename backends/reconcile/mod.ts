@@ -4,15 +4,6 @@
  *
  * In: the desired state of a mode, through its target. Out: calls of the target, problems, counts. May touch: nothing.
  */
-export {
-  type Accumulator,
-  createAccumulator,
-  createReconciler,
-  type Outcome,
-  type Reconciler,
-  type RunState,
-  SPELLING_REPAIRS,
-  type Target,
-} from "./reconciler.ts";
-export { createRefusals, findRefused, type Refusals } from "./refusals.ts";
-export { shortHash } from "./short_hash.ts";
+export * from "./reconciler.ts";
+export * from "./refusals.ts";
+export * from "./short_hash.ts";

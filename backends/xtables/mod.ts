@@ -14,37 +14,11 @@
  *
  * In: desired chains. Out: inputs of iptables-restore, problems, counts. May run: the tools of iptables.
  */
-export {
-  acceptRules,
-  type BaseOptions,
-  baseRules,
-  IPTABLES_LAYOUTS,
-  markRules,
-  masquerade,
-  masqueradeRules,
-  USERSPACE_LAYOUTS,
-} from "./base_chains.ts";
+export * from "./base_chains.ts";
 export type { AroundRestore, RestoredChain } from "./apply.ts";
-export {
-  affinityListName,
-  BASE,
-  bothLayouts,
-  type ChainsByTable,
-  createFixedChains,
-  fixedChain,
-  type Jump,
-  jump,
-  type Layout,
-  namesBeside,
-  NO_LAYOUT,
-  type ServiceChainNames,
-  serviceChainNames,
-  type Table,
-  TABLES,
-  type WantedChains,
-} from "./chains.ts";
-export { removeIptablesTraces, removeMartians, removeTracesOfOtherVariant } from "./cleanup.ts";
-export { examineHost, type Host } from "./host.ts";
+export * from "./chains.ts";
+export * from "./cleanup.ts";
+export * from "./host.ts";
 export { martianRules, noteRouting, routeLoopback, withMartians, writeHostSettings } from "./martians.ts";
 export { comment, destinationPort, localMatch, LOOPBACK, oneOf, shareOf } from "./matches.ts";
 export { type ChainReconciler, createChainReconciler } from "./reconcile.ts";

@@ -10,13 +10,5 @@
  * In: the planner's changes. Out: deltas through a `FamilyLink`; reports of what is in effect. May touch: the clock.
  */
 export { createFamilyChannel, type FamilyChannel, mayRest, REST_DELAYS, type RestDelays } from "./family_channel.ts";
-export type {
-  FamilyHealth,
-  FamilyLink,
-  FamilyListener,
-  FamilyOptions,
-  RelaySettings,
-  StartFamily,
-  StopOptions,
-} from "./family_link.ts";
+export type * from "./family_link.ts";
 export { type Awaited, createLedger, createLedgers, type Effect, type Ledger, type Ledgers } from "./ledger.ts";

@@ -17,112 +17,14 @@
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
 export type { Family } from "../../platform/mod.ts";
-export {
-  type Balance,
-  BALANCE_ALGORITHMS,
-  BALANCE_HASHES,
-  type BalanceAlgorithm,
-  type BalanceHash,
-  balanceShares,
-  balanceTable,
-  countedSlots,
-  IPVS_SCHEDULERS,
-  isCounted,
-  MAX_WEIGHT,
-  MOST_CONSISTENT_HASH_ENDPOINTS,
-  MOST_COUNTED_ENDPOINTS,
-} from "./balance.ts";
-export {
-  differsInEndpointsOnly,
-  editsSize,
-  ENDPOINT_EDITS,
-  type EndpointEdits,
-  endpointEdits,
-  withEdits,
-} from "./endpoint_edits.ts";
+export * from "./balance.ts";
+export * from "./endpoint_edits.ts";
 export { type EndpointIndex, hashOf } from "./slot_table.ts";
-export {
-  completesState,
-  FAMILY_DELTA,
-  type FamilyDelta,
-  type PortRange,
-  type RelayPlaces,
-  relayPortsOf,
-  withRelayPlaces,
-} from "./delta.ts";
-export {
-  DUMMY_INTERFACE,
-  type FamilySettings,
-  type IpvsSettings,
-  type LocalTraffic,
-  type ProxyMode,
-} from "./family_settings.ts";
-export {
-  balancedList,
-  endpointsIn,
-  INTERNAL_PORT,
-  kernelSize,
-  type LoadBalancerSources,
-  namespaceOf,
-  PROTOCOL,
-  type Protocol,
-  type RelayPorts,
-  type ServicePort,
-  type ServicePortKey,
-  servicePortKey,
-  type ServicePortName,
-  sharesSlots,
-  type Verdict,
-} from "./service_port.ts";
-export {
-  type CountedTraffic,
-  type CountsOfPorts,
-  FAILURE_REASONS,
-  type FailureReason,
-  type ServiceTraffic,
-  TRAFFIC_KINDS,
-  type TrafficCounts,
-  type TrafficCoverage,
-  type TrafficFailure,
-  type TrafficKind,
-  type TrafficReading,
-  WHOLE_TRAFFIC,
-} from "./traffic.ts";
-export {
-  type ComparisonCause,
-  isCommonFigure,
-  refusedPorts,
-  type SyncFigures,
-  type SyncProblem,
-  type SyncReport,
-} from "./sync_report.ts";
-export {
-  ATTEMPT_COUNTS,
-  type AttemptCounts,
-  type Attempts,
-  type CallWorker,
-  CONNECTION_READING,
-  type ConnectionReading,
-  describeRules,
-  type EndpointConnections,
-  GONE_ENDPOINT,
-  type GoneEndpoint,
-  type PacketCounts,
-  readPacketCounts,
-  readTraffic,
-  RESET_LIFETIME_MS,
-  type RuleDescription,
-  type RulePart,
-  type WorkerCall,
-} from "./worker_calls.ts";
-export {
-  admittedSources,
-  type Frontend,
-  type FrontendKind,
-  frontendsOf,
-  hasExternalFrontends,
-  isFrontendAt,
-  isPolicyLocal,
-  nodePortOf,
-} from "./frontend.ts";
-export { type KernelSetting, WORKER_START, type WorkerStart } from "./worker_start.ts";
+export * from "./delta.ts";
+export * from "./family_settings.ts";
+export * from "./service_port.ts";
+export * from "./traffic.ts";
+export * from "./sync_report.ts";
+export * from "./worker_calls.ts";
+export * from "./frontend.ts";
+export * from "./worker_start.ts";

@@ -15,43 +15,13 @@
  *
  * In: objects of the Kubernetes API as parsed JSON. Out: `ClusterObject`s and the problems found in them. May touch: nothing.
  */
-export {
-  CLUSTER_OBJECTS,
-  type ClusterObject,
-  type EndpointPort,
-  type EndpointSlice,
-  isNamespaced,
-  type Kind,
-  KINDS,
-  type LabelledObject,
-  type Node,
-  type NodeLabels,
-  type ObjectRef,
-  type PodLabels,
-  type PodRef,
-  refOf,
-  refText,
-  type Service,
-  type ServiceCIDR,
-  type ServicePortSpec,
-  type SliceEndpoint,
-} from "./cluster_object.ts";
-export type { LivePod, PodReport, PodWatch } from "./live_pod.ts";
+export * from "./cluster_object.ts";
+export type * from "./live_pod.ts";
 export { createDecode, decodeObject, SERVICE_NAME } from "./decode.ts";
-export type { DetailFilters, KeyFilter, LabelKeys } from "./decode_options.ts";
+export type * from "./decode_options.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./fields.ts";
 export { LONGEST_ANNOTATION, OWN_ANNOTATIONS, type OwnAnnotation, ownAnnotations } from "./own_annotations.ts";
 export { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
-export {
-  ApiError,
-  type ApiErrorKind,
-  type ApiRequestOutcome,
-  type ApiWrite,
-  type LinkEvent,
-  type ReportLink,
-  type Source,
-  type SourceServer,
-  type SourceSink,
-} from "./source.ts";
+export * from "./source.ts";

@@ -20,25 +20,8 @@
 export { annotationProblems, createAnnotationReports } from "./annotation_reports.ts";
 export { BALANCE_ANNOTATIONS, type BalanceOptions, type Weighing } from "./balance.ts";
 export { INTERNAL_SERVICE, type InternalService } from "./internal_service.ts";
-export {
-  blocksNodeHints,
-  categorizeEndpoints,
-  type EndpointExplanation,
-  type EndpointFate,
-  explainEndpoints,
-  isOn,
-  isUsable,
-  isUsed,
-  type NodeContext,
-  type TopologyMode,
-} from "./endpoints.ts";
-export {
-  createFamilyPlanner,
-  type FamilyPlanner,
-  type NoLocalEndpoints,
-  type PlanChanges,
-  type PlannedPort,
-} from "./family_planner.ts";
-export { createHealthCheckPlanner, type HealthCheck, type HealthCheckChanges } from "./health_checks.ts";
+export * from "./endpoints.ts";
+export * from "./family_planner.ts";
+export * from "./health_checks.ts";
 export { servicePortName, trafficPolicies } from "./service_port.ts";
-export { servicesFirst } from "./services_first.ts";
+export * from "./services_first.ts";

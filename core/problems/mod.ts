@@ -8,28 +8,6 @@
  * In: problems by scope, from every room. Out: the active ones, for the log, status, metrics and Events. May touch:
  * nothing.
  */
-export {
-  createObjectProblems,
-  createProblemBoard,
-  createProcessProblems,
-  type CurrentProblem,
-  logProblem,
-  type ObjectProblems,
-  type Problem,
-  type ProblemBoard,
-  type ProblemChange,
-  type ProcessProblems,
-  type ReportProblems,
-} from "./board.ts";
-export { type Finding, findingsText, problemFinding, worstOf } from "./finding.ts";
-export {
-  isOfSource,
-  isProblemCode,
-  isUnreadable,
-  type ProblemCode,
-  problemCodes,
-  type ProblemKind,
-  problemKind,
-  registerProblems,
-  type Severity,
-} from "./table.ts";
+export * from "./board.ts";
+export * from "./finding.ts";
+export * from "./table.ts";

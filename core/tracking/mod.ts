@@ -13,11 +13,5 @@
 export { endpointsOfSlices, sameSlice, type ServiceEndpoint } from "./endpoints_tracker.ts";
 export type { NodeChange, NodeState, NodeTracker } from "./node_tracker.ts";
 export { createResetTracker } from "./reset_tracker.ts";
-export { type ServiceKey, serviceKey, serviceKeyOf, splitServiceKey } from "./service_key.ts";
-export {
-  createTracking,
-  type EndpointLabels,
-  type ServiceRanges,
-  type TrackedChanges,
-  type Tracking,
-} from "./trackers.ts";
+export * from "./service_key.ts";
+export * from "./trackers.ts";
