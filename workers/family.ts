@@ -20,8 +20,7 @@ import { checkedMessage } from "./checked_message.ts";
 import { createUnpacking } from "./packed_delta.ts";
 import type { CallMessage, FromWorker, RoleMessage, StartMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
-import { createWebWorker } from "./web_worker.ts";
-import { ownScope } from "./worker_scope.ts";
+import { createWebWorker, ownScope } from "./web_worker.ts";
 
 /** The grace period for running tools when the worker stops, in milliseconds; then they are killed. */
 const TOOL_GRACE_MS = 400;

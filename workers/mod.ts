@@ -8,12 +8,10 @@
  *   worker_pool.ts      the workers of both families; each one can restart the other
  *   supervise.ts        keeps a family's worker running, and stops it while the family has no services
  *   memory_watch.ts     detects workers that use too much memory
- *   web_worker.ts       a Web Worker with minimal permissions
- *   worker_scope.ts     the connection of a worker's entry point to the isolate that has started it
+ *   web_worker.ts       a Web Worker with minimal permissions, and its connection to the isolate that has started it
  *   protocol.ts         the messages of a family's worker
  *   packed_delta.ts     deltas in these messages
  *   checked_message.ts  validates messages to a worker
- *   checked_report.ts   validates reports of a worker
  *   calls.ts            the calls that a family's worker answers; its code and its tools
  *   family.ts           the entry point of a family's worker
  *   sync_loop.ts        setup, sync, retry and comparison

@@ -2,7 +2,7 @@
 import { createProcessRunner, type Runner } from "../backends/tools/mod.ts";
 import { errorText, systemClock } from "../platform/mod.ts";
 import type { PluginOutcome, PluginRequest, PluginRole } from "./start_plugin.ts";
-import { ownScope } from "./worker_scope.ts";
+import { ownScope } from "./web_worker.ts";
 
 const scope = ownScope<PluginRole | PluginRequest, PluginOutcome>();
 let ready: { readonly role: PluginRole; readonly runner: Runner } | undefined;

@@ -4,7 +4,7 @@ import { type FamilyDelta, frontendsOf, isFrontendAt, type Protocol, servicePort
 import { createLogger, joinHostPort, systemClock, writeToStderr } from "../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay, type RelayLimits } from "../relay/mod.ts";
 import type { FromRelay, RelayStart, ToRelay } from "./relay_worker.ts";
-import { ownScope } from "./worker_scope.ts";
+import { ownScope } from "./web_worker.ts";
 
 const scope = ownScope<ToRelay, FromRelay>();
 let running: Relay | undefined;

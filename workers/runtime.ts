@@ -2,7 +2,7 @@
 import type { PodReport } from "../core/objects/mod.ts";
 import { watchPods } from "./cri/mod.ts";
 import { systemClock } from "../platform/mod.ts";
-import { ownScope } from "./worker_scope.ts";
+import { ownScope } from "./web_worker.ts";
 
 const scope = ownScope<string, PodReport>();
 

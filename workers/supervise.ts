@@ -2,6 +2,8 @@
 import { describeMode } from "../backends/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/channel/mod.ts";
+import { isCommonFigure, type SyncReport } from "../core/model/mod.ts";
+import { isProblemCode, type Problem } from "../core/problems/mod.ts";
 import {
   type Backoff,
   type Clock,
@@ -14,7 +16,6 @@ import {
   superviseWorker,
   type WorkerListener,
 } from "../platform/mod.ts";
-import { checkedProblems, checkedReport } from "./checked_report.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import { createPacking } from "./packed_delta.ts";
 import type { FamilyHandle, FromWorker, StartMessage, ToWorker } from "./protocol.ts";
@@ -204,4 +205,24 @@ function finishStop(state: Supervised): void {
   finishWork(state);
   abandonCleanup(state, "the worker was stopped");
   state.stopping?.resolve();
+}
+
+/** The problems of a worker whose code is in the table. */
+export function checkedProblems(problems: readonly Problem[]): readonly Problem[] {
+  return problems.filter(({ code }) => isProblemCode(code));
+}
+
+/**
+ * Sanitizes a report of a worker in this mode: a problem with an unknown code becomes `sync-failed`, and a count that is
+ * undeclared or not a finite number is dropped.
+ */
+export function checkedReport(report: SyncReport, mode: Pick<ModeDescription, "figures">): SyncReport {
+  const problems = report.problems.map((problem) =>
+    isProblemCode(problem.code) ? problem : { ...problem, code: "sync-failed" as const }
+  );
+  const isDeclared = (name: string) => isCommonFigure(name) || Object.hasOwn(mode.figures, name);
+  const figures = Object.fromEntries(
+    Object.entries(report.figures).filter(([name, value]) => isDeclared(name) && Number.isFinite(value)),
+  );
+  return { ...report, problems, figures };
 }

@@ -4,5 +4,4 @@
  * In: deltas. Out: results of syncs. May touch: nothing; it holds types, and the life of a traffic reader.
  */
 export * from "./backend.ts";
-export type * from "./departure.ts";
 export * from "./mode.ts";

@@ -1,6 +1,6 @@
-import type { BalanceAlgorithm, ProxyMode, TrafficCoverage } from "../../core/model/mod.ts";
+import type { BalanceAlgorithm, BalanceHash, ProxyMode, TrafficCoverage } from "../../core/model/mod.ts";
 import type { Kind } from "../../core/objects/mod.ts";
-import type { KnownTool, ToolCall } from "../tools/mod.ts";
+import type { KnownTool, Runner, ToolCall } from "../tools/mod.ts";
 
 /**
  * A mode as plain data: everything that the rest of the product needs to know about it, except its rules. It is loaded in every
@@ -149,4 +149,31 @@ export interface RuleTraffic {
   readonly refusesEverywhere: boolean;
   /** Whether every port of a cluster IP is masqueraded by its rule, including ports that belong to another service. */
   readonly masqueradesByAddress: boolean;
+}
+
+/** A node in one mode, which is to have another one. */
+export interface DepartureQuestion {
+  readonly runner: Runner;
+  /** The other mode. */
+  readonly to: ModeDescription;
+  readonly settings: DepartureSettings;
+}
+
+/** The settings of the configuration for the other mode on which the differences depend. */
+export interface DepartureSettings {
+  /** The algorithm of Services that ask for none; undefined for the mode's default. */
+  readonly algorithm: BalanceAlgorithm | undefined;
+  readonly hash: BalanceHash;
+  /** Prefixes and keywords; empty for all addresses of the node. */
+  readonly nodePortAddresses: readonly string[];
+}
+
+/** A difference that the change of the mode makes on this node. */
+export interface Difference {
+  /** Its subject in one to three words. */
+  readonly name: string;
+  /** Follows the name, as in a finding of `sluice check`. */
+  readonly message: string;
+  /** Advice for the administrator; absent if the difference harms nobody. */
+  readonly fix?: string;
 }

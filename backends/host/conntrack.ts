@@ -13,8 +13,15 @@ import {
 } from "../../core/model/mod.ts";
 import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
-import { deleteFlows, deleteUnansweredAttempts, type Flows, listFlows } from "./conntrack_tool.ts";
-import { createPasses, inTurns, PASS_INTERVAL_MS } from "./passes.ts";
+import {
+  createPasses,
+  deleteFlows,
+  deleteUnansweredAttempts,
+  type Flows,
+  inTurns,
+  listFlows,
+  PASS_INTERVAL_MS,
+} from "./conntrack_tool.ts";
 
 /**
  * Removes conntrack entries of stale UDP flows: a flow to a service outlives a change of its rules, since only the

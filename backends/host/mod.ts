@@ -4,7 +4,6 @@
  * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom.
  */
 export { createConntrackCleaner, createUnansweredCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
-export { deleteFlows, listFlows } from "./conntrack_tool.ts";
-export { inTurns } from "./passes.ts";
+export { deleteFlows, inTurns, listFlows } from "./conntrack_tool.ts";
 export { adjustOomScore, ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./process_limits.ts";
 export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, writeSysctls } from "./sysctl.ts";

@@ -5,7 +5,6 @@
  *   mode.ts             the description of the mode
  *   backend.ts          sync, resync and cleanup, with the parts below; loaded on first use
  *   service_chains.ts   the chains of one service port: choice of an endpoint, external traffic, source ranges
- *   endpoint_groups.ts  the chains of a service port with many endpoints
  *   frontends.ts        the rules that send packets to those chains, reject or drop them
  *   dispatch.ts         the tree that finds such a rule in a few dozen steps
  *   ruleset.ts          the desired state: all chains, and which of them a change affects

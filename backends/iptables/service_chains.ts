@@ -1,4 +1,10 @@
-import { admittedSources, type FamilySettings, hasExternalFrontends, type ServicePort } from "../../core/model/mod.ts";
+import {
+  admittedSources,
+  type FamilySettings,
+  hasExternalFrontends,
+  hashOf,
+  type ServicePort,
+} from "../../core/model/mod.ts";
 import { hostPrefix, joinHostPort, sameData } from "../../platform/mod.ts";
 import {
   affinityListName,
@@ -11,7 +17,6 @@ import {
   serviceChainNames,
   shareOf,
 } from "../xtables/mod.ts";
-import { type EndpointGroup, endpointGroups } from "./endpoint_groups.ts";
 
 /** Whether a service port has an external chain. */
 function usesExternalChain(port: ServicePort): boolean {
@@ -201,4 +206,40 @@ function externalRules(port: ServicePort, names: ServiceChainNames, settings: Fa
  */
 function firewallRules(port: ServicePort, names: ServiceChainNames): string[] {
   return (admittedSources(port) ?? []).map((prefix) => `-s ${prefix} -j ${names.external}`);
+}
+
+/**
+ * Some endpoints of a large list, in its order. Each group has a chain of its own: a change writes two of these, instead of one
+ * chain with thousands of rules, and a first packet crosses some hundred rules.
+ */
+interface EndpointGroup {
+  /** Two characters that identify it among the groups of its list: a chain's name has room for no more. */
+  readonly suffix: string;
+  readonly endpoints: readonly string[];
+}
+
+/** Lists up to this length are not divided. */
+const LARGE = 200;
+/** The size of groups, on average and within a factor of the square root of 2. */
+const GROUP_SIZE = 64;
+/** The most groups: 36 ** 2 would be possible. */
+const MOST_GROUPS = 1024;
+
+const known = new WeakMap<readonly string[], readonly EndpointGroup[]>();
+
+/** The groups of a list; undefined if it is not large. An endpoint stays in its group while the length does not double. */
+function endpointGroups(endpoints: readonly string[]): readonly EndpointGroup[] | undefined {
+  if (endpoints.length <= LARGE) return undefined;
+  let groups = known.get(endpoints);
+  if (groups === undefined) known.set(endpoints, groups = divided(endpoints));
+  return groups;
+}
+
+function divided(endpoints: readonly string[]): readonly EndpointGroup[] {
+  const count = Math.min(2 ** Math.round(Math.log2(endpoints.length / GROUP_SIZE)), MOST_GROUPS);
+  const members = Array.from({ length: count }, (): string[] => []);
+  for (const endpoint of endpoints) members[hashOf(endpoint) % count]!.push(endpoint);
+  return members
+    .map((endpoints, i) => ({ suffix: i.toString(36).toUpperCase().padStart(2, "0"), endpoints }))
+    .filter(({ endpoints }) => endpoints.length > 0);
 }

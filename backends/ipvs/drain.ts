@@ -1,6 +1,6 @@
 import type { BackendOptions } from "../contract/mod.ts";
 import { bothLayouts, type Layout, NO_LAYOUT, removeIptablesTraces } from "../xtables/mod.ts";
-import { createDummyInterface } from "./dummy_interface.ts";
+import { createDummyInterface } from "./addresses.ts";
 import { findLeftovers, type Leftovers, removeFound } from "./leftovers.ts";
 import { DRAIN_LAYOUT } from "./rules.ts";
 import { type ListedServer, type Operation, parseServerKey, type ServerKey, weightsOf } from "./virtual_servers.ts";

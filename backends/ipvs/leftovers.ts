@@ -1,8 +1,7 @@
 import type { BackendOptions } from "../contract/mod.ts";
 import { ToolMissingError } from "../tools/mod.ts";
 import { type Layout, removeIptablesTraces } from "../xtables/mod.ts";
-import { createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
-import { createHeldAddresses, type HeldAddresses } from "./held_addresses.ts";
+import { createDummyInterface, createHeldAddresses, type DummyInterface, type HeldAddresses } from "./addresses.ts";
 import { createSets, entryOf, type ListedSets, NODE_PORT_SETS, type Sets } from "./sets.ts";
 import {
   createVirtualServers,

@@ -8,10 +8,9 @@
  *   ledger.ts           desired objects, and where the kernel differs from them
  *   virtual_servers.ts  virtual and real servers, as data and as text of ipvsadm
  *   sets.ts             the sets, by kube-proxy's names, as data and as text of ipset
- *   dummy_interface.ts  the interface with the services' addresses
+ *   addresses.ts        the services' addresses: on the dummy interface, or held without it for open connections
  *   server_sync.ts      brings the ledger of virtual servers to the kernel
  *   rules.ts            the few rules of iptables that use the sets
- *   held_addresses.ts   service addresses that outlast the interface, for open connections
  *   reconcile.ts        runs all of these in an order that loses no packet
  *   traffic_reader.ts   counters of traffic; loaded only if it is counted
  *   departure.ts        what another mode will do differently on this node; loaded by `sluice check` alone

@@ -4,8 +4,13 @@ import { createAccumulator, createReconciler, type Reconciler, type Refusals, ty
 import { isHostFailure, type Runner } from "../tools/mod.ts";
 import type { ChainReconciler } from "../xtables/mod.ts";
 import type { Desired } from "./desired.ts";
-import { type AddressChange, createDummyInterface, type DummyInterface } from "./dummy_interface.ts";
-import { createHeldAddresses, type HeldAddresses } from "./held_addresses.ts";
+import {
+  type AddressChange,
+  createDummyInterface,
+  createHeldAddresses,
+  type DummyInterface,
+  type HeldAddresses,
+} from "./addresses.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { IPVS_LAYOUTS, loadBalancerFrontends } from "./rules.ts";
 import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";

@@ -1,10 +1,11 @@
+import { FAMILIES, type Level } from "../../platform/mod.ts";
 import * as shape from "../../platform/shapes/mod.ts";
 
 /** The name of a mode, as `--proxy-mode` takes it: `nftables`. backends/registry.ts lists the modes. */
 export type ProxyMode = string;
 
 /** A `ProxyMode`, known or not. */
-export const PROXY_MODE = shape.text(/^[a-z]{1,16}$/);
+const PROXY_MODE = shape.text(/^[a-z]{1,16}$/);
 
 /**
  * Linux permits more in an interface name (everything except spaces and slashes), but no such name is known to be in
@@ -31,7 +32,7 @@ export const DUMMY_INTERFACE = "kube-ipvs0";
 const SECONDS = shape.integer(0, 2 ** 31 - 1);
 
 /** The settings of IPVS mode for one family (section `ipvs` of kube-proxy's configuration). */
-export const IPVS_SETTINGS = shape.record({
+const IPVS_SETTINGS = shape.record({
   /** The scheduler of all virtual servers, by its name in the kernel: `rr`. */
   scheduler: shape.text(/^[a-z\d_]{1,16}$/),
   /** Whether the node answers ARP requests only for addresses of the interface on which they arrive. */
@@ -82,3 +83,33 @@ export const FAMILY_SETTINGS = shape.record({
 
 /** See `FAMILY_SETTINGS`. */
 export interface FamilySettings extends shape.TypeOf<typeof FAMILY_SETTINGS> {}
+
+const KERNEL_SETTING = shape.record({
+  /** `net.netfilter.nf_conntrack_max`. */
+  name: shape.text(/./),
+  value: shape.COUNT,
+  /** Whether to keep a greater value. */
+  atLeast: shape.optional(shape.oneOf(true)),
+  /** Whether not to warn if it cannot be written. */
+  mayFail: shape.optional(shape.oneOf(true)),
+});
+
+/** A sysctl and its wanted value. */
+export type KernelSetting = shape.TypeOf<typeof KERNEL_SETTING>;
+
+/** The start of a family's worker. */
+export const WORKER_START = shape.record({
+  family: shape.oneOf(...FAMILIES),
+  mode: PROXY_MODE,
+  /** Set only in ipvs mode. */
+  ipvs: shape.optional(IPVS_SETTINGS),
+  logLevel: shape.oneOf<Level>("error", "warn", "info", "debug", "trace"),
+  logFormat: shape.oneOf("text", "json"),
+  /** The host-wide sysctls that this worker sets after its setup; empty if the other family's worker sets them. */
+  kernel: shape.list(KERNEL_SETTING),
+  /** Whether the worker reports `ready` only after setting them. Serving never waits for them. */
+  kernelFirst: shape.optional(shape.oneOf(true)),
+});
+
+/** See `WORKER_START`. */
+export interface WorkerStart extends shape.TypeOf<typeof WORKER_START> {}

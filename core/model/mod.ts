@@ -7,11 +7,10 @@
  *   frontend.ts          the addresses and ports of a service port, with the verdict of each
  *   balance.ts           how connections are spread over the endpoints, and the share of each
  *   slot_table.ts        tables of consistent hashing and of weights
- *   family_settings.ts   the settings of all services of a family
+ *   family_settings.ts   the settings of all services of a family, and the start of its worker
  *   delta.ts             the changes since a revision, or a full snapshot, and the ports of the relay that they need
  *   sync_report.ts       the result and the counts of a sync
  *   traffic.ts           counts of traffic since the previous reading
- *   worker_start.ts      the start of a family's worker
  *   worker_calls.ts      calls to a family's worker, and those that every proxy uses
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
@@ -27,4 +26,3 @@ export * from "./traffic.ts";
 export * from "./sync_report.ts";
 export * from "./worker_calls.ts";
 export * from "./frontend.ts";
-export * from "./worker_start.ts";

@@ -313,8 +313,7 @@ function modulesLoaded(tree: Tree, entries: readonly string[], entered: RegExp):
 }
 
 /** Where `sluice serve` has its code, beyond what every command loads. */
-const OF_SERVE =
-  /^(serve|kpng|core|platform|sources|observe\/process)\/|^workers\/(serving|web_worker|worker_scope|serve)\.ts$/;
+const OF_SERVE = /^(serve|kpng|core|platform|sources|observe\/process)\/|^workers\/(serving|web_worker|serve)\.ts$/;
 
 /** The modules of a proxy that `sluice serve` or one of its workers loads. */
 function foreignToServe(tree: Tree): string[] {

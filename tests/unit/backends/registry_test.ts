@@ -13,7 +13,7 @@ import { createMetrics } from "../../../observe/mod.ts";
 import { silentLogger } from "../../../platform/mod.ts";
 import { permissionsOf } from "../../../sources/preflight/mod.ts";
 import { createMessageCheck } from "../../../workers/checked_message.ts";
-import { checkedReport } from "../../../workers/checked_report.ts";
+import { checkedReport } from "../../../workers/supervise.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { NOTHING_COUNTED } from "../../fakes/metric_sources.ts";

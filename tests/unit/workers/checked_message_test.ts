@@ -11,7 +11,7 @@ import {
   type TrafficReading,
 } from "../../../core/model/mod.ts";
 import { checkedMessage } from "../../../workers/checked_message.ts";
-import { checkedProblems, checkedReport } from "../../../workers/checked_report.ts";
+import { checkedProblems, checkedReport } from "../../../workers/supervise.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
 const NFTABLES = describeMode("nftables");

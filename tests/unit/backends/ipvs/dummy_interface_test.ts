@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { createDummyInterface } from "../../../../backends/ipvs/dummy_interface.ts";
-import { createHeldAddresses } from "../../../../backends/ipvs/held_addresses.ts";
+import { createDummyInterface, createHeldAddresses } from "../../../../backends/ipvs/addresses.ts";
 import { deliverOutput } from "../../../fakes/runner.ts";
 
 /** A dummy interface whose batches end with these messages of ip 6.1. */
