@@ -13,11 +13,10 @@
  *   validation.ts                kube-proxy's validation rules
  *   feature_gates.ts             the feature gates of kube-proxy
  *   source.ts                    `--source` and its flags
- *   balance.ts                   how services can be balanced in the mode
  *   ipvs.ts                      schedulers and deprecation of ipvs mode
  *   configuration.ts             the validated, frozen result, and how it is written as a file
  *   family_settings.ts           the settings of one family
- *   host_settings.ts             sysctls, and the permissions that features need
+ *   host_settings.ts             sysctls, the permissions that features need, and how services can be balanced
  *   reload.ts                    follows changes of the file
  *
  * In: arguments and the text of a KubeProxyConfiguration. Out: `Configuration`, or errors that name the field. May touch: the
@@ -69,8 +68,7 @@ export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gat
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 export { RUN_FLAGS } from "./run_flags.ts";
 
-export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
-export { conntrackSettings, featurePermissions, featureSettings, initSettings } from "./host_settings.ts";
+export * from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
 export { CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
 export { DEFAULT_OOM_SCORE, FIELDS } from "./kube_proxy_configuration.ts";

@@ -1,7 +1,7 @@
 /** Waits for changes to the files of a folder. */
 import type { Clock } from "./clock.ts";
 import { errorText, type Logger } from "./log.ts";
-import { basename } from "./path.ts";
+import { basename } from "./files.ts";
 
 /** Change notifications for one folder at a time. */
 export interface Changes {

@@ -13,11 +13,9 @@
  *   topic.ts               events between parts
  *   turns.ts               steps one after another
  *   text.ts                numbers for people
- *   nearest.ts             suggests similar names
- *   path.ts                paths of files
+ *   files.ts               paths, and text files of a limited size
  *   folder_changes.ts      watches a folder
  *   client_certificate.ts  validates a client certificate and its key
- *   tcp_probe.ts           tries a TCP connection
  *   yaml.ts                loads package yaml on first use
  *   yaml_tree.ts           parses YAML to a tree with the line of each value
  *   yaml_package.ts        the parts of package yaml in use
@@ -32,18 +30,15 @@ export { type CertificateCheck, loadCertificateCheck } from "./client_certificat
 export { DOCUMENTATION, KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
 export { compact, joinBytes, joinFlat, parseJsonObject, readUpTo, sameData } from "./data.ts";
 export { type OpenWatch, watchChanges } from "./folder_changes.ts";
-export { readTextWithin, readTextWithinSync } from "./text_file.ts";
+export * from "./files.ts";
 export * from "./host.ts";
 export * from "./log.ts";
 export { isInteractive, openScreen, writeToStderr, writeToStdout } from "./output.ts";
-export { basename, dirname, pathIn } from "./path.ts";
 export { createQuestions, type Questions } from "./questions.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
 export * from "./supervised_worker.ts";
-export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { createTopic, type Topic } from "./topic.ts";
 export { createTurns, type Turns } from "./turns.ts";
-export { nearest, suggestion } from "./nearest.ts";
 export * from "./text.ts";
 export { loadTreeParser, loadYaml } from "./yaml.ts";
 export type { ParsedTree, TreeEntry, TreeNode } from "./yaml_tree.ts";

@@ -5,13 +5,11 @@
  *   status.ts       the data, which node/running_status.ts collects
  *   states.ts       the states of a family, the link and the proxy in words and a tone
  *   view.ts         the view: state, lines, families, problems
- *   sync_text.ts    the size and duration of a sync
- *   event_text.ts   an event in one line
+ *   texts.ts        a sync and an event in words
  *
  * In: records of `observe`. Out: plain data. May touch: nothing.
  */
-export { eventText } from "./event_text.ts";
 export { sentenceOf, type StateWords } from "./states.ts";
 export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
-export { sizeOfSync } from "./sync_text.ts";
+export { eventText, sizeOfSync } from "./texts.ts";
 export * from "./view.ts";

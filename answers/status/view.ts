@@ -3,7 +3,7 @@ import type { SyncSummary } from "../../observe/mod.ts";
 import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
 import { stateOfFamily, stateOfLink, stateOfProxy, type StateWords } from "./states.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
-import { syncText } from "./sync_text.ts";
+import { syncText } from "./texts.ts";
 
 /**
  * The status of a node as everyone sees it: `sluice status`, `sluice top`, the page, `kubectl sluice` and programs. The proxy

@@ -12,8 +12,7 @@ import {
 } from "../../platform/mod.ts";
 import { openClusterStore, readServerCertificate } from "../../serve/mod.ts";
 import type { Invocation } from "./command.ts";
-import { readDetailFilters } from "./detail_flags.ts";
-import { readServeAddresses } from "./serve.ts";
+import { readDetailFilters, readServeAddresses } from "./serve.ts";
 
 /** The maximum time until a source has sent its whole state. */
 const SOURCE_MS = 10_000;

@@ -3,7 +3,6 @@
  *
  *   command.ts         what a command is, and helpers that commands share
  *   privileges.ts      permissions that a command drops, and workers that keep them
- *   detail_flags.ts    flags of the commands that pass on the cluster's state
  *   service.ts         the installed service, for install, uninstall and status
  *
  * In: arguments. Out: text and an exit status. May touch: anything its command needs; main.ts drops the other permissions.

@@ -1,9 +1,9 @@
 /** `sluice serve`, and its flags, which `sluice check --serve` checks. */
 import type { Command, Invocation } from "./command.ts";
-import { type Flag, flagValue, option, parseBindAddress, text } from "../../config/mod.ts";
-import { DETAIL_FLAGS, readDetailFilters } from "./detail_flags.ts";
+import { type Flag, flagValue, option, parseBindAddress, text, type TextsField } from "../../config/mod.ts";
 import { readWireAddress } from "../../kpng/address/mod.ts";
 import type { ServerOptions } from "../../serve/run.ts";
+import type { DetailFilters, KeyFilter } from "../../core/objects/mod.ts";
 
 const DEFAULT_LISTEN = "tcp://127.0.0.1:12090";
 const DEFAULT_HOST = "127.0.0.1";
@@ -78,6 +78,48 @@ function readWorkerCount({ flags }: Pick<Invocation, "flags">): number | undefin
   if (given === undefined) return undefined;
   if (/^\d{1,2}$/.test(given) && Number(given) <= MOST_WORKERS) return Number(given);
   throw new Error(`--${WORKERS_FLAG.name} is ${JSON.stringify(given)}: must be a number from 0 to ${MOST_WORKERS}`);
+}
+
+/** KPNG's default for the labels of nodes. */
+const NODE_LABELS = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+/** The characters of the keys of labels and annotations, and the wildcards. */
+const PATTERN = /^[A-Za-z0-9._/*?-]+$/;
+
+/** The flag of each filter, with a list of patterns. */
+const DETAILS: Readonly<Record<keyof DetailFilters, Flag<TextsField>>> = {
+  serviceLabels: details("service-labels", "labels of services", []),
+  serviceAnnotations: details("service-annotations", "annotations of services", []),
+  nodeLabels: details("node-labels", "labels of nodes", NODE_LABELS),
+  nodeAnnotations: details("node-annotations", "annotations of nodes", []),
+};
+
+/** The flags of the commands that pass on the cluster's state: the labels and annotations to include. */
+export const DETAIL_FLAGS: readonly Flag[] = Object.values(DETAILS);
+
+function details(name: string, what: string, initial: readonly string[]): Flag<TextsField> {
+  const description =
+    `The ${what} to include from the API server or manifests: keys, in which * stands for any text and ? ` +
+    `for a character; ${initial.length === 0 ? "none" : initial.join(", ")} by default.`;
+  return option(`with-${name}`, { kind: "texts", initial }, description);
+}
+
+/** Reads the flags. Throws an Error that names the invalid one. */
+export function readDetailFilters({ flags }: Pick<Invocation, "flags">): DetailFilters {
+  const filters = Object.entries(DETAILS).map(([detail, flag]) =>
+    [detail, keyFilter(flag.name, flagValue(flags, flag) ?? flag.field.initial)] as const
+  );
+  return Object.fromEntries(filters) as Record<keyof DetailFilters, KeyFilter>;
+}
+
+function keyFilter(flag: string, patterns: readonly string[]): KeyFilter {
+  const expressions = patterns.map((given) => {
+    const pattern = given.trim();
+    if (!PATTERN.test(pattern)) {
+      throw new Error(`--${flag}: ${JSON.stringify(pattern)} must be a key, in which * and ? are wildcards`);
+    }
+    return new RegExp(`^${pattern.replaceAll(".", "\\.").replaceAll("*", ".*").replaceAll("?", ".")}$`);
+  });
+  return (key) => expressions.some((expression) => expression.test(key));
 }
 
 /** `sluice serve`: the cluster's state over gRPC, for other instances and for KPNG programs. */

@@ -1,6 +1,6 @@
 /** `sluice watch` and `sluice export`: the cluster's state and its changes on standard output, or in a file. */
 import { type Command, type Invocation, isJson, TEXT_OR_JSON, UsageError } from "./command.ts";
-import { DETAIL_FLAGS, readDetailFilters } from "./detail_flags.ts";
+import { DETAIL_FLAGS, readDetailFilters } from "./serve.ts";
 import { dropPermissions, startHook } from "./privileges.ts";
 import { duration, flagValue, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";

@@ -4,7 +4,7 @@ import { attentionText, type BrowseQuestion, SERVICE_ORDERS, type ServicePage } 
 import { countText } from "../../platform/mod.ts";
 import { type Layout, type Line, PLAIN, textOf } from "./lines.ts";
 import { serviceRows } from "./tables.ts";
-import { problemLines, viewLines } from "./view_text.ts";
+import { problemLines, viewLines } from "./status_text.ts";
 
 /** The content of the report. */
 export interface TopContent {

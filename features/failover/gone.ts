@@ -21,7 +21,6 @@ import {
 import { joinHostPort } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
 import { resetGone } from "./calls.ts";
-import { createShares, type Shares } from "./shares.ts";
 
 /** The time for which no slice may have an address: a controller may move it from one slice to another. */
 const SETTLED_MS = 500;
@@ -262,4 +261,34 @@ function frontendFinder({ nodePortAddresses }: WatchedFamily): (port: PlannedPor
   return (port) =>
     (port?.planned ? frontendsOf(port.planned) : [])
       .flatMap((frontend) => addressesOf(frontend).map((address) => joinHostPort(address, frontend.port)));
+}
+
+/** See `createShares`. */
+type Shares = ReturnType<typeof createShares>;
+
+/**
+ * Shares `most` places. A namespace never holds more than are left for the others: the first one gets half, the second one a
+ * quarter, the tenth still a thousandth.
+ */
+function createShares(most: number) {
+  const held = new Map<string, number>();
+  let free = most;
+  const heldBy = (namespace: string) => held.get(namespace) ?? 0;
+  return {
+    /** Takes places; false, without taking any, if the namespace would then have more than are left for all others. */
+    take(namespace: string, count: number): boolean {
+      const own = heldBy(namespace) + count;
+      if (own > free - count) return false;
+      held.set(namespace, own);
+      free -= count;
+      return true;
+    },
+    /** Gives places back. */
+    release(namespace: string, count: number): void {
+      const own = heldBy(namespace) - count;
+      if (own > 0) held.set(namespace, own);
+      else held.delete(namespace);
+      free += count;
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import { feature } from "../contract.ts";
-import { NOTIFY_SOCKET } from "./notification.ts";
+import { NOTIFY_SOCKET } from "./calls.ts";
 
 /**
  * Tells systemd when the rules are in effect, the state in words, and that the process is alive (docs/operate.md). On if the

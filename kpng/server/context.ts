@@ -1,7 +1,7 @@
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { TlsFiles, WireAddress } from "../address/mod.ts";
-import type { Limits } from "./limits.ts";
 import type { Tally } from "./metrics.ts";
+import { LIVENESS } from "../transport/mod.ts";
 
 /** The names that a client certificate must have, in addition to being signed by the server's CA. Plain data. */
 export interface ClientRule {
@@ -29,3 +29,57 @@ export interface ServerContext {
   readonly clock: Clock;
   readonly logger: Logger;
 }
+
+/** The limits of a server, so that no client can exhaust it: for a cluster of 7,500 nodes on one relay. */
+export const LIMITS = {
+  /** The total number of watching streams. */
+  streams: 10_000,
+  /** The calls of health checks at the same time. */
+  serviceCalls: 1000,
+  /** The streams of one connection. */
+  streamsPerConnection: 16,
+  /** The total number of connections, including those without a handshake. */
+  connections: 12_000,
+  /** The connections from one IP address; all clients of a unix socket share one. */
+  connectionsPerAddress: 512,
+  /** The maximum time of a connection's TLS handshake, and then until its first SETTINGS frame. */
+  handshakeMs: 10_000,
+  /** The large answers, such as full snapshots, in transfer at the same time; each has some megabytes in flight. */
+  transfers: 4,
+  /** The bytes in the socket of one connection above which nothing more is written. */
+  unreadBytesPerConnection: 64 * 1024,
+  /**
+   * The maximum number of bytes that wait for all clients; above it, the connection that has not read for longest is closed.
+   */
+  unreadBytes: 64 * 1024 * 1024,
+  /** The size of a request in bytes. */
+  requestBytes: 4096,
+  /** The unanswered requests of one stream. */
+  requestsWaiting: 16,
+  /** The size of a call's headers as counted by HTTP/2, which adds 32 bytes to each. */
+  headerBytes: 8192,
+  /** The number of headers of a call. */
+  headers: 32,
+  /** The streams that one connection may open in `windowMs`. */
+  streamsPerWindow: 100,
+  /** The streams of one connection that may be reset by either side in `windowMs` (CVE-2023-44487). */
+  resetsPerWindow: 20,
+  /**
+   * The PING and SETTINGS frames that one connection may send in `windowMs`. grpc-go sends a PING per round trip while it
+   * receives.
+   */
+  controlFramesPerWindow: 10_000,
+  /** The frames that one connection may send in `windowMs`; a reader of 16 kB frames sends two for each. */
+  framesPerWindow: 100_000,
+  windowMs: 10_000,
+  /** The maximum time of a stream without a request, and of a connection without a stream. */
+  idleMs: 30_000,
+  /** The maximum time that a reader leaves available data unread. */
+  stallMs: 60_000,
+  /** The time that a closed connection has to receive the reason. */
+  lingerMs: 1000,
+  ...LIVENESS,
+};
+
+/** Such limits. */
+export type Limits = Readonly<typeof LIMITS>;

@@ -2,8 +2,7 @@
  * The gRPC server of `sluice serve`, which relays one source to any number of nodes.
  *
  *   isolate.ts          the server of one isolate: its socket, the methods of its calls, health checks
- *   limits.ts           the limits of a server
- *   context.ts          a server's settings, and the state that its parts in one isolate share
+ *   context.ts          a server's limits and settings, and the state that its parts in one isolate share
  *   connections.ts      admits connections within the limits, and guards each one
  *   outlet.ts           sends what a client can receive now, within a budget
  *   call.ts             carries out one call: headers, deadline, requests, answers, status
@@ -20,10 +19,9 @@
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { type WireAddress, wireAddressText } from "../address/mod.ts";
-import type { ServerSettings } from "./context.ts";
 import { createTallyMemory, type Metric, openTally } from "./metrics.ts";
 import { type IsolateServer, serveInIsolate } from "./isolate.ts";
-import { LIMITS, type Limits } from "./limits.ts";
+import { LIMITS, type Limits, type ServerSettings } from "./context.ts";
 import { serveWithWorkers, type SpawnServing } from "./serving_workers.ts";
 import { createAnswers } from "./answers.ts";
 export { createAnswers } from "./answers.ts";

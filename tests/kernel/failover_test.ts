@@ -8,7 +8,7 @@ import type { ProxyMode, ServicePort } from "../../core/model/mod.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
-import { probeTcp } from "../../platform/tcp_probe.ts";
+import { probeTcp } from "../../features/failover/endpoint_probe.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 import { createBlackhole, removeBlackhole, run, runner } from "./blackhole.ts";

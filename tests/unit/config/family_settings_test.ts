@@ -1,7 +1,7 @@
 /** The settings that workers of a family get from a configuration, and values that only some sources or forms have. */
 import assert from "node:assert/strict";
 import { balanceOptions, familySettings, ipvsSettings, routesLoopback } from "../../../config/mod.ts";
-import { labelKeys } from "../../../config/balance.ts";
+import { labelKeys } from "../../../config/host_settings.ts";
 import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
 import { accepted, fromFile, refused } from "./parse.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { nearest } from "../../../platform/nearest.ts";
+import { nearest } from "../../../platform/text.ts";
 
 Deno.test("the nearest name has the smallest edit distance, if any is similar", () => {
   const names = ["masqueradeAll", "masqueradeBit", "syncPeriod", "mode"];

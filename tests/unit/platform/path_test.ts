@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { posix } from "node:path";
 import fc from "fast-check";
-import { basename, dirname, pathIn } from "../../../platform/path.ts";
+import { basename, dirname, pathIn } from "../../../platform/files.ts";
 import { runs } from "../../property/runs.ts";
 
 const paths = fc.array(fc.constantFrom("/", "a", "bc", ".", ".."), { maxLength: 8 }).map((parts) => parts.join(""));

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readTextWithin, readTextWithinSync } from "../../../platform/text_file.ts";
+import { readTextWithin, readTextWithinSync } from "../../../platform/files.ts";
 
 Deno.test("a text file is read up to its limit; a larger one and a device are errors", async () => {
   const path = await Deno.makeTempFile();

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { ProbeResult } from "../../../../features/failover/detector.ts";
-import type { TcpProbeResult } from "../../../../platform/mod.ts";
-import { createEndpointProbe } from "../../../../features/failover/endpoint_probe.ts";
+import { createEndpointProbe, type TcpProbeResult } from "../../../../features/failover/endpoint_probe.ts";
 import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 
 const SETTINGS = { probes: 5, probeTimeoutMs: 300, livenessPort: 10250 };

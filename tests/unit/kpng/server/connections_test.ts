@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import type { Http2Server } from "node:http2";
 import { type ClosureReason, createTallyMemory, openTally } from "../../../../kpng/server/metrics.ts";
 import { admitConnections } from "../../../../kpng/server/connections.ts";
-import { LIMITS } from "../../../../kpng/server/limits.ts";
+import { LIMITS } from "../../../../kpng/server/context.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ClusterObject, KINDS } from "../../../../core/objects/cluster_object.ts";
 import type { Position, StoreAnswers, Subscription } from "../../../../kpng/server/answers.ts";
 import { lazyChunks } from "../../../../kpng/server/snapshots.ts";
-import type { Limits } from "../../../../kpng/server/limits.ts";
+import type { Limits } from "../../../../kpng/server/context.ts";
 import type { ClosureReason } from "../../../../kpng/server/metrics.ts";
 import { type Serving, type ServingOptions, startServing } from "../../../../kpng/server/mod.ts";
 import { createStore, type Store } from "../../../../kpng/store/mod.ts";

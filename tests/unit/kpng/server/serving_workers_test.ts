@@ -9,7 +9,7 @@ import { STATUS } from "../../../../kpng/transport/grpc.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { spawnServingWorker } from "../../../../workers/serving.ts";
-import { LIMITS } from "../../../../kpng/server/limits.ts";
+import { LIMITS } from "../../../../kpng/server/context.ts";
 import type { FromServingWorker, ToServingWorker } from "../../../../kpng/server/mod.ts";
 import type { WorkerListener } from "../../../../platform/supervised_worker.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";

@@ -1,5 +1,5 @@
 import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
-import type { SyncSummary } from "../../observe/mod.ts";
+import type { FeedEvent, SyncSummary } from "../../observe/mod.ts";
 import { durationText, plural } from "../../platform/mod.ts";
 
 /** The wording of all counts, in every mode, that count changes in the kernel. */
@@ -34,4 +34,19 @@ export function sizeOfSync({ figures }: Pick<SyncSummary, "figures">): SyncSize 
 export function syncText(sync: SyncSummary): string {
   const { total } = sizeOfSync(sync);
   return `${durationText(sync.durationMs)}, ${total === 0 ? "nothing to write" : plural(total, "change")}`;
+}
+
+const EFFECTS: Readonly<Record<NonNullable<FeedEvent["effect"]>, string>> = {
+  "waiting": "not in effect yet",
+  "in effect": "in effect after ",
+  "refused": "refused by the kernel",
+  "overtaken": "overtaken by a later change",
+};
+
+/** The change, and whether it is in effect: `2 → 0 endpoints, in effect after 12 ms`. */
+export function eventText(
+  { text, detail, effect, tookMs }: Pick<FeedEvent, "text" | "detail" | "effect" | "tookMs">,
+): string {
+  if (effect === undefined) return detail === undefined ? text : `${text}: ${detail}`;
+  return `${text}, ${EFFECTS[effect]}${effect === "in effect" ? durationText(tookMs ?? 0) : ""}`;
 }

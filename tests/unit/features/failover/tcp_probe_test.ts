@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { probeTcp } from "../../../platform/tcp_probe.ts";
-import { createFakeClock } from "../../fakes/clock.ts";
-import { reservePort } from "../../fakes/sockets.ts";
+import { probeTcp } from "../../../../features/failover/endpoint_probe.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { reservePort } from "../../../fakes/sockets.ts";
 
 Deno.test("a host that accepts or refuses a connection has answered, and no timer is left", async () => {
   const clock = createFakeClock();
