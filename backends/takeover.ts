@@ -15,10 +15,7 @@ import { type Runner, ToolMissingError } from "./tools/mod.ts";
 /** The code of a mode. */
 export interface ModeCode {
   readonly create: (options: BackendOptions) => Backend;
-  /**
-   * Runs the checks of a backend's setup, and leaves nothing behind.
-   * @throws {UnsupportedHostError} if this host cannot serve the family in this mode
-   */
+  /** Runs the checks of a backend's setup, and leaves nothing behind. Throws an `UnsupportedHostError` as it does. */
   readonly examine: (host: HostQuestion) => Promise<void>;
   /** The chains and jumps that the mode has in the tables of iptables; none by default. */
   readonly layout?: Layout;
@@ -31,15 +28,9 @@ export interface ModeCode {
   readonly removeLeftovers?: (options: BackendOptions) => Promise<void>;
   /** Absent in modes whose open connections need nothing of the mode but their conntrack entries. */
   readonly drain?: ModeDrain;
-  /**
-   * Deletes Sluice's rules that other proxies do not take over, once they serve everything in these rules, and returns their
-   * names. Throws before that. Absent in modes whose rules have kube-proxy's names.
-   */
+  /** Deletes Sluice's rules once other proxies serve everything in them; returns their names. Throws before that. */
   readonly removeOwn?: (runner: Runner) => Promise<readonly string[]>;
-  /**
-   * Reads from the kernel what another mode will do differently on a node that is in this one. Absent in modes whose users
-   * need no such list.
-   */
+  /** Reads what another mode will do differently on a node in this one. Absent if nobody needs such a list. */
   readonly differences?: (question: DepartureQuestion) => Promise<readonly Difference[]>;
 }
 

@@ -107,10 +107,7 @@ function reset({ client, server, cancelDial }: Connection): void {
   server?.resetAndDestroy();
 }
 
-/**
- * Copies one direction, with backpressure: each direction buffers one read and the data that the receiver's kernel has not
- * accepted. An end closes only this direction.
- */
+/** Copies one direction, with backpressure: it buffers one read. An end closes only this direction. */
 function pump(from: Socket, to: Socket, count: (bytes: number) => void): void {
   from.on("data", (chunk: Uint8Array) => {
     count(chunk.length);

@@ -29,10 +29,7 @@ export interface Relay {
   apply(delta: FamilyDelta): Promise<RelayUpdate>;
   /** The metrics since the start. */
   figures(): RelayFigures;
-  /**
-   * Returns the connections, and the bytes of their payload, since the last call; undefined if the settings do not ask for
-   * them. A UDP flow is a connection.
-   */
+  /** Returns the connections and bytes of payload since the last call; undefined if none are counted. */
   takeTraffic(): TrafficReading | undefined;
   /** Closes the listeners, waits at most 5 s for open connections, then resets them. */
   stop(): Promise<void>;

@@ -235,10 +235,7 @@ interface Place {
   readonly port: number;
 }
 
-/**
- * The places of a service port: one for each list of endpoints that a frontend uses, or its node port while it has endpoints, so
- * that the kernel refuses connections to it otherwise.
- */
+/** The places of a service port: one for each list that a frontend uses, or its node port while it has endpoints. */
 export function placesOf(servicePort: ServicePort, family: Family, placement: RelayPlacement): Place[] {
   const { protocol, clusterEndpoints, lingeringEndpoints } = servicePort;
   // The kernel serves SCTP.

@@ -286,10 +286,7 @@ const SLOT_BYTES = 65_536;
 /** Slots that are allocated at once: 64 MB, which malloc maps without touching them. */
 const SLOTS = 1024;
 
-/**
- * Creates a pool of buffers of 64 kB each. A datagram of 100 bytes touches one page of 4 kB, so 10,000 buffers take some
- * 40 MB; allocated one by one they would take 640.
- */
+/** Creates a pool of buffers of 64 kB in large slabs, of which datagrams touch few pages. */
 function createDatagramBuffers() {
   const free: Uint8Array<ArrayBuffer>[] = [];
   const grow = () => {

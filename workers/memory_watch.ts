@@ -9,10 +9,7 @@ interface MemoryTaken {
   readonly heapTotal: number;
 }
 
-/**
- * Marks the beginning of a worker's work. `onExhausted` is called once if the workers exceed their limit during that work.
- * Returns a function that marks its end.
- */
+/** Marks the beginning of a worker's work, during which `onExhausted` is called at most once; returns its end. */
 export type MemoryWatch = (onExhausted: (reason: string) => void) => () => void;
 
 /** The interval between readings, in milliseconds. */

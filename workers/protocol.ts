@@ -27,10 +27,7 @@ export const TO_WORKER = {
   compare: shape.record({ type: shape.oneOf("compare") }),
   /** Remove every trace from the kernel; answered with `cleaned`. */
   cleanup: shape.record({ type: shape.oneOf("cleanup") }),
-  /**
-   * Stop the sync loop and its tools, then end, unless `keepWorker` keeps the worker for another start; answered with
-   * `stopped`.
-   */
+  /** Stop the sync loop and its tools, then end unless `keepWorker`; answered with `stopped`. */
   stop: shape.record({ type: shape.oneOf("stop"), keepWorker: shape.BOOLEAN }),
   /** Answered with `pong` while the worker is alive, however long a tool takes. */
   ping: shape.record({ type: shape.oneOf("ping") }),

@@ -98,10 +98,7 @@ function startAfter(
   };
 }
 
-/**
- * The place of the relay. Datagrams need an address of this node, since their answers must come from the address that the
- * rules sent them to.
- */
+/** The place of the relay. Answers of datagrams must come from the address that the rules sent them to. */
 export function placementOf(
   family: Family,
   { mode, nodeIP, localhostNodePorts }: FamilySettings,

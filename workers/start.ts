@@ -27,10 +27,7 @@ export function startFamilyWorkers(onLost: (reason: string) => void): StartFamil
     });
 }
 
-/**
- * Returns a function that adds relays to the families' workers, where a configuration needs any; their code is loaded with the
- * first such configuration.
- */
+/** Adds relays to the families' workers, where a configuration needs any; their code is loaded late. */
 export function relaysOnDemand(startFamily: StartFamily): (isNeeded: boolean) => Promise<StartFamily> {
   let loaded: Promise<StartFamily> | undefined;
   return async (isNeeded) => {
@@ -39,10 +36,7 @@ export function relaysOnDemand(startFamily: StartFamily): (isNeeded: boolean) =>
   };
 }
 
-/**
- * Starts a worker that may connect to the container runtime's socket and do nothing else, and watches the pods with it until the watch is
- * ended. This isolate needs the permission to connect to the socket only during this call.
- */
+/** Starts a worker that watches the pods of the container runtime and may only connect to its socket. */
 export function startRuntimeWatch(path: string): PodWatch {
   const listeners = new Set<(report: PodReport) => void>();
   let last: PodReport | undefined;

@@ -1,10 +1,7 @@
 import type { ProgramResult, RunProgram } from "../platform/mod.ts";
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 
-/**
- * The first message, which main sends before it has read anything from the network: the program that this worker runs,
- * its arguments and its environment. A later one is refused.
- */
+/** The first message, before anything from the network is read: the program that this worker runs. It never changes. */
 export interface PluginRole {
   readonly program: string;
   readonly args: readonly string[];

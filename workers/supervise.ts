@@ -212,10 +212,7 @@ export function checkedProblems(problems: readonly Problem[]): readonly Problem[
   return problems.filter(({ code }) => isProblemCode(code));
 }
 
-/**
- * Sanitizes a report of a worker in this mode: a problem with an unknown code becomes `sync-failed`, and a count that is
- * undeclared or not a finite number is dropped.
- */
+/** Sanitizes a report: an unknown code becomes `sync-failed`; undeclared counts and those not finite are dropped. */
 export function checkedReport(report: SyncReport, mode: Pick<ModeDescription, "figures">): SyncReport {
   const problems = report.problems.map((problem) =>
     isProblemCode(problem.code) ? problem : { ...problem, code: "sync-failed" as const }

@@ -53,10 +53,7 @@ const ENTRY_CHECK = { shortestMs: 4_000, longestMs: 8_000, share: 0.002, largest
 interface Held {
   readonly revision: number;
   readonly syncPeriodMs: number;
-  /**
-   * Whether only the first batch of the state was received: until the rest arrives, the kernel may hold correct rules that are
-   * unknown here.
-   */
+  /** Whether only the first batch was received: until the rest arrives, the kernel may hold rules unknown here. */
   readonly isHead: boolean;
 }
 
@@ -83,10 +80,7 @@ interface Loop extends SyncLoopOptions {
   isCleanupRequested: boolean;
   /** Whether the next comparison is because of a known fault. */
   isFaultKnown: boolean;
-  /**
-   * The last failure, until a comparison succeeds: a sync may succeed without running a tool, and proves nothing about the
-   * kernel.
-   */
+  /** The last failure, until a comparison succeeds: a sync may succeed without running a tool. */
   failure: SyncProblem | undefined;
   /** Whether changes are not in effect: their sync failed, and none has succeeded since. */
   isBehind: boolean;
@@ -210,10 +204,7 @@ function applyDelta(loop: Loop, delta: FamilyDelta): Promise<void> {
   return attempt(loop, delta.revision, completesState(delta) ? "state" : "changes", () => loop.backend.sync(delta));
 }
 
-/**
- * A failure is retried by comparing with the kernel. For problems of service ports, every second retry compares: the kernel
- * may now accept a change that it refused before.
- */
+/** Compares with the kernel after a failure; for problems of service ports, every second retry does. */
 function retry(loop: Loop, revision: number): Promise<void> {
   return loop.failure || ++loop.retries % 2 === 0 ? compare(loop, revision) : syncNothing(loop, revision);
 }

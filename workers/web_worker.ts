@@ -53,10 +53,7 @@ export function spawnWebWorker<To, From>(
   return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() };
 }
 
-/**
- * To connect to a socket, Deno 2.9 requires read, write and network permission for its path. Deno 2.7 only requires the first
- * two, and does not accept a path as network permission.
- */
+/** Deno 2.9 requires network permission for a socket's path, which Deno 2.7 does not accept. */
 function startWithSocket(socket: string, start: (net: false | string[]) => Worker): Worker {
   try {
     return start([`unix:${socket}`]);

@@ -91,10 +91,7 @@ export interface Backend<Figure extends string = string> {
    * Describes the rules of a service port, from the desired state; undefined if the service port is not part of it.
    */
   describe?(key: ServicePortKey): RuleDescription | undefined;
-  /**
-   * Returns the traffic since the last call; undefined if the settings do not ask for it. May run during a sync. Absent in
-   * modes that cannot count it.
-   */
+  /** Returns the traffic since the last call; undefined if none is counted. May run during a sync. */
   readTraffic?(): Promise<TrafficReading | undefined>;
   /** Reads the packet counters of rules; may run during a sync. Absent in modes whose rules count nothing. */
   packetCounts?(): Promise<PacketCounts>;
@@ -114,10 +111,7 @@ export class UnsupportedHostError extends Error {
 
 /** Reads the counters of traffic of one family in one mode. */
 export interface TrafficReader {
-  /**
-   * Notes the counters of an earlier process, once, so that they do not count again. Call it before the first sync.
-   * Throws if the kernel cannot be read.
-   */
+  /** Notes the counters of an earlier process, before the first sync. Throws if the kernel cannot be read. */
   start(): Promise<void>;
   /** Returns the traffic since the last reading. Throws if the kernel cannot be read. */
   read(): Promise<TrafficReading>;

@@ -41,10 +41,7 @@ interface ModeBalance {
  */
 export type ModeRelay = "services" | "localhost-node-ports" | "none";
 
-/**
- * The tools of both variants of iptables by their own names, which most distributions install: cleanup removes what the
- * variant that is not the default one has.
- */
+/** The tools of both variants of iptables by their own names: cleanup removes the rules of the other variant, too. */
 export const IPTABLES_VARIANT_TOOLS: readonly string[] = ["iptables", "ip6tables"].flatMap((tool) =>
   ["legacy", "nft"].flatMap((variant) => [`${tool}-${variant}-save`, `${tool}-${variant}-restore`])
 );
@@ -137,15 +134,9 @@ export interface RuleTraffic {
   readonly unusedPort: "rejected" | "untouched";
   /** Whether connections from this node itself to an external address without endpoints are rejected. */
   readonly refusesOwnTraffic: boolean;
-  /**
-   * Whether a source outside a load balancer's ranges is dropped even if there are no endpoints; otherwise it is
-   * rejected.
-   */
+  /** Whether a source outside a load balancer's ranges is dropped, not rejected, even without endpoints. */
   readonly checksSourcesFirst: boolean;
-  /**
-   * Whether a node port without endpoints is rejected at all addresses of the node, including addresses that serve no node
-   * ports.
-   */
+  /** Whether a node port without endpoints is rejected at all addresses of the node. */
   readonly refusesEverywhere: boolean;
   /** Whether every port of a cluster IP is masqueraded by its rule, including ports that belong to another service. */
   readonly masqueradesByAddress: boolean;

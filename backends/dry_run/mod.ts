@@ -22,10 +22,7 @@ interface DryRun {
   readonly modes?: readonly Mode[];
 }
 
-/**
- * Syncs a full snapshot with the backend of its mode, on a runner that collects changes and carries out none.
- * @returns the backend, which considers the state applied
- */
+/** Syncs a full snapshot on a runner that carries out no change; returns the backend, which considers it applied. */
 export async function dryRun(
   { family, state, clock, modes = MODES }: DryRun,
   { read, onChange }: DryRunTools,

@@ -38,10 +38,7 @@ import {
  * be another program's at another address.
  */
 interface ConntrackCleaner {
-  /**
-   * Notes a delta that is about to be applied to the known service ports. Stops a deletion of flows to an endpoint that serves
-   * again.
-   */
+  /** Notes a delta that is about to be applied. Stops a deletion of flows to an endpoint that serves again. */
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
   /**
    * Starts to remove the entries that the noted changes have made stale, when the rules of a sync are in effect, and does not wait
@@ -98,10 +95,7 @@ interface Note {
 
 type Notes = Map<UdpFrontend, Note>;
 
-/**
- * The time after which a removal begins no further portion, in milliseconds: a service with very many stale flows must not hold up
- * those of others for longer.
- */
+/** The time after which a removal begins no further portion, so that it does not hold up flows of other services. */
 const LONGEST_DELETION_MS = 5_000;
 /** The flows of the first portion; one that takes less than a short time is followed by one of twice the size. */
 const SMALLEST_PORTION = 4, SHORT_MS = 500;
@@ -286,10 +280,7 @@ interface StaleFlows extends Flows {
   readonly frontend: UdpFrontend;
 }
 
-/**
- * Finds the stale flows of the noted frontends. Lists flows, as few as possible, unless only one endpoint of one frontend is
- * gone. Throws if conntrack fails.
- */
+/** Finds the stale flows of the noted frontends, with as short a listing as possible. Throws if conntrack fails. */
 async function findStaleFlows(
   notes: Notes,
   known: KnownServicePorts,
@@ -339,10 +330,7 @@ function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
   return frontendsOf(servicePort).map(({ address, port }) => udpFrontend(address || undefined, port));
 }
 
-/**
- * The endpoints that a service port has lost. Undefined if flows to others may be stale, too: at the start, and of a service port
- * that gained its first endpoint or a frontend.
- */
+/** The endpoints that a service port has lost; undefined if flows to others may be stale, too. */
 function lostBy(
   previous: ServicePort | undefined,
   next: ServicePort,

@@ -145,10 +145,7 @@ async function runDeletion(runner: Runner, call: ToolCall): Promise<ToolFailure 
 /** The least time from the start of a pass to that of the next, in milliseconds. */
 export const PASS_INTERVAL_MS = 1_000;
 
-/**
- * Limits passes over the conntrack table, each of which reads all entries: one at a time, at most one a second. What is noted in
- * between shares the next one.
- */
+/** Limits passes over the conntrack table: one at a time, at most one a second. */
 interface Passes {
   /**
    * Starts a pass, which must not reject, unless it is too early.

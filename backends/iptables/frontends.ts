@@ -17,10 +17,7 @@ export type TreeName = keyof typeof TREES;
 const IN_SERVICES = { chain: BASE.services, prefix: "KUBE-SVC-TO-", ports: false };
 const IN_NODE_PORTS = { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true };
 
-/**
- * The table of each tree, the chain that packets enter, the prefix of the other chains' names, and whether its places are
- * ports alone, without addresses.
- */
+/** The table and entry chain of each tree, the prefix of its other chains, and whether its places are ports alone. */
 export const TREES = {
   services: { table: "nat", ...IN_SERVICES },
   nodePorts: { table: "nat", ...IN_NODE_PORTS },
@@ -45,10 +42,7 @@ export interface FrontendRule extends DispatchEntry {
   rule(): string;
 }
 
-/**
- * The rules that dispatch packets to a service port's chains or refuse them: kube-proxy's rules in KUBE-SERVICES,
- * KUBE-NODEPORTS, KUBE-EXTERNAL-SERVICES and KUBE-PROXY-FIREWALL.
- */
+/** The rules that dispatch packets to a service port's chains or refuse them, as kube-proxy's do. */
 export function frontendRules(
   port: ServicePort,
   owner: ServicePortKey,

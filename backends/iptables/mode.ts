@@ -45,16 +45,7 @@ export const DESCRIPTION: ModeDescription = {
   name: "iptables",
   kinds: ["Service", "EndpointSlice", "Node"],
   tools: IPTABLES_TOOLS,
-  modules: [
-    "nf_conntrack",
-    "nf_nat",
-    "xt_nat",
-    "xt_MASQUERADE",
-    "xt_statistic",
-    "xt_recent",
-    "xt_addrtype",
-    "xt_mark",
-  ],
+  modules: ["nf_conntrack", "nf_nat", "xt_nat", "xt_MASQUERADE", "xt_statistic", "xt_recent", "xt_addrtype", "xt_mark"],
   figures: FIGURES,
   metrics: { splitsDurations: true, countsPackets: true, countsTraffic: COVERAGE },
   settings: {

@@ -74,10 +74,7 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
   throw new Error(`${port.name} has no chain ${chain}`);
 }
 
-/**
- * The chains whose rules differ between two versions of a service port, which differ in endpoints only and have some in the same
- * lists; also those that only one of them has.
- */
+/** The chains whose rules differ between two versions of a service port with the same frontends. */
 export function changedChains(before: ServicePort, after: ServicePort, names: ServiceChainNames): readonly string[] {
   return (["cluster", "local"] as const).flatMap((policy) => {
     if (sameData(before[`${policy}Endpoints`], after[`${policy}Endpoints`])) return [];
@@ -165,10 +162,7 @@ function groupChoice(groups: readonly EndpointGroup[], chain: string): string[] 
   return groups.map((group, i) => `${chance[i]}-j ${groupChain(chain, group)}`);
 }
 
-/**
- * The match of the rule of each endpoint, given that the rules before it did not match; undefined for an endpoint of weight
- * 0, which has none.
- */
+/** The match of each endpoint's rule if those before it did not match; undefined for weight 0. */
 function chances(count: number, weights: readonly number[] | undefined): (string | undefined)[] {
   if (weights === undefined) return Array.from({ length: count }, (_, i) => oneOf(count - i));
   let left = weights.reduce((sum, weight) => sum + weight, 0);

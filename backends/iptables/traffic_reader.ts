@@ -33,19 +33,13 @@ interface TrafficReaderOptions {
   readonly tables: readonly Table[];
 }
 
-/**
- * The maximum number of chains to read before a write: iptables-nft lists a chain in 5 ms, iptables-legacy reads the whole
- * table for each.
- */
+/** The maximum number of chains to read before a write: iptables-legacy reads the whole table for each. */
 const MOST_READ: Readonly<Record<Flavour, number>> = { nf_tables: 8, legacy: 2 };
 
 /** The packets of the rules of one chain that have matched, by what each rule counts. */
 type ChainCounts = Map<string, { readonly of: RuleCount; packets: number }>;
 
-/**
- * A reader that has read nothing yet. If the kernel cannot be read at the start, the next reading notes the counters of
- * an earlier process.
- */
+/** Creates a reader whose first reading only notes the counters of an earlier process. */
 export function createTrafficReader(
   { ruleset, tools, clock, flavour, tables }: TrafficReaderOptions,
 ): RuleReader {

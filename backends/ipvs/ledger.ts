@@ -1,9 +1,6 @@
 import type { Refusals } from "../reconcile/mod.ts";
 
-/**
- * The desired state of one kind of kernel object, and the realized state. The latter is stored as
- * differences from the desired state, so an object that is in effect takes no extra memory.
- */
+/** The desired and the realized state of one kind of kernel object; the latter as differences, to save memory. */
 export interface Ledger<Value> {
   /** Adds an owner's claim to an object. If there are several claims, the value of the first owner by name counts. */
   claim(id: string, owner: string, value: Value): void;
@@ -20,10 +17,7 @@ export interface Ledger<Value> {
   settle(id: string): void;
   /** Notes that the kernel holds a part of a wanted object. */
   hold(id: string, part: Value): void;
-  /**
-   * Replaces the realized state with the state read from the kernel.
-   * @returns how many objects differ from the former realized state
-   */
+  /** Replaces the realized state by what the kernel has; returns how many objects differ from before. */
   adopt(kernel: ReadonlyMap<string, Value>): number;
 }
 

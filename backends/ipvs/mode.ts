@@ -50,9 +50,6 @@ export const DESCRIPTION: ModeDescription = {
     failsWithout: true,
     text: () => `the interface ${DUMMY_INTERFACE} (mode ipvs)`,
   },
-  balance: {
-    algorithms: ["round-robin", "least-connections", "consistent-hash", ...IPVS_SCHEDULERS],
-    byDefault: "rr",
-  },
+  balance: { algorithms: ["round-robin", "least-connections", "consistent-hash", ...IPVS_SCHEDULERS], byDefault: "rr" },
   traffic: { by: "virtual-servers" },
 };

@@ -16,10 +16,7 @@ import { IPVS_LAYOUTS, loadBalancerFrontends } from "./rules.ts";
 import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
 import { createSets, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
 
-/**
- * Brings virtual servers, sets, addresses and rules to the desired state. Between two listings, a comparison reads only
- * addresses and rules.
- */
+/** Brings everything to the desired state. Between two listings, a comparison reads only addresses and rules. */
 export interface IpvsReconciler extends Pick<Reconciler<true, string>, "run" | "compareAndRun" | "problems"> {
   /** The time until a run is needed even if nothing changes; undefined if none is. */
   againAfterMs(): number | undefined;
@@ -124,10 +121,7 @@ function createSetSync({ entries: ledger }: Desired, sets: Sets, family: Family)
       missing = new Set(SET_KINDS.map((kind) => setName(kind, family))).difference(names);
       return ledger.adopt(entries);
     },
-    /**
-     * Writes the differences in one call, which it repeats without each element that the kernel refuses. Throws if the
-     * host is at fault.
-     */
+    /** Writes the differences, without those that the kernel refuses. Throws if the host is at fault. */
     async write(): Promise<void> {
       for (let tries = 0;; tries++) {
         const changes = ledger.differences().map(({ id, wanted }): SetChange => (
@@ -156,10 +150,7 @@ function createAddressSync(desired: Desired, dummy: DummyInterface, held: HeldAd
   const { addresses: ledger } = desired;
   let hasDummy = false, mayHold = true;
   return {
-    /**
-     * Reads the host's addresses, including the node's own; returns how many addresses of the dummy interface other
-     * programs changed.
-     */
+    /** Reads the host's addresses; returns how many of the dummy interface's other programs changed. */
     async read(): Promise<number> {
       const found = await dummy.list();
       hasDummy = found.hasDummy;

@@ -49,14 +49,7 @@ const COMMON_LAYOUT: Layout = {
   ],
   baseChains: {
     mangle: [],
-    filter: [
-      BASE.forward,
-      CHAIN.nodePort,
-      BASE.proxyFirewall,
-      CHAIN.sourceRanges,
-      CHAIN.filter,
-      CHAIN.outFilter,
-    ],
+    filter: [BASE.forward, CHAIN.nodePort, BASE.proxyFirewall, CHAIN.sourceRanges, CHAIN.filter, CHAIN.outFilter],
     nat: [BASE.services, BASE.postrouting, CHAIN.nodePort, CHAIN.loadBalancer, BASE.markMasquerade],
   },
   isServiceChain: () => false,
@@ -68,10 +61,7 @@ export const IPVS_LAYOUTS: Readonly<Record<Family, Layout>> = {
   IPv6: COMMON_LAYOUT,
 };
 
-/**
- * The part of the layout that stays while connections drain: service addresses still lead to this node then, and programs that
- * listen on it must not be reached through them.
- */
+/** The part that stays while connections drain: programs on this node must not be reached at service addresses. */
 export const DRAIN_LAYOUT: Layout = {
   jumps: COMMON_LAYOUT.jumps.filter(({ rule }) => rule.endsWith(` ${CHAIN.filter}`)),
   baseChains: { mangle: [], filter: [CHAIN.filter], nat: [] },

@@ -18,10 +18,7 @@ import {
 interface ServerSync {
   /** Reads the kernel; returns how many virtual servers other programs changed. */
   read(): Promise<number>;
-  /**
-   * Adds the virtual servers that are new at these addresses, without their real servers. If the kernel refuses any,
-   * the next `write` finds out which.
-   */
+  /** Adds new virtual servers at these addresses, without real servers; the next `write` finds refused ones. */
   announce(addresses: ReadonlySet<string>): Promise<void>;
   /** Writes the differences in one call, and removes real servers that have terminated. Throws if the host is at fault. */
   write(): Promise<void>;
@@ -179,10 +176,7 @@ function createTermination(servers: VirtualServers, clock: Clock) {
       for (const server of [...terminating.keys()]) if (!kernel.has(server)) note(server, NONE);
       for (const [server, listed] of kernel) note(server, listed.terminating);
     },
-    /**
-     * Counts connections if a count is due, and forgets the real servers that have none left.
-     * @returns the operations that remove them
-     */
+    /** Counts connections if that is due; returns the operations that remove real servers without any. */
     async takeEnded(): Promise<Operation[]> {
       if (dueMs === undefined || clock.monotonic() < dueMs) return [];
       const startedMs = clock.monotonic();

@@ -12,16 +12,10 @@ interface TrafficReaderOptions {
   readonly clock: Clock;
 }
 
-/**
- * The time after which counters of a removed real server are forgotten. The kernel keeps them for two minutes, and goes
- * on with them if the real server comes back (IP_VS_DEST_TRASH_PERIOD).
- */
+/** The time until counters of a removed real server are forgotten: the kernel goes on with them for two minutes. */
 const REMEMBER_MS = 180_000;
 
-/**
- * Creates a reader of the counters that IPVS keeps for each real server of each virtual server. If the kernel cannot be
- * read at the start, the next reading notes the counters of an earlier process.
- */
+/** Creates a reader of the counters of real servers. The first reading only notes those of an earlier process. */
 export function createTrafficReader({ desired, servers, clock }: TrafficReaderOptions): TrafficReader {
   const growth = createGrowth(), owners = createOwners(desired), rows = collectRows();
   let forgotAtMs = clock.monotonic();

@@ -61,10 +61,7 @@ export function serverDefinition(scheduler: string, affinitySeconds: number, has
   return `-s ${scheduler}${persistence}${scheduler === "mh" && hash === "flow" ? " -b mh-port" : ""}`;
 }
 
-/**
- * Whether a removed real server stays, with weight 0, until its connections have ended (kube-proxy's graceful
- * termination). UDP has no connections that end; its flows move to another real server at once.
- */
+/** Whether a removed real server stays until its connections end (kube-proxy's graceful termination); not for UDP. */
 function terminatesGracefully(key: ServerKey): boolean {
   return key.startsWith(PROTOCOL_OPTIONS.tcp);
 }
@@ -186,10 +183,7 @@ export interface VirtualServers {
   apply(operations: readonly Operation[]): Promise<ToolFailure | undefined>;
   /** Lists all virtual servers with their real servers. Throws if the kernel has no IPVS. */
   list(): Promise<ReadonlyMap<ServerKey, ListedServer>>;
-  /**
-   * Counts the connections of each real server of these virtual servers, including inactive ones. Throws as `list`
-   * does.
-   */
+  /** Counts the connections of real servers, inactive ones included. Throws as `list` does. */
   connections(of: ReadonlySet<ServerKey>): Promise<ReadonlyMap<ServerKey, ReadonlyMap<string, number>>>;
   /** Lists the counters of each real server of the family. Throws as `list` does. */
   counters(onReal: (counters: RealServerCounters) => void): Promise<void>;

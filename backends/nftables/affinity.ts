@@ -174,10 +174,7 @@ function parseSharedAffinity(name: string) {
   return { protocol: protocol as Protocol, seconds: Number(seconds), runs, numbers };
 }
 
-/**
- * The rules of the shared chain with this name, which finds the endpoint by the packet's destination and the number. Undefined if no
- * such chain has the name.
- */
+/** The rules of a shared chain by its name; undefined if no such chain has it. */
 export function affinityRules(name: string, { ip }: Dialect): string[] | undefined {
   const chain = parseSharedAffinity(name);
   if (chain === undefined) return undefined;
@@ -262,10 +259,7 @@ interface Choice {
   readonly unremembered: readonly string[];
 }
 
-/**
- * A rule per endpoint for its clients, then one for new clients that picks it with the right probability and remembers them.
- * `update` ends a rule if the kernel has no room.
- */
+/** A rule per endpoint for its clients, then one that picks it for new clients and remembers them, if there is room. */
 function rulesOf({ ip, seconds, service, targets, draws, unremembered }: Choice): string[] {
   const key = (number: number) => `${service} . ${clientHashText(ip)}${offsetText(number * CLIENT_HASHES)}`;
   const remember = (number: number) => `update @clients { ${key(number)} timeout ${durationText(seconds)} } `;

@@ -115,10 +115,7 @@ async function transactWhole(transactions: Transactions, built: BuiltTransaction
   throw new TransactionError(failure);
 }
 
-/**
- * Applies a transaction, unless it is empty. Returns the tool's message if the kernel refuses it; throws if the host is
- * at fault.
- */
+/** Applies a transaction. Returns the tool's message if the kernel refuses it; throws if the host is at fault. */
 async function transact(
   { tools, dirty, figures: { value: figures }, invalidate }: Transactions,
   { transaction, changes, commit }: BuiltTransaction,
@@ -165,25 +162,14 @@ async function isolate(transactions: Transactions, changes: readonly Change[], f
 
 function refuse({ refusals, dirty }: Transactions, { key, next }: Change, failure: string): void {
   const servicePort = next?.port.name;
-  refusals.add(key, {
-    what: `rules of ${servicePort ?? key}`,
-    effect: "unchanged",
-    servicePort,
-    failure,
-  });
+  refusals.add(key, { what: `rules of ${servicePort ?? key}`, effect: "unchanged", servicePort, failure });
   dirty.delete(key);
 }
 
-/**
- * The number of elements per transaction. 250,000 elements take 3.5 s in transactions of this size and hardly less in
- * larger ones; smaller ones need less memory and block other changes for less time.
- */
+/** The number of elements per transaction: larger ones are hardly faster and take more memory. */
 const ELEMENTS_PER_TRANSACTION = 10_000;
 
-/**
- * Cuts the changes into batches of one transaction each, and renders a batch when it is requested. Deleted service ports
- * come last. If the table is replaced, everything is one batch; the last batch may be empty.
- */
+/** Cuts the changes into batches, each rendered when it is requested; deleted service ports come last. */
 function* changeBatches(transactions: Transactions): Generator<Change[]> {
   const { desired, dirty, realized } = transactions;
   const limit = realized.isDifferent ? Infinity : ELEMENTS_PER_TRANSACTION;

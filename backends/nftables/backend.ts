@@ -152,11 +152,7 @@ async function remove(names: readonly string[], { family, runner, logger }: Back
 }
 
 /** The parts of the table that a service port uses; undefined for an unknown one. */
-function describeServicePort(
-  desired: Desired,
-  dialect: Dialect,
-  key: ServicePortKey,
-): readonly RulePart[] | undefined {
+function describeServicePort(desired: Desired, dialect: Dialect, key: ServicePortKey): readonly RulePart[] | undefined {
   const port = desired.servicePort(key), settings = desired.settings();
   if (port === undefined || settings === undefined) return undefined;
   const { own, shared } = contributionOf(port, settings, dialect);

@@ -83,10 +83,7 @@ export interface Contribution {
 /** The numbers of slots of both lists. */
 type Slots = Readonly<Record<ListName, readonly number[]>>;
 
-/**
- * The slots whose elements two versions of a service port differ in; undefined if they may differ in more than endpoints, or if
- * more than elements depends on these.
- */
+/** The slots that two versions of a service port differ in; undefined if they may differ in more. */
 export function changedSlots(before: NumberedPort, after: NumberedPort): Slots | undefined {
   if (after.affinitySeconds > 0 || after.balance !== undefined || !differsInEndpointsOnly(before, after)) {
     return undefined;

@@ -10,10 +10,7 @@ import type { Item, Transaction } from "./transaction.ts";
 
 /** The clients in the sets of kube-proxy's nftables mode. */
 export interface EarlierClients {
-  /**
-   * The clients that kube-proxy remembers for endpoints of service ports that get session affinity by changes; undefined if there
-   * are none. Throws if its table cannot be read.
-   */
+  /** The clients that kube-proxy remembers for changed service ports. Throws if its table cannot be read. */
   forChanges(changes: readonly Change[], realized: RealizedState): Promise<Transaction | undefined>;
 }
 

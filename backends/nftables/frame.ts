@@ -129,10 +129,7 @@ function masqueradeClusterIPs(settings: FamilySettings, dialect: Dialect): strin
   return other === undefined ? [] : [other + toClusterIP];
 }
 
-/**
- * Matches for this node's addresses that serve node ports. A prefix is matched together with "is an address of this host", so
- * that new and removed addresses need no change of rules.
- */
+/** Matches for this node's addresses that serve node ports; new and removed addresses need no change of rules. */
 function nodePortEntries({ nodePortPrefixes }: FamilySettings, { ip, loopback }: Dialect): string[] {
   const all = `${ip} daddr != ${loopback} fib daddr type local `;
   if (!nodePortPrefixes || nodePortPrefixes.some((prefix) => prefix.endsWith("/0"))) return [all];

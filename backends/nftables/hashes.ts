@@ -95,10 +95,7 @@ function portWord(port: number): number {
   return port >> 8 | (port & 0xff) << 8;
 }
 
-/**
- * The kernel's jhash of registers (include/linux/jhash.h), on a processor that stores the lowest byte first, as all that
- * Sluice runs on do.
- */
+/** The kernel's jhash of registers (include/linux/jhash.h) on a little-endian processor. */
 export function jhash(words: Uint32Array, seed: number): number {
   const start = 0xdeadbeef + 4 * words.length + seed;
   let a = start | 0, b = start | 0, c = start | 0, at = 0;

@@ -123,10 +123,7 @@ function createChainWatch(looks: NftSession, tools: NftTools, dialect: Dialect) 
   const isSame = (there: ChainHandles) =>
     there.entries().every(([name, handle]) => (state.handles.get(name) ?? handle) === handle);
   return {
-    /**
-     * Whether the kernel has all chains that it is known to have, and still the same ones: another program may have replaced the
-     * table by an earlier copy, as when it restores a saved ruleset.
-     */
+    /** Whether the kernel has all known chains, and the same ones: another program may restore an earlier copy. */
     async hasAll({ chains }: RealizedState): Promise<boolean> {
       const names = [...chains.keys()];
       // The long-running nft can only confirm that all is well: its listing may be cut off.
@@ -167,13 +164,7 @@ function countDrift(
 }
 
 function noFigures(): ReconcileFigures {
-  return {
-    elementsWritten: 0,
-    elementsDeleted: 0,
-    chainsWritten: 0,
-    transactions: 0,
-    transactionFailures: 0,
-  };
+  return { elementsWritten: 0, elementsDeleted: 0, chainsWritten: 0, transactions: 0, transactionFailures: 0 };
 }
 
 /** Texts that this host's nft prints differently from how they were written, which is no drift. */

@@ -11,10 +11,7 @@ interface SetDeclaration {
   readonly kind?: "map";
   /** The lines between its braces in an IPv4 table, as nft prints and accepts them. */
   readonly lines: readonly string[];
-  /**
-   * The owner of an element: one service port by default. Several service ports may need an element of a shared set, and the last of
-   * them deletes it. Rules add elements of their own.
-   */
+  /** The owner of an element: one service port by default, several of a shared set, or the rules that add it. */
   readonly elements?: "shared" | "rules";
   /** The setting that asks for it; every table has the others. */
   readonly setting?: keyof CounterSettings;
@@ -67,19 +64,12 @@ const SETS = {
   /** Frontends that reject, and frontends that drop. */
   refused: frontends,
   dropped: frontends,
-  /**
-   * Frontend that is open to some sources only → the chain that admits them; node port that refuses packets to some addresses
-   * only → the chain that does.
-   */
+  /** Frontend open to some sources, or node port that refuses some destinations → the chain that checks them. */
   restricted: { ...verdicts, hasFrontends: true },
   /** Frontend and range that admits sources to it (see sources.ts). nft cannot store the type of so many fields as expressions. */
   sources: { lines: ["type ipv4_addr . inet_proto . inet_service . ipv4_addr . mark"] },
   /** The clients of services with session affinity (see affinity.ts). Rules give each its timeout, which a Service may change. */
-  clients: {
-    lines: [`typeof ${NUMBER} . ${NUMBER}`, CLIENT_SIZE, DYNAMIC],
-    elements: "rules",
-    note: noteClient,
-  },
+  clients: { lines: [`typeof ${NUMBER} . ${NUMBER}`, CLIENT_SIZE, DYNAMIC], elements: "rules", note: noteClient },
   "cluster-ips": { lines: ["typeof ip daddr"], elements: "shared" },
   /** An endpoint's address, twice: traffic from an endpoint to itself. */
   hairpins: { lines: ["typeof ip saddr . ip daddr"], elements: "shared" },

@@ -97,10 +97,7 @@ export function localMatch(traffic: LocalTraffic, local: boolean, { ip }: Dialec
  */
 export function fromThisNode(settings: FamilySettings, dialect: Dialect, then: string): string[] {
   const pods = localMatch(settings.localTraffic, true, dialect);
-  return [
-    ...(pods === undefined ? [] : [`${pods}${then}`]),
-    `fib saddr type local ${setMark(settings)} ${then}`,
-  ];
+  return [...(pods === undefined ? [] : [`${pods}${then}`]), `fib saddr type local ${setMark(settings)} ${then}`];
 }
 
 /** An endpoint as a key or value of a set: `10.0.0.1 . 80`. */

@@ -32,10 +32,7 @@ export interface NftTools {
    * @param table the table of the set; the main one by default
    */
   listElements(set: string, reader?: NftSession, table?: string): Promise<readonly string[] | undefined>;
-  /**
-   * Lists the elements of all sets of a table, as nft prints them, without those of maps; false if the table does not exist.
-   * Throws if it fails.
-   */
+  /** Lists the elements of all sets of a table, not of maps; false without the table. Throws if it fails. */
   listSets(table: string, onElement: (set: string, element: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family with their handles and without their rules, which is cheap. */
   listChains(onLine: (line: string) => void): Promise<void>;
@@ -167,13 +164,7 @@ function createTableListing(dialect: Dialect, runner: Runner, session: NftSessio
       added.onLine(line);
       onLine(line);
     };
-    const { failure, lines } = await list(
-      runner,
-      "list table",
-      { args, timeoutMs: LIST_TIMEOUT_MS },
-      onAnyLine,
-      begin,
-    );
+    const { failure, lines } = await list(runner, "list table", { args, timeoutMs: LIST_TIMEOUT_MS }, onAnyLine, begin);
     if (!isThere(failure)) return false;
     state.hasManyAdded = added.lines() >= MANY_ADDED;
     state.lines = lines;
@@ -306,10 +297,7 @@ export async function chainsInTable(tools: NftTools, dialect: Dialect): Promise<
   return chains;
 }
 
-/**
- * The chains in the table as a long-running nft with `-a` lists them, for a tenth of the CPU of a process; undefined unless it lists
- * all of these names.
- */
+/** The chains as a long-running nft with `-a` lists them; undefined unless it lists all of these names. */
 export async function chainsShown(
   session: NftSession,
   dialect: Dialect,

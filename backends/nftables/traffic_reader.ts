@@ -154,11 +154,7 @@ function createPairNames(desired: Pick<Desired, "servicePorts">, lister: SetList
   const endpoints: (string | undefined)[] = [];
   const nameless = new Set<number>();
 
-  const learnPairs = (
-    frontend: PairFrontend,
-    candidates: Iterable<string>,
-    wanted: Map<number, UnnamedCounter>,
-  ) => {
+  const learnPairs = (frontend: PairFrontend, candidates: Iterable<string>, wanted: Map<number, UnnamedCounter>) => {
     for (const { endpoint, hash } of pairHashes(frontend, candidates)) {
       const counter = wanted.get(hash);
       if (counter === undefined) continue;

@@ -168,9 +168,7 @@ export function difference(
     const other = others[i];
     return other !== undefined && other.text === item.text && other.key === item.key && other.list === item.list;
   };
-  const had = new Map(
-    before.filter((item, i) => !isInPlace(item, i, after)).map((item) => [itemId(item), item]),
-  );
+  const had = new Map(before.filter((item, i) => !isInPlace(item, i, after)).map((item) => [itemId(item), item]));
   const added = after.filter((item, i) => {
     if (isInPlace(item, i, before)) return false;
     const id = itemId(item), isThere = had.get(id)?.text === item.text;

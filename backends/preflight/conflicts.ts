@@ -62,11 +62,7 @@ export async function checkListeners(
     findings.push(problemFinding(`port ${port}`, "port-taken", `in use by ${holder}`));
   }
   if (findings.length > 0) return findings;
-  return [{
-    name,
-    verdict: "green",
-    message: sluiceRuns ? "none except the running Sluice" : "none listening",
-  }];
+  return [{ name, verdict: "green", message: sluiceRuns ? "none except the running Sluice" : "none listening" }];
 }
 
 /** The finding for a known proxy. */

@@ -7,10 +7,7 @@ import type { Runner } from "../tools/mod.ts";
 /** The hooks that a connection to a pod on another interface passes, whoever opens it. */
 const HOOKS: readonly (Hook | undefined)[] = ["prerouting", "forward", "postrouting"];
 
-/**
- * Finds base chains of other programs that drop new connections to services on their way through this node, with the rule that
- * lets them pass. Empty in modes that do not translate destinations in the kernel.
- */
+/** Finds chains of other programs that drop new connections to services, with the rule that lets them pass. */
 export async function findFirewalls(
   { relay, traffic }: Pick<ModeDescription, "relay" | "traffic">,
   runner: Runner,

@@ -129,10 +129,7 @@ interface Trial {
   readonly killed?: KilledTool;
 }
 
-/**
- * Tries what each family's backend tries in its setup: a rule, table or virtual server that no packet reaches and that
- * is removed at once. Checks the modules, too: after a successful trial, none of the tried ones is missing.
- */
+/** Tries what each family's backend tries in its setup, which leaves nothing behind, and checks the modules. */
 export async function checkKernel(
   { description: { name, modules }, load }: Mode,
   ipvs: IpvsSettings | undefined,

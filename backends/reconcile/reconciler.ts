@@ -14,10 +14,7 @@ export interface Target<Realized, Owner> {
    * @param before the realized state as known before; undefined if it is unknown
    */
   list(before: Realized | undefined): Promise<Listing<Realized>>;
-  /**
-   * A cheap check of the kernel between two comparisons. Without it, each comparison lists everything.
-   * @returns the number of objects changed by other programs; undefined if only a listing can count them
-   */
+  /** Counts changes by other programs, cheaply; undefined if only a listing can count them. Listed without it. */
   glance?(realized: Realized): Promise<number | undefined>;
   /**
    * Updates and deletes dirty objects, and records in `realized` what is in effect. Adds services that the kernel
@@ -27,10 +24,7 @@ export interface Target<Realized, Owner> {
   write(realized: Realized, run: RunState): Promise<Outcome>;
   /** Marks the objects of these owners as dirty: the kernel may accept them now. */
   retry(owners: readonly Owner[]): void;
-  /**
-   * Reads the objects that a comparison has written.
-   * @returns the number of differences that were not real
-   */
+  /** Reads what a comparison has written; returns the number of differences that were not real. */
   confirm?(realized: Realized): Promise<number>;
 }
 
@@ -63,10 +57,7 @@ export interface RunState {
 export interface Reconciler<Realized, Owner> {
   /** Writes dirty objects, after reading the kernel if its state is unknown. Throws as `Target.write` and `list` do. */
   run(): Promise<void>;
-  /**
-   * Compares the kernel with the desired state, retries refused changes, and writes the differences. Throws as `run`
-   * does.
-   */
+  /** Compares the kernel with the desired state, retries refused changes, and writes. Throws as `run` does. */
   compareAndRun(cause?: ComparisonCause): Promise<void>;
   /** The realized state, read from the kernel if it is unknown. */
   known(): Promise<Realized>;

@@ -95,10 +95,7 @@ export function classifyFailure(tool: string, stderr: string): FailureKind {
   return "refused";
 }
 
-/**
- * The failure of a run of a tool; undefined if it succeeded. `call` is the tool's name, with a subcommand if that
- * helps.
- */
+/** The failure of a run; undefined if it succeeded. `call` is the tool's name, with a subcommand if that helps. */
 export function failureOf(call: string, result: ToolResult): ToolFailure | undefined {
   const { exitCode, stderr } = result, [tool] = call.split(" ", 1) as [string];
   if (exitCode === 0) return undefined;

@@ -109,11 +109,7 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
 
 type Streams = Pick<Deno.CommandOptions, "stdin" | "stdout">;
 
-function spawn(
-  call: Pick<ToolCall, "tool" | "args" | "env">,
-  path: string,
-  streams: Streams,
-): Deno.ChildProcess {
+function spawn(call: Pick<ToolCall, "tool" | "args" | "env">, path: string, streams: Streams): Deno.ChildProcess {
   try {
     return new Deno.Command(call.tool, {
       args: [...call.args],
@@ -209,10 +205,7 @@ async function* piecesOf(reader: ReadableStreamBYOBReader): AsyncGenerator<Uint8
 /** The default of `mostOutput`: hundreds of times a listing of 10,000 services. */
 const MOST_OUTPUT = 256 * 2 ** 20;
 
-/**
- * Reads all output of a tool; with `onLine`, passes on each line, without its newline, and returns an empty text. Throws an Error
- * above `mostOutput`.
- */
+/** Reads all output of a tool, or passes on its lines and returns an empty text. Throws above `mostOutput`. */
 export async function readOutput(
   reader: ReadableStreamBYOBReader,
   { onLine, mostOutput = MOST_OUTPUT }: Pick<ToolCall, "onLine" | "mostOutput"> = {},
@@ -241,10 +234,7 @@ export async function readOutput(
   return parts.join("");
 }
 
-/**
- * Reads a standard error and returns its first and last 32 KB; if bytes were left out, a line in the middle gives their
- * number.
- */
+/** Reads a standard error and returns its first and last 32 KB, with the number of bytes left out between them. */
 export async function readErrors(reader: ReadableStreamBYOBReader, limitBytes = STDERR_LIMIT_BYTES): Promise<string> {
   const half = limitBytes >> 1;
   let head = new Uint8Array(), tail = new Uint8Array(), leftOutBytes = 0;

@@ -73,10 +73,7 @@ function generationIn(answer: DataView, sequence: number): number | undefined {
   return isAnswer && answer.getUint16(22, true) === NFTA_GEN_ID ? answer.getUint32(24, false) : undefined;
 }
 
-/**
- * Wraps a check of the ruleset, which is not repeated while nothing has changed the ruleset since it last passed. Without a
- * generation it always runs.
- */
+/** Wraps a check of the ruleset, which is not repeated while the generation of its last success lasts. */
 export function unlessUnchanged(
   generation: RulesetGeneration | undefined,
   check: () => Promise<boolean>,

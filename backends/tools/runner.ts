@@ -26,10 +26,7 @@ export interface ToolCall {
   readonly changes?: () => Iterable<PlaceChange>;
 }
 
-/**
- * An input that is printed again each time it is read, so that a call can be repeated and no whole text stays in
- * memory.
- */
+/** An input that is printed again each time it is read, so that no whole text stays in memory. */
 export function printedInput(print: () => Iterator<string>): Iterable<string> {
   return { [Symbol.iterator]: print };
 }

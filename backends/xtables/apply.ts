@@ -231,10 +231,7 @@ function withFailedLines(input: RestoreInput, failure: string): string {
   return lines.length > 0 ? `${failure} (${lines.map((text) => `"${text}"`).join(", ")})` : failure;
 }
 
-/**
- * Limits of one restore, see `Flavour`. `names` counts chains that are written or jumped to: for each one, iptables-nft
- * searches a sorted list from the start.
- */
+/** Limits of one restore. `names` counts chains written or jumped to: iptables-nft searches a sorted list for each. */
 const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly rules: number }>> = {
   nf_tables: { names: 1000, rules: 25_000 },
   legacy: { names: Infinity, rules: Infinity },

@@ -23,10 +23,7 @@ export interface BaseOptions {
 
 const NEW = "-m conntrack --ctstate NEW ";
 
-/**
- * The jumps from the built-in chains, as in kube-proxy. Each is inserted at the head of its chain in this order, so the
- * last one comes first.
- */
+/** The jumps from the built-in chains, as in kube-proxy. Each is inserted at the head, so the last one comes first. */
 const JUMPS: readonly Jump[] = [
   jump("filter", "INPUT", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
   jump("filter", "FORWARD", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
@@ -106,10 +103,7 @@ export function baseRules(
   }
 }
 
-/**
- * The rules for packets to a port of the relay. It listens on all addresses, but only packets whose destination the rules for
- * services have rewritten may reach it; it accepts them even where the host's own rules would not.
- */
+/** The relay listens on all addresses, but only packets whose destination the rules have rewritten may reach it. */
 const RELAYED_RULES: readonly string[] = ["-m conntrack --ctstate DNAT -j ACCEPT", "-j DROP"];
 
 /** The target of a rule that masquerades. */
@@ -150,10 +144,7 @@ export function acceptRules(settings: FamilySettings): string[] {
   ];
 }
 
-/**
- * The rules that send packets for this node's addresses to the node ports. A prefix is matched together with "is an address
- * of this host", so that new and removed addresses need no change of rules.
- */
+/** The rules for node ports at this node's addresses; new and removed addresses need no change of rules. */
 function nodePortEntries(settings: FamilySettings, family: Family): string[] {
   const lastRule = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
   const local = `-m addrtype --dst-type LOCAL -j ${BASE.nodePorts}`;
@@ -194,10 +185,7 @@ function isLoopback(prefix: string): boolean {
   return prefix.startsWith("127.") || prefix === LOOPBACK.IPv6;
 }
 
-/**
- * A classic BPF program over the IP header that matches equal source and destination addresses: it loads each word of the
- * source and compares it with the same word of the destination.
- */
+/** A classic BPF program that matches equal source and destination addresses, word by word. */
 function equalAddresses(family: Family): string {
   const source = family === "IPv4" ? 12 : 8;
   const words = family === "IPv4" ? 1 : 4;

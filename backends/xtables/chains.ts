@@ -61,10 +61,7 @@ function namesOfHash(hash: string): ServiceChainNames {
   };
 }
 
-/**
- * The name of the xt_recent list with the clients of an endpoint. It is the name of kube-proxy's chain for the endpoint, so
- * that clients keep their endpoints when one program takes over from the other.
- */
+/** The xt_recent list of an endpoint's clients, by the name of kube-proxy's chain, so that they survive a takeover. */
 export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, endpoint: string): string {
   return "KUBE-SEP-" + shortHash(port.name + port.protocol + endpoint);
 }
@@ -89,10 +86,7 @@ export const BASE = {
   relayed: "KUBE-SVC-RELAYED",
 } as const;
 
-/**
- * Whether only Sluice or kube-proxy's iptables mode creates chains of this name, for services: an unwanted one may be
- * deleted. The prefixes are kube-proxy's, so that it deletes Sluice's dispatch chains too.
- */
+/** Whether chains of this name are Sluice's or kube-proxy's for services: an unwanted one may be deleted. */
 export function isServiceChain(table: Table, name: string): boolean {
   if (table === "mangle") return false;
   return table === "nat" ? /^KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/.test(name) : /^KUBE-(SVC|EXT|FW)-/.test(name);

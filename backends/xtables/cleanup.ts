@@ -5,10 +5,7 @@ import { isTable, type Jump, type Layout, NO_LAYOUT } from "./chains.ts";
 import { ROUTED_BY_US, stillRoutesLoopback, withMartians } from "./martians.ts";
 import { createIptablesTools, type Flavour, type IptablesTools, removalInputs, type RestoreInput } from "./tools.ts";
 
-/**
- * The chains of Sluice and of kube-proxy's modes iptables and ipvs, without the kubelet's chains (KUBE-KUBELET-CANARY,
- * KUBE-FIREWALL, …).
- */
+/** The chains of Sluice and of kube-proxy's modes iptables and ipvs, without the kubelet's. */
 const OURS = new RegExp(
   "^KUBE-(SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|EXTERNAL-SERVICES|PROXY-CANARY" +
     "|MARTIANS|MARTIANS-SET|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
@@ -47,10 +44,7 @@ export async function removeMartians(options: BackendOptions): Promise<void> {
   if (ofOther.length > 0) await removeFrom(other, undefined);
 }
 
-/**
- * Removes the chains of Sluice and of kube-proxy that the other variant of iptables has, legacy or nf_tables: a node may
- * have switched. Warns if they cannot be read; throws if they cannot be removed.
- */
+/** Removes the chains that the other variant of iptables has: a node may have switched. Throws if that fails. */
 export async function removeTracesOfOtherVariant(options: BackendOptions): Promise<void> {
   const { family, runner, logger } = options;
   let variant: Flavour | undefined;

@@ -94,10 +94,7 @@ export async function noteRouting({ runner }: BackendOptions): Promise<string | 
   return (await createIptablesTools("IPv4", runner).restore({ updates: [note] }))?.text;
 }
 
-/**
- * Turns off routing of loopback addresses if Sluice turned it on. Returns whether the kernel still routes them, with a warning:
- * the martian rules must stay then.
- */
+/** Turns off routing of loopback addresses if Sluice turned it on. Returns whether the kernel still routes them. */
 export async function stillRoutesLoopback(options: BackendOptions, isOurs: boolean): Promise<boolean> {
   const { name } = ROUTE_LOOPBACK;
   if (isOurs) await writeSysctls(options, [{ name, value: 0 }]);

@@ -43,19 +43,13 @@ export function oneOf(left: number): string {
   return chances[left] ??= shareOf(1, left);
 }
 
-/**
- * A match with the probability `part` / `whole`, with a space at its end; empty for the whole. iptables stores the
- * probability in 31 bits and prints the stored value, so it is rounded in the same way here.
- */
+/** A match with the probability `part` / `whole`, rounded to 31 bits as iptables prints it; empty for the whole. */
 export function shareOf(part: number, whole: number): string {
   if (part >= whole) return "";
   return `-m statistic --mode random --probability ${probabilityText(Math.round(0x80000000 * part / whole))} `;
 }
 
-/**
- * A probability of `kept` / 2^31 in 11 decimals, rounded as by C's printf: a tie goes to the even digit (1/4096 is
- * 0.00024414062), where `toFixed` rounds up.
- */
+/** A probability of `kept` / 2^31 in 11 decimals, rounded as by C's printf: a tie goes to the even digit. */
 function probabilityText(kept: number): string {
   const scaled = BigInt(kept) * 10n ** 11n;
   const rest = scaled & 0x7fffffffn;

@@ -112,10 +112,7 @@ export function jumpsToMove(
 export interface Spellings {
   /** Whether the text that iptables-save prints is a known other spelling of the written one. */
   areSame(id: string, written: HeldChain, reads: HeldChain): boolean;
-  /**
-   * Notes that a chain reads the same after its repair as before, which is a spelling after `SPELLING_REPAIRS` times in a row.
-   * Returns false if it cannot be a spelling.
-   */
+  /** Notes that a chain reads the same after its repair as before; returns false if that cannot be a spelling. */
   suspect(id: string, written: HeldChain, reads: HeldChain): boolean;
   /** Forgets the spelling of a chain, which reads as it was written, or all of them. */
   forget(id?: string): void;
@@ -145,10 +142,7 @@ export function createSpellings(): Spellings {
   };
 }
 
-/**
- * A running 53-bit hash of rules in their order, stored instead of a chain's rules. The probability of a collision of two
- * chains is one in 9,000,000,000,000,000.
- */
+/** A running 53-bit hash of rules in their order, stored instead of a chain's rules. */
 function createRulesHash() {
   let a = 0xdeadbeef | 0, b = 0x41c6ce57 | 0;
   return {

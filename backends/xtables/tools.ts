@@ -141,20 +141,14 @@ export interface RestoreInput<T extends string = Table> {
   readonly jumps?: readonly Jump<T>[];
   /** Deleted: the first identical jump in the built-in chain. */
   readonly surplusJumps?: readonly Jump<T>[];
-  /**
-   * The common rank of its chains (see WantedChains), if it only writes chains of one rank: inputs of equal rank do not refer
-   * to each other.
-   */
+  /** The common rank of its chains (see WantedChains), if they have one: then they do not refer to each other. */
   readonly rank?: number;
 }
 
 /** A chain to remove. */
 export type Removal<T extends string = Table> = Pick<ChainUpdate<T>, "table" | "chain" | "held">;
 
-/**
- * The inputs that remove many chains, some at once. All chains are emptied first, since a chain can only be deleted when no
- * other chain refers to it.
- */
+/** The inputs that remove many chains, some at once. All are emptied first, since they may refer to each other. */
 export function* removalInputs<T extends string>(
   removals: readonly Removal<T>[],
   atOnce: number,
@@ -233,10 +227,7 @@ function ownerOfLine(input: RestoreInput, text: string): ServicePortKey | undefi
   return undefined;
 }
 
-/**
- * The line numbers in a message of iptables-restore: `line 7: RULE_APPEND failed`, `Error occurred at line: 7`,
- * `iptables-restore: line 7 failed`.
- */
+/** The line numbers in a message of iptables-restore: `line 7: …`, `Error occurred at line: 7`, `line 7 failed`. */
 export function failedLines(stderr: string): number[] {
   const numbers = [...stderr.matchAll(/\bline:? (\d+)/g)].map((match) => Number(match[1]));
   return [...new Set(numbers)];

@@ -27,10 +27,7 @@ export interface FamilyChannelOptions {
   readonly family: Family;
   /** Starts the worker; called once, immediately. */
   readonly connect: (listener: FamilyListener) => FamilyLink;
-  /**
-   * The minimum time between two deltas on average, as kube-proxy's minSyncPeriod; with 0, a delta waits only for the sync of
-   * the one before.
-   */
+  /** The minimum time between two deltas on average (kube-proxy's minSyncPeriod). */
   readonly minSyncPeriodMs: number;
   /** The time that the family must have been without service ports before its worker is stopped. */
   readonly restDelays: RestDelays;
@@ -87,10 +84,7 @@ interface ChannelState {
   cancelTimer?: (() => void) | undefined;
 }
 
-/**
- * A channel with its own worker. At most one delta is in flight; pending changes are merged and undone changes dropped, so
- * their number is bounded by the number of service ports.
- */
+/** A channel with its own worker. At most one delta is in flight; pending changes are merged, undone ones dropped. */
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
   const { clock } = options;
   const logger = options.logger.with({ family: options.family });
@@ -240,10 +234,7 @@ export function mayRest(
   return otherHasServicePorts && !routesLoopback;
 }
 
-/**
- * A timer that calls `onRest` when a family has been idle for the whole delay, and again after each later delay while
- * `onRest` returns false and the family stays idle.
- */
+/** Calls `onRest` when a family has been idle for the delay, and again after later delays while it returns false. */
 function createIdleTimer(clock: Clock, delays: RestDelays, onRest: () => boolean) {
   let cancel: (() => void) | undefined;
   const stop = () => {

@@ -73,29 +73,20 @@ export interface FamilyLink {
   readonly call: CallWorker;
   /** Where this family's relay listens; undefined if the rules need no relay, or absent if no link has one. */
   relayPlaces?(): RelayPlaces | undefined;
-  /**
-   * The metrics of this family's relay since it started, by name; undefined if there is none or it does not answer. Absent if
-   * no link has one.
-   */
+  /** The metrics of this family's relay since it started, by name; undefined or absent if there is none. */
   relayFigures?(): Promise<Readonly<Record<string, number>> | undefined>;
   /**
    * Compares the kernel with the sent state as soon as possible instead of at the end of the sync period; a report of a full
    * sync follows. No effect while no worker runs, or while syncs fail, since every second retry compares.
    */
   compare(): void;
-  /**
-   * Stops the worker until `wake`, once everything sent is in effect. Returns false if the other family's worker cannot start
-   * it again.
-   */
+  /** Stops the worker until `wake`. Returns false if the other family's worker cannot start it again. */
   rest(): boolean;
   /** Starts the worker of a resting family; `onReset` follows. */
   wake(): void;
   /** Removes everything from the kernel. Rejects with what could not be removed, or if the worker dies. */
   cleanup(): Promise<void>;
-  /**
-   * Stops the worker within a second, even if it is busy; the rules stay. With `keepWorker`, only stops its syncs, and
-   * the worker waits for the next start of the family.
-   */
+  /** Stops the worker within a second; the rules stay. With `keepWorker`, it waits for the next start of the family. */
   stop(options?: StopOptions): Promise<void>;
 }
 

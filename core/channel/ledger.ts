@@ -34,10 +34,7 @@ export interface Ledger {
 export interface AwaitedOptions<Key, Item> {
   /** Called with the items that a sync brought into effect, in the order in which they were sent. */
   readonly settled: (items: readonly (readonly [Key, Item])[], settlement: Settlement) => void;
-  /**
-   * Merges two sent items with the same key, so that a long series of failures takes no memory; by default, the later one
-   * stays.
-   */
+  /** Merges two sent items with the same key; by default, the later one stays. */
   readonly join?: (earlier: Item, later: Item) => Item;
 }
 

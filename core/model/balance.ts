@@ -1,7 +1,4 @@
-/**
- * How new connections are spread over the endpoints of a service port. A service port without a `Balance` has the mode's
- * default with equal weights.
- */
+/** How new connections are spread over endpoints; without a `Balance` by the mode's default, with equal weights. */
 import { splitHostPort } from "../../platform/mod.ts";
 import * as shape from "../../platform/shapes/mod.ts";
 import { type EndpointIndex, slotCounts, slotTable } from "./slot_table.ts";
@@ -113,10 +110,7 @@ export function isCounted({ clusterSlots, localSlots }: Balance): boolean {
   return clusterSlots !== undefined || localSlots !== undefined;
 }
 
-/**
- * The table of a list of endpoints: the index of the endpoint of each slot. A number from the hash or from a counter selects the slot.
- * Undefined if each endpoint is a slot of its own, in the given order.
- */
+/** The endpoint's index of each slot; undefined if each endpoint is a slot of its own, in the given order. */
 export function balanceTable({ algorithm }: Balance, list: BalancedList): readonly EndpointIndex[] | undefined {
   const { endpoints, weights, slots } = list;
   return hasTable(algorithm, list)

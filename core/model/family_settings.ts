@@ -7,10 +7,7 @@ export type ProxyMode = string;
 /** A `ProxyMode`, known or not. */
 const PROXY_MODE = shape.text(/^[a-z]{1,16}$/);
 
-/**
- * Linux permits more in an interface name (everything except spaces and slashes), but no such name is known to be in
- * use.
- */
+/** Linux permits more in an interface name, but no such name is known to be in use. */
 const INTERFACE = shape.text(/^[A-Za-z\d_][\w.:@-]{0,14}$/);
 
 const LOCAL_TRAFFIC = shape.anyOf(
@@ -63,10 +60,7 @@ export const FAMILY_SETTINGS = shape.record({
   conntrackTcpLiberal: shape.BOOLEAN,
   /** Whether the rules count connection attempts and their answers (nftables mode); absent if they do not. */
   countsAttempts: shape.optional(shape.oneOf(true)),
-  /**
-   * The ranges of cluster IPs, as canonical prefixes of this family (nftables mode; empty in others). Traffic to an address
-   * in them that no service has is dropped.
-   */
+  /** The ranges of cluster IPs (nftables mode): traffic to an address in them that no service has is dropped. */
   serviceRanges: shape.list(shape.PREFIX),
   /** The interval of comparisons with the kernel. Deno's timers take 31 bits; longer intervals are clipped there. */
   syncPeriodMs: shape.satisfying<number>((value) => typeof value === "number" && value > 0),

@@ -24,10 +24,7 @@ export interface Frontend {
   readonly destinations?: readonly string[];
 }
 
-/**
- * The frontends of a service port: cluster IP, external IPs, load balancer IPs, node port. They are computed on demand,
- * because storing them for tens of thousands of service ports would waste memory.
- */
+/** The frontends of a service port, computed on demand, since storing them would waste memory. */
 export function frontendsOf(servicePort: ServicePort): Frontend[] {
   const { protocol, port, nodePort, nodePortPrefixes, internal, external } = servicePort;
   const ownVerdict = isPolicyLocal(external) ? "cluster" : external;

@@ -55,10 +55,7 @@ const LOAD_BALANCER_SOURCES = shape.record({
 /** The sources that may use the load balancer IPs of a service port (`loadBalancerSourceRanges`). */
 export type LoadBalancerSources = shape.TypeOf<typeof LOAD_BALANCER_SOURCES>;
 
-/**
- * The ports of the relay that carries the connections of a service port (userspace mode), one for each list of endpoints that
- * some verdict uses. A port is stable as long as the service port exists.
- */
+/** The relay's ports for a service port (userspace mode), one for each used list; stable as long as it exists. */
 const RELAY_PORTS = shape.record({
   /** The port whose connections go to `clusterEndpoints`. */
   cluster: shape.optional(shape.PORT_NUMBER),
@@ -96,19 +93,13 @@ export const SERVICE_PORT = shape.record({
    * external traffic policy is Local: traffic from this node and its pods then goes to `clusterEndpoints`.
    */
   external: VERDICT,
-  /**
-   * The endpoints for policy Cluster, after readiness, termination and topology; in a stable order without duplicates.
-   * Empty if no traffic uses that policy.
-   */
+  /** The endpoints for policy Cluster, in a stable order without duplicates. Empty if no traffic uses it. */
   clusterEndpoints: shape.list(shape.HOST_PORT),
   /** The endpoints for policy Local; in a stable order without duplicates. Empty if no traffic uses that policy. */
   localEndpoints: shape.list(shape.HOST_PORT),
   /** The endpoints of both lists on this node, whose traffic to themselves must be masqueraded. */
   endpointsOnThisNode: shape.list(shape.HOST_PORT),
-  /**
-   * For UDP: endpoints that get no new flows but still serve existing ones (terminating and serving, or excluded by topology
-   * hints). Empty otherwise.
-   */
+  /** For UDP: endpoints that get no new flows but still serve existing ones. Empty otherwise. */
   lingeringEndpoints: shape.list(shape.HOST_PORT),
   /** The timeout of session affinity in seconds; 0 without session affinity. */
   affinitySeconds: shape.integer(0, 2 ** 31 - 1),
@@ -116,10 +107,7 @@ export const SERVICE_PORT = shape.record({
   balance: shape.optional(BALANCE),
   /** Undefined admits every client, also if all ranges are of the other family (kube-proxy's rule). */
   loadBalancerSources: shape.orUndefined(LOAD_BALANCER_SOURCES),
-  /**
-   * The TCP endpoints that the lists above leave out because they do not answer this node, in a stable order. Absent if there
-   * are none.
-   */
+  /** The TCP endpoints left out because they do not answer this node, in a stable order. Absent without any. */
   unreachableEndpoints: shape.optional(shape.list(shape.HOST_PORT)),
   /** Added on the way to the worker in userspace mode; a list without a port there is served by the kernel. */
   relay: shape.optional(RELAY_PORTS),

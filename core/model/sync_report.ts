@@ -52,10 +52,7 @@ export function isCommonFigure(name: string): name is CommonFigure {
   return Object.hasOwn(COMMON, name);
 }
 
-/**
- * The counts of a sync: the common ones, and the ones in the description of its mode (backends/contract). Absent ones were not
- * counted.
- */
+/** The common counts, and those in the mode's description (backends/contract). Absent ones were not counted. */
 export type SyncFigures<Declared extends string = never> = Readonly<
   Partial<Record<CommonFigure | Declared, number>>
 >;

@@ -73,10 +73,7 @@ export interface CountedTraffic extends TrafficCounts {
 
 /** The traffic of a service port of one family. */
 export interface ServiceTraffic extends CountedTraffic {
-  /**
-   * Packets of new connections that reached no endpoint, by reason, without reasons that have not occurred; absent if
-   * the mode counts none.
-   */
+  /** Packets of new connections that reached no endpoint, by reason; absent if the mode counts none. */
   readonly failures?: Readonly<Partial<Record<FailureReason, number>>>;
 }
 

@@ -42,10 +42,7 @@ export const describeRules: WorkerCall<ServicePortKey, RuleDescription> = {
   checked: shape.ifValid(RULE_DESCRIPTION),
 };
 
-/**
- * Counts of packets that matched rules of one family. A count restarts when its rule is rewritten. kube-proxy counts the same
- * packets with nfacct.
- */
+/** Packets that matched rules of one family, as kube-proxy counts with nfacct; restarts when its rule is rewritten. */
 const PACKET_COUNTS = shape.record({
   /** Packets dropped because conntrack classified them as INVALID. */
   ctStateInvalidDropped: shape.COUNT,

@@ -147,12 +147,7 @@ function readEndpoints(
  * Reads one endpoint. Only its first address counts, as in kube-proxy: the API defines all of them as the same endpoint.
  * Without conditions, it is ready, serving and not terminating (kube-proxy's newEndpointSliceInfo).
  */
-function readEndpoint(
-  raw: RawObject,
-  family: Family,
-  number: number,
-  problems: Problems,
-): SliceEndpoint | undefined {
+function readEndpoint(raw: RawObject, family: Family, number: number, problems: Problems): SliceEndpoint | undefined {
   const problem = (what: string) => problems.add(`endpoint ${number}: ${what}; ignored`);
   const first = Array.isArray(raw.addresses) ? raw.addresses[0] : undefined;
   if (isAbsent(first)) {

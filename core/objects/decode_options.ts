@@ -19,10 +19,7 @@ export interface LabelKeys {
 
 /** Which objects to use, and how much of them. */
 export interface DecodeOptions {
-  /**
-   * The proxy's name: it serves the services that have it as their label `service.kubernetes.io/service-proxy-name`. By
-   * default, it serves those without the label (KEP-2447).
-   */
+  /** The name in `service.kubernetes.io/service-proxy-name`; by default, services without it are served (KEP-2447). */
   readonly serviceProxyName?: string;
   /** With it, objects are decoded with their details, to pass them on. */
   readonly details?: DetailFilters;

@@ -104,10 +104,7 @@ function isExternallyAccessible(type: Service["type"], externalIPs: readonly str
 }
 
 /** The load balancer IPs: the node itself serves those with ipMode VIP or unset, not those with Proxy (KEP-1860). */
-function readLoadBalancerIPs(
-  status: RawObject,
-  problems: Problems,
-): Pick<Service, "loadBalancerIPs" | "proxiedIPs"> {
+function readLoadBalancerIPs(status: RawObject, problems: Problems): Pick<Service, "loadBalancerIPs" | "proxiedIPs"> {
   const served: string[] = [], proxied: string[] = [];
   for (const item of listOf(rawObject(status.loadBalancer).ingress, "status.loadBalancer.ingress", problems)) {
     const { ip, ipMode } = rawObject(item);
@@ -156,10 +153,7 @@ function readHealthCheckNodePort(spec: RawObject, problems: Problems): number {
   return 0;
 }
 
-/**
- * The cluster IPs of a service: at most one of each family, none for a headless service. An address must be of the family
- * that `ipFamilies` lists for it.
- */
+/** The cluster IPs: at most one of each family, that of `ipFamilies`; none for a headless service. */
 function readClusterIPs(spec: RawObject, problems: Problems): readonly string[] {
   let given = listOf(spec.clusterIPs, "spec.clusterIPs", problems);
   if (given.length === 0 && !isAbsent(spec.clusterIP)) given = [spec.clusterIP];

@@ -47,18 +47,12 @@ export function isWholeNumber(value: unknown, least: number, most: number): valu
   return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most;
 }
 
-/**
- * The addresses in a list, canonical and without duplicates. Invalid ones become problems; empty strings are skipped, as in
- * kube-proxy, because the API lets them through.
- */
+/** The addresses in a list, canonical and without duplicates. Invalid ones become problems; empty ones are skipped. */
 export function readAddresses(value: unknown, field: string, problems: Problems): readonly string[] {
   return readEach(value, field, "an IP address", canonicalAddress, problems);
 }
 
-/**
- * The prefixes in a list, canonical and without duplicates. Surrounding spaces are trimmed: the API's validation lets them
- * through (kube-proxy's MapCIDRsByIPFamily).
- */
+/** The prefixes in a list, trimmed, canonical and without duplicates (kube-proxy's MapCIDRsByIPFamily). */
 export function readPrefixes(value: unknown, field: string, problems: Problems): readonly string[] {
   return readEach(value, field, "a CIDR", (text) => canonicalPrefix(text.trim()), problems);
 }

@@ -7,10 +7,7 @@ export interface Interner<T> {
 /** The memory overhead of an entry in addition to its key, in characters. */
 const ENTRY = 32;
 
-/**
- * An interner that forgets everything when its keys, at `ENTRY` and their length each, add up to `limit` characters, so
- * that names of deleted objects do not pile up. Values handed out before stay valid.
- */
+/** An interner that forgets everything when its keys reach `limit` characters, at `ENTRY` and their length each. */
 export function createInterner<T>(limit: number): Interner<T> {
   let known = new Map<string, T>(), size = 0;
   return {

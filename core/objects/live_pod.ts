@@ -22,10 +22,7 @@ export type PodReport =
 export interface PodWatch {
   /** The socket, as on the command line: `unix:///run/containerd/containerd.sock`. */
   readonly endpoint: string;
-  /**
-   * Calls the listener with the last report, if any, and with each different report after it. Returns a function that
-   * unsubscribes.
-   */
+  /** Calls the listener with the last report and each different one after it. Returns a function that unsubscribes. */
   follow(listener: (report: PodReport) => void): () => void;
   /** Ends the watch, and the connection to the runtime, for good. */
   end(): void;

@@ -27,10 +27,7 @@ export const LONGEST_ANNOTATION = 4_096;
 
 const TOO_LONG = " ".repeat(LONGEST_ANNOTATION + 1);
 
-/**
- * Reads the annotations of Sluice's own; undefined if there are none. One that is too long is replaced by spaces, one more than
- * permitted, so that the planner can report it without storing its text.
- */
+/** Reads Sluice's own annotations; undefined without any. One that is too long becomes as many spaces, for a report. */
 export function readOwnAnnotations(annotations: RawObject): OwnTexts | undefined {
   let found: Partial<Record<OwnAnnotation, string>> | undefined;
   for (const name of NAMES) {

@@ -120,11 +120,7 @@ function readHash(
   return found ?? byDefault;
 }
 
-function readTerms(
-  text: string,
-  { labelKeys }: BalanceOptions,
-  problems: string[],
-): readonly WeightTerm[] | undefined {
+function readTerms(text: string, { labelKeys }: BalanceOptions, problems: string[]): readonly WeightTerm[] | undefined {
   const { terms, problem } = readWeightTerms(text, labelKeys);
   if (problem !== undefined) {
     problems.push(`annotation ${OWN_ANNOTATIONS.weights}: ${problem}; all endpoints have the same weight`);
@@ -180,10 +176,7 @@ export function planBalance(
   return { ...shared, ...weights, ...clusterSlots && { clusterSlots }, ...localSlots && { localSlots } };
 }
 
-/**
- * The reason why a service port with this protocol and number of endpoints cannot have an algorithm of the mode; undefined if
- * it can.
- */
+/** Why a service port of this protocol and size cannot have an algorithm of the mode; undefined if it can. */
 export function balanceObstacle(
   algorithm: BalanceAlgorithm | undefined,
   protocol: Protocol,

@@ -37,10 +37,7 @@ function hasTable({ balance }: ServicePort): boolean {
       balance.localWeights !== undefined || isCounted(balance));
 }
 
-/**
- * Creates unused budgets. Within a namespace, the oldest services come first, so that all nodes make the same decision and a
- * new service takes nothing from others.
- */
+/** Creates unused budgets. The oldest services of a namespace come first, so that all nodes decide the same. */
 export function createBalanceBudget(): BalanceBudget {
   const namespaces = new Map<string, Map<ServiceKey, Request>>();
   const stale = new Set<string>();

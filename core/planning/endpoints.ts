@@ -149,10 +149,7 @@ function fatesOf(endpoints: readonly ServiceEndpoint[], survey: Survey, unreacha
   };
 }
 
-/**
- * Selects the unreachable endpoints that a policy leaves out: at most half of the endpoints that it would use, so never the
- * last one. If more are unreachable, the first ones in the order of the list.
- */
+/** The unreachable endpoints that a policy leaves out: the first ones, at most half of those that it would use. */
 function leaveOut(
   endpoints: readonly ServiceEndpoint[],
   unreachable: ReadonlySet<string>,

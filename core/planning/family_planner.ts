@@ -56,10 +56,7 @@ export interface FamilyPlanner {
    * changed, or every service if this node's zone or address changed.
    */
   plan(changes: TrackedChanges): PlanChanges;
-  /**
-   * Plans these services alone: before the first call of `plan`, which may give their frontends to others, or after a change
-   * of `unreachable` or `weighing`.
-   */
+  /** Plans these services alone: before the first `plan`, or after a change of `unreachable` or `weighing`. */
   planSome(services: Iterable<ServiceKey>): PlanChanges;
   /** Plans the internal service, or removes it; there is none initially. */
   planInternal(internal: InternalService | undefined): PlanChanges;

@@ -130,9 +130,7 @@ function rankOf({ wanted }: Claimant, id: string): number {
   let found = ranks.get(wanted);
   if (found === undefined) {
     // Of equal frontends, the first counts.
-    found = new Map(
-      frontendsOf(wanted).toReversed().map((one) => [frontendID(one), RANKS.indexOf(one.kind)]),
-    );
+    found = new Map(frontendsOf(wanted).toReversed().map((one) => [frontendID(one), RANKS.indexOf(one.kind)]));
     ranks.set(wanted, found);
   }
   return found.get(id)!;

@@ -8,10 +8,7 @@ export interface HealthCheck {
   readonly namespace: string;
   readonly name: string;
   readonly port: number;
-  /**
-   * The number of addresses of ready endpoints on this node, for each family in which the service has a cluster IP, as in
-   * kube-proxy's proxier for the family; terminating endpoints do not count (KEP-1669).
-   */
+  /** The addresses of ready endpoints here, by family of the service, as in kube-proxy's proxier (KEP-1669). */
   readonly localReadyEndpoints: Readonly<Partial<Record<Family, number>>>;
 }
 
@@ -22,10 +19,7 @@ export interface HealthCheckChanges {
   readonly deleted: readonly ServiceKey[];
 }
 
-/**
- * Plans the health checks of all services of type LoadBalancer with external traffic policy Local: the returned function
- * updates the plan, which is empty at first, and returns its changes.
- */
+/** Creates a function that updates the plan of the health checks of load balancers and returns its changes. */
 export function createHealthCheckPlanner(
   nodeName: string,
   tracking: Tracking,

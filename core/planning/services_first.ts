@@ -9,10 +9,7 @@ const API: ServiceKey = "default/kubernetes";
 const DNS_NAMES: readonly string[] = ["kube-dns", "coredns"];
 const SYSTEM_NAMESPACE = "kube-system";
 
-/**
- * The services that other programs on a starting node wait for, if there are many services: the API, and cluster DNS by its
- * names or its label. Empty if there are few services.
- */
+/** The API and cluster DNS, for which other programs on a starting node wait; empty if there are few services. */
 export function servicesFirst(services: Pick<Tracking["services"], "keys" | "get">): readonly ServiceKey[] {
   const system: ServiceKey[] = [], others: ServiceKey[] = [];
   let count = 0;

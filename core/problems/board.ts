@@ -32,10 +32,7 @@ export interface ReportOptions {
   readonly isLogged?: boolean;
 }
 
-/**
- * Replaces the problems of one scope (a worker, an object, a file). Earlier problems that are missing from the list are
- * resolved.
- */
+/** Replaces the problems of one scope (a worker, an object, a file); missing ones are resolved. */
 export type ReportProblems = (scope: string, problems: readonly Problem[], options?: ReportOptions) => void;
 
 /** The start or the end of a problem. */

@@ -30,10 +30,7 @@ export interface EndpointChanges {
   readonly triggerTimesMs: ReadonlyMap<ServiceKey, readonly number[]>;
 }
 
-/**
- * Tracks the EndpointSlices of one family, by service, and their changes (kube-proxy's EndpointSliceCache and
- * EndpointsChangeTracker). Keys are `namespace/name` of a slice.
- */
+/** Tracks the EndpointSlices of one family by `namespace/name` (kube-proxy's EndpointSliceCache). */
 export interface EndpointsTracker extends Pick<ChangingMap<EndpointSlice>, "keys" | "values" | "pending" | "total"> {
   /** Adds or updates a slice; a new trigger time alone is no change. */
   set(key: string, slice: EndpointSlice): void;

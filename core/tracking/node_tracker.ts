@@ -4,10 +4,7 @@ import { serviceKey } from "./service_key.ts";
 
 /** The state of the node that this process runs on. */
 export interface NodeState {
-  /**
-   * Its address in each family: the bind address if set, else the Node's first address in the family, else the loopback
-   * address.
-   */
+  /** Its address in each family: the bind address, else the Node's first one, else the loopback address. */
   readonly nodeIPs: Readonly<Record<Family, string>>;
   /** The family of its first address; the one to serve if only one can be. */
   readonly primaryFamily: Family;

@@ -179,10 +179,7 @@ function withoutExternalIPs(object: ClusterObject): ClusterObject {
   return object.kind !== "Service" || object.externalIPs.length === 0 ? object : { ...object, externalIPs: [] };
 }
 
-/**
- * Tracks the Services to serve (kube-proxy's ServiceChangeTracker). One that is ignored, headless or an ExternalName counts
- * as deleted.
- */
+/** Tracks the Services to serve. One that is ignored, headless or an ExternalName counts as deleted. */
 export function createServiceTracker(): ChangingMap<Service> {
   const services = createChangingMap<Service>(sameData);
   return {

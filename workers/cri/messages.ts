@@ -1,7 +1,4 @@
-/**
- * The messages of the container runtime's API that Sluice uses, reduced to the fields that it uses (k8s.io/cri-api,
- * pkg/apis/runtime/v1/api.proto).
- */
+/** The messages of the container runtime's API (k8s.io/cri-api, pkg/apis/runtime/v1/api.proto), as far as used. */
 import { int32, message, nested, several, text, textMap, uint64 } from "../../kpng/codec/mod.ts";
 
 /** The methods, as paths of gRPC calls. */

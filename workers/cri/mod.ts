@@ -68,10 +68,7 @@ const CONFIG_SOURCE = "kubernetes.io/config.source";
 type Sandbox = NonNullable<TypeOf<typeof LIST_RESPONSE>["items"]>[number];
 type Network = Pick<LivePod, "addresses" | "usesHostNetwork">;
 
-/**
- * Creates a function that reads the pods of a runtime. It requests the status of a sandbox only until the sandbox has a
- * network, and rejects if the connection fails, or the runtime refuses to list its pods.
- */
+/** Creates a function that reads the pods of a runtime. It rejects if the connection fails or the runtime refuses. */
 export function createPodReader(connection: Connection, clock: Clock): () => Promise<readonly LivePod[]> {
   let known = new Map<string, Network>();
 
