@@ -16,7 +16,7 @@ import { type Runner, ToolMissingError } from "./tools/mod.ts";
 export interface ModeCode {
   readonly create: (options: BackendOptions) => Backend;
   /** Runs the checks of a backend's setup, and leaves nothing behind. Throws an `UnsupportedHostError` as it does. */
-  readonly examine: (host: HostQuestion) => Promise<void>;
+  readonly examine: (host: HostQuestion) => Promise<unknown>;
   /** The chains and jumps that the mode has in the tables of iptables; none by default. */
   readonly layout?: Layout;
   /**

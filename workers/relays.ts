@@ -155,12 +155,8 @@ function linkThroughRelay(
   const state: LinkState = {
     ...{ relays, options, relaySettings, listener },
     worker: () => worker,
-    placed: undefined,
-    awaited: undefined,
-    isRelayLost: false,
-    relayRestarts: 0,
-    workerRestarts: 0,
-    workerHealth: undefined,
+    ...{ placed: undefined, awaited: undefined, workerHealth: undefined },
+    ...{ isRelayLost: false, relayRestarts: 0, workerRestarts: 0 },
   };
   const worker = relays.startFamily(options, {
     onReset() {
@@ -186,10 +182,7 @@ function linkThroughRelay(
       const reading = counted && carried ? joined(counted, carried) : counted ?? carried;
       return call.checked(reading);
     },
-    async relayFigures() {
-      const figures = await state.placed?.relay.figures();
-      return figures && { ...figures };
-    },
+    relayFigures: async () => await state.placed?.relay.figures(),
     rest() {
       const rests = worker.rest();
       if (rests) releaseRelay(state)?.relay.stop();

@@ -36,12 +36,7 @@ const UNSUPPORTED_AFTER = 3;
 const LONGEST_WAIT_OF_CHANGES_MS = 5_000;
 
 /** After this time, a running step is a problem. At the start, the state of a large cluster takes longer. */
-const OVERDUE_MS: Readonly<Record<Scope | "check", number>> = {
-  changes: 5_000,
-  comparison: 5_000,
-  check: 5_000,
-  state: 30_000,
-};
+const OVERDUE_MS = { changes: 5_000, comparison: 5_000, check: 5_000, state: 30_000 };
 
 /**
  * The interval of checks that the entry rules are in the kernel: they take a small share of the time, so a check that starts
@@ -60,10 +55,12 @@ interface Held {
 /** The scope of an attempt: the changes of a delta, the whole state, or the whole state compared with the kernel. */
 type Scope = "changes" | "state" | "comparison";
 
+type DueTimer = ReturnType<typeof createDueTimer>;
+
 interface Loop extends SyncLoopOptions {
   /** Starts the next step, unless one is running. */
   readonly wake: () => void;
-  readonly problems: ProblemLog;
+  readonly problems: ReturnType<typeof createProblemLog>;
   /** The setup or sync to retry. */
   readonly retry: DueTimer;
   /** The periodic comparison with the kernel. */
@@ -102,18 +99,9 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     resync: createDueTimer(clock, wake),
     followUp: createDueTimer(clock, wake),
     entryCheck: createDueTimer(clock, wake),
-    hadEntryRules: true,
-    isSetUp: false,
-    held: undefined,
-    waiting: undefined,
-    isCleanupRequested: false,
-    isFaultKnown: false,
-    failure: undefined,
-    isBehind: false,
-    retries: 0,
-    unsupportedSetups: 0,
-    running: undefined,
-    isStopped: false,
+    ...{ hadEntryRules: true, isSetUp: false, isCleanupRequested: false, isFaultKnown: false, isBehind: false },
+    ...{ held: undefined, waiting: undefined, failure: undefined, running: undefined },
+    ...{ retries: 0, unsupportedSetups: 0, isStopped: false },
   };
   run(loop, () => setUp(loop));
   return {
@@ -192,10 +180,8 @@ function applyDelta(loop: Loop, delta: FamilyDelta): Promise<void> {
   const { held } = loop;
   const syncPeriodMs = delta.settings?.syncPeriodMs ?? held?.syncPeriodMs;
   if ((delta.base !== undefined && delta.base !== held?.revision) || syncPeriodMs === undefined) {
-    loop.logger.warn("delta base revision mismatch; requesting a full snapshot", {
-      base: delta.base,
-      held: held?.revision,
-    });
+    const revisions = { base: delta.base, held: held?.revision };
+    loop.logger.warn("delta base revision mismatch; requesting a full snapshot", revisions);
     loop.emit({ type: "reset" });
     return Promise.resolve();
   }
@@ -244,9 +230,8 @@ async function attempt(loop: Loop, revision: number, scope: Scope, sync: () => P
   const repaired = figures.drift_repaired ?? 0;
   if (repaired > 0) {
     loop.hadEntryRules = true;
-    loop.logger.warn("repaired rules that another program changed, or that a tool did not write", {
-      changes: repaired,
-    });
+    const text = "repaired rules that another program changed, or that a tool did not write";
+    loop.logger.warn(text, { changes: repaired });
   }
   if (ok) loop.logger.debug("synced", { revision, full, durationMs: Math.round(durationMs), ...figures });
   const report: SyncReport = {
@@ -349,18 +334,7 @@ async function cleanUp(loop: Loop): Promise<void> {
 }
 
 /** A timer that stays due until it is cleared. */
-interface DueTimer {
-  isDue(): boolean;
-  /** Whether it was started and not cleared since. */
-  isRunning(): boolean;
-  /** Starts it again with this delay. */
-  schedule(delayMs: number): void;
-  /** Starts it again with this delay if that lets it expire sooner. */
-  hasten(delayMs: number): void;
-  clear(): void;
-}
-
-function createDueTimer(clock: Clock, onDue: () => void): DueTimer {
+function createDueTimer(clock: Clock, onDue: () => void) {
   let isDue = false;
   let dueAtMs = 0;
   let cancel: (() => void) | undefined;
@@ -379,9 +353,11 @@ function createDueTimer(clock: Clock, onDue: () => void): DueTimer {
   };
   return {
     isDue: () => isDue,
+    /** Whether it was started and not cleared since. */
     isRunning: () => cancel !== undefined,
     schedule,
-    hasten(delayMs) {
+    /** Starts it again with this delay if that lets it expire sooner. */
+    hasten(delayMs: number): void {
       if (clock.monotonic() + delayMs < dueAtMs) schedule(delayMs);
     },
     clear,
@@ -389,33 +365,24 @@ function createDueTimer(clock: Clock, onDue: () => void): DueTimer {
 }
 
 /** Logs the problems of setups and syncs: a problem that persists is logged once, not with every retry. */
-interface ProblemLog {
-  /** Logs the problems that the last call did not include. */
-  log(problems: readonly SyncProblem[], phase: "setup" | "sync", retryInMs: number): void;
-  /** Clears the problems, and logs that they are resolved if there were any. */
-  clear(): void;
-}
-
-function createProblemLog(logger: Logger): ProblemLog {
+function createProblemLog(logger: Logger) {
   let known: ReadonlySet<string> = new Set();
   return {
-    log(problems, phase, retryInMs) {
+    /** Logs the problems that the last call did not include. */
+    log(problems: readonly SyncProblem[], phase: "setup" | "sync", retryInMs: number): void {
       const current = new Set<string>();
       for (const { code, servicePort, message } of problems) {
         const key = `${code}|${servicePort ?? ""}|${message}`;
         current.add(key);
         if (known.has(key)) continue;
         const what = servicePort === undefined ? `${phase} failed` : "service port not programmed";
-        logger.error(`${what}, retrying`, {
-          code,
-          servicePort,
-          error: message,
-          inSeconds: Math.round(retryInMs / 100) / 10,
-        });
+        const inSeconds = Math.round(retryInMs / 100) / 10;
+        logger.error(`${what}, retrying`, { code, servicePort, error: message, inSeconds });
       }
       known = current;
     },
-    clear() {
+    /** Clears the problems, and logs that they are resolved if there were any. */
+    clear(): void {
       if (known.size > 0) {
         logger.info("earlier problems are resolved");
         logger.solved();

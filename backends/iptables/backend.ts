@@ -153,9 +153,7 @@ export function createIptablesBackend(
 /** The code of iptables mode, as the registry loads it. */
 export const IPTABLES_CODE = {
   create: createIptablesBackend,
-  async examine({ family, runner }: HostQuestion): Promise<void> {
-    await examineHost(family, runner);
-  },
+  examine: ({ family, runner }: HostQuestion): Promise<unknown> => examineHost(family, runner),
   layout: IPTABLES_LAYOUTS.IPv4,
   removeTraces: removeIptablesTraces,
 };

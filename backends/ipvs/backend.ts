@@ -120,9 +120,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
 /** The code of IPVS mode, as the registry loads it. */
 export const IPVS_CODE = {
   create: createIpvsBackend,
-  async examine(host: HostQuestion): Promise<void> {
-    await examineHost(host);
-  },
+  examine: examineHost,
   layout: IPVS_LAYOUTS.IPv4,
   removeTraces: removeIpvsTraces,
   differences: async (question: DepartureQuestion): Promise<readonly Difference[]> =>

@@ -12,14 +12,14 @@ import type { Dialect } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import { countElements } from "./transaction.ts";
 
-/** Figures of one reconciliation, for metrics (see SyncResult). */
-export interface ReconcileFigures {
-  elementsWritten: number;
-  elementsDeleted: number;
-  chainsWritten: number;
-  transactions: number;
-  transactionFailures: number;
-}
+/** The figures of a reconciliation that has done nothing. */
+export const NO_FIGURES = {
+  elements_written: 0,
+  elements_deleted: 0,
+  chains_written: 0,
+  nftables_transactions: 0,
+  nftables_sync_failures: 0,
+};
 
 /** Everything that the transactions of one reconciler read and update. */
 export interface TransactionContext {
@@ -29,7 +29,7 @@ export interface TransactionContext {
   readonly logger: Logger;
   readonly earlierClients: EarlierClients;
   readonly refusals: Refusals<ServicePortKey>;
-  readonly figures: Accumulator<ReconcileFigures>;
+  readonly figures: Accumulator<typeof NO_FIGURES>;
   /** The service ports whose parts of the table may differ from the kernel's. */
   readonly dirty: Set<ServicePortKey>;
   /** Called when it is unknown whether a transaction is in effect. */
@@ -123,14 +123,14 @@ async function transact(
 ): Promise<string | undefined> {
   const { added, deleted } = transaction;
   if (added.size + deleted.size > 0) {
-    figures.transactions++;
+    figures.nftables_transactions++;
     // If the tool is killed, its input may be in effect or not.
     const failure = await tools.transact(transaction, onInputTaken).catch((error) => {
       invalidate();
       throw error;
     });
     if (failure) {
-      figures.transactionFailures++;
+      figures.nftables_sync_failures++;
       if (isOutcomeUnknown(failure)) invalidate();
       if (isHostFailure(failure)) throw new TransactionError(failure.text);
       return failure.text;
@@ -138,9 +138,9 @@ async function transact(
   }
   commit();
   for (const { key } of changes) dirty.delete(key);
-  figures.elementsWritten += countElements(added);
-  figures.elementsDeleted += countElements(deleted);
-  figures.chainsWritten += added.get("chain")?.length ?? 0;
+  figures.elements_written += countElements(added);
+  figures.elements_deleted += countElements(deleted);
+  figures.chains_written += added.get("chain")?.length ?? 0;
   return undefined;
 }
 

@@ -1,4 +1,4 @@
-import type { Family, FamilySettings, RulePart, ServicePortKey } from "../../core/model/mod.ts";
+import type { FamilySettings, RulePart, ServicePortKey } from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -15,7 +15,6 @@ import {
   failureOf,
   isLackOfFeature,
   repeatingRunner,
-  type Runner,
   ToolMissingError,
   TOOLS,
   ToolTooOldError,
@@ -25,7 +24,7 @@ import { attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { removeOwnTables } from "./own_tables.ts";
-import { createTableReconciler, type TableReconciler } from "./reconcile.ts";
+import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
 import { declaredSets, kindOfSet } from "./sets.ts";
 import { sharedItem } from "./shared_chains.ts";
@@ -66,14 +65,14 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     const cleaned = conntrack.afterSync(reconciler, desired);
     return {
       problems: cleaned.problems,
-      figures: { ...figuresOf(reconciler.takeFigures()), ...cleaned.figures },
+      figures: { ...reconciler.takeFigures(), ...cleaned.figures },
       againAfterMs: soonest(cleaned.againAfterMs, unansweredAgainMs),
     };
   }
 
   return {
     async setup() {
-      logger.info("nftables is ready", { version: await examineHost(family, runner) });
+      logger.info("nftables is ready", { version: await examineHost(options) });
     },
     async sync(delta) {
       conntrack.noteDelta(desired, delta);
@@ -99,7 +98,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     },
     hasEntryRules: reconciler.hasAllChains,
     async cleanup() {
-      await removeNftablesTraces(options);
+      await remove(ALL_TABLES, options);
       reconciler.invalidate();
     },
     readTraffic: async () => await traffic.current()?.read(),
@@ -112,38 +111,19 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   };
 }
 
-function figuresOf(taken: ReturnType<TableReconciler["takeFigures"]>): SyncResult<NftablesFigure>["figures"] {
-  return {
-    elements_written: taken.elementsWritten,
-    elements_deleted: taken.elementsDeleted,
-    chains_written: taken.chainsWritten,
-    nftables_transactions: taken.transactions,
-    nftables_sync_failures: taken.transactionFailures,
-    drift_repaired: taken.drifted,
-  };
-}
-
 /** The code of nftables mode, as the registry loads it. */
 export const NFTABLES_CODE = {
   create: createNftablesBackend,
-  async examine({ family, runner }: HostQuestion): Promise<void> {
-    await examineHost(family, runner);
-  },
-  removeTraces: removeNftablesTraces,
-  removeLeftovers: removeKubeProxyTable,
+  examine: examineHost,
+  removeTraces: (options: BackendOptions): Promise<void> => remove(ALL_TABLES, options),
+  removeLeftovers: (options: BackendOptions): Promise<void> => remove([KUBE_PROXY_TABLE], options),
   removeOwn: removeOwnTables,
 };
 
-/** Deletes the family's tables of Sluice and of kube-proxy's nftables mode. Throws if that fails. */
-async function removeNftablesTraces(options: BackendOptions): Promise<void> {
-  await remove([TABLE, CONNECTIONS_TABLE, KUBE_PROXY_TABLE], options);
-}
+/** The tables of Sluice and of kube-proxy's nftables mode. */
+const ALL_TABLES = [TABLE, CONNECTIONS_TABLE, KUBE_PROXY_TABLE];
 
-/** Deletes the family's table of kube-proxy's nftables mode. Throws if that fails. */
-async function removeKubeProxyTable(options: BackendOptions): Promise<void> {
-  await remove([KUBE_PROXY_TABLE], options);
-}
-
+/** Deletes tables of the family. Throws if that fails. */
 async function remove(names: readonly string[], { family, runner, logger }: BackendOptions): Promise<void> {
   const tools = createNftTools(family, runner);
   for (const name of names) {
@@ -188,7 +168,7 @@ function* trial(ip: string): Generator<string> {
  * @throws {UnsupportedHostError} if they lack a feature
  * @throws {Error} if the trial failed for another reason
  */
-async function examineHost(family: Family, runner: Runner): Promise<string> {
+async function examineHost({ family, runner }: HostQuestion): Promise<string> {
   try {
     const repeating = repeatingRunner(runner);
     const { stdout } = await repeating.run({ tool: "nft", args: ["--version"] });

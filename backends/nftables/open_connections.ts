@@ -44,7 +44,7 @@ const LONGEST_LISTING_PAUSE_MS = 600_000;
 const LISTING_SHARE = 0.001;
 
 /** The number of elements that one statement adds or deletes. */
-const ELEMENTS_PER_STATEMENT = 1_000;
+const PORTION = 1_000;
 
 /** Matches an element and its counter: `10.1.0.1 . 80 counter packets 5 bytes 260`. */
 const COUNTER = /^(\S+ \. \d+) counter packets (\d+)/;
@@ -238,11 +238,8 @@ function endpointsToCount(desired: Pick<Desired, "servicePorts">): ReadonlyMap<s
 }
 
 function portions(keys: readonly string[]): readonly (readonly string[])[] {
-  const count = Math.ceil(keys.length / ELEMENTS_PER_STATEMENT);
-  return Array.from(
-    { length: count },
-    (_, i) => keys.slice(i * ELEMENTS_PER_STATEMENT, (i + 1) * ELEMENTS_PER_STATEMENT),
-  );
+  const count = Math.ceil(keys.length / PORTION);
+  return Array.from({ length: count }, (_, i) => keys.slice(i * PORTION, (i + 1) * PORTION));
 }
 
 /** Creates the table, or writes its rules again. */

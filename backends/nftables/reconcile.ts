@@ -10,7 +10,7 @@ import {
   type Target,
 } from "../reconcile/mod.ts";
 import { type NftSession, type RulesetGeneration, unlessUnchanged } from "../tools/mod.ts";
-import { type ReconcileFigures, type TransactionContext, writeDirty } from "./apply.ts";
+import { NO_FIGURES, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
@@ -35,8 +35,8 @@ export interface TableReconciler
   isBlank(): Promise<boolean>;
   /** Whether the kernel has all chains that it is known to have, and none of them was replaced. Throws if it cannot be read. */
   hasAllChains(): Promise<boolean>;
-  /** The figures since the last call; `drifted` counts changes by other programs. */
-  takeFigures(): ReconcileFigures & { readonly drifted: number };
+  /** The figures since the last call. */
+  takeFigures(): typeof NO_FIGURES & { readonly drift_repaired: number };
   /** The UDP frontends that the table served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
@@ -55,7 +55,7 @@ export function createTableReconciler(
 ): TableReconciler {
   const { desired, tools, dialect, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
-  const figures = createAccumulator(noFigures);
+  const figures = createAccumulator(() => ({ ...NO_FIGURES }));
   const dirty = new Set<ServicePortKey>();
   const spellings = createSpellings(dialect);
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
@@ -111,7 +111,7 @@ export function createTableReconciler(
     invalidate: reconciler.invalidate,
     problems: reconciler.problems,
     problemOf: reconciler.problemOf,
-    takeFigures: () => ({ ...figures.take(), drifted: reconciler.takeDrifted() }),
+    takeFigures: () => ({ ...figures.take(), drift_repaired: reconciler.takeDrifted() }),
     takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }
@@ -163,27 +163,13 @@ function countDrift(
   return count;
 }
 
-function noFigures(): ReconcileFigures {
-  return { elementsWritten: 0, elementsDeleted: 0, chainsWritten: 0, transactions: 0, transactionFailures: 0 };
-}
-
-/** Texts that this host's nft prints differently from how they were written, which is no drift. */
-interface Spellings {
-  /** Puts the texts as they were written into a listing. Notes what is not known yet, by the realized state before it. */
-  translate(listing: Listing | undefined, before: RealizedState | undefined): void;
-  /** Whether the last listing showed chains that may only be spelled differently. */
-  areInQuestion(): boolean;
-  /** Notes a listing after the repair of these chains. Returns how many of them are only spelled differently. */
-  learn(listing: Listing | undefined): number;
-}
-
 interface Spelling {
   readonly read: string;
   readonly written: string;
 }
 
-/** No known spellings yet. */
-function createSpellings(dialect: Dialect): Spellings {
+/** Texts that this host's nft prints differently from how they were written, which is no drift. */
+function createSpellings(dialect: Dialect) {
   const known = new Map<string, Spelling>(), suspected = new Map<string, Spelling & { readonly repairs: number }>();
   let inQuestion = new Map<string, Spelling>();
 
@@ -196,7 +182,8 @@ function createSpellings(dialect: Dialect): Spellings {
   }
 
   return {
-    translate(listing, before) {
+    /** Puts the texts as they were written into a listing. Notes what is not known yet, by the realized state before it. */
+    translate(listing: Listing | undefined, before: RealizedState | undefined): void {
       inQuestion = new Map();
       if (!listing) return;
       if (before && !before.isDifferent && before.missingSets.size === 0) learnDeclarations(listing);
@@ -211,8 +198,10 @@ function createSpellings(dialect: Dialect): Spellings {
         for (const texts of [sets, chains]) if (texts.get(name) === read) texts.set(name, written);
       }
     },
+    /** Whether the last listing showed chains that may only be spelled differently. */
     areInQuestion: () => inQuestion.size > 0,
-    learn(listing) {
+    /** Notes a listing after the repair of these chains. Returns how many of them are only spelled differently. */
+    learn(listing: Listing | undefined): number {
       let learned = 0;
       for (const [name, spelling] of inQuestion) {
         const before = suspected.get(name);

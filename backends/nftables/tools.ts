@@ -65,12 +65,8 @@ const TRANSACTION_TIMEOUT_MS = 60_000;
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
-  async function runInput(
-    input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">,
-  ): Promise<ToolFailure | undefined> {
-    const call: ToolCall = { tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input };
-    return failureOf("nft", await runner.run(call));
-  }
+  const runInput = async (input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">) =>
+    failureOf("nft", await runner.run({ tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input }));
   return {
     async transact(transaction, onInputTaken) {
       const changes = () => changedPlaces(transaction);
@@ -103,14 +99,10 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       return isThere(failure) ? elements : undefined;
     },
     async listSets(table, onElement) {
-      const args = ["list", "sets", "table", ip, table];
-      const result = await runner.run({
-        tool: "nft",
-        args,
-        onLine: elementReader(onElement),
-        timeoutMs: LIST_TIMEOUT_MS,
-      });
-      return isThere(failureOf("nft list sets", result));
+      const call = { args: ["list", "sets", "table", ip, table], timeoutMs: LIST_TIMEOUT_MS };
+      return isThere(
+        failureOf("nft list sets", await runner.run({ tool: "nft", ...call, onLine: elementReader(onElement) })),
+      );
     },
     async listChains(onLine) {
       const call = { args: ["-a", "list", "chains", ip], timeoutMs: LIST_CHAINS_TIMEOUT_MS };
@@ -125,11 +117,8 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       return Number(packets);
     },
     async hasFlowTable() {
-      const { stdout } = await runner.run({
-        tool: "nft",
-        args: ["list", "flowtables"],
-        timeoutMs: LIST_CHAINS_TIMEOUT_MS,
-      });
+      const call = { tool: "nft", args: ["list", "flowtables"], timeoutMs: LIST_CHAINS_TIMEOUT_MS };
+      const { stdout } = await runner.run(call);
       return /^\s*flowtable /m.test(stdout);
     },
     async removeTable(name) {
@@ -159,14 +148,16 @@ function createTableListing(dialect: Dialect, runner: Runner, session: NftSessio
       return true;
     }
     state.omitting = 0;
-    const added = createAddedCounter();
+    let added = 0, isDynamic = false;
     const onAnyLine = (line: string) => {
-      added.onLine(line);
+      if (line === "\t}") isDynamic = false;
+      else if (IS_DYNAMIC.test(line)) isDynamic = true;
+      else if (isDynamic && (line.startsWith(ELEMENTS) || line.startsWith("\t\t\t"))) added++;
       onLine(line);
     };
     const { failure, lines } = await list(runner, "list table", { args, timeoutMs: LIST_TIMEOUT_MS }, onAnyLine, begin);
     if (!isThere(failure)) return false;
-    state.hasManyAdded = added.lines() >= MANY_ADDED;
+    state.hasManyAdded = added >= MANY_ADDED;
     state.lines = lines;
     return true;
   };
@@ -184,11 +175,21 @@ async function list(
   onLine: (line: string) => void,
   begin?: string,
 ): Promise<{ readonly failure: ToolFailure | undefined; readonly lines: number }> {
-  const form = createListingForm(onLine);
-  const result = await runner.run({ tool: "nft", ...call, onLine: form.onLine });
-  const failure = failureOf(`nft ${name}`, result);
-  if (failure === undefined) form.check(`nft ${name}`, begin);
-  return { failure, lines: form.lines() };
+  let first: string | undefined, last: string | undefined, lines = 0;
+  const onAnyLine = (line: string) => {
+    lines++;
+    first ??= line;
+    onLine(last = line);
+  };
+  const failure = failureOf(`nft ${name}`, await runner.run({ tool: "nft", ...call, onLine: onAnyLine }));
+  if (failure) return { failure, lines };
+  // If a truncated listing were accepted as the kernel's state, everything would be written again.
+  const flaw = begin !== undefined && first !== begin
+    ? `is malformed (${JSON.stringify(first?.slice(0, 80))})`
+    : "ends in the middle of a table";
+  const isWhole = (begin === undefined || first === begin) && (last === undefined || last === "}");
+  if (!isWhole) throw new Error(`nft ${name} succeeded, but its output ${flaw}`);
+  return { failure, lines };
 }
 
 /** Lists the table without the elements that rules have added; undefined if nft refuses, or it has very many other sets. */
@@ -214,46 +215,7 @@ async function linesWithoutAdded(runner: Runner, { ip }: Dialect): Promise<reado
   return lines.flatMap((line, i) => [...elements.get(i) ?? [], line]);
 }
 
-/**
- * Checks that a listing is complete. If a truncated one were accepted as the kernel's state, everything would be written again,
- * in addition to what is there.
- */
-function createListingForm(onLine: (line: string) => void) {
-  let first: string | undefined, last: string | undefined, lines = 0;
-  return {
-    /** The number of lines so far. */
-    lines: () => lines,
-    onLine(line: string) {
-      lines++;
-      first ??= line;
-      last = line;
-      onLine(line);
-    },
-    /** Throws if the listing does not begin with this line, if given, or is cut off. */
-    check(call: string, begin?: string) {
-      const isBegun = begin === undefined || first === begin, isEnded = last === undefined || last === "}";
-      if (!isBegun) {
-        throw new Error(`${call} succeeded, but its output is malformed (${JSON.stringify(first?.slice(0, 80))})`);
-      }
-      if (!isEnded) throw new Error(`${call} succeeded, but its output ends in the middle of a table`);
-    },
-  };
-}
-
 const IS_DYNAMIC = /^\t\tflags .*\bdynamic\b/;
-
-/** Counts the lines with elements of sets to which rules add, in a listing of a table. */
-function createAddedCounter() {
-  let lines = 0, isDynamic = false;
-  return {
-    lines: () => lines,
-    onLine(line: string) {
-      if (line === "\t}") isDynamic = false;
-      else if (IS_DYNAMIC.test(line)) isDynamic = true;
-      else if (isDynamic && (line.startsWith(ELEMENTS) || line.startsWith("\t\t\t"))) lines++;
-    },
-  };
-}
 
 /** A set or map in a listing of a table. */
 interface ListedSet {

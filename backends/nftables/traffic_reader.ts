@@ -113,21 +113,6 @@ interface UnnamedCounter {
   readonly isConnection: boolean;
 }
 
-/** Finds the pairs that hashes stand for. */
-interface PairNames {
-  /** The pair of the counter at a place, if it has been learned. */
-  find(place: number): Pair | undefined;
-  /**
-   * Learns pairs: first from the planned service ports, then, for node ports, from the kernel. A hash without a pair is not
-   * looked for again, unless it is new or has a new connection.
-   * @param wanted by hash; emptied of those that were learned
-   */
-  learn(wanted: Map<number, UnnamedCounter>): Promise<void>;
-  forget(place: number): void;
-  /** Looks for all hashes again, because service ports have changed. */
-  retry(): void;
-}
-
 /** The protocols by the numbers that nft prints. */
 const PROTOCOLS: Readonly<Record<string, Protocol>> = Object.fromEntries(
   Object.entries(PROTOCOL_NUMBERS).map(([name, number]) => [number, name as Protocol]),
@@ -147,8 +132,8 @@ function readEndpoint(key: string): string {
   return joinHostPort(address!, parseInt(port!));
 }
 
-/** Creates the names of pairs, none of which is known yet. */
-function createPairNames(desired: Pick<Desired, "servicePorts">, lister: SetLister): PairNames {
+/** Finds the pairs that hashes stand for, none of which is known yet. */
+function createPairNames(desired: Pick<Desired, "servicePorts">, lister: ReturnType<typeof createSetLister>) {
   // By place: 30,000 objects would take twice the memory.
   const frontends: (PairFrontend | undefined)[] = [];
   const endpoints: (string | undefined)[] = [];
@@ -175,11 +160,17 @@ function createPairNames(desired: Pick<Desired, "servicePorts">, lister: SetList
   };
 
   return {
-    find(place) {
+    /** The pair of the counter at a place, if it has been learned. */
+    find(place: number): Pair | undefined {
       const frontend = frontends[place], endpoint = endpoints[place];
       return frontend && endpoint !== undefined ? { frontend, endpoint } : undefined;
     },
-    async learn(wanted) {
+    /**
+     * Learns pairs: first from the planned service ports, then, for node ports, from the kernel. A hash without a pair is not
+     * looked for again, unless it is new or has a new connection.
+     * @param wanted by hash; emptied of those that were learned
+     */
+    async learn(wanted: Map<number, UnnamedCounter>): Promise<void> {
       for (const [hash, { place, isConnection }] of wanted) {
         if (!isConnection && nameless.has(place)) wanted.delete(hash);
       }
@@ -191,21 +182,13 @@ function createPairNames(desired: Pick<Desired, "servicePorts">, lister: SetList
       });
       for (const { place } of wanted.values()) nameless.add(place);
     },
-    forget(place) {
+    forget(place: number): void {
       frontends[place] = endpoints[place] = undefined;
       nameless.delete(place);
     },
+    /** Looks for all hashes again, because service ports have changed. */
     retry: () => nameless.clear(),
   };
-}
-
-/** Lists the elements of sets, which belong to one family. */
-interface SetLister {
-  /**
-   * Calls `onElement` with each element of the sets, as `nft -n` prints it. A set that does not exist has none. Throws if a
-   * set cannot be listed, after some of the calls.
-   */
-  list(sets: readonly SetName[], onElement: (set: SetName, element: string) => void): Promise<void>;
 }
 
 const ABSENT = /No such file or directory/g;
@@ -214,7 +197,7 @@ const ABSENT = /No such file or directory/g;
  * A lister that lists all sets with one process, since a process takes 5 ms of processor time. nft 1.0.6 cannot list two
  * sets with one call, but each line of its interactive mode is a separate call.
  */
-function createSetLister(runner: Runner, { ip }: Dialect): SetLister {
+function createSetLister(runner: Runner, { ip }: Dialect) {
   // nft may be built without it.
   let isInteractive = true;
 
@@ -232,7 +215,8 @@ function createSetLister(runner: Runner, { ip }: Dialect): SetLister {
   const words = (set: SetName) => ["list", "set", ip, TABLE, set];
 
   return {
-    async list(sets, onListed) {
+    /** Calls `onListed` with each element, as `nft -n` prints it. Throws if a set cannot be listed, after some of the calls. */
+    async list(sets: readonly SetName[], onListed: (set: SetName, element: string) => void): Promise<void> {
       const onElement = (set: string, element: string) => onListed(set as SetName, element);
       if (isInteractive) {
         const lines = sets.map((set) => `${words(set).join(" ")}\n`);

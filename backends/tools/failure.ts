@@ -1,28 +1,16 @@
 import type { Runner, ToolCall, ToolResult } from "./runner.ts";
 
-/**
- * The kinds of tool failures that callers handle differently:
- *
- * - `killed`: a signal ended it, such as the out-of-memory killer's; how much of its input is in effect is unknown
- * - `unexplained`: it failed without a message, which says nothing about its input; how much is in effect is unknown
- * - `no resources`: memory or buffer space is missing
- * - `forbidden`: a privilege is missing
- * - `busy`: another program holds a lock
- * - `absent`: an object that the call names does not exist
- * - `done already`: the kernel is already in the state that the call requests
- * - `unsupported`: the tool or the kernel lacks a feature
- * - `refused`: any other failure; the tool or the kernel refuses the input
- */
+/** The kinds of tool failures that callers handle differently. */
 type FailureKind =
-  | "killed"
-  | "unexplained"
-  | "no resources"
-  | "forbidden"
-  | "busy"
-  | "absent"
-  | "done already"
-  | "unsupported"
-  | "refused";
+  | "killed" // a signal ended it, such as the out-of-memory killer's; how much of its input is in effect is unknown
+  | "unexplained" // it failed without a message; how much is in effect is unknown
+  | "no resources" // memory or buffer space is missing
+  | "forbidden" // a privilege is missing
+  | "busy" // another program holds a lock
+  | "absent" // an object that the call names does not exist
+  | "done already" // the kernel is already in the state that the call requests
+  | "unsupported" // the tool or the kernel lacks a feature
+  | "refused"; // any other failure: the tool or the kernel refuses the input
 
 /** Messages and their meaning, in the order in which they are matched. */
 type FailureTable = readonly (readonly [kind: FailureKind, message: RegExp])[];

@@ -23,16 +23,16 @@ import {
   type RestoreInput,
 } from "./tools.ts";
 
-/** Counts of one reconciliation, by the names of the modes' figures. */
-export interface ReconcileFigures {
-  chains_written: number;
-  chains_deleted: number;
+/** The figures of a reconciliation that has done nothing. */
+export const NO_FIGURES = {
+  chains_written: 0,
+  chains_deleted: 0,
   /** Rules of the last restore. */
-  iptables_rules_last_filter: number;
-  iptables_rules_last_nat: number;
-  restores: number;
-  restore_failures: number;
-}
+  iptables_rules_last_filter: 0,
+  iptables_rules_last_nat: 0,
+  restores: 0,
+  restore_failures: 0,
+};
 
 /** A chain that a restore writes or deletes, and the number of its rules before, 0 if that is unknown. */
 export interface RestoredChain {
@@ -53,7 +53,7 @@ export interface RestoreContext {
   readonly spellings: Spellings;
   readonly logger: Logger;
   readonly refusals: Refusals<ServicePortKey>;
-  readonly figures: Accumulator<ReconcileFigures>;
+  readonly figures: Accumulator<typeof NO_FIGURES>;
   /** The chains that may differ from the kernel's; equal chains are removed from these sets. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   touch(chains: ChainsByTable): void;

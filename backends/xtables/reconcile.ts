@@ -2,7 +2,7 @@ import type { ServicePortKey } from "../../core/model/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
 import type { RulesetGeneration } from "../tools/mod.ts";
-import { type ReconcileFigures, restoreAll, type RestoreContext } from "./apply.ts";
+import { NO_FIGURES, restoreAll, type RestoreContext } from "./apply.ts";
 import { type ChainsByTable, type Table, TABLES } from "./chains.ts";
 import { createSpellings, type HeldChain, jumpsToMove, readKernel, type RealizedState } from "./realized.ts";
 
@@ -17,7 +17,7 @@ export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compare
   /** Whether the kernel has no chain of any service, kube-proxy's included. Throws if it cannot be read. */
   isBlank(): Promise<boolean>;
   /** The counts since the last call, and the rules in the kernel; `drift_repaired` counts chains and jumps. */
-  takeFigures(): ReconcileFigures & Record<"iptables_rules_filter" | "iptables_rules_nat" | "drift_repaired", number>;
+  takeFigures(): typeof NO_FIGURES & Record<"iptables_rules_filter" | "iptables_rules_nat" | "drift_repaired", number>;
   /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
@@ -36,7 +36,7 @@ type ReconcilerOptions =
 export function createChainReconciler(options: ReconcilerOptions): ChainReconciler {
   const { layout, ruleset, tools, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
-  const figures = createAccumulator(noFigures);
+  const figures = createAccumulator(() => ({ ...NO_FIGURES }));
   const dirty: Record<Table, Set<string>> = { mangle: new Set(), filter: new Set(), nat: new Set() };
   const touch = (chains: ChainsByTable) => {
     for (const table of TABLES) for (const chain of chains[table] ?? []) dirty[table].add(chain);
@@ -152,14 +152,3 @@ function findDrift(
 }
 
 const chainId = (table: Table, chain: string) => `${table} ${chain}`;
-
-function noFigures(): ReconcileFigures {
-  return {
-    chains_written: 0,
-    chains_deleted: 0,
-    iptables_rules_last_filter: 0,
-    iptables_rules_last_nat: 0,
-    restores: 0,
-    restore_failures: 0,
-  };
-}

@@ -72,7 +72,7 @@ export interface FamilyChannel {
 interface ChannelState {
   readonly options: FamilyChannelOptions;
   readonly logger: Logger;
-  readonly limit: FrequencyLimit;
+  readonly limit: ReturnType<typeof createFrequencyLimit>;
   readonly outgoing: OutgoingState;
   inFlight?: FamilyDelta | undefined;
   workerListens: boolean;
@@ -88,9 +88,7 @@ interface ChannelState {
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
   const { clock } = options;
   const logger = options.logger.with({ family: options.family });
-  const { minSyncPeriodMs } = options;
-  const limit = createFrequencyLimit(minSyncPeriodMs, clock);
-  const outgoing = createOutgoingState();
+  const limit = createFrequencyLimit(options.minSyncPeriodMs, clock), outgoing = createOutgoingState();
   const channel: ChannelState = { options, logger, limit, outgoing, workerListens: false };
   let hadServicePorts = false;
   let flushIsDue = false;
@@ -132,11 +130,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   };
 
   return {
-    set(ports) {
-      change(() => {
-        for (const [key, port] of ports) outgoing.put(key, port);
-      });
-    },
+    set: (ports) => change(() => ports.forEach((port, key) => outgoing.put(key, port))),
     delete(keys) {
       change(() => {
         for (const key of keys) outgoing.put(key, undefined);
@@ -188,13 +182,8 @@ function flush(channel: ChannelState, link: FamilyLink): void {
   outgoing.markSent(delta);
   channel.inFlight = delta;
   const { revision, base, part, set, deleted } = delta;
-  channel.logger.debug("sending delta to worker", {
-    revision,
-    snapshot: base === undefined,
-    part,
-    set: set.length,
-    deleted: deleted.length,
-  });
+  const sizes = { set: set.length, deleted: deleted.length };
+  channel.logger.debug("sending delta to worker", { revision, snapshot: base === undefined, part, ...sizes });
   // Of changes that are split into portions, the last one counts, so that the others do not delay it.
   if (part !== "head" && outgoing.isSent()) {
     limit.sent();
@@ -257,25 +246,19 @@ function createIdleTimer(clock: Clock, delays: RestDelays, onRest: () => boolean
   };
 }
 
-/** Decides when the next delta may be sent. */
-interface FrequencyLimit {
-  /** The wait before the next delta, in milliseconds; 0 if it may be sent now. */
-  waitMs(): number;
-  /** A delta was sent that counts against the frequency. */
-  sent(): void;
-}
-
 /** Allows one delta every period on average, and two in a row after a pause: kube-proxy's limit with minSyncPeriod. */
-function createFrequencyLimit(periodMs: number, clock: Clock): FrequencyLimit {
+function createFrequencyLimit(periodMs: number, clock: Clock) {
   // When two in a row are possible again; each delta moves this forward by a period.
   let restedAtMs = -Infinity;
   return {
-    waitMs() {
+    /** The wait before the next delta, in milliseconds; 0 if it may be sent now. */
+    waitMs(): number {
       const waitMs = restedAtMs - periodMs - clock.monotonic();
       // Timers count whole milliseconds, so less than half of one is no wait.
       return waitMs < 0.5 ? 0 : waitMs;
     },
-    sent() {
+    /** A delta was sent that counts against the frequency. */
+    sent(): void {
       restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs;
     },
   };

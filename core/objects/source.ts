@@ -82,18 +82,16 @@ export type ApiErrorKind =
 /** A failed request to the API server; the message names the request, the failure and the reaction. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
-  readonly kind: ApiErrorKind;
   /** The wait that the server requests, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
-    kind: ApiErrorKind,
+    readonly kind: ApiErrorKind,
     message: string,
-    options: { readonly retryAfterMs?: number; readonly cause?: unknown } = {},
+    { retryAfterMs, ...options }: { readonly retryAfterMs?: number; readonly cause?: unknown } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.kind = kind;
-    this.retryAfterMs = options.retryAfterMs;
+    super(message, options);
+    this.retryAfterMs = retryAfterMs;
   }
 }
 

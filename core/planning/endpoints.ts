@@ -36,27 +36,17 @@ export interface EndpointCategories {
 /** The hints that choose the endpoints for policy Cluster (`trafficDistribution`, KEP-2433 and KEP-3015). */
 export type TopologyMode = "any" | "same-zone" | "same-node";
 
-/**
- * Whether and why a policy uses an endpoint:
- * - `ready`: it is used;
- * - `fallback`: it is terminating but still serving, and used because no endpoint is ready (KEP-1669);
- * - `not-ready`: it is not ready and cannot be a fallback;
- * - `terminating`: it is terminating and still serving, but not needed as a fallback;
- * - `other-zone`, `other-node`: its hints are for another zone or node;
- * - `unreachable`: it would be used, but does not answer this node, and at least as many others are used instead;
- * - `remote`: the policy is Local and it is on another node;
- * - `unused`: no traffic has this policy.
- */
+/** Whether and why a policy uses an endpoint. */
 export type EndpointFate =
-  | "ready"
-  | "fallback"
-  | "not-ready"
-  | "terminating"
-  | "other-zone"
+  | "ready" // it is used
+  | "fallback" // it is terminating but still serving, and used because no endpoint is ready (KEP-1669)
+  | "not-ready" // and it cannot be a fallback
+  | "terminating" // and still serving, but not needed as a fallback
+  | "other-zone" // its hints are for another zone
   | "other-node"
-  | "unreachable"
-  | "remote"
-  | "unused";
+  | "unreachable" // it would be used, but does not answer this node, and at least as many others are used instead
+  | "remote" // the policy is Local and it is on another node
+  | "unused"; // no traffic has this policy
 
 /** Explains which endpoints of a service port are used. */
 export interface EndpointExplanation {
@@ -83,10 +73,7 @@ export function categorizeEndpoints(
 ): EndpointCategories {
   const survey = surveyEndpoints(endpoints, use, node);
   const fates = fatesOf(endpoints, survey, unreachable);
-  const cluster: string[] = [];
-  const local: string[] = [];
-  const onThisNode: string[] = [];
-  const lingering: string[] = [];
+  const cluster: string[] = [], local: string[] = [], onThisNode: string[] = [], lingering: string[] = [];
   for (const { target, endpoint } of endpoints) {
     const inCluster = isUsed(fates.cluster(target, endpoint));
     const inLocal = isUsed(fates.local(target, endpoint));

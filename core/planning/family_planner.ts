@@ -93,15 +93,10 @@ export interface FamilyPlannerOptions {
   readonly onLimit?: (service: ServiceKey, problem: Problem) => void;
 }
 
-interface Entry extends PlannedPort {
-  wanted: ServicePort;
-  createdSeconds: number | undefined;
+type Entry = { -readonly [Field in keyof PlannedPort]: PlannedPort[Field] } & {
   /** Whether its service still has this port. */
   exists: boolean;
-  planned: ServicePort | undefined;
-  reported: readonly string[];
-  plannedIn: number;
-}
+};
 
 const NOTHING: readonly string[] = Object.freeze([]);
 
@@ -120,37 +115,24 @@ interface PlannerState {
 /** Creates a planner with an empty plan. */
 export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanner {
   const { family, tracking } = options;
-  const entries = new Map<ServiceKey, readonly Entry[]>();
-  const dropping = { internal: 0, external: 0 };
   const state: PlannerState = {
-    options,
-    entries,
-    claims: createFrontendClaims(),
-    dropping,
-    budget: createBalanceBudget(),
-    limited: new Map(),
-    internal: undefined,
-    rounds: 0,
+    ...{ options, entries: new Map(), claims: createFrontendClaims(), dropping: { internal: 0, external: 0 } },
+    ...{ budget: createBalanceBudget(), limited: new Map(), internal: undefined, rounds: 0 },
   };
-  let plannedZone: string | undefined;
-  let plannedNodeIP: string | undefined;
+  const { entries } = state;
+  let plannedZone: string | undefined, plannedNodeIP: string | undefined;
 
-  const servicesToPlan = (changes: TrackedChanges, everything: boolean): Iterable<ServiceKey> => {
-    return everything ? new Set([...entries.keys(), ...tracking.services.keys()]) : new Set([
-      ...changes.services,
-      ...changes.endpoints[family].services,
-      ...(changes.labels ? weightedByLabels(tracking) : []),
-    ]);
-  };
+  const changedServices = ({ services, endpoints, labels }: TrackedChanges): Iterable<ServiceKey> =>
+    new Set([...services, ...endpoints[family].services, ...(labels ? weightedByLabels(tracking) : [])]);
 
   return {
     plan(changes) {
-      const { zone, nodeIPs } = tracking.node.state();
-      const nodeIP = nodeIPs[family];
+      const { zone, nodeIPs: { [family]: nodeIP } } = tracking.node.state();
       const everything = zone !== plannedZone || nodeIP !== plannedNodeIP;
       plannedZone = zone;
       plannedNodeIP = nodeIP;
-      return planServices(state, servicesToPlan(changes, everything), zone);
+      const all = () => new Set([...entries.keys(), ...tracking.services.keys()]);
+      return planServices(state, everything ? all() : changedServices(changes), zone);
     },
     planSome: (services) => planServices(state, services, tracking.node.state().zone),
     planInternal(internal) {
@@ -165,7 +147,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     portsOf: (service) => entries.get(service) ?? [],
     openConnections: (target) => options.weighing?.()?.open(target),
     rounds: () => state.rounds,
-    noLocalEndpoints: () => ({ ...dropping }),
+    noLocalEndpoints: () => ({ ...state.dropping }),
   };
 }
 
@@ -212,10 +194,10 @@ function update(state: PlannerState, service: ServiceKey, node: NodeContext, aff
       service,
       wanted,
       createdSeconds,
-      exists: true,
       planned: undefined,
       reported: NOTHING,
       plannedIn: 0,
+      exists: true,
     };
     return add(state, added, affected);
   });
@@ -243,11 +225,8 @@ function portsWanted(state: PlannerState, key: ServiceKey, node: NodeContext): S
   if (balance === undefined) return ports;
   if (balance.tablesAreInKernel) budget.request(key, ports, service?.createdSeconds);
   const limit = budget.limitOf(key);
-  reportLimit(
-    state,
-    key,
-    limit === undefined ? obstacleOf(service, ports, balance) : limitProblem(limit, family, ports),
-  );
+  const obstacle = limit === undefined ? obstacleOf(service, ports, balance) : limitProblem(limit, family, ports);
+  reportLimit(state, key, obstacle);
   return limit === undefined ? ports : ports.map(({ balance: _, ...port }) => port);
 }
 
@@ -355,9 +334,6 @@ function conflictsOf(entry: Entry, { port, lost }: Settlement<Entry>): readonly 
 function reportConflicts(options: FamilyPlannerOptions, entry: Entry, messages: readonly string[]): void {
   if (messages.length === 0 && entry.reported.length === 0) return;
   entry.reported = messages.length === 0 ? NOTHING : messages;
-  const subject = `${entry.key} (${options.family})`;
-  options.onProblems(
-    `frontends of ${subject}`,
-    messages.length === 0 ? [] : [{ code: "frontend-conflict", subject, detail: messages.join("; ") }],
-  );
+  const subject = `${entry.key} (${options.family})`, detail = messages.join("; ");
+  options.onProblems(`frontends of ${subject}`, detail === "" ? [] : [{ code: "frontend-conflict", subject, detail }]);
 }
