@@ -24,20 +24,7 @@
  */
 export { flagTexts, type InstalledService, partOfInstalled, withInstalled } from "./arguments.ts";
 export { type CommandLine, type CommandLineContext, parseCommandLine, readCommandLine } from "./command_line.ts";
-export {
-  choice,
-  type CommandSpec,
-  type ExitStatuses,
-  exitStatusesOf,
-  type Flag,
-  flagValue,
-  type GivenFlags,
-  NO_ANSWER,
-  option,
-  placeholderOf,
-  RUN,
-  usageLine,
-} from "./command_spec.ts";
+export * from "./command_spec.ts";
 export {
   type Configuration,
   documentInEffect,
@@ -54,24 +41,13 @@ export {
   type TextsField,
   wholeTexts,
 } from "../platform/schema/mod.ts";
-export {
-  familySettings,
-  ipvsSettings,
-  lacksPrimaryAddress,
-  nodePortPrefixes,
-  relaySettings,
-  routesLoopback,
-  usesAnyRelay,
-  usesRelay,
-} from "./family_settings.ts";
+export * from "./family_settings.ts";
 export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gates.ts";
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 export { RUN_FLAGS } from "./run_flags.ts";
-
 export * from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
 export { CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
 export { DEFAULT_OOM_SCORE, FIELDS } from "./kube_proxy_configuration.ts";
 export { isServer, sourceText } from "./source.ts";
-
 export { HEALTHZ_PORT, METRICS_PORT, parseBindAddress } from "./validation.ts";

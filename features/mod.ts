@@ -8,20 +8,5 @@
  * In: options, and the proxy as a `Node`. Out: problems, metrics, Events, lines of the status. May touch: what each folder
  * names.
  */
-export type {
-  AnsweredCall,
-  ClusterAccess,
-  FamilyWorker,
-  FeatureFile,
-  FeatureSource,
-  FeatureStatus,
-  Node,
-  NodeApi,
-  NodeFamily,
-  NodeHealth,
-  PacketFlow,
-  Permission,
-  RunningFeature,
-  RunningProcessFeature,
-} from "./contract.ts";
+export type * from "./contract.ts";
 export { FEATURE_FIELDS, FEATURES, featuresOn, PROCESS_FEATURES, startProcessFeatures } from "./registry.ts";

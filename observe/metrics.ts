@@ -122,12 +122,9 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
   const duration = (name: string, help: string) => kube.histogram(name, help, FAMILY, SYNC_BUCKETS);
   const all = duration("sync_proxy_rules_duration_seconds", "How long syncs took");
   const { splitsDurations } = mode.metrics;
-  const full = splitsDurations
-    ? duration("sync_full_proxy_rules_duration_seconds", "How long full syncs took")
-    : undefined;
-  const partial = splitsDurations
-    ? duration("sync_partial_proxy_rules_duration_seconds", "How long partial syncs took")
-    : undefined;
+  const ofKind = (kind: string) =>
+    splitsDurations ? duration(`sync_${kind}_proxy_rules_duration_seconds`, `How long ${kind} syncs took`) : undefined;
+  const full = ofKind("full"), partial = ofKind("partial");
   const conntrack = duration("conntrack_reconciler_sync_duration_seconds", "How long removing stale connections took");
   const programming = kube.histogram(
     "network_programming_duration_seconds",
@@ -157,22 +154,14 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
   };
 }
 
+function counted(name: string, help: string): { readonly metrics: readonly FigureMetric[] } {
+  return { metrics: [{ kind: "counter", name, help }] };
+}
+
 /** Counts that every mode reports. */
-const COMMON_FIGURES: Readonly<Record<string, { readonly metrics: readonly FigureMetric[] }>> = {
-  conntrack_deleted: {
-    metrics: [{
-      kind: "counter",
-      name: "kubeproxy_conntrack_reconciler_deleted_entries_total",
-      help: "Stale connections removed",
-    }],
-  },
-  drift_repaired: {
-    metrics: [{
-      kind: "counter",
-      name: "sluice_drift_repaired_total",
-      help: "Changes by other programs that were repaired",
-    }],
-  },
+const COMMON_FIGURES = {
+  conntrack_deleted: counted("kubeproxy_conntrack_reconciler_deleted_entries_total", "Stale connections removed"),
+  drift_repaired: counted("sluice_drift_repaired_total", "Changes by other programs that were repaired"),
 };
 
 /** Registers the metrics of the counts of syncs: counters add them up, gauges keep the last one. */
@@ -247,23 +236,23 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
 /** A count of the workers, and its metric. */
 type WorkerCount<Name = string> = readonly [count: Name, kind: "counter" | "gauge", name: string, help: string];
 
+/** Counts whose metrics have a common beginning of their names. */
+const under = <Name>(prefix: string, counts: readonly WorkerCount<Name>[]): readonly WorkerCount<Name>[] =>
+  counts.map(([count, kind, name, help]) => [count, kind, prefix + name, help]);
+
 /** The two counters that kube-proxy keeps with nfacct. */
-const PACKETS: readonly WorkerCount<keyof PacketCounts>[] = [
+const PACKETS = under<keyof PacketCounts>("kubeproxy_iptables_", [
   [
-    "ctStateInvalidDropped",
-    "counter",
-    "kubeproxy_iptables_ct_state_invalid_dropped_packets_total",
+    ...["ctStateInvalidDropped", "counter", "ct_state_invalid_dropped_packets_total"] as const,
     "Packets dropped because connection tracking considers them INVALID",
   ],
   [
-    "localhostNodePortsAccepted",
-    "counter",
-    "kubeproxy_iptables_localhost_nodeports_accepted_packets_total",
+    ...["localhostNodePortsAccepted", "counter", "localhost_nodeports_accepted_packets_total"] as const,
     "Connections to node ports at localhost",
   ],
-];
+]);
 
-const RELAY = ([
+const RELAY = under("sluice_relay_", [
   ["connectionsOpen", "gauge", "connections", "Open TCP connections of clients"],
   ["udpFlows", "gauge", "udp_flows", "UDP flows in the table"],
   ["listeners", "gauge", "listeners", "Open listeners, TCP and UDP"],
@@ -275,23 +264,13 @@ const RELAY = ([
   ["bytesToClients", "counter", "to_clients_bytes_total", "TCP payload carried to clients"],
   ["udpFlowsEvicted", "counter", "udp_flows_evicted_total", "UDP flows closed early because too many are open"],
   ["datagramsDropped", "counter", "datagrams_dropped_total", "Datagrams of clients that reached no endpoint"],
-] as const).map(([count, kind, name, help]): WorkerCount => [count, kind, `sluice_relay_${name}`, help]);
+]);
 
 /** kube-proxy's metrics of the listeners for node ports at localhost (KEP-6032). */
-const LISTENERS: readonly WorkerCount[] = [
-  [
-    "listeners",
-    "gauge",
-    "kubeproxy_nftables_localhost_nodeport_listeners",
-    "Open listeners for node ports at localhost",
-  ],
-  [
-    "listenersFailed",
-    "counter",
-    "kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total",
-    "Failures to listen on a node port at localhost",
-  ],
-];
+const LISTENERS = under("kubeproxy_nftables_localhost_nodeport_", [
+  ["listeners", "gauge", "listeners", "Open listeners for node ports at localhost"],
+  ["listenersFailed", "counter", "listener_creation_failures_total", "Failures to listen on a node port at localhost"],
+]);
 
 /**
  * Registers metrics of what the workers count; returns a function that updates them. Counters keep growing when a rewritten

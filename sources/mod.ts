@@ -140,8 +140,7 @@ function featureOf({ configuration, isOfNode }: SourceOptions) {
 
 async function openConfigured(options: SourceOptions, details?: DetailFilters): Promise<OpenSource> {
   const { configuration, logger, clock, runProgram, onApiRequest, onLink, env, kept } = options;
-  const { source: choice, nodeName } = configuration;
-  const { serviceProxyName, maxMessageBytes } = configuration;
+  const { source: choice, nodeName, serviceProxyName, maxMessageBytes } = configuration;
   const inFull = details !== undefined;
   const keys = labelKeys(configuration);
   const podsOf = kept?.pods && ((node: string) => node === nodeName);
@@ -169,42 +168,27 @@ async function openConfigured(options: SourceOptions, details?: DetailFilters): 
       return { source: createGrpcSource({ addresses, ...shared }), ...none };
     }
     case "kube": {
-      const {
-        connectToApi,
-        createKubernetesSource,
-        listNodeNames,
-        otherNodesText,
-        readNode,
-        readServiceUid,
-        sendObject,
-      } = await import("./kubernetes/mod.ts");
-      const { kubeconfig, master } = configuration;
-      const api = await connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
+      const kubernetes = await import("./kubernetes/mod.ts");
+      const { kubeconfig, master } = configuration, onRequest = onApiRequest;
+      const api = await kubernetes.connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest });
       const features = await openFeature(options, api);
       const [ofFeature] = features.values();
-      const source = ofFeature ?? createKubernetesSource({
-        api,
-        kinds: inFull ? KINDS : watchedKinds(configuration),
-        labelKeys: keys,
-        nodeName: inFull ? undefined : nodeName,
-        serviceProxyName,
-        decode,
-        onLink,
-        logger,
-        clock,
-      });
+      const extent = inFull ? { kinds: KINDS, nodeName: undefined } : { kinds: watchedKinds(configuration), nodeName };
+      const shared = { ...extent, labelKeys: keys, serviceProxyName, decode, onLink, logger, clock };
+      const source = ofFeature ?? kubernetes.createKubernetesSource({ api, ...shared });
       const events: OpenSource["events"] = {
-        send: (request, signal) => sendObject(api, request, signal),
-        uidOf: (service, signal) => readServiceUid(api, service, signal),
+        send: (request, signal) => kubernetes.sendObject(api, request, signal),
+        uidOf: (service, signal) => kubernetes.readServiceUid(api, service, signal),
         isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
         isGone: (error) => error instanceof ApiError && error.kind === "not-found",
       };
       const ownNode: OpenSource["ownNode"] = {
         send: events.send,
-        readNode: (signal) => readNode(api, nodeName, signal),
+        readNode: (signal) => kubernetes.readNode(api, nodeName, signal),
         isRefusal: (error) => error instanceof ApiError && NODE_REFUSALS.includes(error.kind),
       };
-      const otherNodes = async (signal: AbortSignal) => otherNodesText(nodeName, await listNodeNames(api, signal));
+      const otherNodes = async (signal: AbortSignal) =>
+        kubernetes.otherNodesText(nodeName, await kubernetes.listNodeNames(api, signal));
       return { source, features, server: api.server, events, ownNode, otherNodes, close: () => api.close() };
     }
   }
@@ -232,36 +216,18 @@ async function openFeature(options: SourceOptions, api: ApiClient): Promise<Read
   const { name, origin, load } = feature;
   const { openSource } = await load();
   const file = kept?.featureFiles?.get(name);
+  const shared = { nodeName: undefined, serviceProxyName, decode, logger, clock };
   const cluster: ClusterAccess = {
     nodeName,
     api: {
       read: (resource, path, signal) => readObject(api, { resource, path }, signal),
       send: (request, signal) => sendObject(api, request, signal),
     },
-    watchApi: (onLink) =>
-      createKubernetesSource({
-        api,
-        kinds: KINDS,
-        nodeName: undefined,
-        serviceProxyName,
-        decode,
-        onLink,
-        logger,
-        clock,
-      }),
+    watchApi: (onLink) => createKubernetesSource({ api, kinds: KINDS, onLink, ...shared }),
     async watchServer({ address, ...server }, onLink) {
       const { createGrpcSource } = await import("./grpc/mod.ts");
-      const inFull = { scope: "global", inFull: true } as const;
-      return createGrpcSource({
-        addresses: [address],
-        ...server,
-        ...inFull,
-        nodeName,
-        maxMessageBytes,
-        onLink,
-        clock,
-        logger,
-      });
+      const inFull = { scope: "global", inFull: true, nodeName, maxMessageBytes } as const;
+      return createGrpcSource({ addresses: [address], ...server, ...inFull, onLink, clock, logger });
     },
     file: file && fileOf(file, { node: nodeName, source: origin(configuration), proxyName: "" }, clock),
     onLink,

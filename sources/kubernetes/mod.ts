@@ -89,24 +89,15 @@ export async function connectToApi(options: ApiConnectionOptions): Promise<ApiCl
 
 /** A source that lists and watches an API server. It retries failures, with a warning, until the signal aborts. */
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
-  const {
-    kinds,
-    nodeName,
-    serviceProxyName,
-    labelKeys,
-    decode,
-    logger,
-    clock = systemClock,
-    random = Math.random,
-    pageSize,
-  } = options;
+  const { kinds, nodeName, serviceProxyName, labelKeys, decode, logger } = options;
+  const { clock = systemClock, random = Math.random, pageSize, readDeadlineMs, onLink = () => {} } = options;
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
   const recovery = createRecovery({ clock, random });
-  const { onLink = () => {} } = options;
   return {
     async run(sink, signal) {
       const failures = createServerFailures(options.api, sink.problems);
       const api = timeAnswers(options.api, { clock, logger, failures });
+      const shared = { api, clock, logger, recovery, failures, random, pageSize, readDeadlineMs };
       const probe = createLinkProbe(api, { clock, logger, onLink });
       const probing = options.onLink && probe.run(failures, signal).catch((error) => {
         if (!signal.aborted) throw error;
@@ -116,30 +107,12 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
         ...resourcesOf(kinds, nodeName, serviceProxyName, labelKeys).map(async (resource) => {
           const backoff = createBackoff({ firstMs, longestMs, random });
           const known = createKnownObjects(resource.kind, decode, sink);
-          const { readDeadlineMs } = options;
           const onEvent = (event: LinkEvent) => {
             if (event.type !== "failed") probe.received();
             onLink(streamOf(resource), api.server, event);
           };
           try {
-            await runReflector(
-              {
-                resource,
-                api,
-                known,
-                clock,
-                logger,
-                backoff,
-                recovery,
-                failures,
-                onLink: onEvent,
-                random,
-                pageSize,
-                readDeadlineMs,
-              },
-              sink,
-              signal,
-            );
+            await runReflector({ resource, known, backoff, onLink: onEvent, ...shared }, sink, signal);
           } catch (error) {
             if (!signal.aborted) throw error;
           }
