@@ -91,23 +91,14 @@ export async function examineSource(
   const { sourceText } = await import("../../config/mod.ts");
   const { source } = configuration, name = "source", text = sourceText(source);
   const late = new AbortController();
-  const cancel = clock.schedule(
-    SOURCE_MS,
-    () => late.abort(new Error(`no complete state within ${SOURCE_MS / 1000} s`)),
-  );
+  const error = new Error(`no complete state within ${SOURCE_MS / 1000} s`);
+  const cancel = clock.schedule(SOURCE_MS, () => late.abort(error));
   try {
     const within = abortedBy(signal, late.signal).signal;
     const rules = () => Promise.resolve(undefined);
     const problems = createProblemBoard(clock, silentLogger);
-    const answers = await answerOffline({
-      configuration,
-      clock,
-      logger: silentLogger,
-      onProblems: problems.report,
-      onPlanned: problems.report,
-      signal: within,
-      rules,
-    });
+    const reports = { logger: silentLogger, onProblems: problems.report, onPlanned: problems.report };
+    const answers = await answerOffline({ configuration, clock, ...reports, signal: within, rules });
     const ports = new Set((await answers.services("")).map(({ name }) => name));
     const mistakes = problems.current().filter(({ code }) => OF_MANIFESTS.includes(code));
     return [

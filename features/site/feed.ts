@@ -265,19 +265,10 @@ function createHandOver(sink: SourceSink) {
       return true;
     };
 
+    const of = <T extends { readonly kind: Kind }>(pass: (one: T) => void) => (one: T) => enters(one.kind) && pass(one);
+    const ofKind = (pass: (kind: Kind) => void) => (kind: Kind) => enters(kind) && pass(kind);
     return {
-      set(object) {
-        if (enters(object.kind)) sink.set(object);
-      },
-      delete(ref) {
-        if (enters(ref.kind)) sink.delete(ref);
-      },
-      reset(kind) {
-        if (enters(kind)) sink.reset(kind);
-      },
-      synced(kind) {
-        if (enters(kind)) sink.synced(kind);
-      },
+      ...{ set: of(sink.set), delete: of(sink.delete), reset: ofKind(sink.reset), synced: ofKind(sink.synced) },
       problems(scope, problems, options) {
         if (state === "ended") return;
         scopes.add(scope);

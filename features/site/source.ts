@@ -91,15 +91,8 @@ export function createSiteSource(cluster: ClusterAccess, options: SiteSourceOpti
     async run(sink, signal) {
       const memory = await openSiteMemory(cluster.file, cluster.logger);
       const ending = abortedBy(signal);
-      const { feed, election, server } = joinSite({
-        cluster,
-        options,
-        store,
-        part,
-        memory,
-        sink,
-        signal: ending.signal,
-      });
+      const shared = { cluster, options, store, part, memory };
+      const { feed, election, server } = joinSite({ ...shared, sink, signal: ending.signal });
       try {
         await Promise.race([feed.ended, Promise.all([election.run(ending.signal), server.run(ending.signal)])]);
       } finally {
@@ -175,23 +168,10 @@ async function selfAsLeader({ cluster, options, store, memory }: SiteRun, signal
 
 /** A sink that passes everything to both; problems go to the second one only. */
 function teeOf(first: SourceSink, second: SourceSink): SourceSink {
-  return {
-    set(object) {
-      first.set(object);
-      second.set(object);
-    },
-    delete(ref) {
-      first.delete(ref);
-      second.delete(ref);
-    },
-    reset(kind) {
-      first.reset(kind);
-      second.reset(kind);
-    },
-    synced(kind) {
-      first.synced(kind);
-      second.synced(kind);
-    },
-    problems: second.problems,
+  const both = (method: "set" | "delete" | "reset" | "synced") => (given: never) => {
+    first[method](given);
+    second[method](given);
   };
+  const { problems } = second;
+  return { set: both("set"), delete: both("delete"), reset: both("reset"), synced: both("synced"), problems };
 }

@@ -10,11 +10,7 @@ export async function notifyServiceManager(
   { socket, status, ready }: { readonly socket: string; readonly status: string; readonly ready: boolean },
 ): Promise<true> {
   const args = [...(ready ? ["--ready"] : []), `--status=${status}`, "WATCHDOG=1"];
-  await runOrThrow(runner, {
-    tool: "systemd-notify",
-    args,
-    env: { PATH: path, NOTIFY_SOCKET: socket },
-    timeoutMs: TIMEOUT_MS,
-  });
+  const env = { PATH: path, NOTIFY_SOCKET: socket };
+  await runOrThrow(runner, { tool: "systemd-notify", args, env, timeoutMs: TIMEOUT_MS });
   return true;
 }

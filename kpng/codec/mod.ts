@@ -114,47 +114,27 @@ function readOne<T>(reader: Reader, wireType: number, number: number, type: Valu
   return type.read(reader);
 }
 
-const TEXT: ValueType<string> = {
-  shape: { kind: "text" },
-  wireType: 2,
-  isDefault: (value) => value === "",
-  write: (writer, value) => writer.string(value),
-  read: (reader) => reader.string(),
-};
-const NUMBER: ValueType<number> = {
-  shape: { kind: "number" },
-  wireType: 0,
-  isDefault: (value) => value === 0,
-  write: (writer, value) => writer.varint(value),
-  read: (reader) => reader.varint(),
-};
-const BOOLEAN: ValueType<boolean> = {
-  shape: { kind: "boolean" },
-  wireType: 0,
-  isDefault: (value) => !value,
-  write: (writer, value) => writer.varint(value ? 1 : 0),
-  read: (reader) => reader.varint() !== 0,
-};
-const HASH: ValueType<bigint> = {
-  shape: { kind: "uint64" },
-  wireType: 0,
-  isDefault: (value) => value === 0n,
-  write: (writer, value) => writer.uint64(value),
-  read: (reader) => reader.uint64(),
-};
-const DOUBLE: ValueType<number> = {
-  shape: { kind: "double" },
-  wireType: 1,
-  isDefault: (value) => value === 0,
-  write: (writer, value) => writer.double(value),
-  read: (reader) => reader.double(),
-};
+function scalar<T>(
+  kind: "text" | "number" | "boolean" | "uint64" | "double",
+  wireType: 0 | 1 | 2,
+  initial: T,
+  write: (to: Writer, value: T) => void,
+  read: (from: Reader) => T,
+): ValueType<T> {
+  return { shape: { kind }, wireType, isDefault: (value) => value === initial, write, read };
+}
+
+const TEXT = scalar<string>("text", 2, "", (to, value) => to.string(value), (from) => from.string());
+const NUMBER = scalar<number>("number", 0, 0, (to, value) => to.varint(value), (from) => from.varint());
+const BOOLEAN = scalar("boolean", 0, false, (to, value) => to.varint(value ? 1 : 0), (from) => from.varint() !== 0);
+const HASH = scalar<bigint>("uint64", 0, 0n, (to, value) => to.uint64(value), (from) => from.uint64());
+const DOUBLE = scalar<number>("double", 1, 0, (to, value) => to.double(value), (from) => from.double());
 const BYTES: ValueType<Uint8Array<ArrayBuffer>> = {
   shape: { kind: "bytes" },
   wireType: 2,
   isDefault: (value) => value.length === 0,
-  write: (writer, value) => writer.bytes(value),
-  read: (reader) => reader.bytes(),
+  write: (to, value) => to.bytes(value),
+  read: (from) => from.bytes(),
 };
 
 /** A `string`. */
