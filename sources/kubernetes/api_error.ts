@@ -51,21 +51,16 @@ export function errorOfStatus(
   const requestedMs = retryAfterMs ??
     (status?.retryAfterSeconds === undefined ? undefined : status.retryAfterSeconds * 1000);
   const failed = `${what(subject)} failed with ${code}${status?.reason ? ` ${status.reason}` : ""}${message}`;
-  // Lists and watches are retried here; other requests are the caller's to retry.
-  const isRetried = subject.verb === "list" || subject.verb === "watch";
-  const create = (kind: ApiErrorKind, next: string, hint?: string) => {
-    const parts = [failed, ...(hint === undefined ? [] : [hint]), ...(isRetried ? [next] : [])];
-    return new ApiError(kind, parts.join("; "), { retryAfterMs: requestedMs });
-  };
+  const create = (kind: ApiErrorKind, hint?: string) =>
+    new ApiError(kind, hint === undefined ? failed : `${failed}; ${hint}`, { retryAfterMs: requestedMs });
   // An API server that lags behind (or was restored from a backup) answers 504 and names this cause.
   if (code === 410 || status?.reason === "Expired" || status?.causes.includes("ResourceVersionTooLarge")) {
-    return create("expired", "relisting");
+    return create("expired");
   }
-  if (code === 401) return create("unauthorized", "reloading the credentials and retrying");
+  if (code === 401) return create("unauthorized");
   if (code === 403) {
     return create(
       "forbidden",
-      "retrying",
       `this user needs the verb "${subject.verb}" on "${subject.resource}"` +
         (OF_A_PROXY.includes(subject.resource)
           ? ", which kube-proxy has from the cluster role system:node-proxier"
@@ -75,18 +70,17 @@ export function errorOfStatus(
   if (code === 404) {
     return create(
       "not-found",
-      "retrying",
       `${subject.server} may not be a Kubernetes API server of version ${subject.since ?? "1.21"} or later`,
     );
   }
-  if (code === 409) return create("conflict", "retrying");
-  if (code === 429) return create("throttled", "retrying after the wait that the server requests");
+  if (code === 409) return create("conflict");
+  if (code === 429) return create("throttled");
   if (code >= 300 && code < 400) {
     const why = "it redirects: it is not a Kubernetes API server, or a proxy in front of it asks for a login";
-    return create("unavailable", "retrying", `check the server ${subject.server}: ${why}`);
+    return create("unavailable", `check the server ${subject.server}: ${why}`);
   }
-  if (code >= 500) return create("unavailable", "retrying");
-  return create("rejected", "retrying");
+  if (code >= 500) return create("unavailable");
+  return create("rejected");
 }
 
 /** The error for a failed `fetch` or a body that broke off; an ApiError is returned unchanged. */
@@ -102,27 +96,27 @@ export function errorOfFetch(subject: RequestSubject, error: unknown): ApiError 
       : `the certificate of ${subject.server} is refused`;
     return new ApiError(
       "certificate-expired",
-      `${whose}, which ${isEarly ? "is not valid yet" : "has expired"} (${reason}); retrying`,
+      `${whose}, which ${isEarly ? "is not valid yet" : "has expired"} (${reason})`,
     );
   }
   if (text.includes("received fatal alert")) {
     return new ApiError(
       "certificate",
       `${subject.server} refused the TLS connection (${reason}): check client-certificate and client-key of the user in ` +
-        "the kubeconfig; retrying",
+        "the kubeconfig",
     );
   }
   if (/certificate|UnknownIssuer|NotValidForName/i.test(text)) {
     return new ApiError(
       "certificate",
       `the certificate of ${subject.server} is not trusted (${reason}): check certificate-authority in the kubeconfig, ` +
-        "and that the server's address is among the certificate's names; retrying",
+        "and that the server's address is among the certificate's names",
     );
   }
   if (/dns error|failed to lookup|ENOTFOUND/i.test(text)) {
-    return new ApiError("dns", `the host name in ${subject.server} cannot be resolved (${reason}); retrying`);
+    return new ApiError("dns", `the host name in ${subject.server} cannot be resolved (${reason})`);
   }
-  return new ApiError("unreachable", `${what(subject)} got no answer (${reason}); retrying`);
+  return new ApiError("unreachable", `${what(subject)} got no answer (${reason})`);
 }
 
 /** The error for an answer that is not from the Kubernetes API. `start` is the start of its body. */
@@ -132,7 +126,7 @@ export function errorOfGarbage(subject: RequestSubject, contentType: string, sta
   return new ApiError(
     "garbled",
     `${what(subject)} was answered with ${kind} instead of the API's JSON (${JSON.stringify(start.slice(0, 80))}): ` +
-      `check that ${subject.server} is an API server and not a proxy or login page; retrying`,
+      `check that ${subject.server} is an API server and not a proxy or login page`,
     { cause },
   );
 }
@@ -141,7 +135,7 @@ export function errorOfGarbage(subject: RequestSubject, contentType: string, sta
 export function errorOfBrokenJson(subject: RequestSubject, error: SyntaxError): ApiError {
   return new ApiError(
     "garbled",
-    `${what(subject)} was answered with broken JSON (${error.message}); relisting`,
+    `${what(subject)} was answered with broken JSON (${error.message})`,
     { cause: error },
   );
 }

@@ -104,7 +104,7 @@ export async function loadCredentials(options: ConnectionOptions, logger: Logger
         try {
           await reload();
         } catch (error) {
-          throw new ApiError("credentials", `cannot use the changed kubeconfig: ${errorText(error)}; retrying`, {
+          throw new ApiError("credentials", `cannot use the changed kubeconfig: ${errorText(error)}`, {
             cause: error,
           });
         }
@@ -181,7 +181,7 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         const message = error instanceof Error ? error.message : String(error);
         throw new ApiError(
           "credentials",
-          `cannot read the credentials for ${access.server}: ${message}; retrying`,
+          `cannot read the credentials for ${access.server}: ${message}`,
           { cause: error },
         );
       }

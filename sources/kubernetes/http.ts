@@ -208,7 +208,7 @@ async function consume(
 }
 
 function timeoutError(subject: RequestSubject, problem: string, ms: number): ApiError {
-  return new ApiError("timeout", `${what(subject)} ${problem} ${seconds(ms)}; retrying`);
+  return new ApiError("timeout", `${what(subject)} ${problem} ${seconds(ms)}`);
 }
 
 /** Reports the outcome of a request once: of a watch when it is answered, of others when they end, unless aborted. */

@@ -40,7 +40,7 @@ export function createHttpClient(
       : Deno.createHttpClient({ ...common, cert: certificate, key });
     return { send: (url, request) => fetch(url, { ...request, client }), close: () => client.close() };
   } catch (error) {
-    const message = `cannot use the credentials for the API server: ${errorText(error)}; retrying`;
+    const message = `cannot use the credentials for the API server: ${errorText(error)}`;
     throw new ApiError("credentials", message, { cause: error });
   }
 }

@@ -217,7 +217,7 @@ async function waitForRetry(
   if (error) {
     const fields = { kind: progress.resource.kind, error: error.message, retryWithinMs: Math.round(waitMs) };
     if (error.kind === "expired") logger.info("resourceVersion expired, relisting", fields);
-    else logger.warn("request to the API server failed", fields);
+    else logger.warn("request to the API server failed, retrying", fields);
   }
   if (error && error.kind !== "expired" && error.kind !== "throttled") {
     failures.failed(streamOf(progress.resource), error);

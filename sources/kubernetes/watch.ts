@@ -49,7 +49,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
         `${
           what(subject)
         } went back from resourceVersion ${position} to ${resourceVersion}, as after a restore from a ` +
-          "backup; relisting",
+          "backup",
       );
     }
     if (event.type === "DELETED") handler.delete(event.object);
@@ -93,7 +93,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
         `${
           what(subject)
         } received nothing since resourceVersion ${options.from}, not even bookmarks; the server may not have ` +
-          "this version; relisting",
+          "this version",
         { cause: error },
       );
     }

@@ -135,7 +135,7 @@ function createFiles(
     } catch (error) {
       // One that is gone since it was found may be gone with its folder: the next look tells.
       if (!(error instanceof Deno.errors.NotFound)) {
-        const detail = `cannot be read: ${fileErrorText(error)}; retrying`;
+        const detail = `cannot be read: ${fileErrorText(error)}`;
         sink.problems(path, [{ code: "file-unreadable", subject: path, detail }]);
       }
       return { fingerprint: undefined, valid: before };

@@ -190,7 +190,5 @@ const FIXES: Readonly<Partial<Record<ApiErrorKind, string>>> = {
 
 function judgeApiFailure(error: unknown): Finding {
   const kind = error instanceof ApiError ? error.kind : undefined;
-  // A check does not retry.
-  const detail = errorText(error).replace(/; retrying$/, "");
-  return problemFinding(API_SERVER, "api-unusable", detail, kind && FIXES[kind]);
+  return problemFinding(API_SERVER, "api-unusable", errorText(error), kind && FIXES[kind]);
 }

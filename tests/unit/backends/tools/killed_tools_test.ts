@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { loadBackend } from "../../../../backends/registry.ts";
 import type { Runner } from "../../../../backends/tools/runner.ts";
+import { watchKilledTools } from "../../../../backends/tools/wrapped_runners.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
@@ -40,4 +41,14 @@ Deno.test("a tool that crashes is a problem until it runs again", async () => {
   crashes = false;
   await backend.resync();
   assert.deepEqual(reported.slice(1), [[]]);
+});
+
+Deno.test("a tool that is asked to end, as by Ctrl-C or a stop of the whole process group, is no problem", async () => {
+  const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGTERM: 15, SIGKILL: 9, SIGSEGV: 11 };
+  const reported: string[] = [];
+  for (const [name, number] of Object.entries(SIGNALS)) {
+    const ended: Runner = { run: () => Promise.resolve({ exitCode: 128 + number, stdout: "", stderr: "" }) };
+    await watchKilledTools(ended, () => reported.push(name)).run({ tool: "nft", args: ["list"] });
+  }
+  assert.deepEqual(reported, ["SIGKILL", "SIGSEGV"]);
 });

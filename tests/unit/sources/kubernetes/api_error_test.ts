@@ -36,6 +36,8 @@ Deno.test("a failed fetch is classified by the messages of all supported Deno ve
       const classified = errorOfFetch(subject, error);
       assert.equal(classified.kind, kind, words);
       assert.match(classified.message, message);
+      // Commands that end show it, too.
+      assert.doesNotMatch(classified.message, /retry/);
     }
   }
 });
@@ -51,7 +53,11 @@ Deno.test("a status is classified by its code and reason", () => {
     [504, "unavailable"],
     [400, "rejected"],
   ] as const;
-  for (const [code, kind] of cases) assert.equal(errorOfStatus(subject, code, undefined).kind, kind);
+  for (const [code, kind] of cases) {
+    const error = errorOfStatus(subject, code, undefined);
+    assert.equal(error.kind, kind);
+    assert.doesNotMatch(error.message, /retry|relist/);
+  }
 });
 
 Deno.test("a resourceVersion that the server does not have yet counts as expired", () => {

@@ -394,7 +394,7 @@ Deno.test("an unreadable file is retried, and its objects stay", async () => {
     await recorded.until(/synced ServiceCIDR/);
     refused = true;
     await write("a.yaml", service("b"));
-    assert.deepEqual(await recorded.until(/problem/), ["problem a.yaml cannot be read: not yours; retrying"]);
+    assert.deepEqual(await recorded.until(/problem/), ["problem a.yaml cannot be read: not yours"]);
     assert.deepEqual([...recorded.objects.keys()], ["Service default/a"]);
     refused = false;
     assert.deepEqual(await recorded.until(/set/), ["delete Service default/a", "set Service default/b"]);
