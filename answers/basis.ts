@@ -25,11 +25,9 @@ export interface FamilyBasis {
 /** The data behind answers, from a running proxy or from a source that was read once. */
 export interface AnswerBasis {
   readonly nodeName: string;
-  /** The mode of `families`. */
   readonly mode: ModeDescription;
   readonly tracking: Tracking;
   readonly families: Readonly<Record<Family, FamilyBasis>>;
-  /** How services can be balanced. */
   readonly balance: BalanceOptions;
   /** Whether `families` return the rules of a running proxy, or the rules that a proxy would write. */
   readonly rulesFrom: RulesOrigin;

@@ -23,7 +23,6 @@ interface ExplainedEndpoints extends Pick<EndpointExplanation, "topology" | "ign
   readonly endpoints: readonly ExplainedEndpoint[];
 }
 
-/** The service port whose endpoints or policies are explained. */
 interface ExplainedPort {
   readonly service: Service;
   readonly spec: ServicePortSpec;

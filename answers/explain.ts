@@ -111,7 +111,6 @@ function annotationRemarks(
   return limit === undefined ? problems : [...problems, limit];
 }
 
-/** The sources of the connections that a question covers. */
 function sourcesOf(
   { from, address }: Question,
   basis: AnswerBasis,

@@ -24,7 +24,6 @@ export interface FrontendHit {
 /** A service port whose node port an address of this node does not serve. */
 export interface UnservedPort {
   readonly owner: PlannedPort;
-  /** Its node port. */
   readonly frontend: Frontend;
 }
 
@@ -40,13 +39,11 @@ export interface Destination {
   readonly isClusterIP: boolean;
   /** Whether it is an address of a service and not of this node: virtual servers bind those to the node. */
   readonly isBound: boolean;
-  /** Whether it is an address of this node. */
   readonly isThisNode: boolean;
   /** Further notes for the reader, one sentence each. */
   readonly remarks: readonly string[];
 }
 
-/** The number of ports of an address that a near miss names. */
 const MOST_PORTS = 8;
 
 /**

@@ -187,11 +187,9 @@ export const SERVICE_ORDERS = ["attention", "name", "endpoints", "changed", "tra
 
 /** Selects a page of services. */
 export interface BrowseQuestion {
-  /** Only services whose name contains this. */
   readonly search: string;
   /** Only services of this namespace; of all by default. */
   readonly namespace?: string;
-  /** Only services that need attention. */
   readonly attention: boolean;
   /** By name by default; services that are equal in another order are sorted by name. */
   readonly order?: typeof SERVICE_ORDERS[number];

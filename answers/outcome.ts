@@ -22,7 +22,6 @@ export interface Source {
  */
 type Fate = "balanced" | "rejected" | "dropped" | "untouched";
 
-/** The reasons for a connection's fate, in words. */
 const REASONS = {
   "endpoints": "there are endpoints",
   "no-endpoints": "no usable endpoint",
@@ -37,7 +36,6 @@ const REASONS = {
   "not-refused-here": "no usable endpoint, but MODE mode does not refuse this node's own traffic",
 } as const;
 
-/** The reasons why a connection is masqueraded, in words. */
 const MASQUERADED = {
   "masquerade-all": "configured for all traffic to cluster IPs (masqueradeAll)",
   "not-from-local-pod": "not from a pod of this node, so replies must come back through this node",

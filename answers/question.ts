@@ -89,7 +89,6 @@ const LIKE_IPV4 = /^(?<address>\d+(?:\.\d+){2,})(?::[a-z0-9-]+)?(?:\/[a-z]+)?$/i
 /** A service's DNS name: `web.default`, `web.default.svc`, `web.default.svc.cluster.local`. */
 const DNS_NAME = /^([a-z0-9-]+)\.([a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?$/i;
 
-/** The most namesakes that a message lists. */
 const MOST_NAMESAKES = 8;
 
 type Port = ServicePort & { readonly family: Family };
@@ -170,7 +169,6 @@ function withPortName(text: string, ports: readonly Port[]): readonly Destinatio
   throw noDestination(text, `${address} has port ${[...new Set(named)].join(", ")}, not ${port}`);
 }
 
-/** The name of a port, empty for the only port of a service. */
 function portNameOf({ name }: Port): string {
   return name.slice(serviceKeyOf(name).length + 1);
 }

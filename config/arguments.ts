@@ -9,7 +9,6 @@ import { parseScalar } from "./scalar.ts";
 /** The parsed arguments of a command. */
 export interface Arguments {
   readonly given: GivenFlags;
-  /** The positional arguments. */
   readonly rest: readonly string[];
   /** Whether help was requested; the other arguments are then not parsed. */
   readonly help: boolean;
@@ -154,7 +153,6 @@ function textOf({ field }: Flag, value: unknown): string {
 
 /** The command line of the installed service. */
 export interface InstalledService {
-  /** Path of its configuration file. */
   readonly configuration: string;
   /** Its other flags, in the form `--name=value`. */
   readonly words: readonly string[];

@@ -46,7 +46,6 @@ export interface CommandLineContext {
   /** Reads a file; throws if it cannot. */
   readonly readFile: (path: string) => string;
   readonly hostname: () => string;
-  /** The release of the running kernel. */
   readonly kernelRelease: () => string;
   /** The proxy modes; the first is the default. */
   readonly modes: readonly ModeDescription[];

@@ -16,7 +16,6 @@ export interface Flag<F extends FlagField = FlagField> {
   readonly name: string;
   /** Its one-letter form: `v` for `-v 2`. */
   readonly letter?: string;
-  /** The type of its value. */
   readonly field: F;
   readonly description: string;
   /** The setting that it sets, which can depend on the proxy mode. */
@@ -100,7 +99,6 @@ export interface CommandSpec {
 /** Meanings of exit statuses. */
 export type ExitStatuses = Readonly<Record<number, string>>;
 
-/** The exit statuses of a command. */
 const EXIT_STATUSES: ExitStatuses = { 0: "done", 1: "failed", 2: "the command line or the configuration is invalid" };
 
 /** The exit status of commands whose question the running proxy does not answer, as in the LSB's `status` action. */

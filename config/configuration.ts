@@ -48,7 +48,6 @@ type Decided = "mode" | "detectLocalMode" | "clusterCIDR" | "healthzBindAddress"
  */
 export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly mode: ProxyMode;
-  /** The description of `mode`. */
   readonly modeDescription: ModeDescription;
   readonly detectLocalMode: LocalMode;
   /** The CIDRs of the cluster's pods, for detect-local mode ClusterCIDR. */

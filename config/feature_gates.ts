@@ -6,7 +6,6 @@ export type FeatureStage = "ALPHA" | "BETA" | "" | "DEPRECATED";
 /** A feature gate of Kubernetes 1.37. */
 export interface FeatureGate {
   readonly stage: FeatureStage;
-  /** Whether it cannot be turned off. */
   readonly locked: boolean;
 }
 

@@ -33,7 +33,6 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
 const NOT_NEGATIVE = { from: 0, to: 2 ** 31 - 1 };
-/** The bits of a packet mark. */
 const MARK_BIT = { from: 0, to: 31 };
 
 /**

@@ -39,7 +39,6 @@ export function readSource(
   return { source: errors.length === 0 ? source : undefined, errors };
 }
 
-/** The source, or the errors in it. */
 function sourceOf(text: string, given: GivenFlags): SourceChoice | string {
   if (text === "kube") return { kind: "kube" };
   const [, kind, path] = /^(file|state):(.+)$/s.exec(text) ?? [];

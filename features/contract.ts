@@ -17,7 +17,6 @@ import type { Clock, Family, Logger } from "../platform/mod.ts";
 import type { TlsFiles, WireAddress } from "../kpng/address/mod.ts";
 import type { MetricReading, Registry } from "../platform/metrics/mod.ts";
 
-/** Problems by code. */
 type ProblemKinds = Readonly<Record<string, ProblemKind>>;
 
 /**
@@ -38,7 +37,6 @@ export interface Feature<F extends Fields = Fields, P extends ProblemKinds = Pro
   isOn(options: OptionsOf<F>, mode: ModeDescription, environment: Environment): boolean;
   /** The settings that a family's worker needs for it. */
   familySettings?(options: OptionsOf<F>): Partial<FamilySettings>;
-  /** The sysctls that it needs. */
   readonly kernelSettings?: readonly KernelSetting[];
   /** The permissions at the API server that it needs in addition to those of every proxy. */
   permissions?(options: OptionsOf<F>): readonly Permission[];
@@ -197,7 +195,6 @@ export interface NodeFamily {
   serveInternal(service: InternalService | undefined, onEffect: () => void): void;
   /** The planned service ports of the cluster's services. */
   ports(): Iterable<PlannedPort>;
-  /** The planned ports of one service. */
   portsOf(service: ServiceKey): readonly PlannedPort[];
   /** Sets the TCP endpoints that are left out where enough others are left; read with each plan. */
   leaveOut(endpoints: () => ReadonlySet<string>): void;
@@ -209,7 +206,6 @@ export interface NodeFamily {
   nodePortAddresses(): readonly string[];
   /** Requests a comparison with the kernel; a report of a full sync follows. */
   compare(): void;
-  /** Calls the family's worker. */
   readonly call: CallWorker;
 }
 
@@ -238,7 +234,6 @@ export interface PacketFlow {
 /** Requests to the API server; each rejects if the server refuses it. */
 export interface NodeApi {
   send(request: ApiWrite, signal: AbortSignal): Promise<unknown>;
-  /** Reads the Node's JSON. */
   readNode(signal: AbortSignal): Promise<unknown>;
   /** Whether the error is one that only an administrator can remove. */
   isRefusal(error: unknown): boolean;
@@ -246,9 +241,7 @@ export interface NodeApi {
 
 /** A feature that is on. */
 export interface RunningFeature {
-  /** Registers its metrics. */
   addMetrics?(registry: Registry): void;
-  /** Called before the metrics are read. */
   updateMetrics?(): Promise<void>;
   /** Called after each round of planning, with the changes that were planned. */
   planned?(changes: TrackedChanges): void;

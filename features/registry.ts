@@ -15,17 +15,14 @@ const REGISTERED = [site, traffic, failover, connectionWeights, canary, nodeCond
 
 type Intersection<T> = (T extends unknown ? (one: T) => void : never) extends (all: infer All) => void ? All : never;
 
-/** The codes of the problems of all features. */
 type Codes = Intersection<(typeof REGISTERED)[number]["problems"] | typeof telemetry["problems"]>;
 
 declare module "../core/problems/table.ts" {
   interface FeatureProblems extends Codes {}
 }
 
-/** The fields of all features in the configuration file. */
 type FeatureFields = Intersection<(typeof REGISTERED)[number]["fields"]>;
 
-/** The options of all features. */
 type FeatureOptions = OptionsOf<FeatureFields>;
 
 /** A feature among others, each of which finds its own options. */

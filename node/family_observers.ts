@@ -17,7 +17,6 @@ import { FAMILIES, type Family, type Logger } from "../platform/mod.ts";
 import type { RunningFeatures } from "./features.ts";
 import type { FamilyTopics, ServedFamily } from "./served_family.ts";
 
-/** Observers of the families. */
 interface FamilyObservers {
   readonly health: ProxyHealth;
   readonly metrics: Pick<Metrics, "queued" | "observe" | "workerHealth">;

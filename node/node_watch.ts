@@ -3,7 +3,6 @@ import { logProblem, type Problem, type ProblemBoard, problemKind } from "../cor
 import type { ProxyHealth } from "../observe/mod.ts";
 import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
 
-/** Options of `createNodeWatch`. */
 interface NodeWatchOptions {
   readonly nodeName: string;
   readonly node: NodeTracker;
@@ -20,7 +19,6 @@ interface NodeWatchOptions {
   readonly signal: AbortSignal;
 }
 
-/** Reactions to the state of this node's Node object. */
 interface NodeWatch {
   /** The source has synced. */
   onSynced(): void;
@@ -61,7 +59,6 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
 /** The dependencies of the watch of a Node object that may be missing. */
 type NodePresence = Omit<NodeWatchOptions, "health">;
 
-/** The scope of the problems of this node's Node object. */
 const NODE_SCOPE = "Node object";
 
 /** The time that the Node object may be missing without a warning: the kubelet may be starting, too. */

@@ -5,9 +5,7 @@ import type { Clock } from "../platform/mod.ts";
 export interface RoundPace {
   /** The delay from the first change since the last round to the next round, in milliseconds; 1000 at most. */
   delayMs(): number;
-  /** A round begins. */
   began(): void;
-  /** A sync has ended. */
   synced(report: Pick<SyncReport, "full" | "durationMs">): void;
 }
 

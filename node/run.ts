@@ -169,7 +169,6 @@ function serveKernel({ options, signal, clock, ledgers, health, problems, report
   return { families, topics, serviceHealth, limits };
 }
 
-/** Starts the observers of the families; returns the metrics. */
 function observe(
   run: Run,
   { tracking, source, link, requestEnded, nodeEvents }: Cluster,
@@ -203,7 +202,6 @@ function observe(
   return metrics;
 }
 
-/** Starts the features that are on. */
 async function startFeatures(run: Run, cluster: Cluster, running: RunningProxy, registry: Registry): Promise<void> {
   const { options, ledgers, health, reportProblems, clock, signal } = run, { configuration, logger } = options;
   const { nodeName: name, modeDescription: mode } = configuration;

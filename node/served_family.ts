@@ -65,7 +65,6 @@ export interface ServedFamily extends NodeFamily {
   configure(): void;
   /** Plans these services first and sends them to the worker; call it before the first `apply`. */
   startAhead(services: readonly ServiceKey[]): void;
-  /** Starts syncing to the kernel. */
   start(): void;
   /** Number of service ports whose last change is not in the kernel. */
   changesPending(): number;
@@ -100,7 +99,6 @@ export interface ServedFamilyListener extends FamilyTopics {
   readonly onBalanceLimit: (service: ServiceKey, problem: Problem) => void;
 }
 
-/** The arguments of `serveFamily`. */
 interface FamilyParts {
   readonly family: Family;
   readonly tracking: Tracking;

@@ -17,14 +17,12 @@ import type { SourceLink } from "./process/mod.ts";
 export interface PlannedOptions {
   /** The number of all service ports if this is the family's first plan, which becomes a single event. */
   readonly first: number | undefined;
-  /** Whether the other family has service ports. */
   readonly isDualStack: boolean;
 }
 
 /** Keeps the last events of this node: changes of services and their effect, repairs, the link, and problems. */
 export interface ChangeFeed {
   planned(family: Family, changes: PlanChanges, options: PlannedOptions): void;
-  /** Notes the repairs of a sync. */
   reported(report: SyncReport): void;
   linkChanged(link: SourceLink): void;
   problemChanged(change: ProblemChange): void;

@@ -59,7 +59,6 @@ interface Series {
 /** The Events sent about the Services of a namespace, or about the node itself. */
 interface EventsOfNamespace {
   readonly series: Map<string, Series>;
-  /** Whether another Event may be written now. */
   readonly takeToken: () => boolean;
 }
 
@@ -206,7 +205,6 @@ function createSpamFilter(clock: Clock): () => boolean {
   };
 }
 
-/** Sends a request, and retries it unless it is refused. */
 async function send(request: ApiWrite, options: EventRecorderOptions): Promise<void> {
   const { clock, signal } = options;
   const once = () =>

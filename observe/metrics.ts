@@ -15,7 +15,6 @@ import {
 import { type CommonMetrics, type CommonSources, createCommonMetrics } from "./process/mod.ts";
 import type { HealthEndpoint } from "./proxy_health.ts";
 
-/** Changes that are counted. */
 interface Counted {
   pending(): number;
   total(): number;
@@ -49,7 +48,6 @@ export interface Metrics extends CommonMetrics {
 interface MetricsOptions extends CommonSources, ChangeCounts {
   readonly mode: ModeDescription;
   readonly now: () => number;
-  /** The feature gates that are set, by name. */
   readonly featureGates: Readonly<Record<string, boolean>>;
   /** Reads the packet counters of the rules, if the mode has such rules. */
   readonly readPacketCounts: () => Promise<WorkerCounts<PacketCounts>>;
@@ -233,7 +231,6 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
   }
 }
 
-/** A count of the workers, and its metric. */
 type WorkerCount<Name = string> = readonly [count: Name, kind: "counter" | "gauge", name: string, help: string];
 
 /** Counts whose metrics have a common beginning of their names. */

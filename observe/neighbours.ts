@@ -90,7 +90,6 @@ function placesOf(bindAddress: string | undefined, defaultPort: number): readonl
   return [...new Set([...ownAddress, ...local])];
 }
 
-/** An HTTP response, possibly truncated. */
 interface Answer {
   readonly head: string;
   readonly body: string;
@@ -142,7 +141,6 @@ export interface DriftWatch {
  * administrator's.
  */
 const APART_MS = 3_000;
-/** Repairs within this time count together. */
 const WINDOW_MS = 60_000;
 /** A problem ends with a comparison that finds no change this long after the last repair: what is repaired is in order. */
 const QUIET_MS = 10_000;

@@ -150,7 +150,6 @@ function serviceObject(service: ServiceKey, action: string): EventObject {
   return { kind: "Service", ...splitServiceKey(service), action };
 }
 
-/** The reason of the Event that reports a problem. */
 function reasonOf(code: ProblemCode): string {
   const { event } = problemKind(code);
   if (event === undefined) throw new Error(`no Event reports ${code}`);

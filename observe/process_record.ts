@@ -14,7 +14,6 @@ export interface ProcessRecord {
   readonly lastCounts: LastCounts;
   /** The metrics at the end of the last run; none in the first one. */
   earlier(): readonly MetricReading[];
-  /** Ends a run before the next one. */
   endRun(metrics: readonly MetricReading[]): void;
 }
 

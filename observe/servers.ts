@@ -19,7 +19,6 @@ interface OperatorServersOptions
   readonly metrics: Metrics;
   /** Receives the servers that cannot listen. */
   readonly problems: Pick<ProblemBoard, "report">;
-  /** The flags from the command line. */
   readonly flags: GivenFlags;
   readonly loggingFormat: LoggingFormat;
   /** The start time of the proxy, in milliseconds since 1970. */

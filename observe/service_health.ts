@@ -29,7 +29,6 @@ interface ServiceHealthOptions {
   readonly isHealthy: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Closes all ports. */
   readonly signal: AbortSignal;
   /** The maximum number of descriptors used for listening; unlimited by default. */
   readonly mostListeners?: number;
@@ -45,7 +44,6 @@ interface ServiceHealthOptions {
 
 /** A port that is open on some addresses, or will be. */
 interface Slot {
-  /** The service that the port answers for. */
   owner: ServiceKey;
   readonly listeners: Map<string, HttpListener>;
 }

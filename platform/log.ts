@@ -118,15 +118,12 @@ function escapeControl(message: string): string {
 /** A message that was logged and is suppressed until the end of its window. */
 interface Suppressed {
   readonly fields: Fields;
-  /** Number of suppressed repetitions. */
   times: number;
-  /** Logs the latest repetition. */
   log: (fields: Fields) => void;
   /** When it was logged last, by the monotonic clock. */
   loggedAtMs: number;
   /** Whether its cause was solved since the last one. */
   isSolved: boolean;
-  /** Cancels the end of its window. */
   cancel: () => void;
 }
 

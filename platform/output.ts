@@ -41,7 +41,6 @@ export interface Screen {
   size(): TerminalSize;
   /** Replaces the content of the screen with these lines. */
   draw(lines: readonly string[]): void;
-  /** Restores the terminal. */
   leave(): void;
 }
 

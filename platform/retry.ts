@@ -10,9 +10,7 @@ export interface Backoff {
 
 /** Creates an exponential backoff with jitter: each delay is twice the one before. */
 export function createBackoff(options: {
-  /** First delay. */
   readonly firstMs: number;
-  /** Maximum delay. */
   readonly longestMs: number;
   /** Random share of a delay, 0 to 1, so that nodes do not retry in lockstep; 0.5 by default. */
   readonly jitter?: number;

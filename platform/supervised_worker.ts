@@ -35,9 +35,7 @@ export interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> e
   /** Starts a worker; may throw. The listener is not called before it has returned. */
   readonly spawn: (listener: WorkerListener<From>) => Handle;
   readonly clock: Clock;
-  /** The delays before a restart. */
   readonly backoff: Backoff;
-  /** Receives the messages of the running worker. */
   onMessage(message: From): void;
   /** The worker died, hung or could not be started; another one starts in `inMs` milliseconds. */
   onFailure(reason: string, restarts: number, inMs: number): void;
@@ -49,7 +47,6 @@ export interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> e
 export interface SupervisedWorker<To, Handle> {
   /** Starts the first worker, or another one after the end of the last. */
   start(): void;
-  /** The running worker. */
   running(): Handle | undefined;
   /** Sends a message to the running worker; dropped if there is none. */
   post(message: To): void;

@@ -27,16 +27,13 @@ export interface ParsedTree {
   readonly root: TreeNode | undefined;
   /** The first line of a second, non-empty document. */
   readonly secondDocument?: number | undefined;
-  /** Whether the document has aliases. */
   readonly hasAliases: boolean;
   readonly errors: readonly { readonly line: number; readonly message: string }[];
 }
 
-/** Options of `parseTree`. */
 interface TreeOptions {
   /** The file's line at which the text starts; 1 by default. */
   readonly line?: number;
-  /** Whether a repeated key is an error. */
   readonly uniqueKeys: boolean;
 }
 

@@ -28,7 +28,6 @@ async function readCertificate(pem: string, flag: string): Promise<X509Certifica
   }
 }
 
-/** Options of `followCertificates`. */
 interface CertificateFollowerOptions {
   readonly paths: TlsPaths;
   /** The contents in use; undefined without TLS. */
@@ -37,7 +36,6 @@ interface CertificateFollowerOptions {
   readonly renew: (files: TlsFiles) => void;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Ends the follower. */
   readonly signal: AbortSignal;
 }
 

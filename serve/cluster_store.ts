@@ -4,7 +4,6 @@ import { createStore, type Store } from "../kpng/store/mod.ts";
 import type { Clock } from "../platform/mod.ts";
 import { openSource, type SourceOptions } from "../sources/mod.ts";
 
-/** A store that a source keeps up to date. */
 interface ClusterStore {
   readonly store: Store;
   /** The problems of the source and of its objects. */
@@ -19,11 +18,9 @@ interface ClusterStore {
 
 /** Options of `openClusterStore`. */
 export interface ClusterOptions extends Omit<SourceOptions, "kept" | "isOfNode"> {
-  /** The labels and annotations to include. */
   readonly details: DetailFilters;
   /** Receives the problems of the source and of its objects, in addition to the board. */
   readonly onProblems?: ReportProblems;
-  /** Closes the source. */
   readonly signal: AbortSignal;
 }
 

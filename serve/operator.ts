@@ -17,7 +17,6 @@ import {
   listeningProblem,
 } from "../observe/process/mod.ts";
 
-/** Options of `startServingServers`. */
 interface ServingServersOptions {
   /** `address:port`; undefined for none. */
   readonly healthzBindAddress: string | undefined;
@@ -29,11 +28,9 @@ interface ServingServersOptions {
   readonly problems: Pick<ProblemBoard, "report" | "current">;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Stops both servers. */
   readonly signal: AbortSignal;
 }
 
-/** The servers for the operator of `sluice serve`. */
 interface ServingServers {
   readonly health: RunningServer;
   readonly metrics: RunningServer;
@@ -106,7 +103,6 @@ export interface SourceFigures {
   readonly lastEventMs: number | undefined;
 }
 
-/** The metrics of `sluice serve`. */
 interface ServingMetrics extends CommonMetrics {
   /** Records the time in milliseconds from a change until the last watcher received it. */
   lag(lagMs: number): void;

@@ -20,7 +20,6 @@ import { type ClusterAccess, type FeatureFile, featuresOn, type FeatureSource } 
 import type { KeptSourceOptions, StateFile, StateOrigin } from "./kept/mod.ts";
 import type { ApiClient } from "./kubernetes/mod.ts";
 
-/** Writing to the API server. */
 interface ApiAccess {
   /** Sends a request; rejects if the API server refuses it. */
   readonly send: (request: ApiWrite, signal: AbortSignal) => Promise<unknown>;
@@ -64,7 +63,6 @@ const NODE_REFUSALS: readonly ApiErrorKind[] = REFUSALS.filter((kind) => kind !=
 
 /** The state files of this process, independent of the configuration of a run. */
 export interface KeptState extends Pick<KeptSourceOptions, "file" | "isKernelEmpty" | "pods"> {
-  /** The files of features, by their names. */
   readonly featureFiles?: ReadonlyMap<string, StateFile>;
 }
 
@@ -73,7 +71,6 @@ export interface SourceOptions {
   readonly configuration: Configuration;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Runs the credential plugin of a kubeconfig. */
   readonly runProgram?: RunProgram;
   /** Called for every request sent to an API server. */
   readonly onApiRequest?: (outcome: ApiRequestOutcome) => void;

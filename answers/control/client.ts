@@ -24,7 +24,6 @@ const LONGEST_ANSWER_MS = 5_000;
 /** Who asks, and how long the answer may take. */
 export interface Asker {
   readonly clock: Clock;
-  /** Ends questions that are not answered yet. */
   readonly signal?: AbortSignal;
   /** 5 s by default. */
   readonly timeoutMs?: number;

@@ -13,7 +13,6 @@ export interface Parts {
   readonly families: Html;
   readonly events: Html;
   readonly explanation: Html;
-  /** The options of the namespace filter. */
   readonly namespaces: Html;
   readonly services: Html;
 }

@@ -111,10 +111,8 @@ async function sourceHash(text: string): Promise<string> {
   return `sha256-${btoa(String.fromCharCode(...new Uint8Array(digest)))}`;
 }
 
-/** The number of events on the page. */
 const SHOWN = 100;
 
-/** The last events, the newest first. */
 function eventsPart({ events }: Feed): Html {
   if (events.length === 0) return html`<p class="quiet">Nothing has happened yet.</p>`;
   return html`<ol class="events">${events.slice(-SHOWN).reverse().map(eventRow)}</ol>`;
@@ -158,7 +156,6 @@ function attentionLink(attention: Attention): Html | false {
   `;
 }
 
-/** A line that has a state, with its dot. */
 function stateLine({ label, tone, words, reason }: StatusLine): Html | false {
   return tone !== undefined &&
     html`<p class="link ${tone}"><span class="dot"></span><span>${label}: ${wordsPart(words)}${

@@ -15,9 +15,7 @@ import { countText, joinHostPort, plural, rateText } from "../../platform/mod.ts
 
 /** The view of the page by the parameters of its URL, which are empty if they are not set. */
 export interface View {
-  /** Only services whose name contains this. */
   readonly q: string;
-  /** Only services of this namespace. */
   readonly ns: string;
   readonly show: "" | "attention";
   readonly page: number;
@@ -133,7 +131,6 @@ function serviceFacts(service: BrowsedService): Html | false {
   return facts.length > 0 && html`<p class="facts">${facts.join(" · ")}</p>`;
 }
 
-/** The rates of the counted traffic. */
 function ratesText({ perSecond: { connections, bytes } }: ServiceTraffic): string {
   const unit = (rate: string) => rate.replace(/[a-z]?$/i, " $&B/s");
   return [`${rateText(connections)} conn/s`, ...(bytes === undefined ? [] : [unit(rateText(bytes))])].join(" · ");

@@ -13,7 +13,6 @@ const BASE = UP + 2;
 /** The minimum distance between two labels of the time axis, in bars. */
 const BETWEEN_LABELS = 12;
 
-/** The kinds of bars, with the words of the legend. */
 const KINDS = { full: "full sync", delta: "changes", partly: "with problems", failed: "failed" } as const;
 
 /**
@@ -54,7 +53,6 @@ function timeAxis(syncs: readonly SyncSummary[]): Html {
   }</p>`;
 }
 
-/** The colours of the bars that are shown. */
 function legend(syncs: readonly SyncSummary[]): readonly Html[] {
   const kinds = new Set(syncs.map(kindOf));
   return Object.entries(KINDS).filter(([kind]) => kinds.has(kind as keyof typeof KINDS))

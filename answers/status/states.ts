@@ -12,7 +12,6 @@ export interface StateWords {
   readonly reason: string | undefined;
 }
 
-/** The state of a family, for the state of the proxy. */
 interface FamilyState {
   readonly family: Family;
   readonly state: StateWords;
@@ -139,7 +138,6 @@ function withoutSource(
   return { tone: "bad", words: `cannot read ${subject} for ${lasting(atMs - sinceMs)}: ${effect}`, reason };
 }
 
-/** The state of a proxy that serves a cached state. */
 function servingKept({ source, atMs }: ProxyStatus, link: SourceLink, keptMs: number): StateWords {
   const { state, lastError } = link;
   const serving = `serving the state of ${timeText(keptMs, atMs)}${revisedText(link)}`;

@@ -45,7 +45,6 @@ export interface ProxyStatus {
 export interface FamilyStatusDetails extends FamilyRecord {
   readonly family: Family;
   readonly healthy: boolean;
-  /** The revision last sent to the worker. */
   readonly revision: number;
   readonly servicePorts: number;
   /** Service ports whose last change is not in the kernel. */

@@ -140,7 +140,6 @@ function lineOfSync(last: SyncSummary | undefined): StatusLine {
   return { label, words, inText: ["last sync ", ...words] };
 }
 
-/** The time from a change of endpoints to its effect. */
 function latencyText({ p50Ms, p90Ms, p99Ms, longestMs, changes }: NonNullable<FamilyStatusDetails["latency"]>): string {
   const parts = { p50: p50Ms, p90: p90Ms, p99: p99Ms, longest: longestMs };
   const texts = Object.entries(parts).map(([name, ms]) => `${name} ${durationText(ms)}`);
@@ -162,7 +161,6 @@ export function headlineOf({ state, link, problems }: NodeView): StateWords {
   return isOfLink ? { ...state, reason: undefined } : withoutListed(state, problems.flatMap((one) => one.occurrences));
 }
 
-/** Whether a family has synced, or needs no sync. */
 function hasSynced({ worker, syncs }: FamilyStatusDetails): boolean {
   return worker.state === "resting" || worker.state === "unfit" && worker.unsupported || syncs.length > 0;
 }

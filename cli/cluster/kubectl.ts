@@ -64,7 +64,6 @@ const ENDED = /^command terminated with exit code \d+$/m;
 /** k8s.io/kubectl: which container of a pod was chosen. */
 const DEFAULTED = /^Defaulted container /;
 
-/** The causes of failures by kubectl's message. */
 const CAUSES: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/[Ff]orbidden/, "forbidden"],
   [/\(Unauthorized\)|must be logged in/, "not logged in"],
@@ -128,7 +127,6 @@ export interface NodeEntry {
   readonly pod: PodEntry | undefined;
 }
 
-/** A pod of Sluice. */
 interface PodEntry {
   readonly name: string;
   /** `Running`, `Pending`, … (core/v1 PodPhase). */
@@ -137,7 +135,6 @@ interface PodEntry {
   readonly waiting: string;
 }
 
-/** All nodes, sorted by name. */
 interface Inventory {
   readonly entries: readonly NodeEntry[];
   /** The reason why the nodes could not be listed; the entries are then the nodes with a pod. */

@@ -76,10 +76,8 @@ export async function findingsOf(
   return [...node, ...await examineApi({ ...configuration, kinds, permissions, clock, logger, signal, runProgram })];
 }
 
-/** The maximum time until a source has sent its whole state. */
 const SOURCE_MS = 10_000;
 
-/** Problems of objects in manifests. */
 const OF_MANIFESTS: readonly ProblemCode[] = ["object-invalid", "object-duplicated"];
 
 /** Whether a source other than the API server can be read, and the mistakes in its objects. */

@@ -14,7 +14,6 @@ import { openClusterStore, readServerCertificate } from "../../serve/mod.ts";
 import type { Invocation } from "./command.ts";
 import { readDetailFilters, readServeAddresses } from "./serve.ts";
 
-/** The maximum time until a source has sent its whole state. */
 const SOURCE_MS = 10_000;
 /** A certificate that expires earlier gets a warning. */
 const SOON_MS = 7 * 86_400_000;
@@ -37,7 +36,6 @@ export async function findingsOfServe(invocation: Invocation): Promise<readonly 
   ];
 }
 
-/** The time that a running server has to answer. */
 const ANSWER_MS = 2000;
 
 /** Whether a `sluice serve` already serves its metrics at an address. */
@@ -104,7 +102,6 @@ async function examineCertificate(files: TlsFiles, nowMs: number): Promise<Findi
   return { name, verdict: "green", message: `certificate and key match, valid until ${certificate.validTo}` };
 }
 
-/** Whether the whole state can be read. */
 async function examineSource(invocation: Invocation): Promise<readonly Finding[]> {
   const { configuration, clock, logger, signal, runProgram } = invocation;
   if (configuration.source.kind === "kube") {

@@ -8,7 +8,6 @@ import { explainCommand } from "./explain.ts";
 import { getCommand } from "./get.ts";
 import { dropPermissions, inheritedEnvironment } from "./privileges.ts";
 
-/** The commands that run on one node. */
 const ON_ONE_NODE = [explainCommand, getCommand, diffCommand, eventsCommand];
 const STATUS = { name: "status", flags: TEXT_OR_JSON };
 
@@ -27,7 +26,6 @@ const SELECTOR = option(
 );
 const TIMEOUT = option("timeout", duration(), "The maximum time of each answer; 10s by default.");
 const TIMEOUT_MS = 10_000;
-/** The flags that kubectl gets. */
 const KUBECTL_FLAGS = [
   option("kubeconfig", text(), "kubectl's kubeconfig file."),
   option("context", text(), "The context of the kubeconfig."),
@@ -110,7 +108,6 @@ function flagsOfAll(): readonly Flag[] {
   return [...all.values()];
 }
 
-/** The given flags of an action, as words of its command line. */
 function flagsFor(
   { name, flags }: { readonly name: string; readonly flags: readonly Flag[] },
   invocation: Invocation,

@@ -16,7 +16,6 @@ const DROPS = option("drops", boolean(), "Print dropped and rejected connections
 
 /** Before rules that translate destinations or drop, and after connection tracking (`NF_IP_PRI_MANGLE`). */
 const AFTER_CONNTRACK = -150;
-/** The maximum number of traced packets per second. */
 const TRACED_PER_SECOND = 500;
 
 /** `sluice flows`: connections to services as they begin and end. */

@@ -8,7 +8,6 @@ import { readBuild, runsFromSource, shippedText, writeToStderr } from "../../pla
 /** Flag of install and uninstall: an alternative root folder. */
 const ROOT_FLAG = option("root", text(), "Root folder to use instead of /, for example of a mounted image.");
 
-/** Flags whose value is a path. */
 const PATH_FLAGS = ["kubeconfig", "api-client-tls-ca", "api-client-tls-crt", "api-client-tls-key"];
 
 /** Flag of install and uninstall: print the steps only. */
@@ -93,7 +92,6 @@ function targetOf({ flags }: Invocation): { readonly root: string; readonly dryR
   throw new Error("cannot write to /usr/local, /etc and /var/lib: not root (run with sudo, or try --dry-run)");
 }
 
-/** The action on a file in words: done, and of a dry run. */
 const DECISIONS: Readonly<Record<Step["decision"], readonly [done: string, planned: string]>> = {
   write: ["wrote", "would write"],
   replace: ["replaced", "would replace"],

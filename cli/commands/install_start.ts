@@ -65,7 +65,6 @@ async function checkInstalled(invocation: Invocation, line: CommandLine): Promis
   return [problemFinding("configuration", "configuration-invalid", message, `edit ${CONFIGURATION}`)];
 }
 
-/** The parts of an invocation that the wait for a service uses. */
 type Waiter = Pick<Invocation, "clock" | "print" | "signal">;
 
 /** Starts the service and waits until everything is in effect, as its control socket says. Returns the exit status. */

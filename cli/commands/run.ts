@@ -281,7 +281,6 @@ async function watchPods(socket: string, onProblems: ReportProblems): Promise<Po
   }
 }
 
-/** Options of a run that depend on the configuration file. */
 type ReloadableOptions = Pick<ProxyOptions, "configuration" | "logger" | "logging" | "replaced">;
 
 /**

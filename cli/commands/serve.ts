@@ -24,10 +24,8 @@ const LISTEN = {
 /** The flags of the gRPC server. */
 export const LISTEN_FLAGS: readonly Flag[] = Object.values(LISTEN);
 
-/** The maximum number of workers of a server. */
 const MOST_WORKERS = 64;
 
-/** The number of workers that write to the watchers. */
 const WORKERS_FLAG = option(
   "serve-workers",
   text(),
@@ -85,7 +83,6 @@ const NODE_LABELS = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "t
 /** The characters of the keys of labels and annotations, and the wildcards. */
 const PATTERN = /^[A-Za-z0-9._/*?-]+$/;
 
-/** The flag of each filter, with a list of patterns. */
 const DETAILS: Readonly<Record<keyof DetailFilters, Flag<TextsField>>> = {
   serviceLabels: details("service-labels", "labels of services", []),
   serviceAnnotations: details("service-annotations", "annotations of services", []),

@@ -19,10 +19,8 @@ export interface ServiceState {
 export interface Service {
   /** Starts or restarts it without waiting for the rules, and enables it at boot. Throws with the service manager's message if that fails. */
   start(): Promise<void>;
-  /** Stops and disables it, if it is installed. */
   stop(): Promise<void>;
   state(): Promise<ServiceState>;
-  /** The last lines of its log. */
   log(): Promise<string>;
   /** Command lines for an administrator. */
   readonly manual: { readonly start: string; readonly stop: string; readonly log: string };

@@ -101,7 +101,6 @@ export function stoppedText(words: string, restarts: number, log: string, comman
     `sluice: ${command} shows more; \`sluice check\` looks for the cause\n`;
 }
 
-/** The interval of attempts, in milliseconds. */
 const RETRY_MS = 250;
 /** The number of services in a report: on one screen, and of `top --once`. */
 const MOST_NEEDY = 20;

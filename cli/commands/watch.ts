@@ -83,7 +83,6 @@ async function openedStore(invocation: Invocation, signal: AbortSignal) {
   return { store, ended: run() };
 }
 
-/** The receiver of the operations. */
 interface Output {
   take(operation: DescribedOperation): void;
   /** Resolves when nothing is in progress, before the next round and at the end. */

@@ -54,7 +54,6 @@ export function flowLine(flow: Flow): string {
   }`.trimEnd();
 }
 
-/** Finds the service port of a frontend. */
 type FindService = (address: string, protocol: Protocol, port: number) => ServicePortName | undefined;
 
 /** The states of a TCP connection that has ended. */
@@ -154,7 +153,6 @@ export interface ServiceFinder {
   frontends(family: Family): { readonly addresses: readonly string[]; readonly nodePorts: readonly string[] };
 }
 
-/** The minimum time between two readings of the state. */
 const REFRESH_MS = 2_000;
 
 /** Reads the state, and reads it again in the background when a frontend is unknown. */

@@ -4,7 +4,6 @@ import type { Protocol, ServicePortName } from "../../core/model/mod.ts";
 import { canonicalAddress, type Clock, type Family, joinHostPort, timeOfDay } from "../../platform/mod.ts";
 import { type Flow, FOREVER_MS } from "./flow.ts";
 
-/** A packet at one hook. */
 interface TracedPacket {
   readonly source: string;
   readonly sourcePort: number;
@@ -36,13 +35,11 @@ export interface Trace {
   /** The packet at its first hook, and at its last one. */
   readonly first: TracedPacket;
   readonly last: TracedPacket;
-  /** Whether a rule has dropped or rejected it. */
   readonly isDropped: boolean;
 }
 
 /** nft does not print the end of a trace: it is over after this time without output. */
 const QUIET_MS = 300;
-/** The maximum number of concurrent traces. */
 const MOST_TRACES = 10_000;
 
 const LINE = /^trace id (\w+) (ip6?|inet) (\S+) (\S+) (packet: |rule |unknown rule |verdict |policy )(.*)$/;
@@ -111,7 +108,6 @@ function parsePacket(text: string): TracedPacket | undefined {
   };
 }
 
-/** The table of Sluice's nftables mode. */
 const OWN_TABLE = "sluice";
 /** The start of the name of the table with the rule that starts the trace; the id of the process follows. */
 const TRACE_TABLE = "sluice-trace-";
@@ -155,7 +151,6 @@ const REFUSALS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
   ],
 ];
 
-/** The reason why the last rule of a trace dropped its packet. */
 function dropReason({ steps }: Pick<Trace, "steps">): DropReason {
   const step = steps.at(-1)!;
   const { table, chain, rule } = step;
@@ -238,7 +233,6 @@ function chainText(verdict: string): string {
   return `chain ${chain}`;
 }
 
-/** A connection to a service that was dropped or rejected. */
 interface Drop extends DropReason, Pick<Flow, "atMs" | "protocol" | "client" | "frontend"> {
   readonly event: "drop";
   /** Undefined if no service has this destination. */

@@ -16,7 +16,6 @@ import {
   textOf,
 } from "./files.ts";
 
-/** The action of install on a file. */
 type Decision =
   | "write" // does not exist
   | "replace" // unchanged since an earlier installation

@@ -18,7 +18,6 @@ const ONE_RUN_FLAGS = ["config", "strict-config", "write-config-to", "init-only"
 
 /** The wanted configuration and service. */
 export interface Wanted {
-  /** The text of the configuration. */
   readonly configuration: string;
   /** Flags on the proxy's command line in addition to `--config`. */
   readonly words: readonly string[];

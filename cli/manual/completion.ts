@@ -23,7 +23,6 @@ function valueOf({ field: { kind }, values, suggestions }: Flag): "nothing" | re
   return values ?? suggestions ?? (kind === "boolean" ? "nothing" : kind === "text" ? "file" : "number");
 }
 
-/** The fixed values of a command's arguments. */
 function wordsOf({ arguments: words }: CommandSpec): readonly string[] {
   return words.flatMap(({ values }) => values ?? []);
 }
@@ -96,7 +95,6 @@ complete -o default -F _sluice sluice
 `;
 }
 
-/** Returns the completion script for fish. */
 function fishCompletion(commands: readonly CommandSpec[]): string {
   const lines = ["# Completion of sluice for fish: sluice completion fish | source", "complete -c sluice -f"];
   for (const command of commands) {

@@ -68,7 +68,6 @@ function titleOf(flag: Flag): string {
   return FLAG_GROUPS.find(({ flags }) => flags.includes(flag))?.title ?? "Flags";
 }
 
-/** Lists the flags without effect in one paragraph. */
 function withoutEffect(): string {
   const { title, flags } = FLAG_GROUPS.find(({ flags }) => flags.every(({ effective }) => !effective))!;
   const names = new Help().boxWrap(flags.map(({ name }) => `--${name}`).join(" "), HELP_WIDTH - 2);

@@ -5,7 +5,6 @@ import { durationText, printable, timeOfDay } from "../../platform/mod.ts";
 
 /** How lines are printed. */
 export interface Layout {
-  /** The maximum length of a line. */
   readonly columns: number;
   readonly colour: boolean;
 }

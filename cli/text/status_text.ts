@@ -38,7 +38,6 @@ function attentionLines(needy: ServicePage | undefined): Line[] {
   ];
 }
 
-/** The number of services that a line names. */
 const NAMED = 3;
 
 /** The lines of the survey: the verdict in one sentence, then the nodes in the given order. */
@@ -84,7 +83,6 @@ function verdict(reports: readonly NodeReport[]): Line {
   return [dot(tone), [tone, words]];
 }
 
-/** The parts of a view that are printed. */
 interface Extent {
   /** Whether details are printed, and the durations of the last syncs. */
   readonly details: boolean;

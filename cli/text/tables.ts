@@ -65,7 +65,6 @@ function columnsInUse<Row>(rows: readonly Row[], columns: readonly Column<Row>[]
     .map(([heading, cell]) => [heading, (row) => cell(row) || "-"]);
 }
 
-/** A table with headings in capitals. */
 function tableText<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
   const headings = columns.map(([heading]) => heading.toUpperCase());
   const cells = rows.map((row) => columns.map(([, cell]) => cell(row) ?? ""));

@@ -21,7 +21,6 @@ export function topLines(status: NodeView, needy: ServicePage | undefined): read
   return lines.map((line) => textOf(line, PLAIN));
 }
 
-/** A terminal's layout, with the number of its lines. */
 interface ScreenLayout extends Layout {
   readonly rows: number;
 }
@@ -102,11 +101,9 @@ function needyLines({ node }: NodeView, needy: ServicePage | undefined): Line[] 
 /** A view of the services. */
 export interface TopView {
   readonly order: NonNullable<BrowseQuestion["order"]>;
-  /** Only services whose name contains this. */
   readonly search: string;
   /** Whether keys are added to `search`. */
   readonly isTyping: boolean;
-  /** Only services that need attention. */
   readonly attention: boolean;
   /** The scroll offset: the number of services above the first one shown. */
   readonly offset: number;
@@ -123,7 +120,6 @@ const SCREENS: Readonly<Record<string, number>> = { "\x1b[5~": -1, "\x1b[6~": 1,
 const HOME = ["g", "\x1b[H", "\x1b[1~", "\x1bOH"];
 const END = ["G", "\x1b[F", "\x1b[4~", "\x1bOF"];
 
-/** The keys, for the last line of the screen. */
 const KEY_HINTS = "q quit  s sort  / filter  b attention only  ↑↓ PgUp PgDn scroll";
 
 /**

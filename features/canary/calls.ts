@@ -11,7 +11,6 @@ import {
   type ServedAddresses,
 } from "./path_findings.ts";
 
-/** The longest detail of an answer that is passed on. */
 const LONGEST_DETAIL = 400;
 
 function shortened<T extends { readonly detail: string }>(answers: readonly T[] | undefined): readonly T[] | undefined {

@@ -103,7 +103,6 @@ function place(state: State, nodeIP: string): void {
   });
 }
 
-/** Ends the tries and the responder. */
 function close(state: State): void {
   state.cancelRetry();
   state.placed?.end.abort();
@@ -118,7 +117,6 @@ function remove(state: State): void {
   change(state, "waiting");
 }
 
-/** The addresses of a range that are tried at most. */
 const MOST_TRIED = 64;
 
 /**
@@ -158,7 +156,6 @@ const LISTED_AFTER_MS = 4_000, LISTED_SHARE = 0.05;
 /** The longest pause after a listing: one that was slow once must not delay the next cause. */
 const LONGEST_PAUSE_MS = 10_000;
 
-/** Tries the canary every interval until its end. */
 async function watch(state: State, placed: Placed): Promise<void> {
   const { node: { clock }, options: { intervalMs } } = state;
   while (!placed.end.signal.aborted) {

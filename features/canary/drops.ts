@@ -9,7 +9,6 @@ import type { CanaryStatus } from "./state.ts";
 const LOOK_MS = 60_000;
 /** The time for which a rule counts after it dropped a packet, so that rare drops are one problem. */
 const COUNTS_FOR_MS = 600_000;
-/** The number of rules that a problem names. */
 const MOST_NAMED = 3;
 
 /** Returns a listener for the states of a canary: it looks when the canary starts to answer, and then once a minute. */

@@ -31,7 +31,6 @@ export interface CanaryStatus {
   readonly address: string | undefined;
   /** Wall time of the last answer, in milliseconds since 1970; undefined before the first. */
   readonly lastAnswerMs: number | undefined;
-  /** The duration of the last answered try. */
   readonly durationMs: number | undefined;
   /** The cause and the details if it is failing. */
   readonly cause: CanaryCause | undefined;
@@ -45,7 +44,6 @@ export interface CanaryStatus {
 export interface CanaryParts {
   readonly node: Node;
   readonly served: NodeFamily;
-  /** The prefix that its address is taken from. */
   readonly range: string;
   readonly options: Pick<CanaryOptions, "intervalMs" | "timeoutMs">;
   /** Called when the state, the cause or the details have changed. */
@@ -56,7 +54,6 @@ export interface CanaryParts {
 
 /** A canary with its responder. */
 export interface Placed {
-  /** `address:port` of the canary. */
   readonly address: string;
   /** Whether the responder's address is still one of this host, and the canary's is not. */
   readonly isCurrent: () => boolean;

@@ -3,7 +3,6 @@ import { errorText } from "../../platform/mod.ts";
 import * as shape from "../../platform/shapes/mod.ts";
 import type { AnsweredCall } from "../contract.ts";
 
-/** A reading, or why there is none. */
 const ANSWER = shape.anyOf(CONNECTION_READING, shape.record({ failure: shape.TEXT }));
 
 /** See `ANSWER`. */

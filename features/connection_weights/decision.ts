@@ -9,9 +9,7 @@
 
 /** The counts of an endpoint. */
 export interface EndpointCounts {
-  /** The connections that are open. */
   readonly open: number;
-  /** The connections opened so far. */
   readonly opened: number;
 }
 
@@ -50,7 +48,6 @@ export function nextLoad(before: EndpointLoad | undefined, counts: EndpointCount
 
 /** An endpoint of a service port. */
 export interface WeighedEndpoint {
-  /** Its configured weight, more than 0. */
   readonly weight: number;
   readonly load: EndpointLoad;
 }

@@ -16,12 +16,10 @@ const CHANGE_MS = 3;
 const SERVICE_CHANGE_MS = 1;
 /** The maximum number of services whose weights change at once: the most urgent ones. */
 const MOST_CHANGED = 25;
-/** The pause after a failure. */
 const RETRY_MS = 10_000;
 /** The time without a reading after which the loads are out of date. */
 const STALE_MS = 60_000;
 
-/** New factors of a service port. */
 interface Change {
   readonly service: ServiceKey;
   readonly key: ServicePortKey;
@@ -52,7 +50,6 @@ export function watchConnections(
     reportProblems(`connections ${family}`, isFailing ? [problem] : []);
   };
   const planned = () => portsAsking(asking, portsOf);
-  /** Returns to the configured weights. */
   const fail = (detail: string) => {
     report(detail);
     counted = { ...counted, loads: new Map() };
@@ -137,7 +134,6 @@ function mostUrgent(changes: readonly Change[]): readonly Change[] {
   });
 }
 
-/** The loads of the endpoints at the last reading. */
 interface Counted {
   readonly loads: ReadonlyMap<string, EndpointLoad>;
   readonly atMs: number;

@@ -33,9 +33,7 @@ export interface FailureDetector {
   judge(endpoint: string, anotherAnswers: boolean): boolean;
   /** The time of the last attempt that an endpoint has answered, by the monotonic clock; -Infinity if there was none. */
   lastAnswerMs(endpoint: string): number;
-  /** Uses an unreachable endpoint again. */
   release(endpoint: string): void;
-  /** The unreachable endpoints. */
   unreachable(): ReadonlySet<string>;
 }
 

@@ -47,7 +47,6 @@ export function createEndpointProbe(
 /** The result of a TCP connection attempt: the host accepted or refused it, nothing answered, or it could not be made. */
 export type TcpProbeResult = "answered" | "silent" | { readonly failed: string };
 
-/** Errors of the network about an address that does not answer. */
 const SILENT = /No route to host|Host is unreachable|Network is unreachable|Connection timed out/i;
 
 /** Connects to an address, and closes the connection at once; waits up to `timeoutMs` for an answer. */

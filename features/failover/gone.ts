@@ -37,7 +37,6 @@ const MOST_LOST = 20_000, MOST_PAIRS = 20_000;
 /** The longest time that a pair is in the kernel, including the time until it is there. */
 const LONGEST_PAIR_MS = RESET_LIFETIME_MS + 60_000;
 
-/** An address that was terminating when it left a slice. */
 interface Suspect {
   /** When it last left any slice, and when it last did while it was terminating, by the monotonic clock. */
   leftMs: number;
@@ -263,7 +262,6 @@ function frontendFinder({ nodePortAddresses }: WatchedFamily): (port: PlannedPor
       .flatMap((frontend) => addressesOf(frontend).map((address) => joinHostPort(address, frontend.port)));
 }
 
-/** See `createShares`. */
 type Shares = ReturnType<typeof createShares>;
 
 /**

@@ -1,6 +1,5 @@
 import { boolean, duration, integer, type OptionsOf, section } from "../../platform/schema/mod.ts";
 
-/** The least of each duration, in milliseconds. */
 const SHORTEST = { from: 50 };
 
 /** The settings of failover. */

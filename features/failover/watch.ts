@@ -40,7 +40,6 @@ export interface FailureWatch {
   ejections(): number;
 }
 
-/** The interval of readings without connection attempts. */
 const IDLE_INTERVAL_MS = 500;
 /** The maximum share of the time for readings, judged by the shortest recent one: longer ones waited for a CPU. */
 const READING_SHARE = 0.1;
@@ -49,11 +48,9 @@ const JUDGED_READINGS = 8;
 const MOST_READING_MS = 15;
 /** and a part for each endpoint; nft prints an element in 0.03 ms on a fast processor. */
 const MOST_OF_ENDPOINT_MS = 0.4;
-/** The maximum number of suspects probed at the same time. */
 const MOST_PROBED = 32;
 /** The maximum number of endpoints in regular probes at the same time. */
 const MOST_TRIED = 100;
-/** The maximum number of siblings probed for an answer. */
 const MOST_SIBLINGS = 3;
 /** The time within which an answer counts. */
 const ANSWERS_MS = 2_000;

@@ -4,7 +4,6 @@ import type { FeatureStatus, Node, RunningFeature } from "../contract.ts";
 
 const STATUSES = ["True", "False", "Unknown"] as const;
 
-/** The state that the condition shows. */
 interface ConditionState {
   readonly status: (typeof STATUSES)[number];
   /** In CamelCase, as the API requires. */
@@ -12,7 +11,6 @@ interface ConditionState {
   readonly message: string;
 }
 
-/** The type of the condition. */
 const CONDITION_TYPE = "ServiceProxyReady";
 
 /** After this time without a first sync, the condition says that it is awaited; a restart takes less. */

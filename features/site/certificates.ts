@@ -42,9 +42,7 @@ export const CLUSTER_CA = "/etc/kubernetes/pki/ca.crt";
 
 /** The organization of every kubelet (Kubernetes' node authorizer). */
 const NODES = "system:nodes";
-/** The common name of a node's kubelet. */
 const ofKubelet = (node: string) => `system:node:${node}`;
-/** The name in the certificates that leaders make themselves. */
 const SERVER_NAME = "leader.site.sluice.dev";
 
 /**

@@ -23,7 +23,6 @@ import type { SiteMemory } from "./memory.ts";
 
 /** The times of an election, in milliseconds. */
 export interface ElectionTiming {
-  /** The duration of the Lease without a renewal. */
   readonly leaseMs: number;
   readonly renewMs: number;
   /** The reads of the nodes that lose a leader are spread over this time; 1 s by default. */
@@ -53,18 +52,15 @@ const ANSWERED: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-fou
 export interface Election {
   /** Called when the leader does not answer: reads the Lease, and takes it when it has expired. */
   lost(): void;
-  /** The leader answers. */
   followed(): void;
   role(): Role;
   /** How often the leader has changed, as the Lease counts. */
   transitions(): number;
   /** Whether this node believes that it holds the Lease. */
   holds(): boolean;
-  /** Runs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Options of `createElection`. */
 interface ElectionOptions {
   readonly node: string;
   readonly lease: LeaseClient;
@@ -74,7 +70,6 @@ interface ElectionOptions {
   /** Whether the node that the Lease names as the leader has signed the claim. Rejects if the certificates cannot be read. */
   readonly isProven: (leader: Leader) => Promise<boolean>;
   readonly timing: ElectionTiming;
-  /** Receives every new role. */
   readonly onRole: (role: Role) => void;
   /** The Lease expires soon, and it is this node's turn to take it: it can prepare to lead. */
   readonly onStandBy: () => void;
@@ -129,7 +124,6 @@ interface Part extends ElectionOptions, Required<ElectionTiming> {
   /** Ends the part that this node takes. */
   signal: AbortSignal;
   state: ElectionState;
-  /** Ends the current wait. */
   wake(): void;
 }
 

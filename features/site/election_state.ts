@@ -15,7 +15,6 @@ export interface ElectionState {
   readonly hasAnswered: boolean;
   /** Whether this node has waited for the node whose turn it is to take the Lease. */
   readonly hasWaited: boolean;
-  /** Whether the log has the current failure. */
   readonly isWarned: boolean;
 }
 

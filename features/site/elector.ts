@@ -15,7 +15,6 @@ export type ElectionStep =
  * Decides who leads, from the versions of the Lease that this node has seen. Pure: it neither reads a clock nor sends requests.
  */
 interface Elector {
-  /** The Lease was read. */
   read(record: LeaseRecord, nowMs: number): void;
   /** A write of this node, sent at `sentMs`, was accepted. */
   wrote(record: LeaseRecord, sentMs: number): void;
@@ -37,7 +36,6 @@ interface Elector {
 export function createElector({ node, renewMs }: {
   /** The name of this node, which holds the Lease. */
   readonly node: string;
-  /** The time from one renewal to the next. */
   readonly renewMs: number;
 }): Elector {
   let known: { readonly record: LeaseRecord; readonly seenMs: number } | undefined;

@@ -23,7 +23,6 @@ export interface Feed {
   readonly ended: Promise<void>;
 }
 
-/** Options of `createFeed`. */
 interface FeedOptions {
   readonly sink: SourceSink;
   /** Opens the API server as a source, in full. */
@@ -32,7 +31,6 @@ interface FeedOptions {
   readonly openLeader: (leader: Leader, onLink: ReportLink) => Promise<Source>;
   /** The time without an answer of the leader after which this node watches the API server itself. */
   readonly patienceMs: () => number;
-  /** The leader does not answer. */
   readonly onLost: () => void;
   /** The leader has sent its whole state, or a later change. */
   readonly onFollowed: () => void;
@@ -42,11 +40,9 @@ interface FeedOptions {
   readonly onLink: ReportLink;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Ends all sources. */
   readonly signal: AbortSignal;
 }
 
-/** The sources that a feed watches. */
 interface Watched extends FeedOptions {
   readonly newSink: ReturnType<typeof createHandOver>;
   readonly ended: PromiseWithResolvers<void>;
@@ -54,7 +50,6 @@ interface Watched extends FeedOptions {
   /** The leader, and its server unless its address is unknown. */
   leader?: Leader | undefined;
   leaderServer?: WatchedSource | undefined;
-  /** The origin of the state. */
   from?: "leader" | "api";
   /** Stops waiting for an answer of the leader; undefined if the feed does not wait. */
   endPatience?: (() => void) | undefined;
@@ -170,12 +165,10 @@ function comesFrom(watched: Watched, from: "leader" | "api"): void {
 
 type OpenSource = (onLink: ReportLink) => Promise<Source> | Source;
 
-/** A source that is watched. */
 interface WatchedSource {
   /** Stops reporting its link: another source is in use. */
   mute(): void;
   stop(): void;
-  /** Rejects if the source cannot work. */
   readonly ended: Promise<void>;
 }
 

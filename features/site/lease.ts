@@ -31,7 +31,6 @@ export interface LeaseRecord extends Leader {
   /** The resourceVersion: a write against an older one is refused. */
   readonly version: string;
   readonly durationMs: number;
-  /** How often the leader has changed. */
   readonly transitions: number;
   /** Names the time since the leader's process took the Lease: its `acquireTime`. */
   readonly term: string;
@@ -68,7 +67,6 @@ const REQUEST_MS = 10_000;
 export function createLeaseClient({ api, namespace, site, leaseMs, longestMs, clock }: Limits & {
   readonly api: ClusterAccess["api"];
   readonly namespace: string;
-  /** The name of the site. */
   readonly site: string;
   readonly clock: Clock;
 }): LeaseClient {
@@ -150,7 +148,6 @@ function changes({ node, address, certificate, proof, durationMs, transitions }:
 }
 
 interface Limits {
-  /** The duration of this site's Leases. */
   readonly leaseMs: number;
   /** A Lease that claims to last longer counts as one of `leaseMs`. */
   readonly longestMs: number;

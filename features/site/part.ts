@@ -6,7 +6,6 @@ import type { Role } from "./lease.ts";
 
 /** The role of this node in its site (docs/sites.md). Plain data. */
 export interface SiteStatus {
-  /** The name of the site. */
   readonly name: string;
   /** `alone` watches the API server although there is a site; `undecided` knows no leader yet. */
   readonly role: "leader" | "follower" | "alone" | "undecided";

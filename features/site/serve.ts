@@ -11,10 +11,8 @@ import type { Role } from "./lease.ts";
 
 const SCOPE = "site server";
 const RETRY_MS = 5_000;
-/** How often the files of the certificates are read again. */
 const RENEW_MS = 60_000;
 
-/** The server of a site's leader. */
 interface SiteServer {
   /**
    * Serves while this node leads. When the leader loses its Lease, every connection is closed once, so that the nodes that can
@@ -23,7 +21,6 @@ interface SiteServer {
   enter(role: Role): void;
   /** Accepts only these nodes. When they change, every connection is closed once. */
   admit(members: readonly string[]): void;
-  /** Runs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -42,7 +39,6 @@ export function createSiteServer(options: {
   readonly listen: WireAddress;
   /** Reads the certificates for new connections of these members. */
   readonly readTls: (members: readonly string[]) => Promise<ServerTls>;
-  /** The last known members. */
   readonly members: readonly string[];
   readonly store: Store;
   readonly onProblems: ReportProblems;

@@ -51,7 +51,6 @@ export function openSource(cluster: ClusterAccess, { site }: { readonly site: Si
 }
 
 interface SiteSourceOptions {
-  /** The name of the site. */
   readonly site: string;
   readonly leaseNamespace: string;
   readonly timing: ElectionTiming & {
@@ -103,7 +102,6 @@ export function createSiteSource(cluster: ClusterAccess, options: SiteSourceOpti
   };
 }
 
-/** A run of the source. */
 interface SiteRun {
   readonly cluster: ClusterAccess;
   readonly options: SiteSourceOptions;

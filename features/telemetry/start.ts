@@ -39,7 +39,6 @@ export interface Telemetry extends RunningProcessFeature {
   flush(): Promise<void>;
 }
 
-/** The name and version that metrics and spans come from. */
 const SCOPE = { name: "sluice", version: VERSION } as const;
 /** The maximum time that the process waits for the collector when it exits. */
 const STOP_MS = 2_000;
@@ -179,7 +178,6 @@ function unitOf(name: string): string {
   return unit === "seconds" ? "s" : unit === "bytes" ? "By" : "";
 }
 
-/** The method that exporters of all signals have. */
 interface Exporter<Items> {
   export(items: Items, done: (result: ExportResult) => void): void;
 }

@@ -11,7 +11,6 @@ import { millisToHrTime } from "@opentelemetry/core";
 import type { Family, SyncReport } from "../../core/model/mod.ts";
 import type { Node, RunningFeature } from "../contract.ts";
 
-/** The planned changes and the reports of a run. */
 type SyncTraces = Required<Pick<RunningFeature, "changed" | "reported">>;
 
 /** Planned changes; times in milliseconds since 1970. */

@@ -16,10 +16,8 @@ import type { Clock } from "../../platform/mod.ts";
 
 /** Adds up the readings of the workers. */
 export interface TrafficRecorder extends Omit<CountsOfPorts, "refresh"> {
-  /** The part of the traffic that is counted. */
   readonly coverage: TrafficCoverage;
   note(family: Family, reading: TrafficReading): void;
-  /** Drops deleted service ports. */
   forget(family: Family, keys: Iterable<ServicePortKey>): void;
   /** Iterates over all service ports with traffic. */
   ports(): Iterable<RecordedPort>;
@@ -34,7 +32,6 @@ export interface RecordedPort {
   readonly endpoints: Iterable<readonly [string, CountedTraffic]>;
 }
 
-/** Places in the table of counts. */
 interface PortRecord {
   readonly place: number;
   readonly endpoints: Map<string, number>;

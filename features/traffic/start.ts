@@ -5,9 +5,7 @@ import { waitAtMost } from "../../platform/mod.ts";
 import type { Node, NodeFamily, RunningFeature } from "../contract.ts";
 import { createTrafficRecorder, type RecordedPort, type TrafficRecorder } from "./recorder.ts";
 
-/** The time for which counts are current. */
 const CURRENT_MS = 1_000;
-/** The maximum time that an answer waits for counts. */
 const ANSWER_MS = 2_000;
 /** Readings take at most this share of the time. */
 const READING_SHARE = 0.02;

@@ -29,7 +29,6 @@ import {
 const CONTROL_FRAMES_PER_WINDOW = 1000;
 const WINDOW_MS = 10_000;
 
-/** The time that an ended session has to close its connection. */
 const LINGER_MS = 1000;
 
 /** The content type of calls and answers; `+proto` or another encoding can follow. */
@@ -56,7 +55,6 @@ export class ServerLeavingError extends Error {
 export interface Connection {
   /** Starts a call of `/package.Service/Method`; with `endStream`, one without a request. */
   request(method: string, options?: { readonly endStream: true }): ClientHttp2Stream;
-  /** Whether new calls are possible. */
   isOpen(): boolean;
   close(): void;
 }

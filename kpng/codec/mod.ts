@@ -7,7 +7,6 @@
 import { createReader, createWriter, type Reader, WireError, type Writer } from "./wire.ts";
 export { WireError } from "./wire.ts";
 
-/** The wire format of one value. */
 interface ValueType<T> {
   readonly shape: FieldShape;
   readonly wireType: 0 | 1 | 2;

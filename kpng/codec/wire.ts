@@ -5,9 +5,7 @@ export class WireError extends Error {
 
 /** Reads protobuf's encoding. All methods throw WireError for truncated or invalid bytes. */
 export interface Reader {
-  /** Whether everything was read. */
   atEnd(): boolean;
-  /** The next field's number and wire type. */
   key(): { readonly field: number; readonly wireType: number };
   /** An integer; one that does not fit into 53 bits is truncated to its low 32. */
   varint(): number;
@@ -124,7 +122,6 @@ export interface Writer {
   key(field: number, wireType: 0 | 1 | 2): void;
   /** Writes an integer of up to 53 bits; a negative one takes ten bytes, like protobuf's int32 and int64. */
   varint(value: number): void;
-  /** Writes an unsigned 64-bit integer. */
   uint64(value: bigint): void;
   double(value: number): void;
   string(value: string): void;

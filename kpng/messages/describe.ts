@@ -23,9 +23,7 @@ export interface DescribedOperation {
   readonly op: "set" | "delete" | "sync" | "reset";
   readonly set?: SetName;
   readonly path?: string;
-  /** The value that was set. */
   readonly value?: object;
-  /** The value in a few words. */
   readonly text?: string;
 }
 

@@ -107,7 +107,6 @@ export function serviceOfMessage(received: ServiceMessage, inFull: boolean): Dec
   };
 }
 
-/** The result of the IP filters of a service. */
 interface Filters {
   /** The sources that all load balancer IPs admit; empty for all. */
   readonly sourceRanges: readonly string[];
@@ -194,7 +193,6 @@ export interface SourceEndpoint {
   readonly source: string;
   /** Its slice; of several, the first by name. */
   readonly slice: EndpointSlice;
-  /** Its endpoint there. */
   readonly endpoint: SliceEndpoint;
   /** At most one of each family. */
   readonly addresses: readonly string[];

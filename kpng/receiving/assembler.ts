@@ -53,11 +53,9 @@ interface EntryProblems {
   readonly sentences: readonly string[];
 }
 
-/** The state of one service. */
 interface Entry {
   service: Service | undefined;
   readonly endpoints: Map<string, ReceivedEndpoint>;
-  /** The slices reported to the sink. */
   slices: Slices;
   /** The slices to report next, if already assembled. */
   next: Slices | undefined;

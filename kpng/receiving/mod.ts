@@ -44,7 +44,6 @@ interface Receiver {
   receive(bytes: Uint8Array<ArrayBuffer>): boolean;
 }
 
-/** The kinds of the entries of each set. */
 const ENTRY_KINDS: Readonly<Record<number, EntryKind>> = {
   [SETS.ServicesSet]: "Service",
   [SETS.GlobalServiceInfos]: "Service",
@@ -57,7 +56,6 @@ const ENTRY_KINDS: Readonly<Record<number, EntryKind>> = {
 /** A receiver without state. */
 export function createReceiver({ sink, nodeName, inFull }: {
   readonly sink: SourceSink;
-  /** This node's name. */
   readonly nodeName: string;
   /** Whether to keep details, to pass them on. */
   readonly inFull: boolean;
@@ -104,7 +102,6 @@ export function createReceiver({ sink, nodeName, inFull }: {
   };
 }
 
-/** Options for reading an endpoint. */
 interface EndpointReading {
   /** Whether to keep details. */
   readonly inFull: boolean;

@@ -65,7 +65,6 @@ const MOST_CHANGED = 0.1;
 /** The number of revisions from which the step to the newest is kept. */
 const STEPS_KEPT = 16;
 
-/** The base of all answers. */
 interface Basis {
   readonly store: Store;
   /** The newest revision, to which answers lead. */

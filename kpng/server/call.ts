@@ -5,7 +5,6 @@ import type { ServerContext } from "./context.ts";
 import type { Outlet } from "./outlet.ts";
 import { createDeadline } from "./waiting.ts";
 
-/** The answer to a refused call. */
 interface Refusal {
   readonly httpStatus: number;
   /** gRPC's status. */
@@ -58,7 +57,6 @@ export interface Call {
   open<T>(decode: (message: Uint8Array<ArrayBuffer>) => T): RequestStream<T>;
 }
 
-/** Options of `carryOut`. */
 interface CarryOutOptions extends ServerContext {
   /** The outlet of the stream's connection. */
   readonly outlet: Outlet;

@@ -25,19 +25,15 @@ export interface Connections {
   close(): void;
 }
 
-/** Closes a connection with an HTTP/2 error code. */
 type Close = (reason: ClosureReason, code: number) => void;
 
-/** Counts a connection that the server closes. */
 type CountClosed = (reason: ClosureReason, address: string | undefined) => void;
 
-/** The connections of one address. */
 interface Client {
   count: number;
   readonly idle: Set<Connection>;
 }
 
-/** An admitted connection. */
 interface Connection {
   readonly socket: Socket;
   readonly client: Client;

@@ -78,7 +78,6 @@ function boundAddress(asked: WireAddress, bound: unknown): WireAddress {
   return { ...asked, port: port ?? asked.port };
 }
 
-/** A call that has been opened. */
 interface OpenedCall extends CallHeaders {
   readonly stream: ServerHttp2Stream;
   readonly outlet: Outlet;

@@ -165,7 +165,6 @@ export interface Lag {
   };
 }
 
-/** A change that some watchers have not received yet. */
 interface Change {
   readonly revision: number;
   readonly atMs: number;

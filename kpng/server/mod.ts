@@ -81,7 +81,6 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   return { ...server, count: tally.total };
 }
 
-/** Whether only this host can connect. */
 function isOfThisHost(address: WireAddress): boolean {
   return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
 }

@@ -28,13 +28,11 @@ const PIECE_BYTES = 8 * 1024;
 /** Streams that are not open yet and whose windows are counted: frames can arrive in the same packet as the call. */
 const MOST_EARLY = 100;
 
-/** A write that is not complete. */
 interface Write {
   readonly ownBytes: number;
   readonly resume: () => void;
 }
 
-/** Options of `createOutlet`. */
 interface OutletOptions {
   /** The socket that the session writes to. */
   readonly socket: Pick<Socket, "writableLength" | "on">;

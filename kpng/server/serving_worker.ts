@@ -120,7 +120,6 @@ export function serveAsWorker(
   };
 }
 
-/** A logger whose lines the main isolate writes. */
 function createPostingLogger(post: (message: FromServingWorker) => void, bound: Fields): Logger {
   const at = (level: "warn" | "info" | "debug") => (message: string, fields: Fields = {}) => {
     const texts = Object.entries({ ...bound, ...fields }).map(([name, value]) => [
@@ -141,7 +140,6 @@ function createPostingLogger(post: (message: FromServingWorker) => void, bound: 
   };
 }
 
-/** The state of the main isolate, in a worker. */
 interface WorkerState extends ServedState {
   take(message: Extract<ToServingWorker, { type: "revision" | "answer" | "chunk" }>): void;
 }
@@ -253,7 +251,6 @@ function createHeldParts(clock: Clock) {
   };
 }
 
-/** The answer with the chunks that it only refers to. */
 function withHeld(answer: SentAnswer, held: ReadonlyMap<number, readonly Uint8Array[]>): SentAnswer {
   const parts = answer.parts.map((part) => (
     part.kind === "shared" && part.chunks === undefined ? { ...part, chunks: held.get(part.id)! } : part

@@ -33,7 +33,6 @@ export interface WorkersOptions {
   readonly onLag?: (lagMs: number) => void;
 }
 
-/** One of the workers, restarted whenever it fails. */
 interface ServingWorker {
   /** Resolves when the first worker listens; rejects if it cannot. */
   readonly listening: Promise<void>;
@@ -87,7 +86,6 @@ const CLOSE_MS = 5_000;
 /** The time after which a worker that has listened counts as sound: the next failure is not a repetition of the last one. */
 const SOUND_MS = 60_000;
 
-/** Options of `startServingWorker`. */
 interface ServingWorkerOptions {
   /** The worker's row of the tally. */
   readonly row: number;
@@ -178,7 +176,6 @@ function startServingWorker({ row, options, answers, lag, settings }: ServingWor
   };
 }
 
-/** A question of a worker. */
 type Question = Extract<FromServingWorker, { readonly type: "ask" | "next" | "release" }>;
 
 /** A first chunk up to this size is probably the only one. */

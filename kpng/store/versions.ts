@@ -15,7 +15,6 @@ export interface Versions<T> {
   since(revision: number): readonly Change<T>[] | undefined;
 }
 
-/** A replaced version. */
 interface Replaced<T> {
   readonly revision: number;
   readonly key: string;

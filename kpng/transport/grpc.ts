@@ -30,7 +30,6 @@ export class StatusError extends Error {
   }
 }
 
-/** The names of the status codes, by number. */
 const NAMES = Object.keys(STATUS);
 
 /** The status of a call that was answered with an HTTP status only (gRPC: http-grpc-status-mapping.md). */

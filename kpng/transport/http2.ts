@@ -198,7 +198,6 @@ export function http2ErrorText(code: number): string {
   return Object.keys(ERROR_CODE)[code] ?? `error ${code}`;
 }
 
-/** The content of a GOAWAY frame. */
 interface Goaway {
   readonly code: number;
   /** The sender's explanation; often empty. */

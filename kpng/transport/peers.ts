@@ -68,7 +68,6 @@ export function silenceText({ probeAfterMs, answerMs }: LivenessLimits): string 
   return `the peer has not answered for ${(probeAfterMs + answerMs) / 1000} s`;
 }
 
-/** Limits the number of events per time window. */
 interface Quota {
   /** Counts an event; returns false if it exceeds the quota. */
   take(): boolean;

@@ -55,7 +55,6 @@ export interface LocalViews {
   differing(state: ServiceState, zone: string): ReadonlySet<string> | undefined;
 }
 
-/** The endpoints that nodes have in common. */
 interface Common {
   readonly endpoints: readonly LocalEndpoint[];
   readonly items: readonly WireItem[];
@@ -140,7 +139,6 @@ interface Scopes {
   readonly external: boolean;
 }
 
-/** An endpoint that a node receives. */
 interface LocalEndpoint {
   readonly one: SourceEndpoint;
   readonly scopes: Scopes | undefined;

@@ -18,7 +18,6 @@ export interface CommonMetrics {
   expose(): Promise<string>;
   /** Returns all metrics as data, with the same values. */
   read(): Promise<readonly MetricReading[]>;
-  /** Where further metrics are registered. */
   readonly registry: Registry;
 }
 
@@ -28,7 +27,6 @@ export interface CommonSources {
   readonly problems: () => ReadonlyMap<ProblemCode, number>;
   /** The link to the server that the state comes from; undefined if the source is not a server. */
   readonly link?: () => SourceLink;
-  /** The servers that the source chooses from. */
   readonly servers?: () => readonly SourceServer[];
   /** Called before the metrics are read, for metrics that others have registered. */
   readonly update?: () => Promise<unknown>;
@@ -102,7 +100,6 @@ function addBuildInfo(registry: Registry): void {
   });
 }
 
-/** Registers the state of the link to the API server or relay. */
 function addLink(registry: Registry, link: () => SourceLink): void {
   const seconds = (timeMs: number | undefined) => timeMs === undefined ? undefined : timeMs / 1000;
   const received = "When the API server or relay last sent anything, in seconds since 1970";

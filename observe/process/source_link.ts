@@ -5,7 +5,6 @@ import type { ReportLink } from "../../core/objects/mod.ts";
 export interface SourceLink {
   /** `connecting` before the first answer, `disconnected` while any of its streams fails. */
   readonly state: "connecting" | "connected" | "disconnected";
-  /** When this state began. */
   readonly sinceMs: number;
   /** The server in use or tried last: `https://10.0.0.1:6443`; empty before the first request. */
   readonly server: string;

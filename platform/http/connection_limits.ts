@@ -16,7 +16,6 @@ export interface ConnectionLimits {
    * seconds, or when it has waited longest for its peer and a new connection needs the slot.
    */
   accept(listener: Deno.Listener, options: AcceptOptions): Promise<void>;
-  /** Number of open connections. */
   open(): number;
 }
 

@@ -82,7 +82,6 @@ export interface ServerOptions extends Pick<ListenOptions, "clock" | "logger" | 
   readonly bindAddress: string | undefined;
   /** Whether failing to open the port is fatal (kube-proxy's bindAddressHardFail). */
   readonly bindAddressHardFail: boolean;
-  /** Stops the server at once. */
   readonly signal: AbortSignal;
   /** Takes the error of each failed try to listen, and undefined once the server listens. */
   readonly onTry?: (error: unknown) => void;

@@ -10,13 +10,11 @@
 
 type Labels<Label extends string> = Readonly<Record<Label, string>>;
 
-/** A value that only grows. */
 interface Counter<Label extends string> {
   /** Adds `by`, 1 by default. Throws a RangeError if it is negative. */
   inc(labels: Labels<Label>, by?: number): void;
 }
 
-/** A value that goes up and down. */
 interface Gauge<Label extends string> {
   set(labels: Labels<Label>, value: number): void;
 }
@@ -46,14 +44,12 @@ export type MetricReading =
 interface Distribution {
   /** The number of observations in each bucket, not cumulative; the last one has no upper bound. */
   readonly counts: readonly number[];
-  /** The sum of all observations. */
   readonly sum: number;
 }
 
 interface Metric {
   readonly name: string;
   read(): MetricReading;
-  /** Resets every value. */
   reset(): void;
 }
 
@@ -67,7 +63,6 @@ export interface Registry {
   expose(): string;
   /** Returns all metrics as data. */
   read(): readonly MetricReading[];
-  /** Resets every value. */
   reset(): void;
 }
 
@@ -258,7 +253,6 @@ export const PROGRAMMING_BUCKETS: readonly number[] = [
   ...steps(120, 30, 7),
 ];
 
-/** Creates metrics in one registry, all with the same prefix. */
 interface MetricMaker {
   counter<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Counter<Label>;
   gauge<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Gauge<Label>;

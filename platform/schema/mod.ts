@@ -19,7 +19,6 @@ interface Kind<Name extends string, Value> {
 /** A string; an empty one means the default. */
 type TextField = Kind<"text", string>;
 
-/** True or false. */
 interface BooleanField extends Kind<"boolean", boolean> {
   /** Whether it is written only if it is true. */
   readonly isOmittedIfFalse?: true;
@@ -36,7 +35,6 @@ interface LimitedField<Name extends string> extends Kind<Name, number>, Partial<
   readonly zeroStays?: true;
 }
 
-/** A 32-bit integer. */
 type IntegerField = LimitedField<"integer">;
 
 /** A number; 0 means the default. */

@@ -23,7 +23,6 @@ export interface Shape<T> {
 /** The type of the values of a shape. */
 export type TypeOf<S> = S extends Shape<infer T> ? T : never;
 
-/** A field that may be absent. */
 interface OptionalShape<T> extends Shape<T | undefined> {
   readonly isOptional: true;
 }

@@ -46,13 +46,11 @@ export interface GrpcSourceOptions {
   readonly random?: () => number;
 }
 
-/** A range of growing waits. */
 interface Waits {
   readonly firstMs: number;
   readonly longestMs: number;
 }
 
-/** The name of the only stream of the link. */
 const STREAM = "watch";
 
 const BACKOFF: Waits = { firstMs: 250, longestMs: 30_000 };
@@ -149,7 +147,6 @@ async function watchServer(
   return await call({ ...server, method: METHODS[scope], request, onMessage, signal: ended }).finally(stopWaiting);
 }
 
-/** The scope of the connection's problems. */
 const SCOPE = "gRPC server";
 
 /** Logs and reports which server is watched and why others are not. */
@@ -230,7 +227,6 @@ export function createRotation(count: number): Rotation {
   };
 }
 
-/** Options of `call`. */
 interface CallOptions extends Pick<GrpcSourceOptions, "tls" | "maxMessageBytes" | "clock"> {
   readonly address: WireAddress;
   /** `/package.Service/Method`. */

@@ -39,11 +39,9 @@ export async function identityObjects(
   }));
 }
 
-/** A site, and the namespace of its objects. */
 interface SiteIdentity {
   readonly name: string;
   readonly leaseNamespace: string;
-  /** The names of its nodes. */
   readonly members: readonly string[];
 }
 
@@ -64,7 +62,6 @@ export async function siteObjects(
   });
 }
 
-/** Removes the comment signs of the rule for the node condition. */
 function withNodeCondition(rbac: string): string {
   const rule = /^ {2}# - apiGroups.*\n(?: {2}# {3}\w+: .*\n)+/m;
   if (!rule.test(rbac)) throw new Error("deploy/rbac.yaml has no rule for the node condition");

@@ -28,7 +28,6 @@ export interface KeptSourceOptions {
   readonly isKernelEmpty?: Promise<boolean>;
   /** Resolves when a request of the source has failed and will be retried; never by default. */
   readonly failed?: Promise<void>;
-  /** The kinds that the source reports. */
   readonly kinds: readonly Kind[];
   /** The objects that the sink has. */
   readonly objects: () => Iterable<ClusterObject>;
@@ -138,11 +137,9 @@ const COST_FACTOR = 100;
 /** The timeout of the last write: the disk may hang. */
 const LAST_WRITE_MS = 2_000;
 
-/** Writes the state to the file after changes. */
 interface Keeper {
   /** From now on, the objects are the source's complete state. */
   start(): void;
-  /** An object was added, changed or deleted. */
   changed(): void;
   /** Writes a change that waits, and ends. Resolves within 2 s. */
   stop(): Promise<void>;
@@ -154,7 +151,6 @@ interface Keeping {
   isChanged: boolean;
   /** The earliest time of the next write, by the monotonic clock. */
   notBeforeMs: number;
-  /** Cancels the scheduled write. */
   cancel?: (() => void) | undefined;
   writing?: Promise<void> | undefined;
 }
@@ -219,7 +215,6 @@ export function createKeeper(
   };
 }
 
-/** The scope of the problem of a file that cannot be written. */
 const SCOPE = "state file";
 
 /**

@@ -68,7 +68,6 @@ function keyOf({ namespace, name, uid }: PodRef, isStatic: boolean): string {
   return isStatic ? `${namespace}/${name}` : `${namespace}/${name}/${uid}`;
 }
 
-/** The scope of the problem of a runtime that cannot be reached. */
 const SCOPE = "container runtime";
 
 /** The maximum time that the runtime delays the cached state: it is on the same node. */
@@ -85,7 +84,6 @@ export interface PodFollower {
   stop(): void;
 }
 
-/** The cached slices with pods of this node. */
 interface Served {
   readonly kept: readonly EndpointSlice[];
   readonly inEffect: ReadonlyMap<string, EndpointSlice>;
@@ -95,7 +93,6 @@ interface Served {
 /** Keeps the addresses of cached endpoints up to date with the running pods. It listens at once, and changes nothing before its start. */
 export function createPodFollower({ watch, node, onChange, onProblems, clock, logger }: {
   readonly watch: PodWatch;
-  /** The name of this node. */
   readonly node: string;
   /** Receives slices whose endpoints have changed since the start, and how many endpoints differ from the cached ones. */
   readonly onChange: (slices: readonly EndpointSlice[], counts: RevisedCounts) => void;
@@ -108,7 +105,6 @@ export function createPodFollower({ watch, node, onChange, onProblems, clock, lo
   let problem: string | undefined;
   let served: Served | undefined;
 
-  /** Returns the slices that change. */
   const revise = (): readonly EndpointSlice[] => {
     const unreachable = { code: "runtime-unreachable", subject: watch.endpoint, detail: problem ?? "" } as const;
     onProblems(SCOPE, problem === undefined ? [] : [unreachable]);

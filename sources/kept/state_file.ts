@@ -35,7 +35,6 @@ type Slot =
 /** The size of a slot's header in bytes: a block of the usual file systems, so that a torn write of one spares the other. */
 export const SLOT_BYTES = 4096;
 
-/** The maximum size of a payload that is read, in bytes. */
 const MOST_PAYLOAD_BYTES = 256 * 2 ** 20;
 
 /** The version of the format, to be raised with every change that earlier versions of Sluice cannot read. */
@@ -275,7 +274,6 @@ function openForReading(path: string, reason: string): Deno.FsFile {
   }
 }
 
-/** Throws if another user could have written the file at a path. */
 function requirePrivate({ uid, mode }: Deno.FileInfo, path: string, wanted: string): void {
   if (uid !== Deno.uid()) {
     throw new UntrustedStateError(`${path} belongs to user ${uid}, this process is user ${Deno.uid()}`);

@@ -78,7 +78,6 @@ export type CredentialPlugin =
 
 /** The credentials from a plugin. */
 export interface PluginCredentials {
-  /** The Authorization header. */
   readonly authorization?: string;
   /** Client certificate and key (PEM). */
   readonly certificate?: string;
@@ -101,7 +100,6 @@ export interface ExecSection {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly apiVersion: string;
-  /** The instructions to install the plugin. */
   readonly installHint: string | undefined;
   /** The cluster's data, if the plugin requests it. */
   readonly cluster: ExecCluster | undefined;

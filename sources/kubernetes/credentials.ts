@@ -125,7 +125,6 @@ async function accessOf({ kubeconfig, master, env, serviceAccountFolder }: Conne
   return readInCluster(env ?? ((name) => Deno.env.get(name)), serviceAccountFolder);
 }
 
-/** Access without credentials. */
 const NOTHING: Omit<Access, "server"> = {
   ca: undefined,
   serverName: undefined,

@@ -48,7 +48,6 @@ export interface ApiClient {
    * throws, or the signal's reason.
    */
   send(request: ApiRequest, onChunk: (chunk: Uint8Array) => void, signal: AbortSignal): Promise<void>;
-  /** Closes the connections. */
   close(): void;
 }
 
@@ -61,7 +60,6 @@ export interface ApiClientOptions {
   readonly responseDeadlineMs?: number;
   /** Opens and closes a TCP connection; a real one by default. */
   readonly connect?: typeof tryToConnect;
-  /** Called for every request sent. */
   readonly onRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
@@ -244,7 +242,6 @@ function reportOnce(
   };
 }
 
-/** The `host:port` of a URL, as written. */
 function hostOf(url: string): string {
   return /^\w+:\/\/(?:[^/@]*@)?([^/]*)/.exec(url)?.[1] ?? "";
 }
@@ -403,7 +400,6 @@ export async function tryToConnect({ hostname, port }: TcpAddress, signal: Abort
   (await Deno.connect({ hostname, port, signal })).close();
 }
 
-/** The address in an http or https URL. */
 function tcpAddress(text: string): TcpAddress {
   const { protocol, hostname, port } = new URL(text);
   const standard = protocol === "https:" ? 443 : 80;

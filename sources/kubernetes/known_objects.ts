@@ -6,7 +6,6 @@ import { createObjectProblems } from "../../core/problems/mod.ts";
 export interface KnownObjects {
   /** The object was added or changed; reported unless this version was already. */
   set(raw: unknown): void;
-  /** The object was deleted. */
   delete(raw: unknown): void;
   /** Forgets the versions: each object is reported again when it is next set. */
   invalidate(): void;

@@ -183,7 +183,6 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
   };
 }
 
-/** The position of a byte inside a value. */
 const enum Inside {
   Nesting,
   Scalar,
@@ -191,7 +190,6 @@ const enum Inside {
   Escape,
 }
 
-/** Finds the end of a value by its nesting depth. */
 function createValueBounds() {
   let depth = 0;
   let inside = Inside.Nesting;

@@ -50,7 +50,6 @@ type ApiConnectionOptions =
 interface KubernetesSourceOptions {
   /** The connection, which the caller closes after the source has ended. */
   readonly api: ApiClient;
-  /** The kinds to list and watch. */
   readonly kinds: readonly Kind[];
   /** The name of the only Node object to watch; undefined for all. */
   readonly nodeName: string | undefined;

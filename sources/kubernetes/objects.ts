@@ -78,7 +78,6 @@ async function listMetadata(
 export interface NodeNames {
   /** The first names, in the order of the API. */
   readonly names: readonly string[];
-  /** The number of further Nodes. */
   readonly more: number;
 }
 

@@ -5,11 +5,9 @@ import { type Clock, sleep } from "../../platform/mod.ts";
 
 /** The failures of one API server: one problem for each cause, whatever the number of resources that meet it. */
 export interface ServerFailures {
-  /** A request for the resource failed. */
   failed(resource: string, failure: { readonly kind: ApiErrorKind; readonly message: string }): void;
   /** The server answered a request for the resource, which ends its failure. */
   answered(resource: string): void;
-  /** Whether any failure has not ended. */
   isFailing(): boolean;
 }
 

@@ -11,11 +11,9 @@ import { createWatchTimeout, watchResource, type WatchTimeout } from "./watch.ts
 export interface ReflectorOptions {
   readonly resource: Resource;
   readonly api: ApiClient;
-  /** The objects already reported to the sink. */
   readonly known: KnownObjects;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The waits after consecutive failures. */
   readonly backoff: Backoff;
   /** Receives the state of this resource's requests. */
   readonly onLink: (event: LinkEvent) => void;
@@ -25,7 +23,6 @@ export interface ReflectorOptions {
   readonly failures: ServerFailures;
   /** A number from 0 up to 1. */
   readonly random: () => number;
-  /** The number of objects in one page of a list. */
   readonly pageSize: number | undefined;
   /**
    * The maximum silence of a list or watch, in milliseconds. By default 30 s for a list, and for a watch a time that follows

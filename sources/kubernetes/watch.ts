@@ -19,7 +19,6 @@ export interface WatchOptions {
 
 /** Receives a watch's events. */
 export interface WatchHandler {
-  /** The server started to answer. */
   opened(): void;
   set(raw: unknown): void;
   delete(raw: unknown): void;
@@ -114,7 +113,6 @@ export interface WatchEvent {
   readonly object: unknown;
 }
 
-/** Decodes a watch's body incrementally and emits its events. */
 interface WatchDecoder {
   /**
    * Decodes the next bytes and emits every event that ends in them before it returns, so that events that came together are
@@ -181,7 +179,6 @@ function eventOfLine(line: string): WatchEvent {
 export interface WatchTimeout {
   /** The server started to answer a watch of this duration. */
   begin(timeoutSeconds: number): void;
-  /** An event was received. */
   received(isBookmark: boolean): void;
   /** The maximum silence of the watch from now on, in milliseconds. */
   silenceMs(): number;

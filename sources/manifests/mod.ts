@@ -32,7 +32,6 @@ import {
 import { findFiles, type FoundFile, type ManifestFile, objectsOf, type PlacedObject, readFile } from "./files.ts";
 export { findFiles } from "./files.ts";
 
-/** The maximum size of a file, in bytes. */
 const MOST_BYTES = 64 * 2 ** 20;
 
 /** Options of `createManifestSource`. */
@@ -110,11 +109,9 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
 interface KnownFile {
   /** Undefined if the file must be read again even if it looks unchanged. */
   readonly fingerprint: string | undefined;
-  /** Its last valid version. */
   readonly valid: ManifestFile | undefined;
 }
 
-/** Keeps the files of a source, each in its last valid version. */
 function createFiles(
   { readText = (path) => readTextWithin(path, MOST_BYTES), decode = decodeObject, clock, logger }:
     ManifestSourceOptions,

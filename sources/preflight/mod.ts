@@ -19,7 +19,6 @@ import {
   sendObject,
 } from "../kubernetes/mod.ts";
 
-/** The API server's answer about a permission. */
 interface Review extends Permission {
   readonly allowed: boolean;
 }
@@ -27,9 +26,7 @@ interface Review extends Permission {
 interface ApiPreflightOptions {
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
-  /** Runs the credential plugin of the kubeconfig. */
   readonly runProgram?: RunProgram;
-  /** The kinds of objects that the proxy reads. */
   readonly kinds: readonly Kind[];
   /** This node's name; undefined for a server of other nodes, which needs no Node and records no Events. */
   readonly nodeName: string | undefined;

@@ -26,7 +26,6 @@ export { writeStateFile } from "./write.ts";
 
 const QUIET_MS = 50;
 const POLL_MS = 1000;
-/** The maximum size of a state file, in bytes. */
 const MOST_BYTES = 256 * 2 ** 20;
 
 /**
@@ -84,7 +83,6 @@ interface StateReporter {
   report(items: readonly ReadItem[], yieldTurn: () => Promise<void>): Promise<void>;
 }
 
-/** The reported items of one object. */
 interface ReportedItems {
   /** Their texts, in the order of the file; undefined in a file that could not be split. */
   readonly texts: readonly (string | undefined)[];

@@ -2,7 +2,6 @@
 import type { DroppingRule, ForeignChain } from "../../../backends/foreign/mod.ts";
 import type { PathFinding } from "../path_findings.ts";
 
-/** The maximum number of reported suspects. */
 const MOST_SUSPECTS = 3;
 
 /** The findings about foreign chains: first the chains that certainly stop the pods' packets, then the most likely suspects. */

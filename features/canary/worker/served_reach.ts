@@ -7,7 +7,6 @@ import { ruleText } from "./chains.ts";
 
 /** The hooks that packets of services pass. Rules of the hook input protect the node itself. */
 const HOOKS: readonly (Hook | undefined)[] = ["prerouting", "forward", "output", "postrouting"];
-/** The number of rules that are named. */
 const MOST_RULES = 64;
 
 /**
@@ -109,7 +108,6 @@ function textOf(prefix: string, free: number): string {
   return String.fromCharCode(...bytes);
 }
 
-/** The ranges in order, without overlaps. */
 function merged(ranges: Range[]): readonly Range[] {
   ranges.sort((a, b) => a.first < b.first ? -1 : 1);
   const result: Range[] = [];
