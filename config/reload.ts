@@ -32,17 +32,11 @@ export function ignoredIn(path: string | undefined, warnings: readonly string[])
   return [{ code: "configuration-ignored", subject: path || "flags", detail: warnings.join("; ") }];
 }
 
-/** Waits for a configuration that differs from the one in effect. */
-export interface ConfigurationFollower {
-  /**
-   * Resolves with the next valid configuration that differs from `current`, with its settings where a change needs a restart;
-   * undefined when the signal aborts. An invalid file is reported with its lines, and the configuration stays in effect. Fields
-   * without effect, and changes that need a restart, are reported, too.
-   */
-  next(current: Configuration): Promise<Configuration | undefined>;
-}
-
-/** Starts to follow a configuration file; its current contents count as read. */
+/**
+ * Starts to follow a configuration file; its current contents count as read. The result resolves with the next valid configuration
+ * that differs from the given one, with its settings where a change needs a restart; undefined when the signal aborts. An invalid
+ * file is reported with its lines; so are fields without effect, and changes that need a restart.
+ */
 export function followConfiguration(
   { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal, openWatch }: {
     /** The path of the configuration file. */
@@ -58,7 +52,7 @@ export function followConfiguration(
     readonly signal: AbortSignal;
     readonly openWatch?: OpenWatch;
   },
-): ConfigurationFollower {
+): (current: Configuration) => Promise<Configuration | undefined> {
   const changes = watchChanges({ clock, logger, signal, openWatch, quietMs: QUIET_MS, pollMs: POLL_MS });
 
   const currentText = (): string => {
@@ -70,36 +64,31 @@ export function followConfiguration(
   };
   let text = currentText();
 
-  return {
-    async next(current) {
-      while (!signal.aborted) {
-        await changes.watch(dirname(path));
-        await changes.next();
-        const now = currentText();
-        if (signal.aborted) break;
-        if (now === text) continue;
-        text = now;
-        const line = await read();
-        if (line.kind === "errors") {
-          onProblems(CONFIGURATION_SCOPE, [{
-            code: "configuration-invalid",
-            subject: path,
-            detail: line.errors.join("; "),
-          }]);
-          continue;
-        }
-        if (line.kind !== "start") {
-          onProblems(CONFIGURATION_SCOPE, []);
-          continue;
-        }
-        const { configuration, needRestart } = applicable(current, line.configuration);
-        onProblems(CONFIGURATION_SCOPE, [...ignoredIn(path, line.warnings), ...restartNeeded(path, needRestart)]);
-        // Another spelling has no effect.
-        if (!sameData({ ...configuration, forms: current.forms }, current)) return configuration;
-        logger.info("configuration file changed without effect", { file: path });
+  return async (current) => {
+    while (!signal.aborted) {
+      await changes.watch(dirname(path));
+      await changes.next();
+      const now = currentText();
+      if (signal.aborted) break;
+      if (now === text) continue;
+      text = now;
+      const line = await read();
+      if (line.kind === "errors") {
+        const detail = line.errors.join("; ");
+        onProblems(CONFIGURATION_SCOPE, [{ code: "configuration-invalid", subject: path, detail }]);
+        continue;
       }
-      return undefined;
-    },
+      if (line.kind !== "start") {
+        onProblems(CONFIGURATION_SCOPE, []);
+        continue;
+      }
+      const { configuration, needRestart } = applicable(current, line.configuration);
+      onProblems(CONFIGURATION_SCOPE, [...ignoredIn(path, line.warnings), ...restartNeeded(path, needRestart)]);
+      // Another spelling has no effect.
+      if (!sameData({ ...configuration, forms: current.forms }, current)) return configuration;
+      logger.info("configuration file changed without effect", { file: path });
+    }
+    return undefined;
   };
 }
 

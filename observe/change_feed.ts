@@ -10,7 +10,7 @@ import type { PlanChanges } from "../core/planning/mod.ts";
 import { serviceKeyOf } from "../core/tracking/mod.ts";
 import { isOfSource, type ProblemChange, problemKind } from "../core/problems/mod.ts";
 import { type Clock, type Family, otherFamily, plural, sameData } from "../platform/mod.ts";
-import { createEventLog, type EventLog, type Feed, type FeedEvent, type RecordedEvent } from "./event_log.ts";
+import { createEventLog, type EventLog, type Feed, type FeedEvent, type RecordedEvent } from "./process_record.ts";
 import type { SourceLink } from "./process/mod.ts";
 
 /** Options of `ChangeFeed.planned`. */

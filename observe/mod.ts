@@ -4,8 +4,7 @@
  * In: reports of syncs, workers and requests. Out: HTTP servers and Events. May touch: listening sockets.
  */
 export { type ChangeFeed, createChangeFeed, type PlannedOptions } from "./change_feed.ts";
-export type { Feed, FeedEvent } from "./event_log.ts";
-export { createProcessRecord, type ProcessRecord } from "./process_record.ts";
+export { createProcessRecord, type Feed, type FeedEvent, type ProcessRecord } from "./process_record.ts";
 export * from "./neighbours.ts";
 export { createEventRecorder } from "./events.ts";
 export { createProxyHealth, type ProxyHealth } from "./proxy_health.ts";

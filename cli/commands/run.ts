@@ -296,11 +296,11 @@ async function runWithReloads(
   if (!path || configuration.cleanup || configuration.initOnly) return await run({ configuration, logger, logging });
   const ended = new AbortController();
   const following = abortedBy(signal, ended.signal).signal;
-  const follower = followConfiguration({ path, read: reread, clock, logger, onProblems, signal: following });
+  const nextConfiguration = followConfiguration({ path, read: reread, clock, logger, onProblems, signal: following });
   try {
     for (let current = { configuration, logger, logging };;) {
       const replaced = new AbortController();
-      const next = follower.next(current.configuration).then((changed) => {
+      const next = nextConfiguration(current.configuration).then((changed) => {
         if (changed) replaced.abort(new Error("the configuration file changed"));
         return changed;
       });

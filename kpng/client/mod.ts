@@ -106,7 +106,7 @@ function refuseHostileFrames(socket: Socket, clock: Clock, refuse: (error: Error
   socket.prependListener(
     "data",
     createHttp2FrameReader(0, (frame) => {
-      if (needsAnswer(frame.type) && !quota.take()) {
+      if (needsAnswer(frame.type) && !quota()) {
         refuse(new Error("the server floods with PING or SETTINGS frames"));
       } else if (isPingAck(frame)) refuse(new Error("the server acknowledges a PING that was not sent"));
       // The next connection starts with everything that this one would still receive.

@@ -256,9 +256,9 @@ function guardConnection(
       if (problemOf(frame) !== undefined) close("broken frames", ERROR_CODE.PROTOCOL_ERROR);
       // nghttp2 aborts the process on frames after a GOAWAY.
       else if (type === FRAME.goaway) close("the client left", ERROR_CODE.NO_ERROR);
-      else if (!frames.take()) close("too many frames", ERROR_CODE.ENHANCE_YOUR_CALM);
-      else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ERROR_CODE.ENHANCE_YOUR_CALM);
-      else if (needsAnswer(type) && !controlFrames.take()) {
+      else if (!frames()) close("too many frames", ERROR_CODE.ENHANCE_YOUR_CALM);
+      else if (type === FRAME.headers && !opened()) close("streams opened too fast", ERROR_CODE.ENHANCE_YOUR_CALM);
+      else if (needsAnswer(type) && !controlFrames()) {
         close("PING or SETTINGS flood", ERROR_CODE.ENHANCE_YOUR_CALM);
       }
     }, (frame, payload) => {
@@ -306,7 +306,7 @@ function watchStreams(
       onIdle(false);
     }
     stream.on("close", () => {
-      if (stream.rstCode !== ERROR_CODE.NO_ERROR && !resets.take()) {
+      if (stream.rstCode !== ERROR_CODE.NO_ERROR && !resets()) {
         close("streams reset too fast", ERROR_CODE.ENHANCE_YOUR_CALM);
       }
       if (--open > 0 || session.destroyed) return;

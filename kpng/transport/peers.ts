@@ -68,23 +68,19 @@ export function silenceText({ probeAfterMs, answerMs }: LivenessLimits): string 
   return `the peer has not answered for ${(probeAfterMs + answerMs) / 1000} s`;
 }
 
-interface Quota {
-  /** Counts an event; returns false if it exceeds the quota. */
-  take(): boolean;
-}
-
-/** A quota of `count` events in each window of `windowMs`; a window starts with the first event after the last one. */
-export function createQuota(count: number, windowMs: number, clock: Clock): Quota {
+/**
+ * A quota of `count` events in each window of `windowMs`; a window starts with the first event after the last one. Each call of
+ * the result counts an event, and returns false if it exceeds the quota.
+ */
+export function createQuota(count: number, windowMs: number, clock: Clock): () => boolean {
   let startMs = clock.monotonic();
   let taken = 0;
-  return {
-    take() {
-      const nowMs = clock.monotonic();
-      if (nowMs - startMs > windowMs) {
-        startMs = nowMs;
-        taken = 0;
-      }
-      return ++taken <= count;
-    },
+  return () => {
+    const nowMs = clock.monotonic();
+    if (nowMs - startMs > windowMs) {
+      startMs = nowMs;
+      taken = 0;
+    }
+    return ++taken <= count;
   };
 }

@@ -15,7 +15,7 @@ function follow(content: string) {
   const logger = createLogger({ level: "info", format: "text", clock, write: (line) => lines.push(line.slice(25)) });
   const end = new AbortController();
   const board = createProblemBoard(clock, logger);
-  const follower = followConfiguration({
+  const next = followConfiguration({
     path: "kp.yaml",
     read() {
       reads++;
@@ -40,7 +40,7 @@ function follow(content: string) {
     reads: () => reads,
     problems: () => board.current().map(({ code, subject }) => `${code} ${subject}`),
     configuration,
-    next: () => follower.next(configuration),
+    next: () => next(configuration),
     end: () => end.abort(),
     /** Writes a file with this content after the header; undefined removes it. */
     async write(content: string | undefined) {

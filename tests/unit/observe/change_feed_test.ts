@@ -5,7 +5,7 @@ import { type Family, type ServicePort, servicePortKey, type SyncReport } from "
 import type { PlanChanges } from "../../../core/planning/mod.ts";
 import { createLedgers } from "../../../core/channel/mod.ts";
 import { createChangeFeed } from "../../../observe/change_feed.ts";
-import { createEventLog } from "../../../observe/event_log.ts";
+import { createEventLog } from "../../../observe/process_record.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 

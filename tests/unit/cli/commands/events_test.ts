@@ -5,7 +5,7 @@ import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import type { NodeView } from "../../../../answers/status/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createEventLog } from "../../../../observe/event_log.ts";
+import { createEventLog } from "../../../../observe/process_record.ts";
 import { until } from "../../../fakes/wait.ts";
 import { invoke } from "./invoke.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { createReceiver } from "../../../../kpng/receiving/mod.ts";
-import type { ServiceState } from "../../../../kpng/store/service_state.ts";
+import type { ServiceState } from "../../../../kpng/store/mod.ts";
 import { createGlobalView } from "../../../../kpng/views/global_view.ts";
 import { createLocalView } from "../../../../kpng/views/local_view.ts";
 import { difference, RESET, SYNC, type View } from "../../../../kpng/views/operations.ts";

@@ -76,10 +76,10 @@ Deno.test("a closed connection is no longer probed", () => {
 
 Deno.test("a quota allows its number of events in each window, which begins with the first event after the last one", () => {
   const clock = createFakeClock(), quota = createQuota(3, 10_000, clock);
-  const taken = () => Array.from({ length: 4 }, () => quota.take());
+  const taken = () => Array.from({ length: 4 }, () => quota());
   assert.deepEqual(taken(), [true, true, true, false]);
   clock.advance(10_000);
-  assert.equal(quota.take(), false);
+  assert.equal(quota(), false);
   clock.advance(1);
   assert.deepEqual(taken(), [true, true, true, false]);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
-import type { ServiceState } from "../../../../kpng/store/service_state.ts";
+import type { ServiceState } from "../../../../kpng/store/mod.ts";
 import { contentHash, difference, type View, wireItem } from "../../../../kpng/views/operations.ts";
 
 Deno.test("changed content is sent even if the path, with a hash of the content, is the same", () => {
