@@ -20,7 +20,6 @@ interface NodeWatchOptions {
 }
 
 interface NodeWatch {
-  /** The source has synced. */
   onSynced(): void;
   onChange(change: NodeChange): void;
 }

@@ -14,11 +14,9 @@ export interface ProxyOptions {
   /** Flags from the command line, for /flagz; none by default. */
   readonly flags?: GivenFlags;
   readonly logger: Logger;
-  /** Settings of the logger, for the workers. */
   readonly logging: { readonly level: Level; readonly format: LoggingFormat };
   readonly clock: Clock;
   readonly startFamily: StartFamily;
-  /** Runs the credential plugin of the kubeconfig. */
   readonly runProgram?: RunProgram;
   /** Reads the variables that a run keeps; by default, those of this process for the in-cluster address, and no others. */
   readonly env?: (name: string) => string | undefined;
@@ -26,7 +24,6 @@ export interface ProxyOptions {
   readonly restDelays?: RestDelays;
   /** The CPU time of this process in milliseconds, by which changes are paced; read from the runtime by default. */
   readonly cpuMs?: () => number;
-  /** The number of cores of the machine. */
   readonly cores: number;
   /** Limit of open files; undefined if unknown. */
   readonly fileLimit?: number;
@@ -36,11 +33,9 @@ export interface ProxyOptions {
   readonly process?: ProcessRecord;
   /** Problems of the process, which last from run to run. */
   readonly processProblems?: Pick<ProcessProblems, "attach">;
-  /** The features of the process, by name. */
   readonly processFeatures?: ReadonlyMap<string, RunningProcessFeature>;
   /** Called once the proxy can answer queries; the answers are loaded with the first one. */
   readonly onAnswers?: (answers: () => Promise<ControlAnswers>) => void;
-  /** Ends the run. */
   readonly signal: AbortSignal;
   /** Ends the run in favor of one with a new configuration, which reuses the families' workers. */
   readonly replaced?: AbortSignal;

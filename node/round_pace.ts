@@ -65,7 +65,6 @@ export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: ()
 }
 
 interface Pace {
-  /** When the last round began. */
   readonly beganMs: number;
   /** The number of rounds in a row that were asked for soon after the one before. */
   readonly closeRounds: number;

@@ -73,7 +73,6 @@ export interface ServedFamily extends NodeFamily {
   hasServicePorts(): boolean;
   /** See `FamilyLink.relayFigures`. */
   relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
-  /** Data for answers about this family. */
   readonly basis: FamilyBasis;
   /** See `FamilyLink.stop`. */
   stop(options?: StopOptions): Promise<void>;

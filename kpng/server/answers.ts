@@ -15,7 +15,6 @@ import { createDeadline, type Deadline, type Revisions } from "./waiting.ts";
 /** The request of a watcher. */
 export interface Subscription {
   readonly scope: "global" | "local";
-  /** The node of a local watcher. */
   readonly nodeName: string;
   /** Whether the watcher is a Sluice. */
   readonly extended: boolean;
@@ -26,7 +25,6 @@ export interface Subscription {
 /** The state that a watcher has received. */
 export interface Position {
   readonly revision: number;
-  /** The zone of a local watcher's node. */
   readonly zone: string;
 }
 

@@ -7,7 +7,6 @@ import { createDeadline } from "./waiting.ts";
 
 interface Refusal {
   readonly httpStatus: number;
-  /** gRPC's status. */
   readonly status: number;
   readonly message: string;
 }
@@ -58,11 +57,9 @@ export interface Call {
 }
 
 interface CarryOutOptions extends ServerContext {
-  /** The outlet of the stream's connection. */
   readonly outlet: Outlet;
   /** The deadline that the client set for the call; undefined for none. */
   readonly timeoutMs: number | undefined;
-  /** Aborts the call. */
   readonly abort: AbortController;
   /** Called if the client does not read for too long. */
   readonly onStall: () => void;

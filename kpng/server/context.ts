@@ -32,11 +32,9 @@ export interface ServerContext {
 
 /** The limits of a server, so that no client can exhaust it: for a cluster of 7,500 nodes on one relay. */
 export const LIMITS = {
-  /** The total number of watching streams. */
   streams: 10_000,
   /** The calls of health checks at the same time. */
   serviceCalls: 1000,
-  /** The streams of one connection. */
   streamsPerConnection: 16,
   /** The total number of connections, including those without a handshake. */
   connections: 12_000,
@@ -58,7 +56,6 @@ export const LIMITS = {
   requestsWaiting: 16,
   /** The size of a call's headers as counted by HTTP/2, which adds 32 bytes to each. */
   headerBytes: 8192,
-  /** The number of headers of a call. */
   headers: 32,
   /** The streams that one connection may open in `windowMs`. */
   streamsPerWindow: 100,

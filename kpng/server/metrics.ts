@@ -124,13 +124,10 @@ export function watchersOf({ total }: Tally): number {
 /** Counts what one watcher receives. */
 export interface WatcherTraffic {
   wrote(bytes: number): void;
-  /** The end of a round was written. */
   roundEnded(): void;
   /** The watcher has received everything up to this revision. */
   upToDate(revision: number): void;
-  /** The watcher did not read for too long. */
   stalled(): void;
-  /** Removes the watcher. */
   leave(): void;
 }
 
@@ -168,9 +165,7 @@ export interface Lag {
 interface Change {
   readonly revision: number;
   readonly atMs: number;
-  /** The number of watchers that have not received it. */
   without: number;
-  /** When the last watcher so far received it. */
   writtenMs: number | undefined;
 }
 

@@ -13,7 +13,6 @@ export interface ServingStart {
   readonly type: "start";
   readonly settings: ServerSettings;
   readonly memory: TallyMemory;
-  /** The worker's row of the tally. */
   readonly row: number;
 }
 
@@ -48,7 +47,6 @@ export type ToServingWorker =
 /** A message from a worker. */
 export type FromServingWorker =
   | { readonly type: "listening" }
-  /** It cannot listen. */
   | { readonly type: "failed"; readonly reason: string }
   /** Requests the changes since a position, or a full snapshot without one. */
   | {

@@ -22,10 +22,8 @@ export type SpawnServing = (listener: WorkerListener<FromServingWorker>) => Work
 /** Options of `serveWithWorkers`. */
 export interface WorkersOptions {
   readonly settings: ServerSettings;
-  /** The settings' address. */
   readonly address: TcpAddress;
   readonly store: Store;
-  /** Has a row for each worker. */
   readonly memory: TallyMemory;
   readonly spawn: SpawnServing;
   readonly clock: Clock;
@@ -37,7 +35,6 @@ interface ServingWorker {
   /** Resolves when the first worker listens; rejects if it cannot. */
   readonly listening: Promise<void>;
   post(message: ToServingWorker): void;
-  /** Shuts it down gracefully. */
   close(): Promise<void>;
   terminate(): void;
 }
@@ -87,12 +84,10 @@ const CLOSE_MS = 5_000;
 const SOUND_MS = 60_000;
 
 interface ServingWorkerOptions {
-  /** The worker's row of the tally. */
   readonly row: number;
   readonly options: WorkersOptions;
   readonly answers: StoreAnswers;
   readonly lag: Lag;
-  /** The settings with the current certificates. */
   readonly settings: () => ServerSettings;
 }
 

@@ -63,7 +63,6 @@ export function createChangeWaiters(store: Revisions, clock: Clock): ChangeWaite
 export interface Semaphore {
   /** Adds a participant, which can acquire a slot repeatedly. */
   join(): SemaphoreSlot;
-  /** The number of occupied slots. */
   taken(): number;
   /** The maximum time that a holder keeps its slot without progress: shorter if many wait. */
   holdLimitMs(): number;

@@ -22,9 +22,7 @@ export interface WatcherOptions {
   readonly changed: ChangeWaiters["changed"];
   /** Limits the concurrent large answers of all watchers. */
   readonly transfers: Semaphore;
-  /** Counts what the watcher receives. */
   readonly traffic?: Pick<WatcherTraffic, "roundEnded" | "upToDate">;
-  /** Aborted when the watcher disconnects. */
   readonly signal: AbortSignal;
 }
 

@@ -4,7 +4,6 @@ import type { Clock } from "../../platform/mod.ts";
 export interface LivenessLimits {
   /** The silence after which it is probed. */
   readonly probeAfterMs: number;
-  /** The maximum time until it answers. */
   readonly answerMs: number;
 }
 
@@ -16,7 +15,6 @@ const LATE_MS = 1_000;
 
 /** The liveness check of a connection. */
 export interface Liveness {
-  /** Data was received from the peer. */
   received(): void;
   stop(): void;
 }

@@ -30,7 +30,6 @@ import { contentHash, type View, type WireItem, wireItem } from "./operations.ts
 export function createLocalView({ extended, node }: {
   /** Whether it is a Sluice. */
   readonly extended: boolean;
-  /** The watcher's node and zone. */
   readonly node: NodeContext;
 }): View {
   return {
@@ -58,7 +57,6 @@ export interface LocalViews {
 interface Common {
   readonly endpoints: readonly LocalEndpoint[];
   readonly items: readonly WireItem[];
-  /** The nodes of the endpoints. */
   readonly nodes: ReadonlySet<string>;
 }
 

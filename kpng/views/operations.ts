@@ -4,12 +4,10 @@ import type { ClusterScoped, ServiceState, StoreDifference, StoreState } from ".
 
 /** An entry of a set: the wire's `Value`, encoded. */
 export interface WireItem {
-  /** The number of the set. */
   readonly set: number;
   readonly path: string;
   /** Its content without times; an item with the same content is not sent again. */
   readonly content: Uint8Array<ArrayBuffer>;
-  /** The operation that sets it. */
   readonly operation: Uint8Array<ArrayBuffer>;
 }
 
