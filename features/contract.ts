@@ -13,7 +13,7 @@ import type {
 import type { InternalService, PlanChanges, PlannedPort, Weighing } from "../core/planning/mod.ts";
 import type { Problem, ProblemKind, ReportProblems } from "../core/problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../core/tracking/mod.ts";
-import type { Clock, Family, Logger } from "../platform/mod.ts";
+import type { ClockAndLogger, Family } from "../platform/mod.ts";
 import type { TlsFiles, WireAddress } from "../kpng/address/mod.ts";
 import type { MetricReading, Registry } from "../platform/metrics/mod.ts";
 
@@ -66,7 +66,7 @@ export interface Permission {
 }
 
 /** The means of a feature that takes the place of the API server as the source. */
-export interface ClusterAccess {
+export interface ClusterAccess extends ClockAndLogger {
   /** The name of this node's Node object. */
   readonly nodeName: string;
   /** Requests to the API server; each fails with an ApiError. */
@@ -83,8 +83,6 @@ export interface ClusterAccess {
   readonly file: FeatureFile | undefined;
   /** Receives the state of the link to the server in use. */
   readonly onLink: ReportLink;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** A server of Sluice's own, and when a connection to it is given up and tried again. */
@@ -156,7 +154,7 @@ export interface FamilyWorker {
 }
 
 /** The parts of the running proxy that a feature may use. */
-export interface Node {
+export interface Node extends ClockAndLogger {
   /** The name of this node's Node object. */
   readonly name: string;
   readonly mode: ModeDescription;
@@ -177,8 +175,6 @@ export interface Node {
   /** The state of the proxy in words, as `sluice status` begins. */
   readonly headline: () => Promise<string>;
   readonly environment: Environment;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Ends the run. */
   readonly signal: AbortSignal;
 }
@@ -271,14 +267,12 @@ export interface ProcessFeature extends Pick<Feature, "name" | "problems"> {
 }
 
 /** The parts of the process that a feature may use. */
-export interface Process {
+export interface Process extends ClockAndLogger {
   /** The name of this node's Node object; undefined in `sluice serve`. */
   readonly nodeName: string | undefined;
   /** Access to the environment may be denied after the start. */
   readonly environment: Environment;
   readonly reportProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** A feature of the process that is on. */

@@ -1,9 +1,9 @@
 import type { NodeChange, NodeTracker } from "../core/tracking/mod.ts";
 import { logProblem, type Problem, type ProblemBoard, problemKind } from "../core/problems/mod.ts";
 import type { ProxyHealth } from "../observe/mod.ts";
-import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
+import { type ClockAndLogger, errorText, sleep } from "../platform/mod.ts";
 
-interface NodeWatchOptions {
+interface NodeWatchOptions extends ClockAndLogger {
   readonly nodeName: string;
   readonly node: NodeTracker;
   /** Whether the first sync waits for a pod CIDR (detectLocalMode NodeCIDR). */
@@ -14,8 +14,6 @@ interface NodeWatchOptions {
   readonly problems: ProblemBoard;
   /** Receives the message of the Event about the missing Node object. */
   readonly onMissing: (message: string) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 

@@ -5,17 +5,15 @@ import type { Family, KernelSetting } from "../core/model/mod.ts";
 import type { ProcessProblems } from "../core/problems/mod.ts";
 import type { RunningProcessFeature } from "../features/mod.ts";
 import type { ProcessRecord } from "../observe/mod.ts";
-import type { Clock, Level, Logger, RunProgram } from "../platform/mod.ts";
+import type { ClockAndLogger, Level, RunProgram } from "../platform/mod.ts";
 import type { KeptState } from "../sources/mod.ts";
 
 /** Options of one run of the proxy. */
-export interface ProxyOptions {
+export interface ProxyOptions extends ClockAndLogger {
   readonly configuration: Configuration;
   /** Flags from the command line, for /flagz; none by default. */
   readonly flags?: GivenFlags;
-  readonly logger: Logger;
   readonly logging: { readonly level: Level; readonly format: LoggingFormat };
-  readonly clock: Clock;
   readonly startFamily: StartFamily;
   readonly runProgram?: RunProgram;
   /** Reads the variables that a run keeps; by default, those of this process for the in-cluster address, and no others. */

@@ -1,8 +1,8 @@
 /** Kubernetes Events from this node, about its Node object or a Service, as `kubectl describe` shows them. */
 import type { ApiWrite } from "../core/objects/mod.ts";
-import { type Clock, createBackoff, errorText, type Logger, retry, sleep } from "../platform/mod.ts";
+import { type Clock, type ClockAndLogger, createBackoff, errorText, retry, sleep } from "../platform/mod.ts";
 
-interface EventRecorderOptions {
+interface EventRecorderOptions extends ClockAndLogger {
   readonly nodeName: string;
   /** Sends a request; rejects if the API server refuses it. */
   readonly send: (request: ApiWrite, signal: AbortSignal) => Promise<unknown>;
@@ -12,8 +12,6 @@ interface EventRecorderOptions {
   readonly isRefusal: (error: unknown) => boolean;
   /** Whether the error says that the object of the request does not exist. */
   readonly isGone: (error: unknown) => boolean;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Stops the recorder; unsent Events are dropped. */
   readonly signal: AbortSignal;
   /** Returns a number in [0, 1); Math.random by default. */

@@ -9,7 +9,7 @@ import {
   listenHttp,
   type OpenPort,
 } from "../platform/http/mod.ts";
-import { type Clock, errorText, type Family, type Logger, otherFamily, sameData } from "../platform/mod.ts";
+import { type ClockAndLogger, errorText, type Family, otherFamily, sameData } from "../platform/mod.ts";
 
 /** Answers on each service's health check node port whether this node has ready endpoints of the service. */
 export interface ServiceHealth {
@@ -22,13 +22,11 @@ export interface ServiceHealth {
   inEffect(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
 }
 
-interface ServiceHealthOptions {
+interface ServiceHealthOptions extends ClockAndLogger {
   /** Returns the addresses to listen on; undefined or an empty list for every address of the host, as in kube-proxy. */
   readonly addresses: () => readonly string[] | undefined;
   /** Whether the proxy itself keeps up: if not, every answer is 503. */
   readonly isHealthy: () => boolean;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
   /** The maximum number of descriptors used for listening; unlimited by default. */
   readonly mostListeners?: number;

@@ -1,6 +1,5 @@
 /** Waits for changes to the files of a folder. */
-import type { Clock } from "./clock.ts";
-import { errorText, type Logger } from "./log.ts";
+import { type ClockAndLogger, errorText } from "./log.ts";
 import { basename } from "./files.ts";
 
 /** Change notifications for one folder at a time. */
@@ -22,9 +21,7 @@ export interface Changes {
 export type OpenWatch = (folder: string) => AsyncIterable<Deno.FsEvent> & { close(): void };
 
 /** Options of `watchChanges`. */
-export interface ChangesOptions {
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface ChangesOptions extends ClockAndLogger {
   readonly signal: AbortSignal;
   /** `Deno.watchFs` by default. */
   readonly openWatch?: OpenWatch;

@@ -23,6 +23,12 @@ export interface Logger {
   with(fields: Fields): Logger;
 }
 
+/** The clock and the logger that most parts get. */
+export interface ClockAndLogger {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
 const SEVERITY: Readonly<Record<Level, number>> = { error: 0, warn: 1, info: 2, debug: 3, trace: 4 };
 
 /**

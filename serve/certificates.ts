@@ -1,7 +1,7 @@
 /** The certificates of `sluice serve`: their checks, and their renewal while it runs. */
 import type { X509Certificate } from "node:crypto";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "../kpng/address/mod.ts";
-import { type Clock, dirname, errorText, type Logger, sameData, watchChanges } from "../platform/mod.ts";
+import { type ClockAndLogger, dirname, errorText, sameData, watchChanges } from "../platform/mod.ts";
 
 /** Returns the server's certificate. Throws an Error that names the flag if the files do not belong together. */
 export async function readServerCertificate({ ca, crt, key }: TlsFiles): Promise<X509Certificate> {
@@ -28,14 +28,12 @@ async function readCertificate(pem: string, flag: string): Promise<X509Certifica
   }
 }
 
-interface CertificateFollowerOptions {
+interface CertificateFollowerOptions extends ClockAndLogger {
   readonly paths: TlsPaths;
   /** The contents in use; undefined without TLS. */
   readonly current: TlsFiles | undefined;
   /** Takes new contents that belong together. */
   readonly renew: (files: TlsFiles) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 

@@ -9,7 +9,7 @@ import {
   textAnswer,
 } from "../platform/http/mod.ts";
 import { addReadings, CONTENT_TYPE, metricMaker, SYNC_BUCKETS } from "../platform/metrics/mod.ts";
-import type { Clock, Logger } from "../platform/mod.ts";
+import type { ClockAndLogger } from "../platform/mod.ts";
 import {
   type CommonMetrics,
   type CommonSources,
@@ -17,7 +17,7 @@ import {
   listeningProblem,
 } from "../observe/process/mod.ts";
 
-interface ServingServersOptions {
+interface ServingServersOptions extends ClockAndLogger {
   /** `address:port`; undefined for none. */
   readonly healthzBindAddress: string | undefined;
   /** `address:port`; undefined for none. */
@@ -26,8 +26,6 @@ interface ServingServersOptions {
   readonly metrics: Pick<ServingMetrics, "expose">;
   /** Has the current problems, and receives the servers that cannot listen. */
   readonly problems: Pick<ProblemBoard, "report" | "current">;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 

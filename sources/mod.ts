@@ -3,7 +3,7 @@
  *
  * In: the configuration. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
-import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
+import { type Clock, type ClockAndLogger, loadYaml, type RunProgram } from "../platform/mod.ts";
 import { type Configuration, isServer, labelKeys, sourceText, watchedKinds } from "../config/mod.ts";
 import {
   ApiError,
@@ -67,10 +67,8 @@ export interface KeptState extends Pick<KeptSourceOptions, "file" | "isKernelEmp
 }
 
 /** Options of `openSource`. */
-export interface SourceOptions {
+export interface SourceOptions extends ClockAndLogger {
   readonly configuration: Configuration;
-  readonly logger: Logger;
-  readonly clock: Clock;
   readonly runProgram?: RunProgram;
   /** Called for every request sent to an API server. */
   readonly onApiRequest?: (outcome: ApiRequestOutcome) => void;

@@ -2,7 +2,7 @@
  * Takes part in the election of a site's leader; `createElector` makes the decisions. This code only decides when to send
  * requests: a follower sends none until its leader is lost.
  */
-import { type Backoff, type Clock, createBackoff, errorText, type Logger } from "../../platform/mod.ts";
+import { type Backoff, type ClockAndLogger, createBackoff, errorText } from "../../platform/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { ApiError, type ApiErrorKind } from "../../core/objects/mod.ts";
 import {
@@ -61,7 +61,7 @@ export interface Election {
   run(signal: AbortSignal): Promise<void>;
 }
 
-interface ElectionOptions {
+interface ElectionOptions extends ClockAndLogger {
   readonly node: string;
   readonly lease: LeaseClient;
   readonly memory: Pick<SiteMemory, "leader" | "remember">;
@@ -76,8 +76,6 @@ interface ElectionOptions {
   /** Receives the members of the site when they have been read, before a role that depends on them. */
   readonly onMembers: (members: readonly string[]) => void;
   readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** A number from 0 up to 1; Math.random by default. */
   readonly random?: () => number;
 }

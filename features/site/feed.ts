@@ -1,5 +1,5 @@
 /** Watches the leader of a site or the API server, depending on the role of the node. */
-import { type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import { type ClockAndLogger, errorText, sleep } from "../../platform/mod.ts";
 import {
   type Kind,
   KINDS,
@@ -23,7 +23,7 @@ export interface Feed {
   readonly ended: Promise<void>;
 }
 
-interface FeedOptions {
+interface FeedOptions extends ClockAndLogger {
   readonly sink: SourceSink;
   /** Opens the API server as a source, in full. */
   readonly openApi: (onLink: ReportLink) => Source;
@@ -38,8 +38,6 @@ interface FeedOptions {
   readonly onFrom: () => void;
   /** Receives the state of the link to the source in use. */
   readonly onLink: ReportLink;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 

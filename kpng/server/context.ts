@@ -1,4 +1,4 @@
-import type { Clock, Logger } from "../../platform/mod.ts";
+import type { ClockAndLogger } from "../../platform/mod.ts";
 import type { TlsFiles, WireAddress } from "../address/mod.ts";
 import type { Tally } from "./metrics.ts";
 import { LIVENESS } from "../transport/mod.ts";
@@ -22,12 +22,10 @@ export interface ServerSettings {
 }
 
 /** The state that the parts of a server in one isolate share. */
-export interface ServerContext {
+export interface ServerContext extends ClockAndLogger {
   readonly limits: Limits;
   /** Counts the connections and calls of all isolates, which the limits apply to. */
   readonly tally: Tally;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** The limits of a server, so that no client can exhaust it: for a cluster of 7,500 nodes on one relay. */

@@ -16,7 +16,7 @@
  *
  * In: a store. Out: KPNG's operations to each client. May touch: listening sockets.
  */
-import type { Clock, Logger } from "../../platform/mod.ts";
+import type { ClockAndLogger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { type WireAddress, wireAddressText } from "../address/mod.ts";
 import { createTallyMemory, type Metric, openTally } from "./metrics.ts";
@@ -32,11 +32,9 @@ export { type FromServingWorker, serveAsWorker, type ToServingWorker } from "./s
 export { serveWatcher } from "./watcher.ts";
 
 /** Options of `startServing`. */
-export interface ServingOptions extends Pick<ServerSettings, "address" | "tls"> {
+export interface ServingOptions extends Pick<ServerSettings, "address" | "tls">, ClockAndLogger {
   readonly clients?: ServerSettings["clients"];
   readonly store: Store;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** LIMITS by default. */
   readonly limits?: Partial<Limits>;
   /** Takes the time in milliseconds from each change until it was written to the last watcher. */

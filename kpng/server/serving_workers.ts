@@ -1,8 +1,8 @@
 /** The main isolate's side: starts workers that accept connections on one port, and answers their questions. */
 import {
   type Clock,
+  type ClockAndLogger,
   createBackoff,
-  type Logger,
   startTurn,
   superviseWorker,
   type WorkerHandle,
@@ -20,14 +20,12 @@ import type { FromServingWorker, SentAnswer, SentPart, ToServingWorker } from ".
 export type SpawnServing = (listener: WorkerListener<FromServingWorker>) => WorkerHandle<ToServingWorker>;
 
 /** Options of `serveWithWorkers`. */
-export interface WorkersOptions {
+export interface WorkersOptions extends ClockAndLogger {
   readonly settings: ServerSettings;
   readonly address: TcpAddress;
   readonly store: Store;
   readonly memory: TallyMemory;
   readonly spawn: SpawnServing;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly onLag?: (lagMs: number) => void;
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, createBackoff, errorText, joinHostPort, type Logger, retry, splitHostPort } from "../mod.ts";
+import { type ClockAndLogger, createBackoff, errorText, joinHostPort, retry, splitHostPort } from "../mod.ts";
 import { close, type Connection, type ConnectionLimits, createConnectionLimits } from "./connection_limits.ts";
 import { answerConnection, type HttpHandler, textAnswer } from "./http.ts";
 
@@ -6,14 +6,12 @@ import { answerConnection, type HttpHandler, textAnswer } from "./http.ts";
 export type OpenPort = (options: { readonly hostname: string; readonly port: number }) => Deno.Listener;
 
 /** Options of `listenHttp`. */
-export interface ListenOptions {
+export interface ListenOptions extends ClockAndLogger {
   /** An address of this host; `0.0.0.0` and `::` both mean all addresses of both families. */
   readonly address: string;
   /** 0 for any free port. */
   readonly port: number;
   readonly handler: HttpHandler;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Limits shared with other listeners; own limits by default. */
   readonly limits?: ConnectionLimits;
   /** Deno.listen by default. */

@@ -17,11 +17,11 @@ import {
   silenceText,
   watchLiveness,
 } from "../../kpng/transport/mod.ts";
-import { type Clock, createBackoff, errorText, type Logger, sleep, startReading } from "../../platform/mod.ts";
+import { type ClockAndLogger, createBackoff, errorText, type Logger, sleep, startReading } from "../../platform/mod.ts";
 import type { ClientHttp2Stream } from "node:http2";
 
 /** Options of `createGrpcSource`. */
-export interface GrpcSourceOptions {
+export interface GrpcSourceOptions extends ClockAndLogger {
   /** The servers, at least one, in the order in which they are tried. */
   readonly addresses: readonly WireAddress[];
   readonly tls: TlsFiles | undefined;
@@ -34,8 +34,6 @@ export interface GrpcSourceOptions {
   readonly maxMessageBytes?: number;
   /** Receives the state of the link to the server in use or tried last. */
   readonly onLink?: ReportLink;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** The waits after all servers have failed. */
   readonly backoff?: Waits;
   /** The time that a server has to send something before the next one is tried; longer each time that all have failed. */

@@ -9,13 +9,13 @@ import {
 } from "../../core/objects/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createResetTracker, serviceKey } from "../../core/tracking/mod.ts";
-import { abortedBy, type Clock, errorText, type Logger, sleep, waitAtMost } from "../../platform/mod.ts";
+import { abortedBy, type ClockAndLogger, errorText, sleep, waitAtMost } from "../../platform/mod.ts";
 import { packObjects, unpackObjects } from "./payload.ts";
 import { createPodFollower, type RevisedCounts } from "./pods.ts";
 import type { StateFile, StateOrigin } from "./state_file.ts";
 
 /** Options of `createKeptSource`. */
-export interface KeptSourceOptions {
+export interface KeptSourceOptions extends ClockAndLogger {
   readonly source: Source;
   readonly file: StateFile;
   readonly origin: StateOrigin;
@@ -41,8 +41,6 @@ export interface KeptSourceOptions {
    * revised, if the pods are known; undefined once the state is replaced.
    */
   readonly onServing: (atMs: number | undefined, revised?: RevisedCounts) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /**

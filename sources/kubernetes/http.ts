@@ -1,7 +1,7 @@
 import {
   type Clock,
+  type ClockAndLogger,
   loadCertificateCheck,
-  type Logger,
   sleep,
   startReading,
   unlessAborted,
@@ -52,10 +52,8 @@ export interface ApiClient {
 }
 
 /** Options of `createApiClient`. */
-export interface ApiClientOptions {
+export interface ApiClientOptions extends ClockAndLogger {
   readonly credentials: CredentialSource;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** The maximum time until the server starts its answer, including the connection, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
   /** Opens and closes a TCP connection; a real one by default. */

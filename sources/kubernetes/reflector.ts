@@ -1,4 +1,4 @@
-import { type Backoff, type Clock, createBackoff, type Logger, sleep } from "../../platform/mod.ts";
+import { type Backoff, type ClockAndLogger, createBackoff, sleep } from "../../platform/mod.ts";
 import { ApiError, type LinkEvent, type SourceSink } from "../../core/objects/mod.ts";
 import type { Recovery, ServerFailures } from "./recovery.ts";
 import type { ApiClient } from "./http.ts";
@@ -8,12 +8,10 @@ import { type Resource, streamOf } from "./resource.ts";
 import { createWatchTimeout, watchResource, type WatchTimeout } from "./watch.ts";
 
 /** Options of `runReflector`. */
-export interface ReflectorOptions {
+export interface ReflectorOptions extends ClockAndLogger {
   readonly resource: Resource;
   readonly api: ApiClient;
   readonly known: KnownObjects;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly backoff: Backoff;
   /** Receives the state of this resource's requests. */
   readonly onLink: (event: LinkEvent) => void;

@@ -19,10 +19,9 @@ import {
 import type { Problem } from "../../core/problems/mod.ts";
 import {
   basename,
-  type Clock,
+  type ClockAndLogger,
   dirname,
   fileErrorText,
-  type Logger,
   type OpenWatch,
   readTextWithin,
   sameData,
@@ -35,11 +34,9 @@ export { findFiles } from "./files.ts";
 const MOST_BYTES = 64 * 2 ** 20;
 
 /** Options of `createManifestSource`. */
-export interface ManifestSourceOptions {
+export interface ManifestSourceOptions extends ClockAndLogger {
   /** A file of manifests, or a folder with files `*.yaml`, `*.yml` and `*.json`. */
   readonly path: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Decodes objects; decodeObject by default. */
   readonly decode?: Decode;
   /** Reads a file; `readTextWithin` by default. */

@@ -4,7 +4,7 @@
  * In: the configuration. Out: findings. May touch: the API server.
  */
 import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
-import { type Clock, errorText, type Logger, type RunProgram } from "../../platform/mod.ts";
+import { type ClockAndLogger, errorText, type RunProgram } from "../../platform/mod.ts";
 import type { Permission } from "../../features/mod.ts";
 import { ApiError, type ApiErrorKind, type Kind } from "../../core/objects/mod.ts";
 import {
@@ -23,7 +23,7 @@ interface Review extends Permission {
   readonly allowed: boolean;
 }
 
-interface ApiPreflightOptions {
+interface ApiPreflightOptions extends ClockAndLogger {
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
   readonly runProgram?: RunProgram;
@@ -32,8 +32,6 @@ interface ApiPreflightOptions {
   readonly nodeName: string | undefined;
   /** The permissions that its features need; none by default. */
   readonly permissions?: readonly Permission[];
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
