@@ -65,7 +65,7 @@ async function logOldTools(
     since !== undefined || flaws !== undefined
   );
   await Promise.all(versioned.map(async (known) => {
-    const { tool, version: args } = known;
+    const { tool, version: args = ["--version"] } = known;
     const printed = await runner.run({ tool, args }).then(({ stdout }) => stdout, () => "");
     const old = tooOld(known, printed), flaws = flawsOf(known, printed);
     if (old !== undefined) logger.warn("a tool is too old", { tool, reason: old });

@@ -43,27 +43,21 @@ const { post, close } = connectToMain(familyCode, (message, role) => {
     case "start":
       if (running) throw new Error("message refused: this worker is already started");
       running = start(message, role);
-      break;
+      return;
     case "sync": {
       const delta = unpack(message.delta);
-      running?.then(({ loop }) => loop.sync(delta));
-      break;
+      return void running?.then(({ loop }) => loop.sync(delta));
     }
     case "call":
-      answer(message);
-      break;
+      return void answer(message);
     case "compare":
-      running?.then(({ loop }) => loop.compare());
-      break;
+      return void running?.then(({ loop }) => loop.compare());
     case "cleanup":
-      running?.then(({ loop }) => loop.cleanup());
-      break;
+      return void running?.then(({ loop }) => loop.cleanup());
     case "stop":
-      stop(message);
-      break;
+      return void stop(message);
     case "ping":
-      post({ type: "pong" });
-      break;
+      return post({ type: "pong" });
   }
 });
 

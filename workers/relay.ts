@@ -16,22 +16,17 @@ scope.onmessage = ({ data: message }) => {
   switch (message.type) {
     case "start":
       running = start(message);
-      break;
+      return;
     case "apply":
-      if (running) apply(running, message.delta);
-      break;
+      return void (running && apply(running, message.delta));
     case "figures":
-      if (running) scope.postMessage({ ...message, figures: running.figures() });
-      break;
+      return running && scope.postMessage({ ...message, figures: running.figures() });
     case "traffic":
-      if (running) scope.postMessage({ ...message, reading: running.takeTraffic() });
-      break;
+      return running && scope.postMessage({ ...message, reading: running.takeTraffic() });
     case "stop":
-      stop();
-      break;
+      return void stop();
     case "ping":
-      scope.postMessage({ type: "pong" });
-      break;
+      return scope.postMessage({ type: "pong" });
   }
 };
 

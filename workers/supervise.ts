@@ -142,33 +142,26 @@ function receive(state: Supervised, message: FromWorker): void {
   switch (message.type) {
     case "ready":
       listener.onHealth({ state: "ready" });
-      listener.onReset();
-      break;
+      return listener.onReset();
     case "reset":
-      listener.onReset();
-      break;
+      return listener.onReset();
     case "report":
       // The worker itself retries a failed sync.
       if (message.report.ok) {
         state.backoff.reset();
         finishWork(state);
       }
-      listener.onReport(checkedReport(message.report, state.mode));
-      break;
+      return listener.onReport(checkedReport(message.report, state.mode));
     case "problems":
-      listener.onProblems(message.scope, checkedProblems(message.problems));
-      break;
+      return listener.onProblems(message.scope, checkedProblems(message.problems));
     case "setup-failed":
-      listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
-      break;
+      return listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
     case "answered":
-      state.calls.answer(message.number, message.answer);
-      break;
+      return state.calls.answer(message.number, message.answer);
     case "cleaned":
       if (message.problem === undefined) state.cleaning?.resolve();
       else state.cleaning?.reject(new Error(message.problem));
       state.cleaning = undefined;
-      break;
   }
 }
 

@@ -110,7 +110,8 @@ export function createIptablesBackend(
         traffic.current()?.aroundRestore(chains, restore) ?? restore();
       const generation = flavour === "nf_tables" ? options.generation : undefined;
       const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, generation, logger, aroundRestore });
-      const { jumps } = layout, hasJumps = () => findJumps({ family, jumps, tools, flavour, looks });
+      const nft = flavour === "nf_tables" ? looks : undefined;
+      const hasJumps = () => findJumps(layout, tools, family === "IPv4" ? "ip" : "ip6", nft);
       parts = { ruleset, reconciler, flavour, hasJumps: unlessUnchanged(generation, hasJumps) };
     },
     async sync(delta) {
@@ -177,24 +178,20 @@ function createLoopbackRouting(options: BackendOptions) {
   };
 }
 
-/** The jumps of a family, and the tools that list them. */
-interface JumpQuestion {
-  readonly family: Family;
-  readonly jumps: readonly Jump[];
-  readonly tools: IptablesTools;
-  readonly flavour: Flavour;
-  /** The long-running nft. */
-  readonly looks: NftSession;
-}
-
-/** Whether each table has its first jump: a flush of a table removes all jumps in it. */
-async function findJumps({ family, jumps, tools, flavour, looks }: JumpQuestion): Promise<boolean> {
-  const ip = family === "IPv4" ? "ip" : "ip6";
+/**
+ * Whether each table has its first jump: a flush of a table removes all jumps in it.
+ * @param looks a long-running nft
+ */
+async function findJumps(
+  { jumps }: Layout,
+  tools: IptablesTools,
+  ip: "ip" | "ip6",
+  looks: NftSession | undefined,
+): Promise<boolean> {
   // nft knows only rules of nf_tables, and an absent chain there proves nothing.
   const isJumpSeen = async ({ table, from, rule }: Jump) => {
     const target = rule.slice(rule.lastIndexOf(" ") + 1), isJump = (line: string) => line.endsWith(` jump ${target}`);
-    return flavour === "nf_tables" &&
-      await looks.shows(`list chain ${ip} ${table} ${from}`, (lines) => lines.some(isJump));
+    return await looks?.shows(`list chain ${ip} ${table} ${from}`, (lines) => lines.some(isJump)) ?? false;
   };
   for (const table of TABLES) {
     const jump = jumps.find((jump) => jump.table === table);

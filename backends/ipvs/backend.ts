@@ -61,7 +61,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
   let reconciler: IpvsReconciler | undefined;
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
-    return createTrafficReader({ desired, servers, clock });
+    return createTrafficReader(desired, servers, clock);
   }, logger);
 
   function ready(): IpvsReconciler {

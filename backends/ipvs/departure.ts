@@ -2,9 +2,8 @@
  * The differences on a node that leaves ipvs mode, as its virtual servers, sets and settings show. docs/ipvs.md explains
  * each difference.
  */
-import type { BalanceAlgorithm, BalanceHash, Family } from "../../core/model/mod.ts";
-import { DUMMY_INTERFACE } from "../../core/model/mod.ts";
-import { errorText, FAMILIES, plural } from "../../platform/mod.ts";
+import { type BalanceAlgorithm, type BalanceHash, DUMMY_INTERFACE, type Family } from "../../core/model/mod.ts";
+import { errorText, FAMILIES, plural, sameData } from "../../platform/mod.ts";
 import type { DepartureQuestion, Difference, ModeDescription } from "../contract/mod.ts";
 import { readSysctls } from "../host/mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
@@ -20,18 +19,16 @@ interface Replacement {
   readonly but?: string;
 }
 
-const LEAST_CONNECTIONS = "counts of connections are followed within seconds, TCP only";
+const LEAST_CONNECTIONS: Replacement = {
+  algorithm: "least-connections",
+  but: "counts of connections are followed within seconds, TCP only",
+};
 
 /** The replacements of the schedulers that have one. */
 const REPLACEMENTS: Readonly<Record<string, Replacement>> = {
   rr: { algorithm: "round-robin" },
   wrr: { algorithm: "round-robin" },
-  lc: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
-  wlc: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
-  sed: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
-  nq: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
-  lblcr: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
-  twos: { algorithm: "least-connections", but: LEAST_CONNECTIONS },
+  ...Object.fromEntries(["lc", "wlc", "sed", "nq", "lblcr", "twos"].map((scheduler) => [scheduler, LEAST_CONNECTIONS])),
   sh: { algorithm: "consistent-hash", hash: "client" },
   mh: { algorithm: "consistent-hash" },
 };
@@ -103,8 +100,14 @@ const LOCAL_SETS: readonly SetKind[] = [
   ...Object.values(NODE_PORT_SETS).map(({ local }) => local),
 ];
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((all, number) => all + number, 0);
+/** The sum of a count in both families. */
+function total(states: readonly State[], count: "bound" | "others" | "local"): number {
+  return states.reduce((sum, state) => sum + state[count], 0);
+}
+
+/** A difference, unless the number of things that it concerns is 0. */
+function ifAny(count: number, difference: Difference): readonly Difference[] {
+  return count === 0 ? [] : [difference];
 }
 
 function schedulers(states: readonly State[], { to, settings }: DepartureQuestion): readonly Difference[] {
@@ -132,11 +135,11 @@ function replaced(
     return { message: `${used}: ${now} and has no replacement`, fix };
   }
   const hash = found.algorithm === "consistent-hash" ? hashOf(definition, found) : undefined;
+  const but = found.but === undefined ? "" : ` (${found.but})`;
   if (algorithm === found.algorithm && (hash === undefined || hash === configured)) {
-    return { message: `${used}: ${now}${found.but === undefined ? "" : ` (${found.but})`}` };
+    return { message: `${used}: ${now}${but}` };
   }
   const ofHash = hash === "client" ? " and balance.affinityHash: client" : "";
-  const but = found.but === undefined ? "" : ` (${found.but})`;
   return {
     message: `${used}: ${now}`,
     fix: `no action if that will do; otherwise set balance.algorithm: ${found.algorithm}${ofHash}${but}, ` +
@@ -150,15 +153,12 @@ function hashOf(definition: string, { hash }: Replacement): BalanceHash {
 }
 
 function addresses(states: readonly State[]): readonly Difference[] {
-  const bound = sum(states.map(({ bound }) => bound));
-  if (bound === 0) return [];
-  return [{
+  const bound = total(states, "bound"), those = plural(bound, "address", "addresses");
+  return ifAny(bound, {
     name: "ipvs addresses",
-    message: `${
-      plural(bound, "address", "addresses")
-    } of services on ${DUMMY_INTERFACE} will be addresses of no interface`,
+    message: `${those} of services on ${DUMMY_INTERFACE} will be addresses of no interface`,
     fix: `no action unless a program listens at one of them, or announces those of ${DUMMY_INTERFACE} to routers`,
-  }];
+  });
 }
 
 function nodePorts(
@@ -166,50 +166,44 @@ function nodePorts(
   { to, settings: { nodePortAddresses: configured } }: DepartureQuestion,
 ): readonly Difference[] {
   if (!configured.includes("primary") || configured.includes("all")) return [];
-  return states.flatMap(({ family, nodePortAddresses }): Difference[] => {
-    if (nodePortAddresses.length < 2) return [];
-    return [{
-      name: "ipvs node ports",
-      message:
-        `served at ${nodePortAddresses.join(", ")}; ${to.name} mode serves them at this node's primary ${family} ` +
-        "address, and at the prefixes in nodePortAddresses",
-      fix: 'set nodePortAddresses: ["all"], or list the prefixes that clients use',
-    }];
-  });
+  return states.filter(({ nodePortAddresses }) => nodePortAddresses.length > 1).map((
+    { family, nodePortAddresses },
+  ) => ({
+    name: "ipvs node ports",
+    message:
+      `served at ${nodePortAddresses.join(", ")}; ${to.name} mode serves them at this node's primary ${family} ` +
+      "address, and at the prefixes in nodePortAddresses",
+    fix: 'set nodePortAddresses: ["all"], or list the prefixes that clients use',
+  }));
 }
 
 function localPolicy(states: readonly State[], { name, traffic }: ModeDescription): readonly Difference[] {
-  const local = sum(states.map(({ local }) => local));
-  if (local === 0 || traffic.by !== "rules") return [];
-  return [{
+  const local = traffic.by === "rules" ? total(states, "local") : 0;
+  return ifAny(local, {
     name: "ipvs policy Local",
     message:
       `${plural(local, "address or node port", "addresses and node ports")} with traffic policy Local: in ${name} ` +
       "mode, pods of this node reach all endpoints through them, and without an endpoint here packets are dropped, not rejected",
-  }];
+  });
 }
 
 function affinity(states: readonly State[]): readonly Difference[] {
   const persistent = states.flatMap(({ definitions }) => definitions).filter((text) => / -p \d/.test(text)).length;
-  if (persistent === 0) return [];
-  return [{
+  const those = plural(persistent, "virtual server");
+  return ifAny(persistent, {
     name: "ipvs affinity",
-    message:
-      `${
-        plural(persistent, "virtual server")
-      } with session affinity: each client gets another endpoint once, then the ` +
+    message: `${those} with session affinity: each client gets another endpoint once, then the ` +
       "same one at all addresses and the node port of a service",
     fix: "no action if clients may change their endpoint once; otherwise drain the node before the change",
-  }];
+  });
 }
 
 /** The kernel's own timeouts, in seconds. */
 const DEFAULT_TIMEOUTS = { tcp: 900, tcpFin: 120, udp: 300 };
 
 async function timeouts(runner: Runner): Promise<readonly Difference[]> {
-  const { tcp, tcpFin, udp } = await createVirtualServers("IPv4", runner).timeouts();
-  const { tcp: ownTcp, tcpFin: ownTcpFin, udp: ownUdp } = DEFAULT_TIMEOUTS;
-  if (tcp === ownTcp && tcpFin === ownTcpFin && udp === ownUdp) return [];
+  const found = await createVirtualServers("IPv4", runner).timeouts(), { tcp, tcpFin, udp } = found;
+  if (sameData(found, DEFAULT_TIMEOUTS)) return [];
   return [{
     name: "ipvs timeouts",
     message:
@@ -233,7 +227,6 @@ async function strictARP(runner: Runner): Promise<readonly Difference[]> {
 }
 
 function others(states: readonly State[]): readonly Difference[] {
-  const count = sum(states.map(({ others }) => others));
-  if (count === 0) return [];
-  return [{ name: "ipvs others", message: `${plural(count, "virtual server")} of other programs will stay` }];
+  const count = total(states, "others"), message = `${plural(count, "virtual server")} of other programs will stay`;
+  return ifAny(count, { name: "ipvs others", message });
 }

@@ -12,86 +12,74 @@ interface SetDeclaration {
   readonly comment: string;
 }
 
+const declare = (name: string, type: SetDeclaration["type"], comment: string): SetDeclaration => (
+  { name, type, comment: `Kubernetes ${comment}` }
+);
+
 /** The sets of IPVS mode with kube-proxy's names, types and comments, so that each program can take over from the other. */
 export const SETS = {
-  loopBack: {
-    name: "KUBE-LOOP-BACK",
-    type: "hash:ip,port,ip",
-    comment: "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose",
-  },
-  clusterIP: {
-    name: "KUBE-CLUSTER-IP",
-    type: "hash:ip,port",
-    comment: "Kubernetes service cluster ip + port for masquerade purpose",
-  },
-  externalIP: {
-    name: "KUBE-EXTERNAL-IP",
-    type: "hash:ip,port",
-    comment: "Kubernetes service external ip + port for masquerade and filter purpose",
-  },
-  externalIPLocal: {
-    name: "KUBE-EXTERNAL-IP-LOCAL",
-    type: "hash:ip,port",
-    comment: "Kubernetes service external ip + port with externalTrafficPolicy=local",
-  },
-  loadBalancer: { name: "KUBE-LOAD-BALANCER", type: "hash:ip,port", comment: "Kubernetes service lb portal" },
-  loadBalancerLocal: {
-    name: "KUBE-LOAD-BALANCER-LOCAL",
-    type: "hash:ip,port",
-    comment: "Kubernetes service load balancer ip + port with externalTrafficPolicy=local",
-  },
-  loadBalancerFirewall: {
-    name: "KUBE-LOAD-BALANCER-FW",
-    type: "hash:ip,port",
-    comment: "Kubernetes service load balancer ip + port for load balancer with sourceRange",
-  },
-  loadBalancerSourceIP: {
-    name: "KUBE-LOAD-BALANCER-SOURCE-IP",
-    type: "hash:ip,port,ip",
-    comment: "Kubernetes service load balancer ip + port + source IP for packet filter purpose",
-  },
-  loadBalancerSourceRange: {
-    name: "KUBE-LOAD-BALANCER-SOURCE-CIDR",
-    type: "hash:ip,port,net",
-    comment: "Kubernetes service load balancer ip + port + source cidr for packet filter purpose",
-  },
-  nodePortTCP: {
-    name: "KUBE-NODE-PORT-TCP",
-    type: "bitmap:port",
-    comment: "Kubernetes nodeport TCP port for masquerade purpose",
-  },
-  nodePortLocalTCP: {
-    name: "KUBE-NODE-PORT-LOCAL-TCP",
-    type: "bitmap:port",
-    comment: "Kubernetes nodeport TCP port with externalTrafficPolicy=local",
-  },
-  nodePortUDP: {
-    name: "KUBE-NODE-PORT-UDP",
-    type: "bitmap:port",
-    comment: "Kubernetes nodeport UDP port for masquerade purpose",
-  },
-  nodePortLocalUDP: {
-    name: "KUBE-NODE-PORT-LOCAL-UDP",
-    type: "bitmap:port",
-    comment: "Kubernetes nodeport UDP port with externalTrafficPolicy=local",
-  },
-  nodePortSCTP: {
-    name: "KUBE-NODE-PORT-SCTP-HASH",
-    type: "hash:ip,port",
-    comment: "Kubernetes nodeport SCTP port for masquerade purpose with type hash ip:port",
-  },
-  nodePortLocalSCTP: {
-    name: "KUBE-NODE-PORT-LOCAL-SCTP-HASH",
-    type: "hash:ip,port",
-    comment: "Kubernetes nodeport SCTP port with externalTrafficPolicy=local with type hash ip:port",
-  },
-  healthCheckNodePort: {
-    name: "KUBE-HEALTH-CHECK-NODE-PORT",
-    type: "bitmap:port",
-    comment: "Kubernetes health check node port",
-  },
-  boundAddresses: { name: "KUBE-IPVS-IPS", type: "hash:ip", comment: "Kubernetes service addresses of this node" },
-} as const satisfies Readonly<Record<string, SetDeclaration>>;
+  loopBack: declare(
+    "KUBE-LOOP-BACK",
+    "hash:ip,port,ip",
+    "endpoints dst ip:port, source ip for solving hairpin purpose",
+  ),
+  clusterIP: declare("KUBE-CLUSTER-IP", "hash:ip,port", "service cluster ip + port for masquerade purpose"),
+  externalIP: declare(
+    "KUBE-EXTERNAL-IP",
+    "hash:ip,port",
+    "service external ip + port for masquerade and filter purpose",
+  ),
+  externalIPLocal: declare(
+    "KUBE-EXTERNAL-IP-LOCAL",
+    "hash:ip,port",
+    "service external ip + port with externalTrafficPolicy=local",
+  ),
+  loadBalancer: declare("KUBE-LOAD-BALANCER", "hash:ip,port", "service lb portal"),
+  loadBalancerLocal: declare(
+    "KUBE-LOAD-BALANCER-LOCAL",
+    "hash:ip,port",
+    "service load balancer ip + port with externalTrafficPolicy=local",
+  ),
+  loadBalancerFirewall: declare(
+    "KUBE-LOAD-BALANCER-FW",
+    "hash:ip,port",
+    "service load balancer ip + port for load balancer with sourceRange",
+  ),
+  loadBalancerSourceIP: declare(
+    "KUBE-LOAD-BALANCER-SOURCE-IP",
+    "hash:ip,port,ip",
+    "service load balancer ip + port + source IP for packet filter purpose",
+  ),
+  loadBalancerSourceRange: declare(
+    "KUBE-LOAD-BALANCER-SOURCE-CIDR",
+    "hash:ip,port,net",
+    "service load balancer ip + port + source cidr for packet filter purpose",
+  ),
+  nodePortTCP: declare("KUBE-NODE-PORT-TCP", "bitmap:port", "nodeport TCP port for masquerade purpose"),
+  nodePortLocalTCP: declare(
+    "KUBE-NODE-PORT-LOCAL-TCP",
+    "bitmap:port",
+    "nodeport TCP port with externalTrafficPolicy=local",
+  ),
+  nodePortUDP: declare("KUBE-NODE-PORT-UDP", "bitmap:port", "nodeport UDP port for masquerade purpose"),
+  nodePortLocalUDP: declare(
+    "KUBE-NODE-PORT-LOCAL-UDP",
+    "bitmap:port",
+    "nodeport UDP port with externalTrafficPolicy=local",
+  ),
+  nodePortSCTP: declare(
+    "KUBE-NODE-PORT-SCTP-HASH",
+    "hash:ip,port",
+    "nodeport SCTP port for masquerade purpose with type hash ip:port",
+  ),
+  nodePortLocalSCTP: declare(
+    "KUBE-NODE-PORT-LOCAL-SCTP-HASH",
+    "hash:ip,port",
+    "nodeport SCTP port with externalTrafficPolicy=local with type hash ip:port",
+  ),
+  healthCheckNodePort: declare("KUBE-HEALTH-CHECK-NODE-PORT", "bitmap:port", "health check node port"),
+  boundAddresses: declare("KUBE-IPVS-IPS", "hash:ip", "service addresses of this node"),
+};
 
 /** All kinds of sets. */
 export const SET_KINDS = Object.keys(SETS) as SetKind[];

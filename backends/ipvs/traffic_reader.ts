@@ -5,18 +5,15 @@ import { BYTES, collectRows, CONNECTIONS, createGrowth, createOwners, PACKETS } 
 import type { Desired } from "./desired.ts";
 import type { RealServerCounters, VirtualServers } from "./virtual_servers.ts";
 
-/** Inputs of `createTrafficReader`. */
-interface TrafficReaderOptions {
-  readonly desired: Pick<Desired, "servicePorts">;
-  readonly servers: Pick<VirtualServers, "counters">;
-  readonly clock: Clock;
-}
-
 /** The time until counters of a removed real server are forgotten: the kernel goes on with them for two minutes. */
 const REMEMBER_MS = 180_000;
 
 /** Creates a reader of the counters of real servers. The first reading only notes those of an earlier process. */
-export function createTrafficReader({ desired, servers, clock }: TrafficReaderOptions): TrafficReader {
+export function createTrafficReader(
+  desired: Pick<Desired, "servicePorts">,
+  servers: Pick<VirtualServers, "counters">,
+  clock: Clock,
+): TrafficReader {
   const growth = createGrowth(), owners = createOwners(desired), rows = collectRows();
   let forgotAtMs = clock.monotonic();
   const turns = createTurns();

@@ -92,7 +92,7 @@ async function keepClients(
   changes: readonly Change[],
 ): Promise<void> {
   try {
-    const filling = await earlierClients.forChanges(changes, realized);
+    const filling = await earlierClients(changes, realized);
     const failure = filling && await tools.transact(filling);
     if (failure) throw new Error(failure.text);
   } catch (error) {

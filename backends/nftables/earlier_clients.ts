@@ -8,40 +8,38 @@ import { KUBE_PROXY_TABLE } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 import type { Item, Transaction } from "./transaction.ts";
 
-/** The clients in the sets of kube-proxy's nftables mode. */
-export interface EarlierClients {
-  /** The clients that kube-proxy remembers for changed service ports. Throws if its table cannot be read. */
-  forChanges(changes: readonly Change[], realized: RealizedState): Promise<Transaction | undefined>;
-}
+/**
+ * The clients that kube-proxy's nftables mode remembers for changed service ports; undefined if there are none. Throws if its
+ * table cannot be read.
+ */
+export type EarlierClients = (changes: readonly Change[], realized: RealizedState) => Promise<Transaction | undefined>;
 
 /** Reads the sets of kube-proxy when they are first needed. */
 export function createEarlierClients(tools: NftTools): EarlierClients {
   // A takeover deletes the table, and it never returns while Sluice runs.
   let isKubeProxyHere = true;
 
-  return {
-    async forChanges(changes, { applied }) {
-      if (!isKubeProxyHere) return undefined;
-      /** The element of a client, by the name of the set that has it. */
-      const sources = new Map<string, (client: string) => string>();
-      for (const { key, next } of changes) {
-        const hadClients = (applied.get(key)?.port.affinitySeconds ?? 0) > 0;
-        if (next === undefined || next.port.affinitySeconds === 0 || hadClients) continue;
-        const { port } = next, { numbers } = port.numbering ?? numberingOf(port);
-        for (const [endpoint, number] of numbers) {
-          sources.set(kubeProxyName(port, endpoint), (client) => clientElement(port, number, client));
-        }
+  return async (changes, { applied }) => {
+    if (!isKubeProxyHere) return undefined;
+    /** The element of a client, by the name of the set that has it. */
+    const sources = new Map<string, (client: string) => string>();
+    for (const { key, next } of changes) {
+      const hadClients = (applied.get(key)?.port.affinitySeconds ?? 0) > 0;
+      if (next === undefined || next.port.affinitySeconds === 0 || hadClients) continue;
+      const { port } = next, { numbers } = port.numbering ?? numberingOf(port);
+      for (const [endpoint, number] of numbers) {
+        sources.set(kubeProxyName(port, endpoint), (client) => clientElement(port, number, client));
       }
-      if (sources.size === 0) return undefined;
-      const found: Item[] = [];
-      isKubeProxyHere = await tools.listSets(KUBE_PROXY_TABLE, (set, element) => {
-        const [, client, left] = /^(\S+) .*\bexpires (\w+)/.exec(element) ?? [], elementOf = sources.get(set);
-        if (elementOf === undefined || client === undefined) return;
-        found.push({ list: "clients", key: `${elementOf(client)} timeout ${left}`, text: "" });
-      });
-      if (found.length === 0) return undefined;
-      return { table: "keep", deleted: new Map(), added: new Map([["clients", found]]) };
-    },
+    }
+    if (sources.size === 0) return undefined;
+    const found: Item[] = [];
+    isKubeProxyHere = await tools.listSets(KUBE_PROXY_TABLE, (set, element) => {
+      const [, client, left] = /^(\S+) .*\bexpires (\w+)/.exec(element) ?? [], elementOf = sources.get(set);
+      if (elementOf === undefined || client === undefined) return;
+      found.push({ list: "clients", key: `${elementOf(client)} timeout ${left}`, text: "" });
+    });
+    if (found.length === 0) return undefined;
+    return { table: "keep", deleted: new Map(), added: new Map([["clients", found]]) };
   };
 }
 

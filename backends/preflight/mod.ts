@@ -95,7 +95,7 @@ export function checkRights(uid: number | null): readonly Finding[] {
 export async function checkTools(mode: ModeDescription, runner: Runner): Promise<readonly Finding[]> {
   return await Promise.all(
     [...mode.tools, ...SHARED_TOOLS].map(async (known): Promise<Finding> => {
-      const { tool, version, package: name, without } = known;
+      const { tool, version = ["--version"], package: name, without } = known;
       const printed = await ifInstalled(runner.run({ tool, args: version }));
       const text = printed && (firstLine(printed.stdout) || firstLine(printed.stderr) || "of an unknown version");
       const old = text && tooOld(known, text);

@@ -3,8 +3,8 @@ export interface KnownTool {
   readonly tool: string;
   /** Other tools of the same package that Sluice runs: `iptables-restore`. */
   readonly companions?: readonly string[];
-  /** The arguments that print its version. */
-  readonly version: readonly string[];
+  /** The arguments that print its version; `--version` by default. */
+  readonly version?: readonly string[];
   /** The Debian package that contains it; other systems mostly use the same name. */
   readonly package: string;
   /** The effect of its absence; undefined if a mode that runs it needs it. */
@@ -37,7 +37,7 @@ export interface ToolReading {
   readonly errorIfEmpty?: string;
 }
 
-const IPTABLES_VERSIONS = { version: ["--version"], tested: ["1.8.7", "1.8.9", "1.8.11", "1.8.13"] } as const;
+const IPTABLES_VERSIONS = ["1.8.7", "1.8.9", "1.8.11", "1.8.13"];
 
 /** Every tool that a mode runs, by name. docs/versions.md has the same table (`deno task versions`). */
 export const TOOLS = {
@@ -45,18 +45,17 @@ export const TOOLS = {
     tool: "iptables",
     companions: ["iptables-restore", "iptables-save"],
     package: "iptables",
-    ...IPTABLES_VERSIONS,
+    tested: IPTABLES_VERSIONS,
   },
   ip6tables: {
     tool: "ip6tables",
     companions: ["ip6tables-restore", "ip6tables-save"],
     package: "iptables",
     without: "IPv6 is not served",
-    ...IPTABLES_VERSIONS,
+    tested: IPTABLES_VERSIONS,
   },
   nft: {
     tool: "nft",
-    version: ["--version"],
     package: "nftables",
     reading: { words: ["list"], errorIfEmpty: "Error: No such file or directory" },
     // 1.0.2 cannot use `numgen` in the type of a concatenation.
@@ -72,14 +71,12 @@ export const TOOLS = {
   },
   ipvsadm: {
     tool: "ipvsadm",
-    version: ["--version"],
     package: "ipvsadm",
     reading: { words: ["-L", "-Ln", "-S", "--list", "--save"] },
     tested: ["1.31"],
   },
   ipset: {
     tool: "ipset",
-    version: ["--version"],
     package: "ipset",
     reading: { words: ["list", "save", "-L", "-S"] },
     tested: ["7.17"],
@@ -87,14 +84,12 @@ export const TOOLS = {
   ip: { tool: "ip", version: ["-V"], package: "iproute2", reading: { words: ["show"] }, tested: ["6.1.0"] },
   modprobe: {
     tool: "modprobe",
-    version: ["--version"],
     package: "kmod",
     without: "the kernel must have its modules loaded",
     tested: ["30"],
   },
   conntrack: {
     tool: "conntrack",
-    version: ["--version"],
     package: "conntrack",
     without: "UDP flows to removed endpoints continue",
     since: "1.4.6",
@@ -103,7 +98,6 @@ export const TOOLS = {
   },
   sysctl: {
     tool: "sysctl",
-    version: ["--version"],
     package: "procps",
     without: "kernel settings stay unchanged, including net.ipv4.ip_forward and the conntrack limits",
     tested: ["3.3.17", "4.0.2", "4.0.4", "4.0.7"],

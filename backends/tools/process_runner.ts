@@ -34,14 +34,7 @@ const BUFFER_BYTES = { first: 4_096, later: 65_536 } as const;
  */
 export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRunnerOptions): Runner {
   const limits = createRunLimits();
-  const start = (call: Pick<ToolCall, "tool" | "args" | "env">, streams: Streams) => {
-    try {
-      return spawn(call, path, streams);
-    } catch (error) {
-      if (error instanceof ToolMovedError) onMoved?.(error);
-      throw error;
-    }
-  };
+  const start = (call: SpawnedCall, streams: Streams) => spawn(call, streams, path, onMoved);
   return {
     async run(call) {
       const ending = signal && call.signal ? AbortSignal.any([signal, call.signal]) : signal ?? call.signal;
@@ -109,7 +102,14 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
 
 type Streams = Pick<Deno.CommandOptions, "stdin" | "stdout">;
 
-function spawn(call: Pick<ToolCall, "tool" | "args" | "env">, path: string, streams: Streams): Deno.ChildProcess {
+type SpawnedCall = Pick<ToolCall, "tool" | "args" | "env">;
+
+function spawn(
+  call: SpawnedCall,
+  streams: Streams,
+  path: string,
+  onMoved: (error: ToolMovedError) => void = () => {},
+): Deno.ChildProcess {
   try {
     return new Deno.Command(call.tool, {
       args: [...call.args],
@@ -123,8 +123,10 @@ function spawn(call: Pick<ToolCall, "tool" | "args" | "env">, path: string, stre
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new ToolMissingError(call.tool);
     // Deno resolves the names of permitted tools to paths at its start.
-    if (error instanceof Deno.errors.NotCapable) throw new ToolMovedError(call.tool);
-    throw error;
+    if (!(error instanceof Deno.errors.NotCapable)) throw error;
+    const moved = new ToolMovedError(call.tool);
+    onMoved(moved);
+    throw moved;
   }
 }
 

@@ -13,25 +13,20 @@ export function isTable(name: string): name is Table {
   return (TABLES as readonly string[]).includes(name);
 }
 
-/** The chains of one service port. The names are kube-proxy's, so that either program can take over from the other. */
-export interface ServiceChainNames {
-  /** Picks one of the endpoints for traffic policy Cluster. */
-  readonly cluster: string;
-  /** Picks one of the endpoints for traffic policy Local. */
-  readonly local: string;
-  /** Handles traffic to external addresses and node ports. */
-  readonly external: string;
-  /** Admits the permitted sources to a load balancer address. */
-  readonly firewall: string;
-}
-
-/** The name prefixes of the chains that belong to one service port. */
+/** The name prefixes of the chains of one service port. They are kube-proxy's, so that either can take over from the other. */
 const SERVICE_CHAIN_PREFIXES = {
+  /** Picks one of the endpoints for traffic policy Cluster. */
   cluster: "KUBE-SVC-",
+  /** Picks one of the endpoints for traffic policy Local. */
   local: "KUBE-SVL-",
+  /** Handles traffic to external addresses and node ports. */
   external: "KUBE-EXT-",
+  /** Admits the permitted sources to a load balancer address. */
   firewall: "KUBE-FW-",
 } as const;
+
+/** The names of the chains of one service port. */
+export type ServiceChainNames = Readonly<Record<keyof typeof SERVICE_CHAIN_PREFIXES, string>>;
 
 /**
  * The names of a service port's chains: kube-proxy's prefixes and 16 characters of the hash of name and protocol.

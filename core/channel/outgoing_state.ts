@@ -102,8 +102,9 @@ export function createOutgoingState(): OutgoingState {
       const { settings, sent, hasStarted } = state;
       if (settings === undefined) return undefined;
       if (sent === undefined) {
-        return headDelta(settings) ??
-          (hasStarted ? snapshot(state.revision + 1, settings, [...ports.values()]) : undefined);
+        const head = headDelta(settings);
+        if (head !== undefined || !hasStarted) return head;
+        return { revision: state.revision + 1, base: undefined, settings, set: [...ports.values()], deleted: [] };
       }
       if (!hasStarted) return undefined;
       if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
@@ -128,10 +129,6 @@ export function createOutgoingState(): OutgoingState {
     pending: () => state.sent === undefined ? ports.size : differing.size,
     size: () => ports.size,
   };
-}
-
-function snapshot(revision: number, settings: FamilySettings, set: readonly ServicePort[]): FamilyDelta {
-  return { revision, base: undefined, settings, set, deleted: [] };
 }
 
 /** The last sent and the current version of a service port; undefined where it did not or does not exist. */

@@ -4,6 +4,12 @@ import * as shape from "../../platform/shapes/mod.ts";
 import { SERVICE_PORT_KEY, type ServicePort, servicePortKey } from "./service_port.ts";
 
 const LIST_NAMES = ["clusterEndpoints", "localEndpoints", "endpointsOnThisNode", "lingeringEndpoints"] as const;
+type ListName = typeof LIST_NAMES[number];
+
+/** Something for each list of endpoints. */
+function forEachList<T>(of: (name: ListName) => T): Record<ListName, T> {
+  return Object.fromEntries(LIST_NAMES.map((name) => [name, of(name)])) as Record<ListName, T>;
+}
 
 /** The changes of a list, by position. */
 const LIST_EDITS = shape.list(shape.record({
@@ -16,13 +22,7 @@ const LIST_EDITS = shape.list(shape.record({
 type ListEdits = shape.TypeOf<typeof LIST_EDITS>;
 
 /** The changes of a service port's endpoints. */
-export const ENDPOINT_EDITS = shape.record({
-  key: SERVICE_PORT_KEY,
-  clusterEndpoints: LIST_EDITS,
-  localEndpoints: LIST_EDITS,
-  endpointsOnThisNode: LIST_EDITS,
-  lingeringEndpoints: LIST_EDITS,
-});
+export const ENDPOINT_EDITS = shape.record({ key: SERVICE_PORT_KEY, ...forEachList(() => LIST_EDITS) });
 
 /** See `ENDPOINT_EDITS`. */
 export interface EndpointEdits extends shape.TypeOf<typeof ENDPOINT_EDITS> {}
@@ -35,34 +35,18 @@ export function differsInEndpointsOnly(before: ServicePort, after: ServicePort):
 
 /** The edits that turn one version of a service port into another, which differs in endpoints only. */
 export function endpointEdits(before: ServicePort, after: ServicePort): EndpointEdits {
-  const editsOf = (name: typeof LIST_NAMES[number]) => listEdits(before[name], after[name]);
-  return {
-    key: servicePortKey(after.name, after.protocol),
-    clusterEndpoints: editsOf("clusterEndpoints"),
-    localEndpoints: editsOf("localEndpoints"),
-    endpointsOnThisNode: editsOf("endpointsOnThisNode"),
-    lingeringEndpoints: editsOf("lingeringEndpoints"),
-  };
+  const key = servicePortKey(after.name, after.protocol);
+  return { key, ...forEachList((name) => listEdits(before[name], after[name])) };
 }
 
 /** The service port after these edits. Endpoints that stay are the same objects. */
 export function withEdits(port: ServicePort, edits: EndpointEdits): ServicePort {
-  const edited = (name: typeof LIST_NAMES[number]) => editedList(port[name], edits[name]);
-  return {
-    ...port,
-    clusterEndpoints: edited("clusterEndpoints"),
-    localEndpoints: edited("localEndpoints"),
-    endpointsOnThisNode: edited("endpointsOnThisNode"),
-    lingeringEndpoints: edited("lingeringEndpoints"),
-  };
+  return { ...port, ...forEachList((name) => editedList(port[name], edits[name])) };
 }
 
 /** The number of endpoints that edits remove or add. */
 export function editsSize(edits: EndpointEdits): number {
-  return LIST_NAMES.reduce(
-    (all, name) => edits[name].reduce((sum, { removed, added }) => sum + removed + added.length, all),
-    0,
-  );
+  return LIST_NAMES.flatMap((name) => edits[name]).reduce((sum, { removed, added }) => sum + removed + added.length, 0);
 }
 
 /** The fewest edits, if both lists are sorted; otherwise, correct ones. */

@@ -85,17 +85,16 @@ function decodeEndpointSlice(
   problems: Problems,
   options: DecodeOptions,
 ): EndpointSlice | undefined {
-  const serviceName = labels[SERVICE_NAME];
+  const serviceName = labels[SERVICE_NAME],
+    unusable = (what: string): undefined => void problems.add(`${what}; slice ignored`);
   if (isAbsent(serviceName) || serviceName === "" || labels[HEADLESS] !== undefined) return undefined;
   if (!isLabel(serviceName)) {
-    problems.add(`label ${SERVICE_NAME}: ${quote(serviceName)} may only contain ${NAME_RULE}; slice ignored`);
-    return undefined;
+    return unusable(`label ${SERVICE_NAME}: ${quote(serviceName)} may only contain ${NAME_RULE}`);
   }
   const family = raw.addressType;
   if (family === "FQDN") return undefined;
   if (family !== "IPv4" && family !== "IPv6") {
-    problems.add(`addressType is ${quote(family)}, not IPv4, IPv6 or FQDN; slice ignored`);
-    return undefined;
+    return unusable(`addressType is ${quote(family)}, not IPv4, IPv6 or FQDN`);
   }
   return {
     kind: "EndpointSlice",
@@ -148,26 +147,16 @@ function readEndpoints(
  * Without conditions, it is ready, serving and not terminating (kube-proxy's newEndpointSliceInfo).
  */
 function readEndpoint(raw: RawObject, family: Family, number: number, problems: Problems): SliceEndpoint | undefined {
-  const problem = (what: string) => problems.add(`endpoint ${number}: ${what}; ignored`);
+  const unusable = (what: string): undefined => void problems.add(`endpoint ${number}: ${what}; ignored`);
   const first = Array.isArray(raw.addresses) ? raw.addresses[0] : undefined;
-  if (isAbsent(first)) {
-    problem("no address");
-    return undefined;
-  }
+  if (isAbsent(first)) return unusable("no address");
   const address = typeof first === "string" ? canonicalAddress(first) : undefined;
-  if (address === undefined) {
-    problem(`address ${quote(first)} is not an IP address`);
-    return undefined;
-  }
-  if (familyOf(address) !== family) {
-    problem(`address ${quote(first)} is not of the slice's family ${family}`);
-    return undefined;
-  }
+  if (address === undefined) return unusable(`address ${quote(first)} is not an IP address`);
+  if (familyOf(address) !== family) return unusable(`address ${quote(first)} is not of the slice's family ${family}`);
   const { ready, serving, terminating } = rawObject(raw.conditions);
   if (!isCondition(ready) || !isCondition(serving) || !isCondition(terminating)) {
     const [name, value] = Object.entries({ ready, serving, terminating }).find(([, value]) => !isCondition(value))!;
-    problem(`condition ${name} is ${quote(value)}, not true or false`);
-    return undefined;
+    return unusable(`condition ${name} is ${quote(value)}, not true or false`);
   }
   const hints = rawObject(raw.hints);
   return {

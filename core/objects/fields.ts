@@ -91,26 +91,18 @@ function readProtocol(value: unknown): Protocol | undefined {
 
 /** Reads the name, protocol and number of the port at `index`; undefined, with a problem, if they cannot be used. */
 export function readPort(raw: RawObject, index: number, problems: Problems): EndpointPort | undefined {
+  const unusable = (text: string): undefined => void problems.add(`${text}; ignored`);
   const name = isAbsent(raw.name) ? "" : raw.name;
   if (name !== "" && !isLabel(name)) {
-    problems.add(`port ${index + 1}: name ${quote(name)} may only contain ${NAME_RULE}; ignored`);
-    return undefined;
+    return unusable(`port ${index + 1}: name ${quote(name)} may only contain ${NAME_RULE}`);
   }
-  const subject = portSubject(index, name);
-  const protocol = readProtocol(raw.protocol);
-  if (protocol === undefined) {
-    problems.add(`${subject}: protocol ${quote(raw.protocol)} is not TCP, UDP or SCTP; ignored`);
-    return undefined;
+  const subject = portSubject(index, name), protocol = readProtocol(raw.protocol), { port } = raw;
+  if (protocol === undefined) return unusable(`${subject}: protocol ${quote(raw.protocol)} is not TCP, UDP or SCTP`);
+  if (isAbsent(port)) return unusable(`${subject}: no port number`);
+  if (!isWholeNumber(port, 1, 65535)) {
+    return unusable(`${subject}: port number ${quote(port)} is not between 1 and 65535`);
   }
-  if (isAbsent(raw.port)) {
-    problems.add(`${subject}: no port number; ignored`);
-    return undefined;
-  }
-  if (!isWholeNumber(raw.port, 1, 65535)) {
-    problems.add(`${subject}: port number ${quote(raw.port)} is not between 1 and 65535; ignored`);
-    return undefined;
-  }
-  return { name, protocol, port: raw.port };
+  return { name, protocol, port };
 }
 
 /** Names a port in a problem: `port 2 ("http")`. */
