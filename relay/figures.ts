@@ -1,4 +1,4 @@
-import type { ServicePortKey, TrafficReading } from "../core/model/mod.ts";
+import { BYTES, collectRows, CONNECTIONS, type ServicePortKey, type TrafficReading } from "../core/model/mod.ts";
 
 const NOTHING_COUNTED = {
   /** Gauge: open TCP connections of clients. */
@@ -56,47 +56,22 @@ export interface RelayTraffic {
 /** Counts bytes of a connection, of both directions. */
 export type CountBytes = (bytes: number) => void;
 
-interface Counts {
-  connections: number;
-  bytes: number;
-}
-
 /** Creates counts; counting is off at first. */
 export function createRelayTraffic(): RelayTraffic {
-  const ports = new Map<ServicePortKey, Map<string, Counts>>();
+  const rows = collectRows();
   let counting = false;
-  const countsOf = (port: ServicePortKey, endpoint: string): Counts => {
-    let endpoints = ports.get(port);
-    if (endpoints === undefined) ports.set(port, endpoints = new Map());
-    let counts = endpoints.get(endpoint);
-    if (counts === undefined) endpoints.set(endpoint, counts = { connections: 0, bytes: 0 });
-    return counts;
-  };
   return {
     follow(isCounting) {
       counting = isCounting;
-      if (!counting) ports.clear();
+      if (!counting) rows.take(0);
     },
     begin(port, endpoint) {
       if (!counting) return undefined;
-      countsOf(port, endpoint).connections++;
+      rows.add(port, endpoint, CONNECTIONS, 1);
       return (bytes) => {
-        if (counting) countsOf(port, endpoint).bytes += bytes;
+        if (counting) rows.add(port, endpoint, BYTES, bytes);
       };
     },
-    take() {
-      if (!counting) return undefined;
-      const rows = [...ports].flatMap(([port, endpoints]) =>
-        [...endpoints].map(([endpoint, counts]) => ({ port, endpoint, counts }))
-      );
-      ports.clear();
-      return {
-        durationMs: 0,
-        ports: rows.map(({ port }) => port),
-        endpoints: rows.map(({ endpoint }) => endpoint),
-        counts: Float64Array.from(rows.flatMap(({ counts: { connections, bytes } }) => [connections, 0, bytes])),
-        failures: [],
-      };
-    },
+    take: () => counting ? rows.take(0) : undefined,
   };
 }

@@ -1,7 +1,15 @@
-import type { FailureReason, Protocol, ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
+import {
+  collectRows,
+  CONNECTIONS,
+  type FailureReason,
+  type Protocol,
+  type ServicePortKey,
+  type TrafficReading,
+  type TrafficRows,
+} from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import { collectRows, CONNECTIONS, createOwners, type TrafficRows } from "../traffic/mod.ts";
+import { createOwners } from "../traffic/mod.ts";
 import {
   type AroundRestore,
   type Flavour,

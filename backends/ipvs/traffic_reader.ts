@@ -1,7 +1,7 @@
-import type { TrafficReading } from "../../core/model/mod.ts";
+import { BYTES, collectRows, CONNECTIONS, PACKETS, type TrafficReading } from "../../core/model/mod.ts";
 import { type Clock, createTurns } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import { BYTES, collectRows, CONNECTIONS, createGrowth, createOwners, PACKETS } from "../traffic/mod.ts";
+import { createGrowth, createOwners } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { RealServerCounters, VirtualServers } from "./virtual_servers.ts";
 

@@ -1,8 +1,16 @@
-import { frontendsOf, type Protocol, type TrafficReading } from "../../core/model/mod.ts";
+import {
+  BYTES,
+  collectRows,
+  CONNECTIONS,
+  frontendsOf,
+  PACKETS,
+  type Protocol,
+  type TrafficReading,
+} from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { failureOf, failureText, type Runner } from "../tools/mod.ts";
-import { BYTES, collectRows, CONNECTIONS, createGrowth, createOwners, type Grown, PACKETS } from "../traffic/mod.ts";
+import { createGrowth, createOwners, type Grown } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./hashes.ts";
 import { declarationOf, type SetName, setsWith } from "./sets.ts";

@@ -1,17 +1,14 @@
 /**
  * Counts of traffic, in any mode: the growth of kernel counters since the previous reading.
  *
- * In: counters of the kernel, service ports. Out: readings. May touch: nothing.
+ * In: counters of the kernel, service ports. Out: growth. May touch: nothing.
  */
 import {
-  type FailureReason,
   frontendsOf,
   type Protocol,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
-  type TrafficFailure,
-  type TrafficReading,
 } from "../../core/model/mod.ts";
 import { joinFlat } from "../../platform/mod.ts";
 
@@ -145,60 +142,4 @@ function larger<T extends Float64Array | Uint32Array>(full: T, kind: new (length
   const copy = new kind(2 * full.length);
   copy.set(full);
   return copy;
-}
-
-/** The kinds of counts, in their order in `TrafficReading.counts`. */
-export const CONNECTIONS = 0, PACKETS = 1, BYTES = 2;
-
-/** Collects the rows of readings. */
-export interface TrafficRows {
-  /** Adds to a count of an endpoint of a service port. */
-  add(
-    port: ServicePortKey,
-    endpoint: string,
-    kind: typeof CONNECTIONS | typeof PACKETS | typeof BYTES,
-    by: number,
-  ): void;
-  fail(port: ServicePortKey, reason: FailureReason, packets: number): void;
-  /** Returns the rows since the last call, also those of readings that failed halfway. */
-  take(durationMs: number): TrafficReading;
-}
-
-/** Starts without rows. */
-export function collectRows(): TrafficRows {
-  let rows = noRows();
-  return {
-    add(port, endpoint, kind, by) {
-      const { ports, endpoints, counts, rowOf } = rows;
-      let ofPort = rowOf.get(port);
-      if (ofPort === undefined) rowOf.set(port, ofPort = new Map());
-      let row = ofPort.get(endpoint);
-      if (row === undefined) {
-        ofPort.set(endpoint, row = ports.length);
-        ports.push(port);
-        endpoints.push(endpoint);
-        counts.push(0, 0, 0);
-      }
-      counts[3 * row + kind]! += by;
-    },
-    fail(port, reason, packets) {
-      const { failures } = rows, id = `${reason} ${port}`;
-      failures.set(id, { port, reason, packets: packets + (failures.get(id)?.packets ?? 0) });
-    },
-    take(durationMs) {
-      const { ports, endpoints, counts, failures } = rows;
-      rows = noRows();
-      return { durationMs, ports, endpoints, counts: Float64Array.from(counts), failures: [...failures.values()] };
-    },
-  };
-}
-
-function noRows() {
-  return {
-    ports: [] as ServicePortKey[],
-    endpoints: [] as string[],
-    counts: [] as number[],
-    rowOf: new Map<ServicePortKey, Map<string, number>>(),
-    failures: new Map<string, TrafficFailure>(),
-  };
 }

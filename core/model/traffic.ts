@@ -88,3 +88,59 @@ export interface CountsOfPorts {
   /** Reads the counters now, unless that was done within the last second. Resolves when the counts are known. */
   refresh(): Promise<void>;
 }
+
+/** The kinds of counts, in their order in `TrafficReading.counts`. */
+export const CONNECTIONS = 0, PACKETS = 1, BYTES = 2;
+
+/** Collects the rows of readings. */
+export interface TrafficRows {
+  /** Adds to a count of an endpoint of a service port. */
+  add(
+    port: ServicePortKey,
+    endpoint: string,
+    kind: typeof CONNECTIONS | typeof PACKETS | typeof BYTES,
+    by: number,
+  ): void;
+  fail(port: ServicePortKey, reason: FailureReason, packets: number): void;
+  /** Returns the rows since the last call, also those of readings that failed halfway. */
+  take(durationMs: number): TrafficReading;
+}
+
+/** Starts without rows. */
+export function collectRows(): TrafficRows {
+  let rows = noRows();
+  return {
+    add(port, endpoint, kind, by) {
+      const { ports, endpoints, counts, rowOf } = rows;
+      let ofPort = rowOf.get(port);
+      if (ofPort === undefined) rowOf.set(port, ofPort = new Map());
+      let row = ofPort.get(endpoint);
+      if (row === undefined) {
+        ofPort.set(endpoint, row = ports.length);
+        ports.push(port);
+        endpoints.push(endpoint);
+        counts.push(0, 0, 0);
+      }
+      counts[3 * row + kind]! += by;
+    },
+    fail(port, reason, packets) {
+      const { failures } = rows, id = `${reason} ${port}`;
+      failures.set(id, { port, reason, packets: packets + (failures.get(id)?.packets ?? 0) });
+    },
+    take(durationMs) {
+      const { ports, endpoints, counts, failures } = rows;
+      rows = noRows();
+      return { durationMs, ports, endpoints, counts: Float64Array.from(counts), failures: [...failures.values()] };
+    },
+  };
+}
+
+function noRows() {
+  return {
+    ports: [] as ServicePortKey[],
+    endpoints: [] as string[],
+    counts: [] as number[],
+    rowOf: new Map<ServicePortKey, Map<string, number>>(),
+    failures: new Map<string, TrafficFailure>(),
+  };
+}

@@ -1,7 +1,8 @@
 /** The growth of counters equals the differences of their counts, whichever counters appear, restart and disappear. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { BYTES, collectRows, CONNECTIONS, createGrowth, PACKETS } from "../../backends/traffic/mod.ts";
+import { createGrowth } from "../../backends/traffic/mod.ts";
+import { BYTES, collectRows, CONNECTIONS, PACKETS } from "../../core/model/mod.ts";
 import { runs } from "./runs.ts";
 
 /** The counters of one reading by key, with few enough keys for each to come back, and more than the first capacity. */
