@@ -104,8 +104,8 @@ export function createUdpFlows(parts: RelayParts): UdpFlows {
     const { door, socket } = flow;
     try {
       while (!flow.isClosed) {
-        const [data, from] = await socket.receive(buffer);
-        if (!isSame(from as Deno.NetAddr, flow.to)) continue;
+        const [data, from] = await socket.receive(buffer), { hostname, port } = from as Deno.NetAddr;
+        if (port !== flow.to.port || hostname !== flow.to.hostname) continue;
         table.noteAnswer(flow);
         await door.socket.send(data, flow.client).then(
           () => {
@@ -275,10 +275,6 @@ function mayStay({ door: { target }, endpoint }: Flow): boolean {
 
 function clientOf({ hostname, port }: Deno.NetAddr): string {
   return `${hostname} ${port}`;
-}
-
-function isSame(one: Deno.NetAddr, other: Deno.NetAddr): boolean {
-  return one.port === other.port && one.hostname === other.hostname;
 }
 
 /** The largest payload of a UDP datagram fits. */

@@ -245,7 +245,10 @@ function releaseRelay(state: LinkState): Placed | undefined {
 
 function noteApplied(state: LinkState, { revision, ports, problems, recovered }: RelayApplied): void {
   const { awaited, placed, options, listener } = state;
-  listener.onProblems(SCOPE, problems.map((problem) => problemOf(problem, options.family)));
+  const problemOf = ({ code, servicePort, message }: SyncProblem): Problem => (
+    { code, subject: `${servicePort} (${options.family})`, detail: message }
+  );
+  listener.onProblems(SCOPE, problems.map(problemOf));
   if (placed?.start.placement.by !== "redirect") return;
   if (awaited !== undefined && awaited.revision === revision) {
     state.awaited = undefined;
@@ -268,10 +271,6 @@ function noteLost(state: LinkState, reason: string): void {
 /** The health of a family with the restarts of its worker and its relay. */
 function withRestarts(health: FamilyHealth, { workerRestarts, relayRestarts }: LinkState): FamilyHealth {
   return health.state === "restarting" ? { ...health, restarts: workerRestarts + relayRestarts } : health;
-}
-
-function problemOf({ code, servicePort, message }: SyncProblem, family: Family): Problem {
-  return { code, subject: `${servicePort} (${family})`, detail: message };
 }
 
 function notePorts(known: Placed["ports"], { base, set, deleted }: FamilyDelta, ports: RelayApplied["ports"]): void {

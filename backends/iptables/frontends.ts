@@ -49,16 +49,28 @@ export function frontendRules(
   names = serviceChainNames(port),
 ): FrontendRule[] {
   const rules: FrontendRule[] = [];
-  for (const frontend of frontendsOf(port)) addRules(rules, frontend, { port, owner, names });
+  for (const frontend of frontendsOf(port)) {
+    const { address, verdict, sources, destinations = ANY_DESTINATION } = frontend;
+    const { label, served, refused } = KINDS[frontend.kind];
+    const place = frontendPlace(address, port.protocol, frontend.port);
+    const add = (tree: TreeName, reason: string, target: string) => {
+      for (const within of destinations) {
+        const to = within ?? (address === "" ? undefined : hostPrefix(address));
+        const rule = () => match(port, to, frontend.port, reason) + target;
+        rules.push(within === undefined ? { tree, place, owner, rule } : { tree, place, owner, within, rule });
+      }
+    };
+    const chain = entryChain(frontend, names);
+    if (chain !== undefined) {
+      add(served, label, `-j ${chain}`);
+      if (sources !== undefined) add("firewall", `${REFUSAL_COMMENTS["source-range"]} ${names.firewall}`, "-j DROP");
+    }
+    if (verdict === "reject") add(refused, REFUSAL_COMMENTS["no-endpoints"], rejection(port));
+    if (verdict === "drop") add(refused, REFUSAL_COMMENTS["traffic-policy"], "-j DROP");
+  }
   if (port.healthCheckNodePort !== 0) rules.push(healthCheckRule(port, owner));
   for (const relayPort of relayPortsOf(port)) rules.push(relayRule(port, owner, relayPort));
   return rules;
-}
-
-interface Rendered {
-  readonly port: ServicePort;
-  readonly owner: ServicePortKey;
-  readonly names: ServiceChainNames;
 }
 
 /** The one rule of a frontend that is not limited to some destinations. */
@@ -73,26 +85,6 @@ const KINDS: Readonly<
   loadBalancerIP: { label: "loadbalancer IP", served: "services", refused: "refusedExternally" },
   nodePort: { label: "node port", served: "nodePorts", refused: "refusedNodePorts" },
 };
-
-function addRules(rules: FrontendRule[], frontend: Frontend, { port, owner, names }: Rendered): void {
-  const { address, verdict, sources, destinations = ANY_DESTINATION } = frontend;
-  const { label, served, refused } = KINDS[frontend.kind];
-  const place = frontendPlace(address, port.protocol, frontend.port);
-  const add = (tree: TreeName, reason: string, target: string) => {
-    for (const within of destinations) {
-      const to = within ?? (address === "" ? undefined : hostPrefix(address));
-      const rule = () => match(port, to, frontend.port, reason) + target;
-      rules.push(within === undefined ? { tree, place, owner, rule } : { tree, place, owner, within, rule });
-    }
-  };
-  const chain = entryChain(frontend, names);
-  if (chain !== undefined) {
-    add(served, label, `-j ${chain}`);
-    if (sources !== undefined) add("firewall", `${REFUSAL_COMMENTS["source-range"]} ${names.firewall}`, "-j DROP");
-  }
-  if (verdict === "reject") add(refused, REFUSAL_COMMENTS["no-endpoints"], rejection(port));
-  if (verdict === "drop") add(refused, REFUSAL_COMMENTS["traffic-policy"], "-j DROP");
-}
 
 /** The chain that packets to a frontend enter; undefined where all of them are refused. */
 function entryChain({ kind, verdict, sources }: Frontend, names: ServiceChainNames): string | undefined {

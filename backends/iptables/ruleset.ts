@@ -37,13 +37,8 @@ export interface Ruleset extends WantedChains {
 
 const TREE_NAMES = Object.keys(TREES) as TreeName[];
 
-/** Inputs of `createRuleset`. */
-interface RulesetOptions extends BaseOptions {
-  readonly layout: Layout;
-}
-
 /** Creates the ruleset of a family without services. */
-export function createRuleset(options: RulesetOptions): Ruleset {
+export function createRuleset(options: BaseOptions & { readonly layout: Layout }): Ruleset {
   let settings: FamilySettings | undefined;
   let index = emptyIndex(options);
   const { baseChains } = options.layout;

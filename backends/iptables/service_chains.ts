@@ -23,11 +23,6 @@ function usesExternalChain(port: ServicePort): boolean {
   return port.external !== "reject" && hasExternalFrontends(port);
 }
 
-/** Whether a service port has a firewall chain, which admits some sources to its load balancer IPs. */
-function usesFirewallChain(port: ServicePort): boolean {
-  return port.external !== "reject" && admittedSources(port) !== undefined;
-}
-
 /** The groups of the endpoints for a traffic policy that have chains of their own; undefined if one chain has all. */
 function groupsOf(port: ServicePort, policy: "cluster" | "local"): readonly EndpointGroup[] | undefined {
   const isPlain = port.affinitySeconds === 0 && port.balance === undefined && port.relay?.[policy] === undefined;
@@ -50,7 +45,7 @@ export function chainsOf(port: ServicePort, names: ServiceChainNames = serviceCh
     chains.push(names[policy]);
   }
   if (usesExternalChain(port)) chains.push(names.external);
-  if (usesFirewallChain(port)) chains.push(names.firewall);
+  if (port.external !== "reject" && admittedSources(port) !== undefined) chains.push(names.firewall);
   return chains;
 }
 
@@ -65,7 +60,8 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
     case names.external:
       return externalRules(port, names, settings);
     case names.firewall:
-      return firewallRules(port, names);
+      // KUBE-PROXY-FIREWALL drops the packets that match no rule here.
+      return (admittedSources(port) ?? []).map((prefix) => `-s ${prefix} -j ${names.external}`);
   }
   for (const policy of ["cluster", "local"] as const) {
     const group = groupsOf(port, policy)?.find((one) => groupChain(names[policy], one) === chain);
@@ -193,13 +189,6 @@ function externalRules(port: ServicePort, names: ServiceChainNames, settings: Fa
   }
   if (port.external === "local") rules.push(`-j ${names.local}`);
   return rules;
-}
-
-/**
- * Admits the sources that may use the load balancer IPs. KUBE-PROXY-FIREWALL drops the packets that match no rule here.
- */
-function firewallRules(port: ServicePort, names: ServiceChainNames): string[] {
-  return (admittedSources(port) ?? []).map((prefix) => `-s ${prefix} -j ${names.external}`);
 }
 
 /**

@@ -28,19 +28,14 @@ export function hashText(key: string): string {
   return `jhash ${key} mod ${MODULUS} seed 0x${SEED.toString(16)}`;
 }
 
-/** A pair with the number that stands for it. */
-interface HashedPair {
-  /** `address:port`. */
-  readonly endpoint: string;
-  /** A signed number of 32 bits, since V8 allocates memory for some unsigned ones. */
-  readonly hash: number;
-}
-
-/** The numbers of the pairs of a frontend and each of its endpoints, which are `address:port`. */
+/**
+ * The numbers of the pairs of a frontend and each of its endpoints, which are `address:port`: signed ones of 32 bits, since V8
+ * allocates memory for some unsigned ones.
+ */
 export function* pairHashes(
   { address, protocol, port }: PairFrontend,
   endpoints: Iterable<string>,
-): Generator<HashedPair> {
+): Generator<{ readonly endpoint: string; readonly hash: number }> {
   const from = wordsOf(address), size = from.length;
   const words = new Uint32Array(2 * size + 3);
   words.set(from);

@@ -201,7 +201,7 @@ async function linesWithoutAdded(runner: Runner, { ip }: Dialect): Promise<reado
     if (line.startsWith("table ")) inTable = line === `table ${ip} ${TABLE} {`;
     if (inTable) lines.push(line);
   });
-  const sets = setsIn(lines).filter(({ isDynamic }) => !isDynamic);
+  const sets = staticSetsIn(lines);
   if (lines.length === 0 || sets.length > MOST_SETS) return undefined;
   const elements = new Map<number, string[]>();
   for (const { kind, name, end } of sets) {
@@ -217,30 +217,14 @@ async function linesWithoutAdded(runner: Runner, { ip }: Dialect): Promise<reado
 
 const IS_DYNAMIC = /^\t\tflags .*\bdynamic\b/;
 
-/** A set or map in a listing of a table. */
-interface ListedSet {
-  readonly kind: string;
-  readonly name: string;
-  /** The index of its last line. */
-  end: number;
-  /** Whether rules add elements. */
-  isDynamic: boolean;
-}
-
-/** The sets and maps in a listing of a table. */
-function setsIn(lines: readonly string[]): readonly ListedSet[] {
-  const sets: ListedSet[] = [];
-  let set: ListedSet | undefined;
-  lines.forEach((line, end) => {
+/** The sets and maps in a listing of a table to which rules add nothing, with the index of their last line. */
+function staticSetsIn(lines: readonly string[]) {
+  return lines.flatMap((line, start) => {
     const [, kind, name] = /^\t(set|map) (\S+) \{$/.exec(line) ?? [];
-    if (kind !== undefined && name !== undefined) sets.push(set = { kind, name, end, isDynamic: false });
-    else if (set && IS_DYNAMIC.test(line)) set.isDynamic = true;
-    else if (set && line === "\t}") {
-      set.end = end;
-      set = undefined;
-    }
+    if (kind === undefined || name === undefined) return [];
+    const end = lines.indexOf("\t}", start);
+    return lines.slice(start, end).some((one) => IS_DYNAMIC.test(one)) ? [] : [{ kind, name, end }];
   });
-  return sets;
 }
 
 /** Whether the table or set of a call exists. Throws if the call failed for another reason. */

@@ -103,13 +103,6 @@ interface LedgerState {
   lastSettlement?: Settlement;
 }
 
-/** The end of a sync that carried changes up to this round. */
-interface Arrival {
-  readonly revision: number;
-  readonly round: number;
-  readonly atMs: number;
-}
-
 /** The number of deltas in flight that are tracked separately; there are more only while syncs fail. */
 const MOST_IN_FLIGHT = 16;
 
@@ -195,7 +188,7 @@ export function createLedger(clock: Clock, longest = 128): Ledger {
 
 /** The past syncs that carried changes. The first stays, since most of a cluster has been in effect since then. */
 function createArrivals(longest: number) {
-  const arrivals: Arrival[] = [];
+  const arrivals: (Pick<Batch, "revision" | "round"> & { readonly atMs: number })[] = [];
   let hasDropped = false;
   return {
     add(batches: readonly Batch[], atMs: number): void {

@@ -157,8 +157,9 @@ export function planBalance(
   endpoints: BalancedEndpoints,
   { modeDefault, countsConnections }: Pick<BalanceOptions, "modeDefault" | "countsConnections">,
 ): Balance | undefined {
-  const { used, factors, protocol } = endpoints;
-  const byTarget = terms && weightsByTarget(endpoints, terms);
+  const { used, known, factors, protocol, namespace, labels } = endpoints;
+  const byTarget = terms &&
+    new Map(known.map(({ target, endpoint }) => [target, weightOf(endpoint, namespace, terms, labels)]));
   const clusterWeights = byTarget && weightsOf(used.cluster, byTarget);
   const localWeights = byTarget && weightsOf(used.local, byTarget);
   const counts = algorithm === "least-connections" && countsConnections === true;
@@ -203,13 +204,6 @@ function plainBalance(algorithm: BalanceAlgorithm, hash: BalanceHash | undefined
     plain.set(key, found);
   }
   return found;
-}
-
-function weightsByTarget(
-  { known, namespace, labels }: BalancedEndpoints,
-  terms: readonly WeightTerm[],
-): ReadonlyMap<string, number> {
-  return new Map(known.map(({ target, endpoint }) => [target, weightOf(endpoint, namespace, terms, labels)]));
 }
 
 /** The weights of a list; undefined if they are equal. If all are 0, the endpoints still serve, with equal shares. */

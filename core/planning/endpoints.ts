@@ -117,21 +117,15 @@ export function explainEndpoints(
 
 const NONE: ReadonlySet<string> = new Set();
 
-interface Fates {
-  cluster(target: string, endpoint: SliceEndpoint): EndpointFate;
-  local(target: string, endpoint: SliceEndpoint): EndpointFate;
-  /** The targets that at least one policy leaves out. */
-  readonly leftOut: readonly string[];
-}
-
-function fatesOf(endpoints: readonly ServiceEndpoint[], survey: Survey, unreachable: ReadonlySet<string>): Fates {
+function fatesOf(endpoints: readonly ServiceEndpoint[], survey: Survey, unreachable: ReadonlySet<string>) {
   const cluster = (endpoint: SliceEndpoint) => clusterFate(endpoint, survey);
   const local = (endpoint: SliceEndpoint) => localFate(endpoint, survey);
   const outOfCluster = leaveOut(endpoints, unreachable, cluster);
   const outOfLocal = leaveOut(endpoints, unreachable, local);
   return {
-    cluster: (target, endpoint) => outOfCluster.has(target) ? "unreachable" : cluster(endpoint),
-    local: (target, endpoint) => outOfLocal.has(target) ? "unreachable" : local(endpoint),
+    cluster: (target: string, endpoint: SliceEndpoint) => outOfCluster.has(target) ? "unreachable" : cluster(endpoint),
+    local: (target: string, endpoint: SliceEndpoint) => outOfLocal.has(target) ? "unreachable" : local(endpoint),
+    /** The targets that at least one policy leaves out. */
     leftOut: unreachable.size === 0 ? [] : [...outOfCluster.union(outOfLocal)].sort(),
   };
 }

@@ -73,7 +73,8 @@ export function planService(input: ServicePlanInput): ServicePort[] {
       nodePort: spec.nodePort,
       healthCheckNodePort: healthCheckNodePort(service),
       internal: verdict(policies.internalLocal, found),
-      external: externalVerdict(policies.externalLocal, found),
+      // Service ports without external frontends may have no endpoints for policy Cluster.
+      external: found.cluster.length === 0 ? "reject" : verdict(policies.externalLocal, found),
       clusterEndpoints: found.cluster,
       localEndpoints: found.local,
       endpointsOnThisNode: found.onThisNode,
@@ -170,9 +171,4 @@ function verdict(policyLocal: boolean, found: EndpointCategories): Verdict {
   if (!found.anyUsable) return "reject";
   if (!policyLocal) return "cluster";
   return found.local.length > 0 ? "local" : "drop";
-}
-
-/** Service ports without external frontends may have no endpoints for policy Cluster. */
-function externalVerdict(policyLocal: boolean, found: EndpointCategories): Verdict {
-  return found.cluster.length === 0 ? "reject" : verdict(policyLocal, found);
 }
