@@ -110,8 +110,7 @@ export function createIptablesBackend(
         traffic.current()?.aroundRestore(chains, restore) ?? restore();
       const generation = flavour === "nf_tables" ? options.generation : undefined;
       const reconciler = createChainReconciler({ layout, ruleset, tools, flavour, generation, logger, aroundRestore });
-      const nft = flavour === "nf_tables" ? looks : undefined;
-      const hasJumps = () => findJumps(layout, tools, family === "IPv4" ? "ip" : "ip6", nft);
+      const hasJumps = () => findJumps(layout, tools, family, flavour === "nf_tables" ? looks : undefined);
       parts = { ruleset, reconciler, flavour, hasJumps: unlessUnchanged(generation, hasJumps) };
     },
     async sync(delta) {
@@ -185,9 +184,10 @@ function createLoopbackRouting(options: BackendOptions) {
 async function findJumps(
   { jumps }: Layout,
   tools: IptablesTools,
-  ip: "ip" | "ip6",
+  family: Family,
   looks: NftSession | undefined,
 ): Promise<boolean> {
+  const ip = family === "IPv4" ? "ip" : "ip6";
   // nft knows only rules of nf_tables, and an absent chain there proves nothing.
   const isJumpSeen = async ({ table, from, rule }: Jump) => {
     const target = rule.slice(rule.lastIndexOf(" ") + 1), isJump = (line: string) => line.endsWith(` jump ${target}`);

@@ -104,9 +104,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       await reconciler.compareAndRun(cause);
       return finish(reconciler);
     },
-    async cleanup() {
-      await removeIpvsTraces(options);
-    },
+    cleanup: () => removeIpvsTraces(options),
     readTraffic: async () => await traffic.current()?.read(),
     describe(key) {
       const contribution = desired.contribution(key);

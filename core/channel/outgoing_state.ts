@@ -99,14 +99,13 @@ export function createOutgoingState(): OutgoingState {
     markHead: () => void (state.head = new Set(ports.keys())),
     start: () => void (state.hasStarted = true),
     next() {
-      const { settings, sent, hasStarted } = state;
+      const { settings, sent, hasStarted, revision } = state;
       if (settings === undefined) return undefined;
+      const head = sent === undefined ? headDelta(settings) : undefined;
+      if (head !== undefined || !hasStarted) return head;
       if (sent === undefined) {
-        const head = headDelta(settings);
-        if (head !== undefined || !hasStarted) return head;
-        return { revision: state.revision + 1, base: undefined, settings, set: [...ports.values()], deleted: [] };
+        return { revision: revision + 1, base: undefined, settings, set: [...ports.values()], deleted: [] };
       }
-      if (!hasStarted) return undefined;
       if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
       return isSent() ? undefined : changesSince(sent, settings);
     },
