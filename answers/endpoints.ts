@@ -141,7 +141,7 @@ export function policiesOf(
   if (kind === "loadBalancerIP" && sourceRanges.length > 0) {
     const effect = port.loadBalancerSources !== undefined
       ? "other sources are dropped"
-      : sourceRanges.some((range) => isEverything(range, port.clusterIP))
+      : sourceRanges.some((range) => range.endsWith("/0") && familyOf(range) === familyOf(port.clusterIP))
       ? "one of them is every address, so every source is admitted"
       : "none of them is of this family, so every source is admitted";
     add("loadBalancerSourceRanges", sourceRanges.join(", "), effect);
@@ -167,9 +167,4 @@ export function policiesOf(
 function localEffect({ localEndpoints: { length } }: ServicePort): string {
   if (length === 0) return "only endpoints on this node may serve, and it has none";
   return `only endpoints on this node may serve: ${length}`;
-}
-
-/** Whether a prefix contains every address of the family of `address`. */
-function isEverything(prefix: string, address: string): boolean {
-  return prefix.endsWith("/0") && familyOf(prefix) === familyOf(address);
 }

@@ -178,7 +178,7 @@ function keepsForm(field: Field, node: TreeNode): boolean {
 
 /** The value of a field; undefined keeps the default, after an error if the value is invalid. */
 function readField(reading: Reading, node: TreeNode, field: Field, path: string, current: unknown): unknown {
-  if (isNothing(node)) return undefined;
+  if (node.kind === "scalar" && (node.value === null || node.value === undefined)) return undefined;
   const refuse = (at: TreeNode, what: string, must: string) => {
     reading.errors.push(`${reading.at(at.line)}: ${what} is ${describe(at)}: must be ${must}`);
     return undefined;
@@ -220,10 +220,6 @@ function readField(reading: Reading, node: TreeNode, field: Field, path: string,
 function readScalarField(node: TreeNode, field: ScalarField, refuse: (must: string) => undefined): unknown {
   const read = readScalar(field, scalarOf(node));
   return "value" in read ? orDefault(field, read.value) : refuse(read.must);
-}
-
-function isNothing(node: TreeNode): boolean {
-  return node.kind === "scalar" && (node.value === null || node.value === undefined);
 }
 
 /** A scalar's value; otherwise the node itself, which no field accepts. */

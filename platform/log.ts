@@ -53,7 +53,9 @@ export function createLogger(options: {
       const time = new Date(options.clock.now()).toISOString();
       const all = fields ? { ...bound, ...fields } : bound;
       options.write(
-        options.format === "json" ? jsonLine(time, level, message, all) : textLine(time, level, message, all),
+        options.format === "json"
+          ? `${JSON.stringify({ time, level, message, ...plain(all) })}\n`
+          : textLine(time, level, message, all),
       );
     };
     return {
@@ -96,10 +98,6 @@ export function fileErrorText(error: unknown): string {
 /** Returns Deno's message without the number of the error and the name of the function: `(os error 2): readfile '/x'`. */
 function withoutRuntime(message: string): string {
   return message.replace(/ \(os error \d+\)(?:: [a-z]+ (?='))?/g, (found) => found.endsWith(" ") ? ": " : "");
-}
-
-function jsonLine(time: string, level: Level, message: string, fields: Fields): string {
-  return JSON.stringify({ time, level, message, ...plain(fields) }) + "\n";
 }
 
 function textLine(time: string, level: Level, message: string, fields: Fields): string {

@@ -1,4 +1,4 @@
-import { type CurrentProblem, isOfSource, type ProblemBoard } from "../core/problems/mod.ts";
+import { isOfSource, type ProblemBoard } from "../core/problems/mod.ts";
 import { REASONS, type Serving } from "../kpng/server/mod.ts";
 import {
   createConnectionLimits,
@@ -77,16 +77,11 @@ function readiness({ source, problems, clock }: ServingServersOptions): HttpAnsw
       currentTime: timeText(clock.now()),
       ready: isReady,
       lastEvent: lastEventMs === undefined ? undefined : timeText(lastEventMs),
-      problems: problems.current().filter(isOfServer).map(({ code, subject, sinceMs }) => (
-        { code, subject, since: timeText(sinceMs) }
-      )),
+      // Those of the server and its source, not of an object that it passes on.
+      problems: problems.current().filter(({ code }) => isOfSource(code) || code === "server-not-listening")
+        .map(({ code, subject, sinceMs }) => ({ code, subject, since: timeText(sinceMs) })),
     }),
   };
-}
-
-/** Whether a problem is one of the server and its source, not of an object that it passes on. */
-function isOfServer({ code }: CurrentProblem): boolean {
-  return isOfSource(code) || code === "server-not-listening";
 }
 
 function timeText(timeMs: number): string {

@@ -62,7 +62,8 @@ export const runCommand: Command = {
     const kept = await openKeptState(configuration, invocation, report);
     // A run opens no more files for writing. But connecting to a unix socket needs the write permission, which cannot be limited to one
     // path after the start.
-    if (!usesUnixSocket(configuration)) dropPermissions("write");
+    const { source } = configuration;
+    if (source.kind !== "grpc" || source.addresses.every(({ kind }) => kind !== "unix")) dropPermissions("write");
     const fileLimit = await raiseFileLimit(invocation, report);
     const { relaysOnDemand, startFamilyWorkers } = await import("../../workers/mod.ts");
     const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
@@ -184,10 +185,6 @@ async function setOomScore({ configuration, clock, logger }: Invocation, onProbl
     const subject = `Node ${nodeName}`, detail = `${wanted}: ${reason}`;
     onProblems("oom score", [{ code: "oom-score-refused", subject, detail }]);
   });
-}
-
-function usesUnixSocket({ source }: Configuration): boolean {
-  return source.kind === "grpc" && source.addresses.some(({ kind }) => kind === "unix");
 }
 
 /**

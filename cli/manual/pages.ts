@@ -43,7 +43,9 @@ function commandHelp(spec: CommandSpec): string {
     .option("--version [raw]", "Show the version.");
   const isReplaced = ({ name }: Flag) => spec.flags.some((flag) => flag.name === name);
   for (const flag of [...spec.flags, ...FLAGS.filter((flag) => !isReplaced(flag) && isShown(flag, spec))]) {
-    const group = spec.flags.includes(flag) ? `Flags of ${spec.name}:` : `${titleOf(flag)}:`;
+    const group = spec.flags.includes(flag)
+      ? `Flags of ${spec.name}:`
+      : `${FLAG_GROUPS.find(({ flags }) => flags.includes(flag))?.title ?? "Flags"}:`;
     command.addOption(new Option(usageOf(flag), flag.description).helpGroup(group));
   }
   const text = command.helpInformation().replace(/^Usage: .*/, `Usage: ${usageLine(spec)}`)
@@ -62,10 +64,6 @@ function isShown(flag: Flag, spec: CommandSpec): boolean {
   if (spec.name === RUN && flag.effective) return true;
   if (Object.keys(spec.examples).some((line) => line.split(" ").includes(`--${flag.name}`))) return true;
   return !spec.withoutSource && SOURCE_FLAGS.includes(flag.name);
-}
-
-function titleOf(flag: Flag): string {
-  return FLAG_GROUPS.find(({ flags }) => flags.includes(flag))?.title ?? "Flags";
 }
 
 function withoutEffect(): string {

@@ -263,7 +263,9 @@ async function acquire(part: Part, { record }: Step<"acquire">): Promise<void> {
     return elector.forget();
   }
   await write(part, async () => {
-    const claim = { ...await part.self(signal), durationMs: leaseMs, transitions: transitionsAfter(record) };
+    // A Lease that was never held has no term.
+    const transitions = record.term === "" ? 0 : record.transitions + 1;
+    const claim = { ...await part.self(signal), durationMs: leaseMs, transitions };
     return await lease.take(record.version, claim, signal);
   });
 }
@@ -372,9 +374,4 @@ async function awaitEnd(part: Part, { node: holder }: Leader, untilMs: number, r
   await pauseWhile(part, () => part.state.isLost, endMs);
   part.state = calmUnlessLost(part.state);
   elector.forget();
-}
-
-/** How often the leader will have changed when this Lease is taken; a Lease that was never held has no term. */
-function transitionsAfter({ term, transitions }: LeaseRecord): number {
-  return term === "" ? 0 : transitions + 1;
 }

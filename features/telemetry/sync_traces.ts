@@ -1,12 +1,4 @@
-import {
-  type Attributes,
-  type Context,
-  ROOT_CONTEXT,
-  type Span,
-  SpanStatusCode,
-  trace,
-  type Tracer,
-} from "@opentelemetry/api";
+import { type Attributes, type Context, ROOT_CONTEXT, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
 import { millisToHrTime } from "@opentelemetry/core";
 import type { Family, SyncReport } from "../../core/model/mod.ts";
 import type { Node, RunningFeature } from "../contract.ts";
@@ -90,13 +82,13 @@ function writeSpans(tracer: Tracer, report: SyncReport, sent: Sent | undefined, 
     write("channel", [firstMs, sentMs], sync.within).end();
   }
   const apply = write("apply", [startedMs, endedAtMs], sync.within);
-  if (!report.ok) { for (const { span } of [sync, apply]) markFailed(span, problems[0]?.message); }
+  if (!report.ok) {
+    for (const { span } of [sync, apply]) {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: problems[0]?.message });
+    }
+  }
   apply.end();
   sync.end();
-}
-
-function markFailed(span: Span, message: string | undefined): void {
-  span.setStatus({ code: SpanStatusCode.ERROR, message });
 }
 
 function attributesOf({ family, revision, ok, full, problems, figures }: SyncReport): Attributes {

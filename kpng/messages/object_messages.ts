@@ -205,7 +205,7 @@ export function eachEndpoint(
 ): SourceEndpoint[] {
   return slices.flatMap((slice) =>
     slice.endpoints.filter(chosen).map((endpoint) => (
-      { source: sourceOf(slice), slice, endpoint, addresses: [endpoint.address] }
+      { source: slice.origin?.source ?? slice.name, slice, endpoint, addresses: [endpoint.address] }
     ))
   );
 }
@@ -231,11 +231,6 @@ export function podEndpoints(
   }
   const podOf = ({ endpoint }: SourceEndpoint) => endpoint.details?.podName || "\uffff";
   return [...found.values()].sort((a, b) => podOf(a) < podOf(b) ? -1 : podOf(a) > podOf(b) ? 1 : 0);
-}
-
-/** KPNG's SourceName. */
-function sourceOf(slice: EndpointSlice): string {
-  return slice.origin?.source ?? slice.name;
 }
 
 /** Converts an endpoint to KPNG's message, without the fields that depend on the node. */

@@ -245,12 +245,10 @@ export function withService(state: ServiceState, service: Service | undefined): 
 /** The state with this slice added or replaced. */
 export function withSlice(state: ServiceState, slice: EndpointSlice): ServiceState {
   const others = state.slices.filter(({ name }) => name !== slice.name);
-  const position = others.findIndex((other) => isBefore(slice, other));
+  const position = others.findIndex((other) =>
+    slice.family === other.family ? slice.name < other.name : slice.family === FAMILIES[0]
+  );
   return { ...state, slices: others.toSpliced(position === -1 ? others.length : position, 0, slice) };
-}
-
-function isBefore(one: EndpointSlice, other: EndpointSlice): boolean {
-  return one.family === other.family ? one.name < other.name : one.family === FAMILIES[0];
 }
 
 /** The state without a slice; undefined if it is empty. */

@@ -139,7 +139,8 @@ export function createStateFile(path: string, storage: Storage, readOnly?: strin
   const load = async () => {
     const { slots, states } = await readSlots(storage);
     newest = states[0];
-    isForeign = slots.some(({ kind }) => kind === "foreign") && !slots.some(({ kind }) => isOurs(kind));
+    const has = (...kinds: readonly Slot["kind"][]) => slots.some(({ kind }) => kinds.includes(kind));
+    isForeign = has("foreign") && !has("state", "newer", "torn");
     return { states, ignored: slots.flatMap(whyIgnored) };
   };
 
@@ -206,10 +207,6 @@ function freeOffset(newest: SlotHeader | undefined, length: number): number {
   const first = 2 * SLOT_BYTES;
   if (newest === undefined || first + length <= newest.offset) return first;
   return newest.offset + newest.length;
-}
-
-function isOurs(kind: Slot["kind"]): boolean {
-  return kind === "state" || kind === "newer" || kind === "torn";
 }
 
 function whyIgnored(slot: Slot, index: number): string[] {

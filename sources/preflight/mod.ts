@@ -60,7 +60,8 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
     ];
   } catch (error) {
     options.signal.throwIfAborted();
-    return [judgeApiFailure(error)];
+    const kind = error instanceof ApiError ? error.kind : undefined;
+    return [problemFinding(API_SERVER, "api-unusable", errorText(error), kind && FIXES[kind])];
   } finally {
     api.close();
   }
@@ -182,8 +183,3 @@ const FIXES: Readonly<Partial<Record<ApiErrorKind, string>>> = {
   unauthorized: "put a new token or certificate into the kubeconfig",
   forbidden: problemKind("api-permission-missing").fix,
 };
-
-function judgeApiFailure(error: unknown): Finding {
-  const kind = error instanceof ApiError ? error.kind : undefined;
-  return problemFinding(API_SERVER, "api-unusable", errorText(error), kind && FIXES[kind]);
-}
