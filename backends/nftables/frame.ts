@@ -25,7 +25,7 @@ export const LAST_BASE_CHAIN = "nat-output";
  * martians drops packets that conntrack classifies as INVALID, since replies of their connection may take another route.
  */
 export function baseChains(settings: FamilySettings, dialect: Dialect): readonly BaseChain[] {
-  const { ip } = dialect;
+  const { ip, anyAddress } = dialect;
   const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
   const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
@@ -43,7 +43,8 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): readonly
     inner("nodeports", [`${nodePortKey} vmap @services`]),
     inner("services", [
       ...masqueradeClusterIPs(settings, dialect),
-      `${key} vmap @services`,
+      // A packet may be addressed to the unspecified address, which stands for the node's in the map.
+      `${ip} daddr != ${anyAddress} ${key} vmap @services`,
       ...nodePortEntries(settings, dialect).map((match) => `${match}goto nodeports`),
     ]),
     inner("nodeports-check", refusals(settings, dialect, true)),
@@ -108,8 +109,8 @@ export const NODE_PORT_REFUSALS = "nodeports-refused";
 
 /**
  * The text of the chain that refuses packets to node ports without usable endpoints whose services limit them to some addresses.
- * Their entries in the map of restricted frontends have the unspecified address, which no packet to a service has, and lead to a
- * chain that matches the addresses. It exists only while there are such node ports.
+ * Their entries in the map of restricted frontends have the unspecified address, and lead to a chain that matches the addresses.
+ * It exists only while there are such node ports.
  */
 export function nodePortRefusals(settings: FamilySettings, dialect: Dialect): string {
   const key = frontendKey(dialect, true);

@@ -38,7 +38,9 @@ export interface ServicePlanInput {
  */
 export function planService(input: ServicePlanInput): ServicePort[] {
   const { service, family, nodeIP } = input;
-  const clusterIP = service.clusterIPs.find((address) => familyOf(address) === family);
+  const clusterIP = service.clusterIPs.find((address) =>
+    familyOf(address) === family && !UNSPECIFIED.includes(address)
+  );
   if (clusterIP === undefined) return [];
   const frontends = frontendsOf(service, family, clusterIP, nodeIP);
   const request = input.balance && balanceRequest(service, input.balance);
@@ -132,15 +134,18 @@ export function healthCheckNodePort(service: Service): number {
 
 const NONE: readonly string[] = Object.freeze([]);
 
+/** What no client can connect to, and what stands for all addresses of the node in some rules. */
+const UNSPECIFIED: readonly string[] = ["0.0.0.0", "::"];
+
 const NO_LABELS: EndpointLabels = { ofNode: () => undefined, ofPod: () => undefined };
 
 /** The addresses that all ports of a service share. */
 function frontendsOf(service: Service, family: Family, clusterIP: string, nodeIP: string) {
-  const loadBalancerIPs = ofFamily(service.loadBalancerIPs, family, [clusterIP]);
+  const loadBalancerIPs = ofFamily(service.loadBalancerIPs, family, [clusterIP, ...UNSPECIFIED]);
   return {
     loadBalancerIPs,
     // An address in several lists is one frontend. Load balancer IPs have precedence, since source ranges restrict them.
-    externalIPs: ofFamily(service.externalIPs, family, [clusterIP, ...loadBalancerIPs]),
+    externalIPs: ofFamily(service.externalIPs, family, [clusterIP, ...UNSPECIFIED, ...loadBalancerIPs]),
     loadBalancerSources: loadBalancerSources(ofFamily(service.sourceRanges, family, NONE), nodeIP),
   };
 }

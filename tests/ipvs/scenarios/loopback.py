@@ -91,7 +91,7 @@ class Neighbour:
     def stays_away(self, when, is_closed=True):
         """The node answers at its own address, and nothing does at its loopback addresses (if the proxy closes them)."""
         f = self.f
-        private = [(f.loopback, PRIVATE_PORT), (f.loopback, NODE_PORT)] + ([
+        private = [(f.loopback, PRIVATE_PORT), (f.loopback, NODE_PORT), (f.any, NODE_PORT)] + ([
             ("127.0.0.2", NODE_PORT), (BALANCER, 80), (f.node, PRIVATE_PORT, f.loopback)] if f.version == 4 else [])
         for place in ("world", "p1"):
             found = self.answers(place, [(f.node, 9090), *private])

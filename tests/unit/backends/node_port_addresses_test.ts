@@ -58,6 +58,15 @@ everyBackend("a limited node port is at the addresses in its prefixes, an unlimi
   assert.deepEqual(ask(), PLAIN);
 });
 
+everyBackend("no node port is at the unspecified address, whatever the settings select", async (backend) => {
+  for (const nodePortPrefixes of [undefined, ["127.0.0.0/8"], [`${INSIDE}/32`]]) {
+    const { at } = await start(backend, [limited(), OPEN], { nodePortPrefixes });
+    for (const from of ["outside", "pod-on-node"] as const) {
+      for (const port of [30080, 30081]) assert.deepEqual(at("0.0.0.0", { from, port }), PASSED);
+    }
+  }
+});
+
 everyBackend("prefixes cannot add addresses to those that the settings select", async (backend) => {
   const prefixes = ["127.0.0.0/8", `${INSIDE}/32`, `${OTHER}/32`];
   const { at } = await start(backend, [limited({ nodePortPrefixes: prefixes })], {
@@ -125,6 +134,8 @@ everyBackend("IPv6 is limited the same way", async ({ mode, createKernel }) => {
     assert.deepEqual(nodeAddresses.map(at), [{ [`[fd00:244::1]:8080${MASQUERADED}`]: 1 }, PASSED]);
     await served.change([limited({ ...six, ...WITHOUT_ENDPOINTS, nodePortPrefixes })]);
     assert.deepEqual(nodeAddresses.map(at), [REJECTED, PASSED]);
+    await served.change([limited({ ...six, nodePortPrefixes: undefined })]);
+    assert.deepEqual(at("::"), PASSED);
   }
 });
 

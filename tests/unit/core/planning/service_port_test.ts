@@ -229,6 +229,18 @@ Deno.test("an address in several lists is one frontend; load balancer IPs take p
   assert.deepEqual([port.externalIPs, port.loadBalancerIPs], [["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]]);
 });
 
+Deno.test("the unspecified address, which stands for the node's in rules, is no frontend", () => {
+  for (const [family, own, any] of [["IPv4", "10.0.0.1", "0.0.0.0"], ["IPv6", "fd00::1", "::"]] as const) {
+    const { loadBalancerIPs, externalIPs } = planOne(
+      { clusterIPs: [own], loadBalancerIPs: [any], externalIPs: [any] },
+      [],
+      family,
+    );
+    assert.deepEqual([loadBalancerIPs, externalIPs], [[], []]);
+    assert.deepEqual(plan({ clusterIPs: [any] }, [], family), []);
+  }
+});
+
 Deno.test("a load balancer in ipMode Proxy, whose IPs are not decoded, has node ports only", () => {
   const port = planOne({ type: "LoadBalancer", loadBalancerIPs: [], ports: [NODE_PORT] }, [REMOTE]);
   assert.deepEqual([port.loadBalancerIPs, port.nodePort, port.external], [[], 30080, "cluster"]);
