@@ -1,13 +1,5 @@
 /** Reloads the configuration file of a running proxy when it changes. */
-import {
-  type Clock,
-  dirname,
-  errorText,
-  type Logger,
-  type OpenWatch,
-  sameData,
-  watchChanges,
-} from "../platform/mod.ts";
+import { type ClockAndLogger, dirname, errorText, type OpenWatch, sameData, watchChanges } from "../platform/mod.ts";
 import type { Problem, ReportProblems } from "../core/problems/mod.ts";
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";
@@ -38,14 +30,12 @@ export function ignoredIn(path: string | undefined, warnings: readonly string[])
  * file is reported with its lines; so are fields without effect, and changes that need a restart.
  */
 export function followConfiguration(
-  { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal, openWatch }: {
+  { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal, openWatch }: ClockAndLogger & {
     /** The path of the configuration file. */
     readonly path: string;
     /** Parses the command line, and with it the configuration file, again. */
     readonly read: () => Promise<CommandLine>;
     readonly readText?: (path: string) => string;
-    readonly clock: Clock;
-    readonly logger: Logger;
     /** Receives an invalid file, until it is valid again. */
     readonly onProblems: ReportProblems;
     /** Ends the follower. */

@@ -5,10 +5,10 @@ import type { ReportProblems } from "../core/problems/mod.ts";
 import { close } from "../platform/http/mod.ts";
 import {
   type Clock,
+  type ClockAndLogger,
   errorText,
   isLoopback,
   joinHostPort,
-  type Logger,
   readUpTo,
   splitHostPort,
 } from "../platform/mod.ts";
@@ -153,11 +153,9 @@ interface Repairs {
 }
 
 /** Creates a drift watch that reports the problem of a family, its scope, while it lasts. */
-export function createDriftWatch({ findNeighbours, onProblems, clock, logger }: {
+export function createDriftWatch({ findNeighbours, onProblems, clock, logger }: ClockAndLogger & {
   readonly findNeighbours: () => Promise<readonly Neighbour[]>;
   readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }): DriftWatch {
   const repaired = new Map<Family, Repairs>();
 

@@ -9,7 +9,7 @@ import {
 } from "../../core/problems/mod.ts";
 import { boolean, type Configuration, featurePermissions, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import { abortedBy, errorText, machineCores, networkNamespace, plural, silentLogger } from "../../platform/mod.ts";
+import { errorText, machineCores, networkNamespace, plural, silentLogger, withDeadline } from "../../platform/mod.ts";
 import { type Command, type Invocation, printAs, TEXT_OR_JSON, toolRunner } from "./command.ts";
 import { LISTEN_FLAGS } from "./serve.ts";
 
@@ -88,15 +88,18 @@ export async function examineSource(
   const { answerOffline } = await import("../../answers/mod.ts");
   const { sourceText } = await import("../../config/mod.ts");
   const { source } = configuration, name = "source", text = sourceText(source);
-  const late = new AbortController();
-  const error = new Error(`no complete state within ${SOURCE_MS / 1000} s`);
-  const cancel = clock.schedule(SOURCE_MS, () => late.abort(error));
+  const late = new Error(`no complete state within ${SOURCE_MS / 1000} s`);
   try {
-    const within = abortedBy(signal, late.signal).signal;
     const rules = () => Promise.resolve(undefined);
     const problems = createProblemBoard(clock, silentLogger);
     const reports = { logger: silentLogger, onProblems: problems.report, onPlanned: problems.report };
-    const answers = await answerOffline({ configuration, clock, ...reports, signal: within, rules });
+    const answers = await withDeadline(
+      clock,
+      SOURCE_MS,
+      late,
+      signal,
+      (signal) => answerOffline({ configuration, clock, ...reports, signal, rules }),
+    );
     const ports = new Set((await answers.services("")).map(({ name }) => name));
     const mistakes = problems.current().filter(({ code }) => OF_MANIFESTS.includes(code));
     return [
@@ -107,8 +110,6 @@ export async function examineSource(
     signal.throwIfAborted();
     const code = source.kind === "grpc" ? "source-unreachable" : "file-unreadable";
     return [problemFinding(name, code, `${text}: ${errorText(error)}`)];
-  } finally {
-    cancel();
   }
 }
 

@@ -1,5 +1,5 @@
 /** Serves the state of the site to the other nodes while this node leads. */
-import { type Clock, errorText, type Logger, sameData, sleep } from "../../platform/mod.ts";
+import { type ClockAndLogger, errorText, sameData, sleep } from "../../platform/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import type { Serving } from "../../kpng/server/mod.ts";
@@ -35,16 +35,16 @@ interface ServerPart {
 }
 
 /** Creates the server of a site's leader, which does not listen yet. */
-export function createSiteServer(options: {
-  readonly listen: WireAddress;
-  /** Reads the certificates for new connections of these members. */
-  readonly readTls: (members: readonly string[]) => Promise<ServerTls>;
-  readonly members: readonly string[];
-  readonly store: Store;
-  readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}): SiteServer {
+export function createSiteServer(
+  options: ClockAndLogger & {
+    readonly listen: WireAddress;
+    /** Reads the certificates for new connections of these members. */
+    readonly readTls: (members: readonly string[]) => Promise<ServerTls>;
+    readonly members: readonly string[];
+    readonly store: Store;
+    readonly onProblems: ReportProblems;
+  },
+): SiteServer {
   const { listen, readTls, store, onProblems, clock, logger } = options;
   let part: ServerPart = { isLeader: false, isConfirmed: false, members: options.members, term: 0 };
   let change = Promise.withResolvers<void>();

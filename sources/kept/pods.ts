@@ -8,7 +8,7 @@ import type {
   PodWatch,
   SliceEndpoint,
 } from "../../core/objects/mod.ts";
-import { type Clock, familyOf, type Logger, sameData } from "../../platform/mod.ts";
+import { type ClockAndLogger, familyOf, sameData } from "../../platform/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 
 /** The number of endpoints that differ from the cached state. */
@@ -91,14 +91,12 @@ interface Served {
 }
 
 /** Keeps the addresses of cached endpoints up to date with the running pods. It listens at once, and changes nothing before its start. */
-export function createPodFollower({ watch, node, onChange, onProblems, clock, logger }: {
+export function createPodFollower({ watch, node, onChange, onProblems, clock, logger }: ClockAndLogger & {
   readonly watch: PodWatch;
   readonly node: string;
   /** Receives slices whose endpoints have changed since the start, and how many endpoints differ from the cached ones. */
   readonly onChange: (slices: readonly EndpointSlice[], counts: RevisedCounts) => void;
   readonly onProblems: ReportProblems;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }): PodFollower {
   const first = Promise.withResolvers<void>();
   let pods: readonly LivePod[] | undefined;

@@ -11,10 +11,9 @@ import type { Source, SourceSink } from "../../core/objects/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createAssembler, readGlobalEndpoint } from "../../kpng/receiving/mod.ts";
 import {
-  type Clock,
+  type ClockAndLogger,
   dirname,
   errorText,
-  type Logger,
   readTextWithin,
   startTurn,
   watchChanges,
@@ -32,11 +31,9 @@ const MOST_BYTES = 256 * 2 ** 20;
  * A source that reads a state file and follows its changes. An error is reported with its line. While the file is invalid or
  * missing, its last valid version stays in effect. With `inFull`, objects keep their details, to be passed on.
  */
-export function createStateSource({ path, inFull, clock, logger }: {
+export function createStateSource({ path, inFull, clock, logger }: ClockAndLogger & {
   readonly path: string;
   readonly inFull: boolean;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }): Source {
   return {
     async run(sink, signal) {
