@@ -48,8 +48,11 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
     else if (arg.startsWith("-")) errors.push(explainUnknown(arg, flags));
     else rest.push(arg);
   }
-  const words = rest.map((word, i) => withoutAlias(word, spec.arguments[i]?.aliases));
-  errors.push(...wrongCount(words, spec), ...invalidValues(words, spec));
+  const words = rest.map((word, i) => {
+    const { aliases = {} } = spec.arguments?.[i] ?? {};
+    return Object.hasOwn(aliases, word) ? aliases[word]! : word;
+  });
+  errors.push(...wrongWords(words, spec));
   const given = new Map<string, unknown>();
   for (const [flag, texts] of collected) {
     const read = parsedValue(flag, texts);
@@ -69,23 +72,16 @@ function explainUnknown(arg: string, flags: readonly Flag[]): string {
   return `unknown flag ${arg.replace(/=.*/s, "")}; ${hint}`;
 }
 
-function wrongCount(rest: readonly string[], spec: CommandSpec): string[] {
-  const most = spec.arguments.at(-1)?.repeats ? Infinity : spec.arguments.length;
-  const tooMany = rest.slice(most).map((arg) => `unexpected argument ${JSON.stringify(arg)}: ${usageLine(spec)}`);
-  const missing = spec.arguments.slice(rest.length).filter(({ required }) => required).map(({ name, description }) =>
-    `${spec.name} needs ${name}: ${description}`
+function wrongWords(words: readonly string[], spec: CommandSpec): string[] {
+  const { name: command, arguments: specs = [] } = spec;
+  const most = specs.at(-1)?.repeats ? Infinity : specs.length;
+  const tooMany = words.slice(most).map((arg) => `unexpected argument ${JSON.stringify(arg)}: ${usageLine(spec)}`);
+  const missing = specs.slice(words.length).filter(({ required }) => required)
+    .map(({ name, description }) => `${command} needs ${name}: ${description}`);
+  const invalid = specs.flatMap(({ values }, i) =>
+    words[i] === undefined || !isNone(values, words[i]) ? [] : [`${command} ${noneOf(values!, words[i])}`]
   );
-  return [...tooMany, ...missing];
-}
-
-function invalidValues(rest: readonly string[], spec: CommandSpec): string[] {
-  return spec.arguments.flatMap(({ values }, i) =>
-    rest[i] === undefined || !isNone(values, rest[i]) ? [] : [`${spec.name} ${noneOf(values!, rest[i])}`]
-  );
-}
-
-function withoutAlias(word: string, aliases: Readonly<Record<string, string>> = {}): string {
-  return Object.hasOwn(aliases, word) ? aliases[word]! : word;
+  return [...tooMany, ...missing, ...invalid];
 }
 
 function isNone(words: readonly string[] | undefined, given: string): boolean {

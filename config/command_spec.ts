@@ -61,7 +61,7 @@ export interface ArgumentSpec {
   /** Its name in the help: `ADDRESS:PORT`. */
   readonly name: string;
   readonly description: string;
-  readonly required: boolean;
+  readonly required?: true;
   /** The allowed values, if the argument is an enumeration. */
   readonly values?: readonly string[];
   /** Other spellings of the allowed values: `svc` for `services`. */
@@ -77,7 +77,7 @@ export interface CommandSpec {
   readonly name: string;
   /** One line of the program's help; starts with a verb, ends with a full stop. */
   readonly summary: string;
-  readonly arguments: readonly ArgumentSpec[];
+  readonly arguments?: readonly ArgumentSpec[];
   /**
    * The command's own flags, in addition to the flags of `run`. A flag with the name of a flag of `run` replaces it: the
    * configuration does not depend on it.
@@ -145,7 +145,7 @@ export function alternative(word: string, known: readonly string[]): string {
 /** The usage line of a command: `sluice explain ADDRESS:PORT [flags]`. */
 export function usageLine(spec: CommandSpec): string {
   const name = spec.name === RUN ? `[${RUN}]` : spec.name;
-  const words = spec.arguments.map(({ name, required }) => required ? name : `[${name}]`);
+  const words = (spec.arguments ?? []).map(({ name, required }) => required ? name : `[${name}]`);
   return ["sluice", name, ...words, "[flags]"].join(" ");
 }
 

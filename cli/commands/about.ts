@@ -7,7 +7,6 @@ import { type Command, printAs, TEXT_OR_JSON } from "./command.ts";
 export const versionCommand: Command = {
   name: "version",
   summary: "Show the version, the commit, the runtime and the bundled packages.",
-  arguments: [],
   flags: TEXT_OR_JSON,
   withoutSource: true,
   examples: { "sluice version -o json": "for a bug report or an inventory" },
@@ -51,7 +50,6 @@ export const completionCommand: Command = {
 export const manCommand: Command = {
   name: "man",
   summary: "Print the man page; sluice install installs it.",
-  arguments: [],
   flags: [],
   withoutSource: true,
   examples: { "sluice man": "read it with sluice man | man -l -" },

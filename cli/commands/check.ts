@@ -18,7 +18,6 @@ export const checkCommand: Command = {
   name: "check",
   summary:
     "Check whether this node and its API access meet the requirements of the proxy, or of a server; changes nothing.",
-  arguments: [],
   flags: [
     ...TEXT_OR_JSON,
     option("strict", boolean(), "Exit with status 1 for yellow results too, not only for red ones."),

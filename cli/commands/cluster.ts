@@ -48,7 +48,7 @@ export const clusterCommand: Command = {
       required: true,
       values: [STATUS, ...ON_ONE_NODE].map(({ name }) => name),
     },
-    { name: "ARGUMENT", description: "the arguments of explain and get", required: false, repeats: true },
+    { name: "ARGUMENT", description: "the arguments of explain and get", repeats: true },
   ],
   flags: [...OWN, ...flagsOfAll()],
   withoutSource: true,

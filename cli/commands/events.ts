@@ -18,7 +18,6 @@ const REFRESH_MS = 250;
 export const eventsCommand: Command = {
   name: "events",
   summary: "Print changes of services and their effect, repairs and problems, live.",
-  arguments: [],
   flags: [option("once", boolean(), "Print the events so far and exit."), TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "socket" },
   exitStatuses: PROXY_STATUS,

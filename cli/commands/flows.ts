@@ -25,7 +25,6 @@ export const flowsCommand: Command = {
   arguments: [{
     name: "SERVICE",
     description: "only services whose namespace/name:port contains this",
-    required: false,
     completes: "service",
   }],
   flags: [FROM, DROPS, ...TEXT_OR_JSON],

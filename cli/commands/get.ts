@@ -30,12 +30,7 @@ export const getCommand: Command = {
       values: ["services", "endpoints"],
       aliases: ALIASES,
     },
-    {
-      name: "NAME",
-      description: "only services whose namespace/name:port contains this",
-      required: false,
-      completes: "service",
-    },
+    { name: "NAME", description: "only services whose namespace/name:port contains this", completes: "service" },
   ],
   flags: [NAMESPACE, ALL, TIMEOUT_FLAG, ...outputFlags(["table", "json", "yaml", "name"])],
   installed: { part: "configuration" },

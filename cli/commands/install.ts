@@ -23,7 +23,6 @@ const FORCE_FLAG = option(
 export const installCommand: Command = {
   name: "install",
   summary: "Install this executable as a service of this node, or upgrade it: program, service, configuration.",
-  arguments: [],
   flags: [
     ROOT_FLAG,
     DRY_RUN_FLAG,
@@ -150,7 +149,6 @@ async function helpersOf(commands: readonly CommandSpec[]): Promise<readonly Ins
 export const uninstallCommand: Command = {
   name: "uninstall",
   summary: "Remove installed files, except those edited since; with --cleanup, the rules too.",
-  arguments: [],
   flags: [
     ROOT_FLAG,
     DRY_RUN_FLAG,

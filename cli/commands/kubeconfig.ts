@@ -28,7 +28,6 @@ const NODE_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 export const kubeconfigCommand: Command = {
   name: "kubeconfig",
   summary: "Create a service account with Sluice's permissions, and write a kubeconfig for the nodes.",
-  arguments: [],
   flags: [OUTPUT, NAMESPACE, MEMBERS, DURATION, DRY_RUN_FLAG],
   withoutSource: true,
   examples: {

@@ -20,7 +20,6 @@ import { errorText, writeToStderr } from "../../platform/mod.ts";
 export const renderCommand: Command = {
   name: "render",
   summary: "Print the input of the kernel's tools without running them.",
-  arguments: [],
   flags: [FAMILY_FLAG, TIMEOUT_FLAG],
   installed: { part: "configuration" },
   exitStatuses: PROXY_STATUS,
@@ -63,7 +62,6 @@ function* inLargePieces(lines: Iterable<string>): Generator<string> {
 export const diffCommand: Command = {
   name: "diff",
   summary: "Show how the kernel differs from the desired state; changes nothing.",
-  arguments: [],
   flags: [FAMILY_FLAG, TIMEOUT_FLAG, ...TEXT_OR_JSON],
   installed: { part: "configuration" },
   exitStatuses: { 0: "no differences", 1: "differences", 2: "failed" },

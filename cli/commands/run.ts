@@ -35,7 +35,6 @@ export const runCommand: Command = {
   lasts: true,
   name: RUN,
   summary: "Run the proxy on this node (the default command).",
-  arguments: [],
   flags: [ONLY_OWN],
   examples: {
     "sluice --config /etc/sluice/config.yaml": "with a KubeProxyConfiguration, such as kube-proxy's own",

@@ -124,7 +124,6 @@ export const serveCommand: Command = {
   lasts: true,
   name: "serve",
   summary: "Serve the cluster's state over gRPC (KPNG's protocol) to nodes, relays and KPNG programs.",
-  arguments: [],
   flags: [...LISTEN_FLAGS, WORKERS_FLAG, ...Object.values(BIND), ...DETAIL_FLAGS],
   examples: {
     "sluice serve --kubeconfig kubeconfig": "watch the API server once, serve on loopback",

@@ -40,7 +40,6 @@ export const STATUS_STATUSES: ExitStatuses = {
 export const statusCommand: Command = {
   name: "status",
   summary: "Show on one screen whether the running proxy has everything in effect.",
-  arguments: [],
   flags: [WAIT, TIMEOUT_FLAG, ...TEXT_OR_JSON],
   withoutSource: true,
   installed: { part: "socket" },
@@ -154,7 +153,6 @@ const REFRESH_MS = 1000;
 export const topCommand: Command = {
   name: "top",
   summary: "Show live status of the running proxy.",
-  arguments: [],
   flags: [
     option("once", boolean(), "Print the status once and exit; the default if the output is not a terminal."),
     TIMEOUT_FLAG,

@@ -34,14 +34,8 @@ export const watchCommand: Command = {
   arguments: [{
     name: CHOICES.join("|"),
     description: "only this kind; local: only what this node needs; everything by default",
-    required: false,
     values: CHOICES,
-  }, {
-    name: "ARGUMENT",
-    description: "with --exec: the arguments of the program, after --",
-    required: false,
-    repeats: true,
-  }],
+  }, { name: "ARGUMENT", description: "with --exec: the arguments of the program, after --", repeats: true }],
   flags: [...TEXT_OR_JSON, EXEC, EXEC_TIMEOUT, ...DETAIL_FLAGS],
   examples: {
     "sluice watch endpoints": "added, changed and removed endpoints",
@@ -183,7 +177,6 @@ export const exportCommand: Command = {
   lasts: true,
   name: "export",
   summary: "Write the cluster's state to a file, in KPNG's format, after each change.",
-  arguments: [],
   flags: [TO, ...DETAIL_FLAGS],
   examples: {
     "sluice export --to -": "the current state at the API server",

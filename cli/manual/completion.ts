@@ -23,12 +23,12 @@ function valueOf({ field: { kind }, values, suggestions }: Flag): "nothing" | re
   return values ?? suggestions ?? (kind === "boolean" ? "nothing" : kind === "text" ? "file" : "number");
 }
 
-function wordsOf({ arguments: words }: CommandSpec): readonly string[] {
+function wordsOf({ arguments: words = [] }: CommandSpec): readonly string[] {
   return words.flatMap(({ values }) => values ?? []);
 }
 
 /** Whether an argument is the name of a service, which `SERVICE_NAMES` lists. */
-function takesService({ arguments: words }: CommandSpec): boolean {
+function takesService({ arguments: words = [] }: CommandSpec): boolean {
   return words.some(({ completes }) => completes === "service");
 }
 

@@ -72,7 +72,7 @@ function withoutEffect(): string {
   return `\n${title}:\n${names.replace(/^/gm, "  ")}\n`;
 }
 
-function argumentsOf({ arguments: words }: CommandSpec): string {
+function argumentsOf({ arguments: words = [] }: CommandSpec): string {
   if (words.length === 0) return "";
   const width = Math.max(...words.map(({ name }) => name.length));
   const lines = words.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}\n`);
@@ -143,7 +143,7 @@ export function manPage(
 }
 
 function commandPart(command: CommandSpec): string[] {
-  const { name, summary, arguments: words, flags, examples } = command;
+  const { name, summary, arguments: words = [], flags, examples } = command;
   return [
     `.SS ${roff(name)}`,
     roff(summary),

@@ -133,11 +133,7 @@ export function errorOfGarbage(subject: RequestSubject, contentType: string, sta
 
 /** The error for truncated or malformed JSON. */
 export function errorOfBrokenJson(subject: RequestSubject, error: SyntaxError): ApiError {
-  return new ApiError(
-    "garbled",
-    `${what(subject)} was answered with broken JSON (${error.message})`,
-    { cause: error },
-  );
+  return new ApiError("garbled", `${what(subject)} was answered with broken JSON (${error.message})`, { cause: error });
 }
 
 /** The start of error messages: `list services at https://…`. */

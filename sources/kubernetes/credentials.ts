@@ -104,9 +104,7 @@ export async function loadCredentials(options: ConnectionOptions, logger: Logger
         try {
           await reload();
         } catch (error) {
-          throw new ApiError("credentials", `cannot use the changed kubeconfig: ${errorText(error)}`, {
-            cause: error,
-          });
+          throw new ApiError("credentials", `cannot use the changed kubeconfig: ${errorText(error)}`, { cause: error });
         }
         isSuspect = false;
       }

@@ -349,7 +349,6 @@ const TELL: CommandSpec = {
   arguments: [{ name: "WHAT", description: "the kind of story", required: true }, {
     name: "WHOM",
     description: "the listener",
-    required: false,
   }],
   flags: [option("loud", boolean(), "Tell it loudly."), option("output", text(), "text or json.", "o")],
   examples: {
