@@ -66,10 +66,7 @@ function isWeighted({ clusterWeights, localWeights }: Balance): boolean {
   return clusterWeights !== undefined || localWeights !== undefined;
 }
 
-/**
- * Shares in percent: `25 %`, or `25 %, 12 open` if they follow from open connections; both policies' if they differ; empty if
- * none is known.
- */
+/** Shares in percent: `25 %`, or `25 %, 12 open`; both policies' if they differ; empty if none is known. */
 export function sharesText({ cluster, local, open }: EndpointShares): string {
   if (cluster === undefined && local === undefined) return "";
   const counted = open === undefined ? "" : `, ${open} open`;

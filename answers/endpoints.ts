@@ -43,10 +43,7 @@ export function portOf(
   return service && spec && { service, spec, node: { name: nodeName, zone: tracking.node.state().zone }, port };
 }
 
-/**
- * Explains which endpoints of a service port the planner uses, and why; the reasons are about these policies, by default
- * about all that are in use.
- */
+/** Explains which endpoints of a service port are used, and why; of these policies, by default of all in use. */
 export function explainServiceEndpoints(
   { tracking, families }: Pick<AnswerBasis, "tracking" | "families">,
   { service, spec, node, port }: ExplainedPort,

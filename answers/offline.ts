@@ -17,10 +17,7 @@ interface OfflineOptions extends SourceOptions {
   readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
 }
 
-/**
- * Reads the configured source once and answers from its objects, without a running proxy and without the kernel. Rejects if
- * the source cannot be read, or with the signal's reason.
- */
+/** Answers from one reading of the source. Rejects if it cannot be read, or with the signal's reason. */
 export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   const { configuration, rules, onPlanned = () => {} } = options;
   const { nodeName } = configuration;

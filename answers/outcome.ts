@@ -106,10 +106,7 @@ export function masqueradeTexts({ masquerade, hairpin, endpoints }: Outcome): re
   return hairpin.length === 0 ? [kept] : [kept, `masqueraded only to ${hairpin.join(", ")}, the client itself`];
 }
 
-/**
- * The outcome of a new connection to a destination. The planner has decided everything that does not depend on the
- * connection's source.
- */
+/** The outcome of a new connection; the planner has decided all that does not depend on its source. */
 export function outcomeOf(
   destination: Destination,
   from: Source,

@@ -157,10 +157,7 @@ export interface InstalledService {
 /** Flags of `run` that agree with any configuration. */
 const AGREEING = ["v", "logging-format", "strict-config", "cleanup"];
 
-/**
- * Returns the part of the installed service that applies to a command line; undefined if the command uses none, or a flag
- * selects another configuration.
- */
+/** The part of the installed service that applies; undefined if none does, or a flag selects another. */
 export function partOfInstalled(
   args: readonly string[],
   commands: readonly CommandSpec[],

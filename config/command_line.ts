@@ -65,10 +65,7 @@ export async function readCommandLine(args: readonly string[], context: CommandL
   return parseCommandLine(args, context, await loadTreeParser());
 }
 
-/**
- * Parses the arguments after the program's name, and the configuration file that they name. The default command is `run`.
- * All errors are reported at once.
- */
+/** Parses the arguments, `run` by default, and the configuration file that they name. Reports all errors at once. */
 export function parseCommandLine(
   args: readonly string[],
   context: CommandLineContext,

@@ -83,10 +83,7 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly controlSocket: string | undefined;
   /** The folder where the last state of a server is cached; undefined for none. */
   readonly stateDirectory: string | undefined;
-  /**
-   * The path of the container runtime's socket, to get the addresses of pods while the cached state is served; undefined for
-   * none.
-   */
+  /** The container runtime's socket, for the addresses of pods while the cached state is served. */
   readonly runtimeSocket: string | undefined;
   /** The time that the server has at the start before the cached state is served; undefined for the default. */
   readonly stateDelayMs: number | undefined;

@@ -235,10 +235,7 @@ function meantBy(key: string, fields: Fields): string {
   return name === undefined ? "" : `; did you mean ${elsewhere.get(name)}?`;
 }
 
-/**
- * The paths of all fields in reverse order: of several fields with the same name, section `iptables` is the most likely and
- * comes last.
- */
+/** The paths of all fields in reverse order: of equal names, section `iptables` is the most likely one. */
 function pathsOf(fields: Fields, prefix = ""): string[] {
   return Object.entries<Field>(fields).reverse().flatMap(([name, field]) =>
     field.kind === "section"

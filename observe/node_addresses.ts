@@ -4,10 +4,7 @@ import { canonicalAddress, prefixContains } from "../platform/mod.ts";
 /** Lists the addresses of this host's interfaces, as Deno.networkInterfaces does. */
 type ListInterfaces = () => readonly { readonly name: string; readonly address: string }[];
 
-/**
- * This host's own addresses, canonical and without duplicates. Excludes the service addresses that IPVS mode binds to
- * it.
- */
+/** This host's own addresses, canonical, without those that IPVS mode binds to it. */
 export function ownAddresses(listInterfaces: ListInterfaces = Deno.networkInterfaces): readonly string[] {
   const own = listInterfaces().filter(({ name }) => name !== DUMMY_INTERFACE);
   return [...new Set(own.flatMap(({ address }) => canonicalAddress(address) ?? []))];

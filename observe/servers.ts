@@ -25,10 +25,7 @@ interface OperatorServersOptions
   readonly startedAtMs: number;
 }
 
-/**
- * Starts the health server and the metrics server. With the configuration's bindAddressHardFail, rejects if one cannot
- * listen.
- */
+/** Starts the health and metrics servers. With bindAddressHardFail, rejects if one cannot listen. */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
   const { health, metrics, problems, flags, loggingFormat: format, startedAtMs, statusPage } = options;
   const { limits, clock, logger, signal } = options;

@@ -49,10 +49,7 @@ interface Slot {
 const EVERY_ADDRESS: readonly string[] = ["::"];
 const BETWEEN_TRIES_MS = 5_000;
 
-/**
- * Creates the health check servers, without services at first. They answer like kube-proxy's, and retry ports that
- * cannot be opened.
- */
+/** Creates kube-proxy's health check servers, without services at first; ports that cannot be opened are retried. */
 export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
   const { isHealthy, clock, signal } = options;
   const checks = new Map<ServiceKey, HealthCheck>();

@@ -29,10 +29,7 @@ export function isLoopback(address: string): boolean {
 
 const SPECIAL = /^(?:(0\.0\.0\.0|::)$|(127\.|::1$)|(?:169\.254\.|fe[89ab][0-9a-f]:)|(224\.0\.0\.|ff[0-9a-f]2:))/;
 
-/**
- * Returns why a canonical address cannot be an endpoint's, by the rules of Kubernetes' ValidateNonSpecialIP; undefined if it
- * can.
- */
+/** Why an address cannot be an endpoint's (Kubernetes' ValidateNonSpecialIP); undefined if it can. */
 export function specialRange(address: string): string | undefined {
   const found = SPECIAL.exec(address);
   if (found === null) return undefined;

@@ -40,10 +40,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/**
- * Waits until `work` settles, at most `longestMs`; rejects as `work` does within that time. Returns its result, or undefined
- * if it has none yet.
- */
+/** Returns or throws as `work` does, or returns undefined if it has not settled after `longestMs`. */
 export async function waitAtMost<Result>(
   clock: Clock,
   longestMs: number,

@@ -15,10 +15,7 @@ export function joinFlat(separator: string, ...parts: readonly (string | number)
   return parts.join(separator);
 }
 
-/**
- * Whether two values of plain data (primitives, arrays, objects without cycles) are deeply equal. An undefined property
- * equals a missing one.
- */
+/** Whether two values of plain data are deeply equal; an undefined property equals a missing one. */
 export function sameData(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;

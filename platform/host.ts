@@ -31,10 +31,7 @@ export function searchPath(): string {
   return Deno.env.get("PATH") || DEFAULT_PATH;
 }
 
-/**
- * Returns an identifier of this process's network namespace, comparable only on the same machine; undefined if the
- * runtime denies access to it.
- */
+/** Identifies this process's network namespace on this machine; undefined if the runtime denies access. */
 export function networkNamespace(): string | undefined {
   try {
     return String(Deno.statSync("/proc/self/ns/net").ino);

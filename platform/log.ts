@@ -31,10 +31,7 @@ export interface ClockAndLogger {
 
 const SEVERITY: Readonly<Record<Level, number>> = { error: 0, warn: 1, info: 2, debug: 3, trace: 4 };
 
-/**
- * Maps kube-proxy's `-v` to a level: 0 to 3 is info (klog's levels for operators), 4 and 5 are debug, 6 and above are
- * trace.
- */
+/** Maps kube-proxy's `-v` to a level: 0 to 3 is info (as klog's), 4 and 5 are debug, 6 and above are trace. */
 export function levelOfVerbosity(verbosity: number): Level {
   return verbosity >= 6 ? "trace" : verbosity >= 4 ? "debug" : "info";
 }

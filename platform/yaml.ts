@@ -3,10 +3,7 @@ import type { parseTree } from "./yaml_tree.ts";
 /** The exports of package `yaml` that Sluice uses. */
 export type Yaml = typeof import("./yaml_package.ts");
 
-/**
- * Loads package `yaml` on first use, since it takes megabytes of memory. Also works without permission to read the
- * environment.
- */
+/** Loads package `yaml` on first use, since it takes megabytes. Needs no permission to read the environment. */
 export async function loadYaml(): Promise<Yaml> {
   if (Deno.permissions.querySync({ name: "env" }).state !== "granted") {
     // The parser reads two debug variables; replacing process.env avoids the permission check.

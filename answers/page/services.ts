@@ -194,10 +194,7 @@ function destinationOf({ clusterIP, port, protocol }: BrowsedService): string {
 /** An endpoint, with its traffic if that is counted. */
 type ShownEndpoint = ExplainedEndpoint & Pick<ListedEndpoint, "traffic">;
 
-/**
- * Endpoints with their use, their place, their traffic if it is counted, and the reason. On a phone each cell is a line
- * with its name, `data-name`.
- */
+/** Endpoints with their use, place, counted traffic and the reason; on a phone, each cell is a line. */
 export function endpointTable(endpoints: readonly ShownEndpoint[]): Html {
   const isCounted = endpoints.some(({ traffic }) => traffic !== undefined);
   const isBalanced = endpoints.some(({ shares }) => shares !== undefined);

@@ -17,10 +17,7 @@ export interface NodeReport {
 /** The number of nodes asked at a time; each is a process of kubectl. */
 const AT_ONCE = 16;
 
-/**
- * Asks all nodes for their status, and returns the answers, the worst first. `onAnswer` is called after each, with the number
- * of answers so far.
- */
+/** Asks all nodes for their status, the worst first; `onAnswer` gets the number of answers so far. */
 export async function surveyNodes(
   kubectl: Kubectl,
   entries: readonly NodeEntry[],
@@ -77,10 +74,7 @@ function rankOf({ answer, state, status }: NodeReport): number {
   return state.tone === "good" ? 4 : 2;
 }
 
-/**
- * The exit status by the worst report: 1 if something is broken; 3 if a node with a pod does not answer, or none has a
- * pod; otherwise 0.
- */
+/** 1 if something is broken, 3 if a node with a pod does not answer or none has a pod, otherwise 0. */
 export function exitStatusOf(reports: readonly NodeReport[]): 0 | 1 | 3 {
   if (reports.some(({ status }) => status?.inOrder === false)) return 1;
   const isSilent = reports.some(({ answer }) => answer === "none");

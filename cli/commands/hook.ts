@@ -29,7 +29,9 @@ export function createHook(
 
   const runOnce = async (stdin: string) => {
     const { exitCode, stderr } = await run({ program, args: [], env: {}, stdin, timeoutMs });
-    if (exitCode !== 0) throw new Error(`exit status ${exitCode}${stderr === "" ? "" : `: ${lastLines(stderr)}`}`);
+    if (exitCode === 0) return;
+    const lastLines = stderr.trimEnd().split("\n").slice(-LINES).join(" | ");
+    throw new Error(`exit status ${exitCode}${stderr === "" ? "" : `: ${lastLines}`}`);
   };
   const loop = async () => {
     while (waiting !== undefined && !signal.aborted) {
@@ -66,7 +68,3 @@ export function createHook(
 }
 
 const LINES = 5;
-
-function lastLines(text: string): string {
-  return text.trimEnd().split("\n").slice(-LINES).join(" | ");
-}

@@ -2,10 +2,7 @@
 import type { Configuration } from "../../config/mod.ts";
 import type { RunProgram } from "../../platform/mod.ts";
 
-/**
- * Starts the worker that runs the credential plugin of the kubeconfig's user, if that is a program. `onLost` is called when the
- * worker dies.
- */
+/** Starts the worker that runs the kubeconfig's credential plugin, if any; `onLost` is called when it dies. */
 export async function startCredentialPlugin(
   { source, kubeconfig, master }: Configuration,
   onLost: (reason: string) => void,
@@ -43,10 +40,7 @@ export function keptEnvironment(): (name: string) => string | undefined {
   return (name) => copy.get(name);
 }
 
-/**
- * Drops permissions, irrevocably: to start programs, to load libraries, to write files, to use the network, or to read the
- * environment.
- */
+/** Drops permissions of Deno, irrevocably. */
 export function dropPermissions(...names: readonly ("run" | "ffi" | "write" | "net" | "env")[]): void {
   for (const name of names) Deno.permissions.revokeSync({ name });
 }

@@ -217,10 +217,7 @@ async function openControlSocket(
   }
 }
 
-/**
- * Serves the running proxy's answers on the control socket. Returns a function that sets them; earlier requests wait for
- * its first call.
- */
+/** Serves the control socket; requests wait until the returned function sets the answers. */
 async function serveAnswers(
   listener: Deno.Listener | undefined,
   { clock, logger, signal }: Pick<Invocation, "clock" | "logger" | "signal">,

@@ -119,10 +119,7 @@ function remove(state: State): void {
 
 const MOST_TRIED = 64;
 
-/**
- * The first address of a range that none of these interfaces has, without the network's own address: `169.254.238.1` of
- * `169.254.238.0/24`. Undefined if all are taken.
- */
+/** The first free address of a range after the network's own; undefined if all are taken. */
 function firstFree(range: string, taken: readonly string[]): string | undefined {
   const bytes = addressBytes(range.split("/")[0]!);
   for (let step = 1; step <= MOST_TRIED; step++) {

@@ -32,10 +32,7 @@ export const CANARY_FIELDS = {
 /** The options of the canary. */
 export type CanaryOptions = OptionsOf<typeof CANARY_FIELDS>["canary"];
 
-/**
- * The range of each family: the given ones or, without any, the default ones; undefined for a family without a canary. Reports
- * what is invalid.
- */
+/** The range of each family, given or by default; undefined without a canary. Reports what is invalid. */
 export function decideCanaryRanges(
   { addressRanges }: Pick<CanaryOptions, "addressRanges">,
   report: ReportSetting = () => {},

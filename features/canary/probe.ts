@@ -27,10 +27,7 @@ export interface CanaryNetwork {
   ): Promise<Pick<Deno.TcpConn, "read" | "close">>;
 }
 
-/**
- * Starts a responder at an address. It answers only clients that `isOwn` admits, since its port is reachable from other
- * hosts. Throws if it cannot listen.
- */
+/** Starts a responder that answers only clients that `isOwn` admits. Throws if it cannot listen. */
 export function startResponder(
   address: string,
   isOwn: (client: string) => boolean,

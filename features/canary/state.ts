@@ -163,10 +163,7 @@ function report({ node, status, onChange }: State, code: ProblemCode | undefined
 /** A failed try. */
 export type FailedTry = Exclude<TryOutcome, { kind: "answered" }>;
 
-/**
- * Decides the cause, certain ones first, and the details in a sentence without its full stop. Forwarding is suspected last,
- * because packets of the canary are not forwarded.
- */
+/** The cause and the details: certain ones first; forwarding last, as packets of the canary are not forwarded. */
 function verdictOf(
   address: string,
   failed: FailedTry | undefined,

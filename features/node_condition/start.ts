@@ -46,10 +46,7 @@ function conditionOf({ healthy, inEffect, failure, packets }: ReturnType<Node["h
   return { status: "True", reason: "ServicesInEffect", message };
 }
 
-/**
- * Starts writing the condition, at each change and as a heartbeat every five minutes, unless the source has no Nodes with
- * conditions.
- */
+/** Writes the condition at each change and every five minutes, unless the source has no Nodes with conditions. */
 export function start(
   { name, api, tracking, health, reportProblems, clock, logger, signal }: Node,
 ): Promise<RunningFeature | undefined> {

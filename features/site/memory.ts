@@ -5,10 +5,7 @@ import type { FeatureFile } from "../contract.ts";
 import type { Leader } from "./lease.ts";
 import type { CertificateMemory, CertificatePair } from "./certificates.ts";
 
-/**
- * Stores the last leader of the site, its members and this node's own certificate across restarts, so that the node can start
- * without the API server.
- */
+/** Stores the last leader, the members and this node's certificate, for a start without the API server. */
 export interface SiteMemory extends CertificateMemory {
   /** The last leader; undefined if none is stored. */
   leader(): Leader | undefined;

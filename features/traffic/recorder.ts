@@ -166,10 +166,7 @@ const NO_FAILURES = {};
 const KINDS = TRAFFIC_KINDS.length, COLUMNS = 2 * KINDS;
 const FIRST_CAPACITY = 64;
 
-/**
- * Creates counts of many service ports and endpoints. Each is a number, its place in arrays that all share, and takes 52
- * bytes.
- */
+/** Counts of many service ports and endpoints, in arrays that all share: 52 bytes each. */
 function createCountTable() {
   const free: number[] = [];
   let used = 0;

@@ -16,10 +16,7 @@ export const DEFAULT_MESSAGE_BYTES: number = 4 * 1024 * 1024;
 /** KPNG's port. */
 const DEFAULT_PORT = 12090;
 
-/**
- * Parses `tcp://HOST:PORT`, `grpc://HOST:PORT`, `HOST:PORT` or `unix://PATH`; an IPv6 host needs brackets. Undefined for
- * anything else.
- */
+/** Parses `tcp://HOST:PORT`, `grpc://HOST:PORT`, `HOST:PORT` or `unix://PATH`, IPv6 in brackets; else undefined. */
 export function readWireAddress(text: string): WireAddress | undefined {
   const path = /^unix:(?:\/\/)?(\/?[^/].*)$/s.exec(text)?.[1];
   if (path !== undefined) return { kind: "unix", path };

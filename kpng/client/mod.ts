@@ -59,10 +59,7 @@ export interface Connection {
   close(): void;
 }
 
-/**
- * Connects to a gRPC server. `onEnd` is called when the connection fails or is closed, at least once, with a ServerLeavingError
- * after a GOAWAY without an error.
- */
+/** Connects; `onEnd` is called at the end, with a ServerLeavingError after a GOAWAY without an error. */
 export async function openConnection({ address, tls, clock, onEnd }: {
   readonly address: WireAddress;
   readonly tls: TlsFiles | undefined;

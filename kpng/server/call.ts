@@ -142,10 +142,7 @@ export interface RequestStream<T> {
   write(bytes: Uint8Array): Promise<void>;
 }
 
-/**
- * Reads requests from, and writes answers to, one HTTP/2 stream. Ends the call if the client sends too many requests or an
- * invalid one, or does not read for too long.
- */
+/** One HTTP/2 stream. Ends the call on too many or invalid requests, or if the client does not read for too long. */
 function openStream<T>(
   stream: ServerHttp2Stream,
   decode: (message: Uint8Array<ArrayBuffer>) => T,

@@ -28,10 +28,7 @@ export interface IsolateServer {
   readonly address: WireAddress;
   /** Uses other certificates for new connections; whether client certificates are required does not change. */
   renew(tls: TlsFiles): void;
-  /**
-   * Announces the end with GOAWAY, ends every call with UNAVAILABLE, then the connections; those that do not read after
-   * `lingerMs`.
-   */
+  /** Sends GOAWAY, ends every call with UNAVAILABLE, then the connections, at the latest after `lingerMs`. */
   close(): Promise<void>;
 }
 

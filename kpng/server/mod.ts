@@ -18,7 +18,7 @@
  */
 import type { ClockAndLogger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import { type WireAddress, wireAddressText } from "../address/mod.ts";
+import { wireAddressText } from "../address/mod.ts";
 import { createTallyMemory, type Metric, openTally } from "./metrics.ts";
 import { type IsolateServer, serveInIsolate } from "./isolate.ts";
 import { LIMITS, type Limits, type ServerSettings } from "./context.ts";
@@ -69,7 +69,8 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
       lag: { onLag },
     });
   const bound = wireAddressText(server.address);
-  if (tls?.ca === undefined && !isOfThisHost(server.address)) {
+  const isOfThisHost = server.address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(server.address.host);
+  if (tls?.ca === undefined && !isOfThisHost) {
     logger.warn(
       "any client that reaches this address can read the cluster's state; set --listen-tls-ca to require certificates",
       { address: bound },
@@ -77,8 +78,4 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   }
   logger.info("serving gRPC", { address: bound, tls: tls !== undefined });
   return { ...server, count: tally.total };
-}
-
-function isOfThisHost(address: WireAddress): boolean {
-  return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
 }

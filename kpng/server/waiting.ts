@@ -1,10 +1,7 @@
 import type { Clock } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 
-/**
- * Waits until its function in `waiting` is called, which takes it out. Rejects with the signal's reason. A Set keeps the order of
- * arrival, and waiters can leave.
- */
+/** Waits until its function in `waiting`, in order of arrival, is called. Rejects with the signal's reason. */
 export function waitAmong(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {

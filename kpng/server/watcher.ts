@@ -36,10 +36,7 @@ const JOINED_BYTES = 8 * 1024;
 /** The maximum time that a watcher holds the event loop between two chunks. */
 const TURN_MS = 5;
 
-/**
- * Answers each request of a watcher with the changes since its last one, computed when the watcher can accept them, and waits
- * until there are some. Resolves after the last request.
- */
+/** Answers each request with the changes since the last one, once there are some. Resolves after the last request. */
 export async function serveWatcher(stream: WatcherStream, options: WatcherOptions): Promise<void> {
   const { answers, changed, transfers, traffic, signal } = options;
   const slot = transfers.join();

@@ -8,7 +8,7 @@ import {
   trafficPolicies,
 } from "../../core/planning/mod.ts";
 import { endpointsOfSlices, type ServiceEndpoint } from "../../core/tracking/mod.ts";
-import { FAMILIES } from "../../platform/mod.ts";
+import { FAMILIES, type Family } from "../../platform/mod.ts";
 import {
   eachEndpoint,
   ENDPOINT,
@@ -161,7 +161,8 @@ function localEndpoints(state: ServiceState, node: NodeContext, extended: boolea
  */
 function commonWithin({ service, slices }: ServiceState): "cluster" | "zone" | "node" {
   if (service === undefined || service.ignored) return "cluster";
-  if (hasLocalPolicy(service)) return "node";
+  const isLocal = (family: Family) => service.ports.some((spec) => trafficPolicies(service, family, spec).use.local);
+  if (FAMILIES.some(isLocal)) return "node";
   let within: "cluster" | "zone" = "cluster";
   for (const { endpoints } of slices) {
     for (const { nodeHints, zoneHints } of endpoints) {
@@ -170,10 +171,6 @@ function commonWithin({ service, slices }: ServiceState): "cluster" | "zone" | "
     }
   }
   return within;
-}
-
-function hasLocalPolicy(service: Service): boolean {
-  return FAMILIES.some((family) => service.ports.some((spec) => trafficPolicies(service, family, spec).use.local));
 }
 
 function usedEndpoints(

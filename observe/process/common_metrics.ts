@@ -75,10 +75,7 @@ function addProblems(registry: Registry, read: () => ReadonlyMap<ProblemCode, nu
   addReadings(registry, "sluice_", [["gauge", "problem", help, series, "code", "severity"]]);
 }
 
-/**
- * Registers `kubernetes_build_info`, which names the release that this version behaves like, for alerts on mixed
- * versions.
- */
+/** Registers `kubernetes_build_info` with the release that this version behaves like. */
 function addBuildInfo(registry: Registry): void {
   const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
     metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);
@@ -147,10 +144,7 @@ const DURATION_BUCKETS: readonly number[] = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2,
 /** client-go's buckets: 64 bytes to 16 MiB. */
 const SIZE_BUCKETS: readonly number[] = [64, 256, 512, ...Array.from({ length: 8 }, (_, i) => 1024 * 4 ** i)];
 
-/**
- * Registers client-go's metrics of requests to the API server, with its names and labels; returns the function that
- * records one request.
- */
+/** Registers client-go's metrics of API requests; returns the function that records one. */
 function restClientMetrics(registry: Registry): (outcome: ApiRequestOutcome) => void {
   const make = metricMaker(registry, "rest_client_");
   const requests = make.counter("requests_total", "HTTP requests to the API server", ["code", "method", "host"]);

@@ -8,10 +8,7 @@ import { errorText } from "../../platform/mod.ts";
 export { type CommonMetrics, type CommonSources, createCommonMetrics } from "./common_metrics.ts";
 export { createSourceLink, type SourceLink, type SourceLinkRecord } from "./source_link.ts";
 
-/**
- * A function that reports that a server (`subject`) cannot listen on its address, with the error of its last try, or that it
- * listens, with undefined.
- */
+/** Reports that a server cannot listen, with the error of its last try, or with undefined that it listens. */
 export function listeningProblem(
   problems: Pick<ProblemBoard, "report">,
   subject: string,

@@ -32,10 +32,7 @@ interface RevisedEndpoints {
 /** Keeps the state of the link to the source. */
 export interface SourceLinkRecord {
   readonly report: ReportLink;
-  /**
-   * Notes that a cached state of this time, with these endpoints revised, is served; undefined if the server's state is served
-   * again.
-   */
+  /** Notes that a cached state of this time is served, with these endpoints revised; undefined for none any more. */
   serveKept(keptMs: number | undefined, keptEndpoints?: RevisedEndpoints): void;
   current(): SourceLink;
 }

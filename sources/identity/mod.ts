@@ -18,10 +18,7 @@ export interface IdentityObject extends RawObject {
 /** Name of the service account, its cluster role and the binding. */
 const NAME = "sluice";
 
-/**
- * Returns the objects of deploy/rbac.yaml, with the service account in a namespace; with `nodeCondition`, including the rule
- * that is commented out there.
- */
+/** The objects of deploy/rbac.yaml for a namespace; with `nodeCondition`, including the rule commented out there. */
 export async function identityObjects(
   rbac: string,
   namespace: string,

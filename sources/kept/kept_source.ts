@@ -31,10 +31,7 @@ export interface KeptSourceOptions extends ClockAndLogger {
   readonly kinds: readonly Kind[];
   /** The objects that the sink has. */
   readonly objects: () => Iterable<ClusterObject>;
-  /**
-   * The pods of this node, for the addresses of cached endpoints; not watched by default. The watch ends once the source has
-   * synced.
-   */
+  /** This node's pods, for the addresses of cached endpoints until the source has synced; not watched by default. */
   readonly pods?: PodWatch;
   /**
    * Receives the time of the cached state that is served, in milliseconds since 1970, and how many of its endpoints were

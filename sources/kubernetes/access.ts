@@ -18,10 +18,7 @@ export interface Access {
   readonly warnings: readonly string[];
 }
 
-/**
- * Normalizes an API server's URL so that paths can be appended. As in client-go, the default scheme is `http`. Throws an Error
- * that starts with `where`.
- */
+/** Normalizes an API server's URL; `http` by default, as in client-go. Throws an Error that starts with `where`. */
 export function serverUrl(text: string, where: string): string {
   const url = URL.parse(text.includes("://") ? text : `http://${text}`);
   if (url === null || (url.protocol !== "https:" && url.protocol !== "http:") || url.search !== "") {

@@ -192,10 +192,7 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
 /** The folder where kubelet mounts a pod's service account. */
 const SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/**
- * The API server and credentials of a pod, from environment variables and the mounted service account. Throws an Error that
- * lists everything that is missing.
- */
+/** Access from a pod's environment and service account. Throws an Error that lists everything that is missing. */
 function readInCluster(env: (name: string) => string | undefined, folder: string = SERVICE_ACCOUNT_FOLDER): Access {
   const host = env("KUBERNETES_SERVICE_HOST");
   const port = env("KUBERNETES_SERVICE_PORT");

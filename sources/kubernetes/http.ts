@@ -43,10 +43,7 @@ export interface ApiRequestBody {
 export interface ApiClient {
   /** Scheme, host, port and path prefix of the API server; a changed kubeconfig may replace it. */
   readonly server: string;
-  /**
-   * Sends a request and passes each chunk of a successful answer's body to `onChunk`. Throws an ApiError, what `onChunk`
-   * throws, or the signal's reason.
-   */
+  /** Sends a request; `onChunk` gets the body. Throws an ApiError, what `onChunk` throws, or the signal's reason. */
   send(request: ApiRequest, onChunk: (chunk: Uint8Array) => void, signal: AbortSignal): Promise<void>;
   close(): void;
 }

@@ -76,10 +76,7 @@ interface KubernetesSourceOptions {
   readonly readDeadlineMs?: number;
 }
 
-/**
- * Finds the API server and its credentials, and creates a client for it. Reads files, but opens no connection yet. Throws an
- * Error that names the problem and its place.
- */
+/** Creates a client; opens no connection yet. Throws an Error that names the problem and its place. */
 export async function connectToApi(options: ApiConnectionOptions): Promise<ApiClient> {
   const { logger, clock = systemClock, responseDeadlineMs, onRequest } = options;
   const credentials = await loadCredentials(options, logger);

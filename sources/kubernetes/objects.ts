@@ -100,10 +100,7 @@ export function otherNodesText(nodeName: string, { names, more }: NodeNames): st
   return `the cluster has ${listed.join(", ")}${rest}${suggestion(nodeName, names)}`;
 }
 
-/**
- * Reads the UID of a Service; undefined if it does not exist. It lists, since a service proxy may not `get` Services.
- * Throws an ApiError, or the signal's reason.
- */
+/** The UID of a Service, by a list since a proxy may not `get` Services; undefined if it does not exist. */
 export async function readServiceUid(
   api: ApiClient,
   { namespace, name }: { readonly namespace: string; readonly name: string },

@@ -164,10 +164,7 @@ function createFiles(
   };
 }
 
-/**
- * Returns a function that reports the objects of all files to a sink as the complete state, as differences to the last
- * report. Of duplicates, the first counts.
- */
+/** Returns a function that reports all objects, of duplicates the first, as differences to the last report. */
 function createEmitter(sink: SourceSink): (objects: Iterable<PlacedObject>) => Promise<void> {
   let reported = new Map<string, ClusterObject>();
 

@@ -123,10 +123,7 @@ interface Line {
 /** Thrown if the text is not in this subset; caught here. */
 class NotPlain extends Error {}
 
-/**
- * Parses a text of this subset to the same tree as `parseYaml`; undefined for other texts and errors. `line` is the file's
- * line at which the text starts.
- */
+/** Parses a text of this subset, which starts at `line`, like `parseYaml`; undefined for others and errors. */
 export function parsePlainTree(text: string, line: number): TreeNode | undefined {
   if (!FORM.test(text)) return undefined;
   try {
