@@ -1,6 +1,6 @@
 /** Paths of files, and text files of a limited size: their authors may not be trusted. */
 
-/** Reads the text of a file. Throws Deno's error, or an Error if the file is larger than `mostBytes` or a device. */
+/** Reads the text of a file. Throws Deno's error, or an Error if the file is larger than `mostBytes`, a device or a pipe. */
 export async function readTextWithin(path: string, mostBytes: number): Promise<string> {
   requireWithin(await Deno.stat(path), mostBytes);
   return await Deno.readTextFile(path);
@@ -12,8 +12,10 @@ export function readTextWithinSync(path: string, mostBytes: number): string {
   return Deno.readTextFileSync(path);
 }
 
-function requireWithin({ size, isCharDevice, isBlockDevice }: Deno.FileInfo, mostBytes: number): void {
+function requireWithin({ size, isCharDevice, isBlockDevice, isFifo }: Deno.FileInfo, mostBytes: number): void {
   if (isCharDevice || isBlockDevice) throw new Error("it is a device, not a file");
+  // To open one waits, perhaps for ever, for a program that writes into it.
+  if (isFifo) throw new Error("it is a pipe, not a file");
   if (size > mostBytes) throw new Error(`it has ${size} bytes, more than the limit of ${mostBytes / 2 ** 20} MiB`);
 }
 

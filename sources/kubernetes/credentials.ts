@@ -143,6 +143,9 @@ function runNothing(): Promise<never> {
   return Promise.reject(new Error("this process may not start programs"));
 }
 
+/** The printable characters of ASCII; tokens have no others (RFC 6750, section 2.1). */
+const HEADER_TEXT = /^[\x20-\x7e]*$/;
+
 function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
   const texts = [access.ca, access.certificate, access.key, access.token].map((material) =>
     material === undefined ? undefined : createMaterialReader(material)
@@ -162,6 +165,10 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         const bearer = token?.read().trim();
         const fromPlugin: PluginCredentials = await plugin?.credentials(signal) ?? {};
         const authorization = bearer ? `Bearer ${bearer}` : fromPlugin.authorization;
+        // The runtime would quote such a token in its error, and so would the log.
+        if (authorization !== undefined && !HEADER_TEXT.test(authorization)) {
+          throw new Error("the token has characters that HTTP headers may not have, such as the end of a line");
+        }
         return {
           caCerts: ca?.read(),
           serverName: access.serverName,

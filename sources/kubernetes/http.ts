@@ -134,7 +134,8 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         await untilAnswered(request, onChunk, signal);
       } catch (error) {
         const isRefused = error instanceof ApiError && error.kind === "unauthorized";
-        credentials.failed(isRefused);
+        // Those that cannot be used may be replaced, too.
+        credentials.failed(isRefused || error instanceof ApiError && error.kind === "credentials");
         if (!isRefused) throw error;
         logger.info("API server refused the credentials, reloading them", { error });
         await untilAnswered(request, onChunk, signal);

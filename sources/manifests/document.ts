@@ -50,8 +50,9 @@ export interface DocumentValue {
  * DocumentError for the first error. Loads package `yaml` only if the document is not JSON.
  */
 export async function parseDocument(text: string): Promise<readonly DocumentValue[]> {
-  const json = parseJsonObject(text);
-  if (json !== undefined) return [{ value: json, line: 1 + countLines(text.slice(0, text.search(/\S/))) }];
+  const [mark] = /^(?:---(?=\s))?\s*/.exec(text)!;
+  const json = parseJsonObject(text.slice(mark.length));
+  if (json !== undefined) return [{ value: json, line: 1 + countLines(mark) }];
   const { documents, lines } = await parseYaml(text);
   const values: DocumentValue[] = [];
   for (const document of documents) {

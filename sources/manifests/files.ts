@@ -51,7 +51,8 @@ export async function findFiles(path: string): Promise<{ files: readonly FoundFi
     const fileInfo = await statIfThere(file);
     // A folder that disappears meanwhile does not look like one without files.
     if (fileInfo === undefined) await Deno.stat(path);
-    if (fileInfo?.isFile) files.push({ path: file, fingerprint: fingerprintOf(fileInfo) });
+    // One that is no file any more is an error, so that its objects stay.
+    if (fileInfo !== undefined) files.push({ path: file, fingerprint: fingerprintOf(fileInfo) });
   }
   return { files, folder: path };
 }

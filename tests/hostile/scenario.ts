@@ -23,6 +23,10 @@ export interface Target {
 export interface HostileScenario extends Selectable {
   /** The text in the log or at the health server; undefined if it is no problem. */
   readonly says?: RegExp;
+  /** Whether it may add to what is served. */
+  readonly mayAdd?: boolean;
+  /** How long the attack lasts, in milliseconds; `ATTACK_MS` by default. */
+  readonly attackMs?: number;
   /** Starts what attacks; `folder` is empty and its own. */
   start(folder: string): Target | Promise<Target>;
 }
@@ -40,7 +44,9 @@ const MOST_MB = 250;
  * Runs a scenario: `sluice serve` answers throughout, says what is wrong, keeps what it serves and its memory, and follows
  * the source again afterwards. Throws otherwise.
  */
-export async function runHostile({ start, says }: HostileScenario): Promise<void> {
+export async function runHostile(
+  { start, says, mayAdd, attackMs = ATTACK_MS }: HostileScenario,
+): Promise<void> {
   const folder = await Deno.makeTempDir();
   const target = await start(folder);
   const [port, healthPort] = [reservePort(), reservePort()];
@@ -73,7 +79,7 @@ export async function runHostile({ start, says }: HostileScenario): Promise<void
     const client = connectKpngClient(port, METHODS.global);
     try {
       const round = await inTime("a round", ANSWER_MS, client.round(WATCH_REQUEST.encode({})));
-      return JSON.stringify(comparable(round).toSorted());
+      return comparable(round).flat().toSorted();
     } finally {
       client.close();
     }
@@ -83,9 +89,9 @@ export async function runHostile({ start, says }: HostileScenario): Promise<void
     const before = await state(), { residentMB } = processUsage(child.pid);
     const from = log.length;
     await target.attack(port);
-    const untilMs = systemClock.monotonic() + ATTACK_MS;
+    const untilMs = systemClock.monotonic() + attackMs;
     let grownMB = 0;
-    await waitFor("the attack", ATTACK_MS + ANSWER_MS, async () => {
+    await waitFor("the attack", attackMs + ANSWER_MS, async () => {
       const alive = await inTime("an answer of /livez", ANSWER_MS, answer("/livez"));
       if (alive === undefined) throw new Error("/livez is not 200");
       grownMB = Math.max(grownMB, processUsage(child.pid).residentMB - residentMB);
@@ -94,9 +100,12 @@ export async function runHostile({ start, says }: HostileScenario): Promise<void
     }, 100);
     const isSaid = async () => says === undefined || says.test(log.slice(from) + await answer("/readyz"));
     await waitFor(`${says} in the log`, RECOVERY_MS, isSaid, 100);
-    if (await state() !== before) throw new Error("what was served has changed");
+    const during = await state();
+    const lost = before.filter((one) => !during.includes(one));
+    if (lost.length > 0) throw new Error(`no longer served: ${lost.join(", ")}`);
+    if (!mayAdd && during.length > before.length) throw new Error("what was served has changed");
     await target.relent();
-    await waitFor("the next change", RECOVERY_MS, async () => await state() !== before, 200);
+    await waitFor("the next change", RECOVERY_MS, async () => `${await state()}` !== `${during}`, 200);
     console.log(`memory grew by ${Math.round(grownMB)} MB`);
   } catch (error) {
     console.log(log.split("\n").slice(-15).join("\n"));

@@ -102,6 +102,20 @@ Deno.test("a replaced token file is used immediately; while it is missing, the l
   });
 });
 
+Deno.test("a token that no header may have is an error that does not quote it", async () => {
+  await inFolder(async (_folder, write) => {
+    const source = await load({ kubeconfig: write("config", kubeconfig("", 'token: "first\\r\\nsecond"')) });
+    await assert.rejects(source.current(never), (error: Error) => {
+      assert.match(
+        error.message,
+        /^cannot read the credentials for .*the token has characters that HTTP headers may not/,
+      );
+      assert.doesNotMatch(error.message, /first|second/);
+      return true;
+    });
+  });
+});
+
 Deno.test("errors in a kubeconfig name the problem and the file", async () => {
   await inFolder(async (_folder, write) => {
     const refuses = async (text: string, expected: RegExp) => {
@@ -261,6 +275,26 @@ Deno.test("a kubeconfig that is corrected while the API server cannot be used is
       for (const kind of ["Service", "EndpointSlice", "Node"]) await receives(`synced ${kind}`);
       assert.equal(logged.filter((line) => line.includes("the kubeconfig has changed")).length, 2);
     }, { connection: () => ({ kubeconfig: put(`http://127.0.0.1:${port}`, "token: wrong") }) });
+  });
+});
+
+Deno.test("a plugin whose credentials cannot be used runs again", async () => {
+  const bad = [{ token: "end\n" }, { clientCertificateData: "none", clientKeyData: "none" }];
+  const version = "client.authentication.k8s.io/v1";
+  await inFolder(async (_folder, write) => {
+    await withSource(() => {}, async ({ receives }) => {
+      for (const kind of ["Service", "EndpointSlice", "Node"]) await receives(`synced ${kind}`);
+      assert.deepEqual(bad, []);
+    }, {
+      connection: ({ url }) => ({
+        kubeconfig: write("config", kubeconfig("", `exec: {command: plugin, apiVersion: ${version}}`)),
+        master: url,
+        runProgram: () => {
+          const printed = { kind: "ExecCredential", apiVersion: version, status: bad.shift() ?? { token: "good" } };
+          return Promise.resolve({ exitCode: 0, stdout: JSON.stringify(printed), stderr: "" });
+        },
+      }),
+    });
   });
 });
 

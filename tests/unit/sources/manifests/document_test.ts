@@ -51,6 +51,10 @@ Deno.test("exponential expansion of anchors is refused", async () => {
   await assert.rejects(() => parseDocument(bomb.join("\n")), DocumentError);
 });
 
+Deno.test("JSON below three dashes is read as JSON, whose keys may repeat", async () => {
+  assert.deepEqual(await parseDocument('---\n\n{"a": 1, "a": 2}'), [{ value: { a: 2 }, line: 3 }]);
+});
+
 Deno.test("the lines of list items are found in YAML and JSON", async () => {
   assert.equal(await lineOfItem("---\nkind: List\nitems:\n- kind: Node\n- kind: Service\n", 1), 5);
   assert.equal(await lineOfItem('{"kind": "List",\n"items": [\n{"kind": "Node"},\n\n{"kind": "Node"}]}', 1), 5);

@@ -401,6 +401,17 @@ Deno.test("an unreadable file is retried, and its objects stay", async () => {
   });
 });
 
+Deno.test("what takes the place of a file and is none is a problem, and the file's objects stay", async () => {
+  await withSource({ pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ recorded, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
+    await Deno.mkdir(join(folder, "folder"));
+    await Deno.symlink("folder", join(folder, "link"));
+    await Deno.rename(join(folder, "link"), join(folder, "a.yaml"));
+    assert.match((await recorded.until(/problem/)).join(), /problem a.yaml cannot be read: .*directory/);
+    assert.deepEqual([...recorded.objects.keys()], ["Service default/a"]);
+  });
+});
+
 Deno.test("the source ends with its signal in every state", async () => {
   for (const file of [undefined, "missing.yaml"]) {
     await withSource({ file }, nothing, async ({ recorded }) => {
