@@ -3,6 +3,7 @@ import { REASONS, type Serving } from "../kpng/server/mod.ts";
 import {
   createConnectionLimits,
   type HttpAnswer,
+  type HttpHandler,
   route,
   type RunningServer,
   startServer,
@@ -45,24 +46,19 @@ export async function startServingServers(options: ServingServersOptions): Promi
   const shared = { bindAddressHardFail: false, limits, clock, logger, signal };
   const ready = () => readiness(options);
   const alive = () => textAnswer(200, "ok");
+  const start = (name: string, handler: HttpHandler, bindAddress: string | undefined) => {
+    const onTry = listeningProblem(problems, `${name} server`, bindAddress);
+    return startServer(name, handler, { ...shared, bindAddress, onTry });
+  };
+  const health = route({ "/healthz": ready, "/readyz": ready, "/livez": alive }, "404 page not found\n");
+  const exposed: HttpHandler = async () => ({ status: 200, contentType: CONTENT_TYPE, body: await metrics.expose() });
+  const scrapes = route(
+    { "/metrics": exposed, "/healthz": alive },
+    "not found; known paths:\n  /healthz\n  /metrics\n",
+  );
   const [healthServer, metricsServer] = await Promise.all([
-    startServer("health", route({ "/healthz": ready, "/readyz": ready, "/livez": alive }, "404 page not found\n"), {
-      ...shared,
-      bindAddress: healthzBindAddress,
-      onTry: listeningProblem(problems, "health server", healthzBindAddress),
-    }),
-    startServer(
-      "metrics",
-      route({
-        "/metrics": async () => ({ status: 200, contentType: CONTENT_TYPE, body: await metrics.expose() }),
-        "/healthz": alive,
-      }, "not found; known paths:\n  /healthz\n  /metrics\n"),
-      {
-        ...shared,
-        bindAddress: metricsBindAddress,
-        onTry: listeningProblem(problems, "metrics server", metricsBindAddress),
-      },
-    ),
+    start("health", health, healthzBindAddress),
+    start("metrics", scrapes, metricsBindAddress),
   ]);
   return { health: healthServer, metrics: metricsServer };
 }

@@ -40,10 +40,7 @@ export function startDetection(
       settings: options,
       read: () => call(readAttempts, undefined),
       usesOf: (endpoints) => usesOf(ports(), endpoints),
-      probe,
-      onChange,
-      clock,
-      signal,
+      ...{ probe, onChange, clock, signal },
     });
   };
 

@@ -96,7 +96,7 @@ async function getVersion(api: ApiClient, { clock, signal }: ApiPreflightOptions
 
 /** Checks a permission by a SelfSubjectAccessReview, which every authenticated user may create (ClusterRole system:basic-user). */
 async function review(api: ApiClient, permission: Permission, signal: AbortSignal): Promise<Review> {
-  const [path = "", ...group] = permission.resource.split(".");
+  const { verb, namespace, name } = permission, [path = "", ...group] = permission.resource.split(".");
   const [resource, subresource] = path.split("/");
   const answer = await sendObject(api, {
     verb: "create",
@@ -105,16 +105,7 @@ async function review(api: ApiClient, permission: Permission, signal: AbortSigna
     object: {
       apiVersion: "authorization.k8s.io/v1",
       kind: "SelfSubjectAccessReview",
-      spec: {
-        resourceAttributes: {
-          verb: permission.verb,
-          group: group.join("."),
-          resource,
-          subresource,
-          namespace: permission.namespace,
-          name: permission.name,
-        },
-      },
+      spec: { resourceAttributes: { verb, group: group.join("."), resource, subresource, namespace, name } },
     },
   }, signal) as { readonly status?: { readonly allowed?: unknown } };
   return { ...permission, allowed: answer.status?.allowed === true };
