@@ -134,7 +134,7 @@ export function healthCheckNodePort(service: Service): number {
 
 const NONE: readonly string[] = Object.freeze([]);
 
-/** What no client can connect to, and what stands for all addresses of the node in some rules. */
+/** No client can connect to these; in some rules they stand for all addresses of the node. */
 const UNSPECIFIED: readonly string[] = ["0.0.0.0", "::"];
 
 const NO_LABELS: EndpointLabels = { ofNode: () => undefined, ofPod: () => undefined };
