@@ -74,8 +74,6 @@ export function errorOfStatus(
     );
   }
   if (code === 409) return create("conflict");
-  // No other header can be that long.
-  if (code === 431) return create("credentials", "the token is too long");
   if (code === 429) return create("throttled");
   if (code >= 300 && code < 400) {
     const why = "it redirects: it is not a Kubernetes API server, or a proxy in front of it asks for a login";

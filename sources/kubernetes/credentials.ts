@@ -143,8 +143,8 @@ function runNothing(): Promise<never> {
   return Promise.reject(new Error("this process may not start programs"));
 }
 
-/** The printable characters of ASCII; tokens have no others (RFC 6750, section 2.1). */
-const HEADER_TEXT = /^[\x20-\x7e]*$/;
+/** The printable characters of ASCII; tokens have no others (RFC 6750, section 2.1), and servers take no longer ones. */
+const HEADER_TEXT = /^[\x20-\x7e]{0,65536}$/;
 
 function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
   const texts = [access.ca, access.certificate, access.key, access.token].map((material) =>
@@ -167,7 +167,9 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         const authorization = bearer ? `Bearer ${bearer}` : fromPlugin.authorization;
         // The runtime would quote such a token in its error, and so would the log.
         if (authorization !== undefined && !HEADER_TEXT.test(authorization)) {
-          throw new Error("the token has characters that HTTP headers may not have, such as the end of a line");
+          throw new Error(
+            "the token is longer than 64 kB or has characters that HTTP headers may not have, such as line ends",
+          );
         }
         return {
           caCerts: ca?.read(),

@@ -49,7 +49,6 @@ Deno.test("a status is classified by its code and reason", () => {
     [404, "not-found"],
     [410, "expired"],
     [429, "throttled"],
-    [431, "credentials"],
     [500, "unavailable"],
     [504, "unavailable"],
     [400, "rejected"],

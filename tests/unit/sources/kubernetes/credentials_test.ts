@@ -108,7 +108,7 @@ Deno.test("a token that no header may have is an error that does not quote it", 
     await assert.rejects(source.current(never), (error: Error) => {
       assert.match(
         error.message,
-        /^cannot read the credentials for .*the token has characters that HTTP headers may not/,
+        /^cannot read the credentials for .*the token .* has characters that HTTP headers may not/,
       );
       assert.doesNotMatch(error.message, /first|second/);
       return true;
@@ -279,7 +279,10 @@ Deno.test("a kubeconfig that is corrected while the API server cannot be used is
 });
 
 Deno.test("a plugin whose credentials cannot be used runs again", async () => {
-  const bad = [{ token: "end\n" }, { clientCertificateData: "none", clientKeyData: "none" }];
+  const bad = [{ token: "end\n" }, { token: "t".repeat(70_000) }, {
+    clientCertificateData: "none",
+    clientKeyData: "none",
+  }];
   const version = "client.authentication.k8s.io/v1";
   await inFolder(async (_folder, write) => {
     await withSource(() => {}, async ({ receives }) => {
