@@ -61,9 +61,7 @@ async function logOldTools(
   { tools }: ModeDescription,
   { runner, logger }: Pick<BackendOptions, "runner" | "logger">,
 ): Promise<void> {
-  const versioned = [...tools, ...SHARED_TOOLS].filter(({ since, flaws }) =>
-    since !== undefined || flaws !== undefined
-  );
+  const versioned = [...tools, ...SHARED_TOOLS].filter(({ since, flaws }) => since ?? flaws);
   await Promise.all(versioned.map(async (known) => {
     const { tool, version: args = ["--version"] } = known;
     const printed = await runner.run({ tool, args }).then(({ stdout }) => stdout, () => "");

@@ -1,6 +1,6 @@
 /** The endpoints behind one listener, and the choice among them. */
 import type { Clock } from "../platform/mod.ts";
-import type { ServicePort, ServicePortKey } from "../core/model/mod.ts";
+import { balancedList, type ServicePort, type ServicePortKey } from "../core/model/mod.ts";
 import type { RelayOptions } from "./contract.ts";
 
 /** Values by name, each for some time. */
@@ -70,12 +70,7 @@ export interface Chooser {
 
 /** The endpoints of a target. */
 export function endpointsOf({ list, servicePort }: Target): readonly string[] {
-  return list === "cluster" ? servicePort.clusterEndpoints : servicePort.localEndpoints;
-}
-
-/** The weights of the endpoints of a target, in their order; undefined if all are equal. */
-function weightsOf({ list, servicePort: { balance } }: Target): readonly number[] | undefined {
-  return list === "cluster" ? balance?.clusterWeights : balance?.localWeights;
+  return balancedList(servicePort, list).endpoints;
 }
 
 /** The index that a random number in [0, 1) selects; equally often for all if no weight is above 0. */
@@ -98,7 +93,7 @@ export function createChooser(
   const isFailed = (target: Target, endpoint: string) =>
     target.servicePort.protocol === "tcp" && !!failed.get(endpoint);
   const firstOf = (target: Target): string | undefined => {
-    const endpoints = endpointsOf(target), weights = weightsOf(target);
+    const { endpoints, weights } = balancedList(target.servicePort, target.list);
     if (failed.isEmpty()) return endpoints[pick(endpoints.length, weights, random())];
     const all = [...endpoints.keys()];
     const working = all.filter((i) => !isFailed(target, endpoints[i]!));

@@ -208,16 +208,17 @@ async function findJumps(
 function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
   const port = ruleset.servicePort(key);
   if (port === undefined) return undefined;
-  const dispatch = new Map<string, string[]>();
-  for (const { tree, place, rule } of frontendRules(port, key)) {
-    const path = `${TREES[tree].table} ${ruleset.dispatchPath(tree, place).join(" > ")}`;
-    dispatch.set(path, [...dispatch.get(path) ?? [], rule()]);
-  }
-  const own = chainsOf(port).map((chain): RulePart => ({
-    place: `nat ${chain}`,
-    lines: ruleset.render("nat", chain)?.rules ?? [],
-  }));
-  return [...Array.from(dispatch, ([place, lines]): RulePart => ({ place, lines })), ...own.reverse()];
+  const dispatch = Map.groupBy(
+    frontendRules(port, key),
+    ({ tree, place }) => `${TREES[tree].table} ${ruleset.dispatchPath(tree, place).join(" > ")}`,
+  );
+  const own = chainsOf(port).map((chain) => (
+    { place: `nat ${chain}`, lines: ruleset.render("nat", chain)?.rules ?? [] }
+  ));
+  return [
+    ...Array.from(dispatch, ([place, rules]) => ({ place, lines: rules.map(({ rule }) => rule()) })),
+    ...own.reverse(),
+  ];
 }
 
 /**

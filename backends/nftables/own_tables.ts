@@ -5,6 +5,8 @@ import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, TABLE } fr
 import { createNftTools } from "./tools.ts";
 
 const TIMEOUT_MS = 60_000;
+/** The end of the canary's frontend, which no other proxy serves. */
+const CANARY = ` . tcp . ${INTERNAL_PORT}`;
 /** kube-proxy's maps of frontends and node ports, with and without endpoints (pkg/proxy/nftables). */
 const KUBE_PROXY_MAPS = ["service-ips", "no-endpoint-services", "service-nodeports", "no-endpoint-nodeports"];
 
@@ -21,7 +23,7 @@ export async function removeOwnTables(runner: Runner): Promise<readonly string[]
     const own = await frontendsOf(runner, family, TABLE, "services");
     if (own === undefined) continue;
     const others = await frontendsOfOthers(runner, family);
-    const missing = [...own].filter((frontend) => !isCanary(frontend) && !others.has(frontend)).sort();
+    const missing = [...own].filter((frontend) => !frontend.endsWith(CANARY) && !others.has(frontend)).sort();
     if (missing.length > 0) {
       throw new Error(
         `nftables table ${table} is not deleted: no other proxy serves ${missing.length} of its ` +
@@ -41,11 +43,6 @@ export async function removeOwnTables(runner: Runner): Promise<readonly string[]
     deleted.push(`nftables table ${ip} ${TABLE}`);
   }
   return deleted;
-}
-
-/** Whether a frontend may be the canary's, which no other proxy serves. */
-function isCanary(frontend: string): boolean {
-  return frontend.endsWith(` . tcp . ${INTERNAL_PORT}`);
 }
 
 /** The frontends of every other proxy in the kernel. */

@@ -72,17 +72,14 @@ interface OtherProxy {
   readonly fix: string;
 }
 
+const OVERWRITES = { code: "other-proxy", message: "two proxies overwrite each other's rules" } as const;
+
 const KNOWN: Readonly<Record<string, OtherProxy>> = {
   "kube-proxy": {
-    code: "other-proxy",
-    message: "two proxies overwrite each other's rules",
+    ...OVERWRITES,
     fix: "stop it (docs/migrate.md has the steps for DaemonSets and services), then start Sluice",
   },
-  "kpng": {
-    code: "other-proxy",
-    message: "two proxies overwrite each other's rules",
-    fix: "stop it, or let Sluice watch it: --source grpc://… or unix://…",
-  },
+  "kpng": { ...OVERWRITES, fix: "stop it, or let Sluice watch it: --source grpc://… or unix://…" },
   "cilium-agent": {
     code: "possible-other-proxy",
     message: "if it replaces kube-proxy, services are served twice",

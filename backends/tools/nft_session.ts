@@ -49,6 +49,10 @@ interface Printing {
   readonly waitMs: number;
 }
 
+const newPrinting = (isEnough: Printing["isEnough"], waitMs: number): Printing => (
+  { lines: [], isWhole: Promise.withResolvers(), isEnough, waitMs }
+);
+
 /** The inputs of `createNftSession`. */
 interface SessionOptions {
   readonly runner: Runner;
@@ -106,16 +110,10 @@ export function createNftSession(options: SessionOptions): NftSession {
   return {
     transact: (statements) => runInTurn(statements.join("; ")),
     async list(command) {
-      const isWhole = Promise.withResolvers<void>();
-      const listing: Printing = { lines: [], isWhole, isEnough: () => true, waitMs: LAST_LINE_MS };
+      const listing = newPrinting(() => true, LAST_LINE_MS);
       return await runInTurn(command, listing) ? listing.lines : undefined;
     },
-    async shows(command, isShown) {
-      const isWhole = Promise.withResolvers<void>();
-      return await runInTurn(command, { lines: [], isWhole, isEnough: isShown, waitMs: LAST_LOOK_MS }).catch(() =>
-        false
-      );
-    },
+    shows: (command, isShown) => runInTurn(command, newPrinting(isShown, LAST_LOOK_MS)).catch(() => false),
   };
 }
 

@@ -1,13 +1,6 @@
 /** Sends the planned state of one IP family to its worker, in deltas by revision. */
 import type { Clock, Logger } from "../../platform/mod.ts";
-import {
-  type Family,
-  type FamilyDelta,
-  type FamilySettings,
-  type ServicePort,
-  type ServicePortKey,
-  type SyncReport,
-} from "../model/mod.ts";
+import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey, SyncReport } from "../model/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
 import { createOutgoingState, type OutgoingState, type SentState } from "./outgoing_state.ts";
 

@@ -253,7 +253,7 @@ function withKnownEndpoints(slice: EndpointSlice, before: EndpointSlice): Endpoi
 
 /** The most ports that are searched one by one. */
 const FEW_PORTS = 8;
-const portIndexes = new WeakMap<EndpointSlice["ports"], ReadonlyMap<string, readonly number[]>>();
+const portIndexes = new WeakMap<EndpointSlice["ports"], ReadonlyMap<string, EndpointSlice["ports"]>>();
 
 /** The numbers of the ports with this name. A slice may have 20,000 ports, and its service as many. */
 function portNumbers(ports: EndpointSlice["ports"], name: string, protocol: Protocol): readonly number[] {
@@ -262,16 +262,8 @@ function portNumbers(ports: EndpointSlice["ports"], name: string, protocol: Prot
   }
   const idOf = (one: { readonly name: string; readonly protocol: Protocol }) => joinFlat("|", one.name, one.protocol);
   let index = portIndexes.get(ports);
-  if (index === undefined) {
-    const added = new Map<string, number[]>();
-    for (const one of ports) {
-      const id = idOf(one), numbers = added.get(id);
-      if (numbers === undefined) added.set(id, [one.port]);
-      else numbers.push(one.port);
-    }
-    portIndexes.set(ports, index = added);
-  }
-  return index.get(idOf({ name, protocol })) ?? [];
+  if (index === undefined) portIndexes.set(ports, index = Map.groupBy(ports, idOf));
+  return index.get(idOf({ name, protocol }))?.map(({ port }) => port) ?? [];
 }
 
 function serviceOf(slice: EndpointSlice): ServiceKey {
