@@ -94,9 +94,7 @@ export function createConnections(parts: RelayParts): Connections {
       if (open.size === 0) return Promise.resolve();
       return new Promise((resolve) => onDrained = resolve);
     },
-    resetAll() {
-      open.forEach(reset);
-    },
+    resetAll: () => open.forEach(reset),
   };
 }
 

@@ -44,12 +44,12 @@ interface ConntrackCleaner {
    * Starts to remove the entries that the noted changes have made stale, when the rules of a sync are in effect, and does not wait
    * for it. Starts no tool if nothing was noted. If conntrack fails, keeps the notes and logs the failure. The next sync reports it
    * as a problem, the one after that retries, and the problem stays until a removal succeeds. It never fails a sync.
-   * @returns the problems of the sync and the removal, the counts of removals that ended since the last call, and the delay after
+   * @returns problems and figures of the sync and of removals that ended since the last call, and the delay after
    *   which another sync should start a removal or report it
    */
-  afterSync(rules: SyncedRules, known: KnownServicePorts): {
+  afterSync<Figures>(rules: SyncedRules<Figures>, known: KnownServicePorts): {
     readonly problems: readonly SyncProblem[];
-    readonly figures: RemovalFigures;
+    readonly figures: Figures & RemovalFigures;
     readonly againAfterMs: number | undefined;
   };
 }
@@ -71,7 +71,8 @@ export function udpFrontend(address: string | undefined, port: number): UdpFront
 }
 
 /** The state of a reconciler after a sync. */
-interface SyncedRules {
+interface SyncedRules<Figures> {
+  takeFigures(): Figures;
   problems(): SyncProblem[];
   /** The UDP frontends that the kernel served before the first sync; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
@@ -146,7 +147,8 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
         addNote(notes, frontend, { key: undefined, lost: undefined });
       }
       const { problem, figures, isProblemNew } = state;
-      const result = { problems: [...rules.problems(), ...(problem ? [problem] : [])], figures };
+      const problems = [...rules.problems(), ...(problem ? [problem] : [])];
+      const result = { problems, figures: { ...rules.takeFigures(), ...figures } };
       state.figures = {};
       // A new failure is reported before it is repeated, so that failures are repeated ever more slowly.
       const waitMs = notes.size > 0 && !isProblemNew ? passes.start(() => clean(known)) : undefined;

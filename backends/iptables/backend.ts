@@ -92,12 +92,9 @@ export function createIptablesBackend(
   /** The steps after the rules are written. Their failures do not fail the sync. */
   function finish({ reconciler, ruleset }: Parts): SyncResult<IptablesFigure> {
     loopback.rulesAreWritten();
-    const { problems, figures, againAfterMs } = conntrack.afterSync(reconciler, ruleset);
-    return {
-      problems,
-      againAfterMs: soonest(againAfterMs, tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined),
-      figures: { ...reconciler.takeFigures(), ...figures },
-    };
+    const result = conntrack.afterSync(reconciler, ruleset);
+    const waitMs = tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined;
+    return { ...result, againAfterMs: soonest(result.againAfterMs, waitMs) };
   }
 
   return {

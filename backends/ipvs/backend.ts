@@ -71,12 +71,8 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
 
   /** Starts to remove stale flows and gathers the result of a sync. */
   function finish(reconciler: IpvsReconciler): SyncResult<IpvsFigure> {
-    const { problems, figures, againAfterMs } = conntrack.afterSync(reconciler, desired);
-    return {
-      problems,
-      figures: { ...reconciler.takeFigures(), ...figures },
-      againAfterMs: soonest(againAfterMs, reconciler.againAfterMs()),
-    };
+    const result = conntrack.afterSync(reconciler, desired);
+    return { ...result, againAfterMs: soonest(result.againAfterMs, reconciler.againAfterMs()) };
   }
 
   return {

@@ -61,13 +61,8 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
 
   /** Starts to remove stale flows and gathers the result of a sync. */
   function finish(): SyncResult<NftablesFigure> {
-    const unansweredAgainMs = unanswered.clean();
-    const cleaned = conntrack.afterSync(reconciler, desired);
-    return {
-      problems: cleaned.problems,
-      figures: { ...reconciler.takeFigures(), ...cleaned.figures },
-      againAfterMs: soonest(cleaned.againAfterMs, unansweredAgainMs),
-    };
+    const unansweredAgainMs = unanswered.clean(), result = conntrack.afterSync(reconciler, desired);
+    return { ...result, againAfterMs: soonest(result.againAfterMs, unansweredAgainMs) };
   }
 
   return {

@@ -121,9 +121,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       const { stdout } = await runner.run(call);
       return /^\s*flowtable /m.test(stdout);
     },
-    async removeTable(name) {
-      return isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] }));
-    },
+    removeTable: async (name) => isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] })),
   };
 }
 

@@ -235,9 +235,7 @@ function createAwaited<Key, Item>({ settled, join = (_, later) => later }: Await
     },
   };
   const awaited: Awaited<Key, Item> = {
-    add(key, item) {
-      unsent.set(key, item);
-    },
+    add: (key, item) => unsent.set(key, item),
     unsent: (key) => unsent.get(key),
     deleteUnsent: (key) => void unsent.delete(key),
     delete(key) {

@@ -169,9 +169,7 @@ export function createObjectProblems(report: ReportProblems, prefix: string): Ob
       reported.add(key);
       report(`${prefix} ${key}`, [{ code: "object-invalid", subject, detail: sentences.join("; ") }]);
     },
-    confirm(key) {
-      listed?.add(key);
-    },
+    confirm: (key) => listed?.add(key),
     delete: remove,
     startList() {
       const current = listed = new Set<string>();

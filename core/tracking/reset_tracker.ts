@@ -20,9 +20,7 @@ export function createResetTracker(): ResetTracker {
     start(kind, known) {
       open.set(kind, new Map(Array.from(known, (ref) => [serviceKey(ref.namespace, ref.name), ref])));
     },
-    confirm({ kind, namespace, name }) {
-      open.get(kind)?.delete(serviceKey(namespace, name));
-    },
+    confirm: ({ kind, namespace, name }) => open.get(kind)?.delete(serviceKey(namespace, name)),
     isOpen: ({ kind, namespace, name }) => open.get(kind)?.has(serviceKey(namespace, name)) === true,
     finish(kind) {
       const left = [...open.get(kind)?.values() ?? []];
