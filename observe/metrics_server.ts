@@ -4,6 +4,7 @@ import {
   type HttpAnswer,
   type HttpHandler,
   type HttpRequest,
+  jsonAnswer,
   localOnly,
   type MediaType,
   route,
@@ -67,11 +68,7 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
   const ofPage = (part: keyof StatusPage) =>
     localOnly(bindAddress, async (request) => await (await load())[part](request));
   const kubeProxyRoutes: Routes = {
-    "/configz": () => ({
-      status: 200,
-      contentType: "application/json",
-      body: JSON.stringify({ "kubeproxy.config.k8s.io": configuration() }),
-    }),
+    "/configz": () => jsonAnswer(200, { "kubeproxy.config.k8s.io": configuration() }),
     ...flags && {
       "/flagz": pageHandler("Flagz", () => ({
         text: Object.entries(flags).map(([name, value]) => `${name}: ${value}\n`).join(""),

@@ -1,7 +1,14 @@
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
 import type { PacketFlow } from "../features/mod.ts";
-import { type HttpAnswer, route, type RunningServer, type ServerOptions, startServer } from "../platform/http/mod.ts";
+import {
+  type HttpAnswer,
+  jsonAnswer,
+  route,
+  type RunningServer,
+  type ServerOptions,
+  startServer,
+} from "../platform/http/mod.ts";
 import { type Clock, FAMILIES } from "../platform/mod.ts";
 
 interface FamilyStatus {
@@ -190,19 +197,15 @@ function healthAnswer(health: ProxyHealth, clock: Clock, endpoint: HealthEndpoin
     [family, { lastUpdated: timeText(lastUpdatedMs), healthy, reason }] as const
   );
   const currentTime = timeText(clock.now());
-  return {
-    status: ok ? 200 : 503,
-    contentType: "application/json",
-    body: JSON.stringify({
-      lastUpdated: ok ? currentTime : timeText(status.lastUpdatedMs),
-      currentTime,
-      nodeEligible: isForTraffic ? nodeEligible : undefined,
-      healthy,
-      packetsFlow: packets?.flow,
-      reason: packets?.reason,
-      status: families.length === 0 ? undefined : Object.fromEntries(families),
-    }),
-  };
+  return jsonAnswer(ok ? 200 : 503, {
+    lastUpdated: ok ? currentTime : timeText(status.lastUpdatedMs),
+    currentTime,
+    nodeEligible: isForTraffic ? nodeEligible : undefined,
+    healthy,
+    packetsFlow: packets?.flow,
+    reason: packets?.reason,
+    status: families.length === 0 ? undefined : Object.fromEntries(families),
+  });
 }
 
 function timeText(timeMs: number | undefined): string {

@@ -4,6 +4,7 @@ import {
   createConnectionLimits,
   type HttpAnswer,
   type HttpHandler,
+  jsonAnswer,
   route,
   type RunningServer,
   startServer,
@@ -66,18 +67,14 @@ export async function startServingServers(options: ServingServersOptions): Promi
 /** Answers with the state of the source and the problems that last. */
 function readiness({ source, problems, clock }: ServingServersOptions): HttpAnswer {
   const { isReady, lastEventMs } = source();
-  return {
-    status: isReady ? 200 : 503,
-    contentType: "application/json",
-    body: JSON.stringify({
-      currentTime: timeText(clock.now()),
-      ready: isReady,
-      lastEvent: lastEventMs === undefined ? undefined : timeText(lastEventMs),
-      // Those of the server and its source, not of an object that it passes on.
-      problems: problems.current().filter(({ code }) => isOfSource(code) || code === "server-not-listening")
-        .map(({ code, subject, sinceMs }) => ({ code, subject, since: timeText(sinceMs) })),
-    }),
-  };
+  return jsonAnswer(isReady ? 200 : 503, {
+    currentTime: timeText(clock.now()),
+    ready: isReady,
+    lastEvent: lastEventMs === undefined ? undefined : timeText(lastEventMs),
+    // Those of the server and its source, not of an object that it passes on.
+    problems: problems.current().filter(({ code }) => isOfSource(code) || code === "server-not-listening")
+      .map(({ code, subject, sinceMs }) => ({ code, subject, since: timeText(sinceMs) })),
+  });
 }
 
 function timeText(timeMs: number): string {

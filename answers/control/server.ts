@@ -14,7 +14,7 @@
  */
 import { FAMILIES } from "../../platform/mod.ts";
 import { type Answers, NotReadyError, QuestionError, readQuestion, SERVICE_ORDERS } from "../mod.ts";
-import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../../platform/http/mod.ts";
+import { type HttpHandler, jsonAnswer, textAnswer } from "../../platform/http/mod.ts";
 import type { NodeView } from "../status/mod.ts";
 import { thisProcess } from "./process.ts";
 import type { Feed } from "../../observe/mod.ts";
@@ -51,21 +51,17 @@ export function createControlHandler(answers: ControlAnswers): HttpHandler {
       return answers.state(family);
     },
   };
-  return async ({ method, path, query }: HttpRequest): Promise<HttpAnswer> => {
+  return async ({ method, path, query }) => {
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (route === undefined || method !== "GET") {
       return textAnswer(404, `GET ${Object.keys(routes).join(", ")}\n`);
     }
     try {
-      return json(await route(new URLSearchParams(query)));
+      return jsonAnswer(200, await route(new URLSearchParams(query)));
     } catch (error) {
       if (error instanceof QuestionError) return textAnswer(400, `${error.message}\n`);
       if (error instanceof NotReadyError) return textAnswer(503, `${error.message}\n`);
       throw error;
     }
   };
-}
-
-function json(data: unknown): HttpAnswer {
-  return { status: 200, contentType: "application/json", body: JSON.stringify(data) };
 }

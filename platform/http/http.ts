@@ -72,6 +72,11 @@ export function textAnswer(status: HttpAnswer["status"], body: string): HttpAnsw
   return { status, contentType: TEXT, body };
 }
 
+/** Returns a response in JSON. */
+export function jsonAnswer(status: HttpAnswer["status"], value: unknown): HttpAnswer {
+  return { status, contentType: "application/json", body: JSON.stringify(value) };
+}
+
 /**
  * Reads one request from `connection`, answers it and closes the connection. Rejects requests that take longer than 10
  * seconds or whose head exceeds 16 KiB. Never throws: a client that disconnects is not an error.
