@@ -9,6 +9,9 @@
  *
  * An endpoint keeps its number as long as it is one of the service port's. A new one takes the lowest number under which no client
  * may be remembered: a client of an endpoint that is gone has chosen another one since.
+ *
+ * Each endpoint needs two rules. A large service has them in chains of 32 numbers, so that a change of an endpoint writes two of these
+ * chains and not all rules.
  */
 import {
   type FamilySettings,
@@ -17,187 +20,50 @@ import {
   type Protocol,
   type ServicePort,
 } from "../../core/model/mod.ts";
-import { counterOwner, drawOf, drawText, type ListName, tableOf } from "./draw.ts";
-import { CLIENT_HASHES, clientHash, clientHashText, destinationHash, destinationHashText } from "./hashes.ts";
-import type { Listing } from "./listing.ts";
-import { type Dialect, durationText, endpointElement, fromThisNode, setMark } from "./table.ts";
+import {
+  type AffinityChainNames,
+  type BlockNames,
+  blocksOf,
+  endpointNumbers,
+  knownOf,
+  LONGEST_CHAIN,
+  type NumberedPort,
+  parseShared,
+  runsOf,
+  serviceNumber,
+  sharedBlock,
+  sharedList,
+} from "./affinity_names.ts";
+import { type Draw, drawOf, drawText, type ListName, tableOf } from "./draw.ts";
+import { CLIENT_HASHES, clientHashText, destinationHashText } from "./hashes.ts";
+import { type Dialect, durationText, fromThisNode, setMark } from "./table.ts";
 import { chainText, type Item } from "./transaction.ts";
-
-/** A service port, and what the kernel adds to it. */
-export interface NumberedPort extends ServicePort {
-  /** The numbers of the endpoints of both lists; only with session affinity. */
-  readonly numbering?: Numbering;
-}
-
-/** The numbers of a service port's endpoints. */
-export interface Numbering {
-  readonly numbers: ReadonlyMap<string, number>;
-  /** The numbers of endpoints that are gone, whose clients may still be remembered. */
-  readonly spent: ReadonlySet<number>;
-}
-
-/** More spent numbers are given again, since a number has 16 bits. */
-const MOST_SPENT = 60_000;
-
-/** The numbering of a service port, in which each endpoint keeps its number in `held`. */
-export function numberingOf({ clusterEndpoints, localEndpoints }: ServicePort, held?: Numbering): Numbering {
-  const endpoints = new Set([...clusterEndpoints, ...localEndpoints]);
-  const taken = new Set<number>(), spent = new Set(held?.spent);
-  for (const [endpoint, number] of held?.numbers ?? []) (endpoints.has(endpoint) ? taken : spent).add(number);
-  if (spent.size > MOST_SPENT) spent.clear();
-  let next = 0;
-  const free = () => {
-    while (taken.has(next) || spent.has(next)) next++;
-    return next++;
-  };
-  return {
-    numbers: new Map([...endpoints].map((endpoint) => [endpoint, held?.numbers.get(endpoint) ?? free()])),
-    spent,
-  };
-}
-
-/** The numbering of a service port in a listing; `otherwise` if its endpoints have no numbers there. */
-export function numberingIn(listing: Listing, port: ServicePort, otherwise: Numbering | undefined): Numbering {
-  const numbers = new Map([...numbersOfShared(listing, port), ...numbersOfOwn(listing, port)]);
-  if (numbers.size === 0 && otherwise) return otherwise;
-  const live = new Set(numbers.values());
-  const clients = listing.get("clients"), ofPort = clients?.get(String(serviceNumber(port)));
-  // As long as nobody reads the clients, all numbers that were given may have some.
-  const spent = clients ? ofPort?.split(" ").map(Number) ?? [] : [...otherwise?.spent ?? []];
-  return { numbers, spent: new Set(spent.filter((number) => !live.has(number))) };
-}
-
-/** The numbers of endpoints in the map of endpoints, if a chain that service ports share serves this one. */
-function* numbersOfShared(listing: Listing, port: ServicePort): Generator<readonly [string, number]> {
-  const { protocol, clusterIP } = port, elements = listing.get(`${protocol}-endpoints`);
-  const verdict = listing.get("services")?.get(`${clusterIP} . ${protocol} . ${port.port}`) ?? "";
-  const byElement = new Map(
-    [...port.clusterEndpoints, ...port.localEndpoints].map((endpoint) => [endpointElement(endpoint), endpoint]),
-  );
-  for (const number of parseSharedAffinity(verdict.slice("goto ".length))?.numbers ?? []) {
-    const endpoint = byElement.get(elements?.get(`${clusterIP} . ${port.port} . ${number}`) ?? "");
-    if (endpoint !== undefined) yield [endpoint, number];
-  }
-}
-
-/** The numbers of endpoints in the chains that only this service port has. */
-function* numbersOfOwn(listing: Listing, port: ServicePort): Generator<readonly [string, number]> {
-  const { cluster, local } = ownAffinityNames(port);
-  for (const name of [cluster, local]) {
-    const rules = listing.get("chain")!.get(name) ?? "";
-    for (const [, offset = "0", endpoint] of rules.matchAll(OF_KNOWN_CLIENTS)) {
-      yield [endpoint!, Number(offset) / CLIENT_HASHES];
-    }
-  }
-}
-
-/** Matches a rule for known clients: the offset of the number of its endpoint, and the endpoint. */
-const OF_KNOWN_CLIENTS = / seed \S+(?: offset (\d+))? @clients .* dnat to (\S+)$/gm;
-
-/** The element of a client in the set of clients, for a service port and one of its endpoints. */
-export function clientElement(port: ServicePort, number: number, client: string): string {
-  return `${serviceNumber(port)} . ${number * CLIENT_HASHES + clientHash(client)}`;
-}
-
-function serviceNumber({ clusterIP, protocol, port }: ServicePort): number {
-  return destinationHash({ address: clusterIP, protocol, port });
-}
-
-/** The names of the chains for both lists and for external traffic. */
-interface AffinityChainNames {
-  readonly cluster: string;
-  readonly local: string;
-  readonly external: string;
-  /** Whether it is one chain, which service ports share. */
-  readonly isShared: boolean;
-}
-
-/** The names of the chains that serve a service port with session affinity: its own, or one that it shares. */
-export function affinityChainNames(port: NumberedPort): AffinityChainNames {
-  const shared = sharedAffinityName(port);
-  if (shared === undefined) return ownAffinityNames(port);
-  return { cluster: shared, local: shared, external: shared, isShared: true };
-}
-
-function ownAffinityNames(port: ServicePort): AffinityChainNames {
-  const owner = counterOwner(port);
-  return {
-    cluster: `affinity-${owner}`,
-    local: `affinity-local-${owner}`,
-    external: `affinity-external-${owner}`,
-    isShared: false,
-  };
-}
-
-/** Numbers that follow each other. */
-interface Run {
-  readonly first: number;
-  length: number;
-}
-
-/** The longest name of a shared chain: a name may have 127 characters in all. */
-const LONGEST_NAME = 100;
-
-/**
- * The name of the chain that serves a service port, if it can share one: its clients know it by its cluster IP alone, and it has no
- * tables. `affinity-tcp-10800-0-2.4` picks endpoints with the numbers 0, 1, 2 and 4, and remembers clients for three hours.
- */
-function sharedAffinityName(port: NumberedPort): string | undefined {
-  if (port.balance !== undefined || hasExternalFrontends(port)) return undefined;
-  const runs: Run[] = [];
-  for (const number of endpointNumbers(port, port.internal === "local" ? "local" : "cluster").sort((a, b) => a - b)) {
-    const last = runs.at(-1);
-    if (last && last.first + last.length === number) last.length++;
-    else runs.push({ first: number, length: 1 });
-  }
-  const texts = runs.map(({ first, length }) => length === 1 ? String(first) : `${first}-${first + length - 1}`);
-  const name = `affinity-${port.protocol}-${port.affinitySeconds}-${texts.join(".")}`;
-  return name.length > LONGEST_NAME ? undefined : name;
-}
-
-/** The numbers of the endpoints of a list. */
-export function endpointNumbers(port: NumberedPort, list: ListName): number[] {
-  const { numbers } = port.numbering ?? numberingOf(port);
-  return (list === "cluster" ? port.clusterEndpoints : port.localEndpoints).map((endpoint) => numbers.get(endpoint)!);
-}
-
-const SHARED = /^affinity-(tcp|udp|sctp)-(\d+)-(\d+(?:[.-]\d+)*)$/;
-
-function parseSharedAffinity(name: string) {
-  const [, protocol, seconds, texts] = SHARED.exec(name) ?? [];
-  if (texts === undefined) return undefined;
-  const runs = texts.split(".").map((text): Run => {
-    const [first = 0, last = first] = text.split("-").map(Number);
-    return { first, length: last - first + 1 };
-  });
-  const numbers = runs.flatMap(({ first, length }) => Array.from({ length }, (_, i) => first + i));
-  return { protocol: protocol as Protocol, seconds: Number(seconds), runs, numbers };
-}
 
 /** The rules of a shared chain by its name; undefined if no such chain has it. */
 export function affinityRules(name: string, { ip }: Dialect): string[] | undefined {
-  const chain = parseSharedAffinity(name);
+  const chain = parseShared(name);
   if (chain === undefined) return undefined;
-  const { protocol, seconds, runs, numbers } = chain;
+  const { protocol, seconds, numbers, clients } = chain;
   const statement = (drawn: string) =>
     `dnat ${ip} to ${ip} daddr . ${protocol} dport . ${drawn} map @${protocol}-endpoints`;
-  let left = numbers.length;
-  const unremembered = runs.map(({ first, length }) => {
-    const match = left === length ? "" : `${drawText("random", left, ip, protocol)} < ${length} `;
-    left -= length;
-    return match + statement(drawText("random", length, ip, protocol) + offsetText(first));
-  });
-  return rulesOf({
+  const endpoints: Endpoints = {
     ip,
     seconds,
     service: destinationHashText(ip, protocol),
-    targets: numbers.map((number) => ({ number, statement: statement(constantText(number)) })),
-    draws: numbers.map((number, i) => ({ number, match: equalMatch("random", numbers.length - i, ip, protocol) })),
-    unremembered,
-  });
+    statementOf: (number) => statement(constantText(number)),
+  };
+  const unremembered = runsOf(numbers).map(({ first, length }) => ({
+    weight: length,
+    statement: statement(drawText("random", length, ip, protocol) + offsetText(first)),
+  }));
+  if (clients === "known") return knownRules(endpoints, numbers);
+  const draws = equalDraws("random", numbers, ip, protocol), spread = weightedRules(unremembered, ip, protocol);
+  // For each rule with a map, the kernel goes through all others with the map, so a block has one for each endpoint.
+  if (clients === "new") return [...newRules(endpoints, draws, () => `goto ${knownOf(name)}`), ...spread];
+  return [...knownRules(endpoints, numbers), ...newRules(endpoints, draws), ...spread];
 }
 
-/** The chains with these names, which only this service port has, in an order in which each refers only to earlier ones. */
+/** The chains with these names that only this service port has, in an order in which each refers only to earlier ones. */
 export function ownAffinityChains(
   names: AffinityChainNames,
   port: NumberedPort,
@@ -207,8 +73,16 @@ export function ownAffinityChains(
   const chains: Item[] = [];
   const add = (key: string, rules: readonly string[]) =>
     chains.push({ list: "chain", key, text: chainText(undefined, rules) });
-  if (port.clusterEndpoints.length > 0) add(names.cluster, ownRules(port, "cluster", dialect));
-  if (port.localEndpoints.length > 0) add(names.local, ownRules(port, "local", dialect));
+  if (names.shared) {
+    const list = sharedList(port), numbers = endpointNumbers(port, list);
+    if (numbers.length === 0 || names.shared.includes(names[list])) return [];
+    const blocks = blocksOf(numbers).map((block) => ({ ...sharedBlock(port, block), weight: block.numbers.length }));
+    add(names[list], headRules(blocks, dialect.ip, port.protocol));
+    return chains;
+  }
+  for (const list of ["cluster", "local"] as const) {
+    for (const [key, rules] of ownListChains(names[list], port, list, dialect)) add(key, rules);
+  }
   if (!hasExternalFrontends(port)) return chains;
   if (port.external === "cluster" && port.clusterEndpoints.length > 0) {
     add(names.external, [setMark(settings), `goto ${names.cluster}`]);
@@ -222,18 +96,55 @@ export function ownAffinityChains(
   return chains;
 }
 
-function ownRules(port: NumberedPort, list: ListName, { ip }: Dialect): string[] {
-  const endpoints = list === "cluster" ? port.clusterEndpoints : port.localEndpoints;
-  const numbers = endpointNumbers(port, list), picked = picks(port, list, ip);
-  const statements = endpoints.map((endpoint) => `meta l4proto ${port.protocol} dnat to ${endpoint}`);
-  return rulesOf({
+/** The chains that name the endpoints of a list, each with its name. */
+function* ownListChains(
+  name: string,
+  port: NumberedPort,
+  list: ListName,
+  { ip }: Dialect,
+): Generator<readonly [string, readonly string[]]> {
+  const { protocol } = port, names = list === "cluster" ? port.clusterEndpoints : port.localEndpoints;
+  if (names.length === 0) return;
+  const inOrder = endpointNumbers(port, list), byNumber = new Map(names.map((name, i) => [inOrder[i]!, name]));
+  // After a restart, the endpoints are in another order, which makes no difference but for tables.
+  const numbers = port.balance ? inOrder : inOrder.sort((a, b) => byNumber.get(a)! < byNumber.get(b)! ? -1 : 1);
+  const endpoints: Endpoints = {
     ip,
     seconds: port.affinitySeconds,
     service: constantText(serviceNumber(port)),
-    targets: statements.map((statement, i) => ({ number: numbers[i]!, statement })),
-    draws: picked.map(({ index, match }) => ({ number: numbers[index]!, match })),
-    unremembered: picked.map(({ index, match }) => match + statements[index]!),
-  });
+    statementOf: (number) => `meta l4proto ${protocol} dnat to ${byNumber.get(number)}`,
+  };
+  const forNew = (draws: readonly NumberedDraw[]) => [
+    ...newRules(endpoints, draws),
+    ...draws.map(({ number, match }) => match + endpoints.statementOf(number)),
+  ];
+  const draw = drawOf(port), draws = tableDraws(port, list, numbers, ip) ?? equalDraws(draw, numbers, ip, protocol);
+  if (numbers.length <= LONGEST_CHAIN) return yield [name, [...knownRules(endpoints, numbers), ...forNew(draws)]];
+  const blocks = blocksOf(numbers).map(({ index, numbers }) => ({
+    known: `${name}-known-${index}`,
+    fresh: `${name}-new-${index}`,
+    weight: numbers.length,
+    numbers,
+  }));
+  for (const { known, numbers } of blocks) yield [known, knownRules(endpoints, numbers)];
+  // The draws of an algorithm or of weights depend on all endpoints.
+  if (port.balance) return yield [name, [...jumps(blocks), ...forNew(draws)]];
+  for (const { fresh, numbers } of blocks) yield [fresh, forNew(equalDraws(draw, numbers, ip, protocol))];
+  yield [name, headRules(blocks, ip, protocol)];
+}
+
+/** The rules of the chain that leads to the blocks' chains: to all for known clients, to one at random for a new one. */
+function headRules(
+  blocks: readonly (BlockNames & { readonly weight: number })[],
+  ip: "ip" | "ip6",
+  protocol: Protocol,
+): string[] {
+  const drawn = blocks.map(({ fresh, weight }) => ({ weight, statement: `goto ${fresh}` }));
+  return [...jumps(blocks), ...weightedRules(drawn, ip, protocol)];
+}
+
+function jumps(blocks: readonly BlockNames[]): string[] {
+  return blocks.map(({ known }) => `jump ${known}`);
 }
 
 /** A number of 32 bits in a key. nft has no other constant of a size that it knows. */
@@ -245,59 +156,91 @@ function offsetText(number: number): string {
   return number === 0 ? "" : ` offset ${number}`;
 }
 
-/** The properties by which the rules of two chains differ. */
-interface Choice {
+/** The endpoints of a chain: their clients' keys, and the statement that sends a packet to one. */
+interface Endpoints {
   readonly ip: "ip" | "ip6";
   readonly seconds: number;
   /** The expression with the number of the service port. */
   readonly service: string;
-  /** The endpoints, each with the statement that sends a packet there. */
-  readonly targets: readonly { readonly number: number; readonly statement: string }[];
-  /** The rules for new clients: what they match, with a trailing space; empty if it is everything. */
-  readonly draws: readonly { readonly number: number; readonly match: string }[];
-  /** The rules for new clients that the kernel cannot remember. */
-  readonly unremembered: readonly string[];
+  readonly statementOf: (number: number) => string;
 }
 
-/** A rule per endpoint for its clients, then one that picks it for new clients and remembers them, if there is room. */
-function rulesOf({ ip, seconds, service, targets, draws, unremembered }: Choice): string[] {
-  const key = (number: number) => `${service} . ${clientHashText(ip)}${offsetText(number * CLIENT_HASHES)}`;
-  const remember = (number: number) => `update @clients { ${key(number)} timeout ${durationText(seconds)} } `;
-  const statements = new Map(targets.map(({ number, statement }) => [number, statement]));
-  return [
-    ...targets.map(({ number, statement }) => `${key(number)} @clients ${remember(number)}${statement}`),
-    ...draws.map(({ number, match }) => match + remember(number) + statements.get(number)!),
-    ...unremembered,
-  ];
+/** The number of an endpoint, and the match with which a new client gets it, with a trailing space; empty if it is everything. */
+interface NumberedDraw {
+  readonly number: number;
+  readonly match: string;
 }
 
-/** A match with the probability of one in `left`. */
-function equalMatch(draw: ReturnType<typeof drawOf>, left: number, ip: "ip" | "ip6", protocol: Protocol): string {
-  return left === 1 ? "" : `${drawText(draw, left, ip, protocol)} 0 `;
+function clientKey({ ip, service }: Endpoints, number: number): string {
+  return `${service} . ${clientHashText(ip)}${offsetText(number * CLIENT_HASHES)}`;
+}
+
+/** Remembers a client, or renews it. `update` ends a rule if the kernel has no room. */
+function rememberText(endpoints: Endpoints, number: number): string {
+  return `update @clients { ${clientKey(endpoints, number)} timeout ${durationText(endpoints.seconds)} }`;
+}
+
+/** A rule per endpoint for its clients. */
+function knownRules(endpoints: Endpoints, numbers: readonly number[]): string[] {
+  return numbers.map((number) =>
+    `${clientKey(endpoints, number)} @clients ${rememberText(endpoints, number)} ${endpoints.statementOf(number)}`
+  );
 }
 
 /**
- * The rules for new clients, in order, by the index of their endpoint. With `random` and `turn`, each rule draws a new number, and the
- * last rule matches every client that no other did. With a hash, a client has the same number in every rule, so each rule matches its
- * own numbers.
+ * A rule per endpoint for new clients, which picks it with the right probability and remembers them.
+ * @param then the rule's last statement; by default, the one that sends the packet to the endpoint
  */
-function picks(port: ServicePort, list: ListName, ip: "ip" | "ip6") {
-  const { protocol } = port, endpoints = list === "cluster" ? port.clusterEndpoints : port.localEndpoints;
-  const table = tableOf(port, list), draw = drawOf(port);
-  if (table === undefined) {
-    return endpoints.map((_, index) => ({ index, match: equalMatch(draw, endpoints.length - index, ip, protocol) }));
-  }
-  const slots = endpoints.map((): number[] => []);
-  table.forEach((index, slot) => slots[index]!.push(slot));
-  const used = slots.flatMap((own, index) => own.length > 0 ? [{ index, own }] : []);
+function newRules(endpoints: Endpoints, draws: readonly NumberedDraw[], then = endpoints.statementOf): string[] {
+  return draws.map(({ number, match }) => `${match}${rememberText(endpoints, number)} ${then(number)}`);
+}
+
+/** Rules of which one is applied, with a probability by its weight; the last one matches what no other did. */
+function weightedRules(
+  choices: readonly { readonly weight: number; readonly statement: string }[],
+  ip: "ip" | "ip6",
+  protocol: Protocol,
+): string[] {
+  let left = choices.reduce((sum, { weight }) => sum + weight, 0);
+  return choices.map(({ weight, statement }) => {
+    const match = left === weight ? "" : `${drawText("random", left, ip, protocol)} < ${weight} `;
+    left -= weight;
+    return match + statement;
+  });
+}
+
+/** Draws with equal probabilities: each rule draws a new number, and the last one matches every client that no other did. */
+function equalDraws(draw: Draw, numbers: readonly number[], ip: "ip" | "ip6", protocol: Protocol): NumberedDraw[] {
+  return numbers.map((number, i) => {
+    const left = numbers.length - i;
+    return { number, match: left === 1 ? "" : `${drawText(draw, left, ip, protocol)} 0 ` };
+  });
+}
+
+/**
+ * Draws by the table of a list; undefined without one. With `random` and `turn`, each rule draws a new number, and the last rule
+ * matches every client that no other did. With a hash, a client has the same number in every rule, so each rule matches its own
+ * numbers.
+ */
+function tableDraws(
+  port: ServicePort,
+  list: ListName,
+  numbers: readonly number[],
+  ip: "ip" | "ip6",
+): NumberedDraw[] | undefined {
+  const { protocol } = port, table = tableOf(port, list), draw = drawOf(port);
+  if (table === undefined) return undefined;
+  const slots = numbers.map((number) => ({ number, own: [] as number[] }));
+  table.forEach((index, slot) => slots[index]!.own.push(slot));
+  const used = slots.filter(({ own }) => own.length > 0);
   const isHash = draw === "flow" || draw === "client";
   let left = table.length;
-  return used.map(({ index, own }, i) => {
+  return used.map(({ number, own }, i) => {
     const of = left;
     left -= own.length;
-    if (used.length === 1 || !isHash && i === used.length - 1) return { index, match: "" };
-    if (!isHash) return { index, match: `${drawText(draw, of, ip, protocol)} < ${own.length} ` };
+    if (used.length === 1 || !isHash && i === used.length - 1) return { number, match: "" };
+    if (!isHash) return { number, match: `${drawText(draw, of, ip, protocol)} < ${own.length} ` };
     const match = own.length === 1 ? own[0] : `{ ${own.join(", ")} }`;
-    return { index, match: `${drawText(draw, table.length, ip, protocol)} ${match} ` };
+    return { number, match: `${drawText(draw, table.length, ip, protocol)} ${match} ` };
   });
 }

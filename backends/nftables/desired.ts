@@ -11,7 +11,8 @@ import {
   sharesSlots,
 } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
-import { affinityChainNames, endpointNumbers, type NumberedPort, ownAffinityChains } from "./affinity.ts";
+import { ownAffinityChains } from "./affinity.ts";
+import { affinityChainNames, endpointNumbers, type NumberedPort } from "./affinity_names.ts";
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS } from "./frame.ts";
 import { counterOwner, type ListName, type SlotList, slotList } from "./draw.ts";
@@ -85,7 +86,7 @@ type Slots = Readonly<Record<ListName, readonly number[]>>;
 
 /** The slots that two versions of a service port differ in; undefined if they may differ in more. */
 export function changedSlots(before: NumberedPort, after: NumberedPort): Slots | undefined {
-  if (after.affinitySeconds > 0 || after.balance !== undefined || !differsInEndpointsOnly(before, after)) {
+  if (after.balance !== undefined || !differsInEndpointsOnly(before, after)) {
     return undefined;
   }
   const changed = (one: readonly string[], other: readonly string[]) => {
@@ -128,7 +129,7 @@ export function contributionOf(
     const slots = slotList(port, list);
     if (affinity === undefined) return slots;
     // Chains of its own name the endpoints.
-    return affinity.isShared ? { ...slots, numbers: endpointNumbers(port, list) } : { ...slots, slots: [] };
+    return affinity.shared ? { ...slots, numbers: endpointNumbers(port, list) } : { ...slots, slots: [] };
   };
   const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
 
@@ -183,7 +184,7 @@ export function contributionOf(
       if (isNew) addChain(`outside-${kind}`, pickRules(chain, settings, dialect, map));
     } else {
       name = affinity === undefined ? pickChainName(chain) : kind === "pick" ? affinity[list] : affinity.external;
-      if (!affinity || affinity.isShared) shareChain(name);
+      for (const chain of affinity ? affinity.shared ?? [] : [name]) shareChain(chain);
     }
     const { destinations } = frontend;
     // Packets reach a shortcut through the chain in the map of services.
@@ -206,7 +207,7 @@ export function contributionOf(
     for (const route of routesOf(frontend, port)) addRoute(frontend, route);
     if (sources !== undefined) admit(frontend, sources);
   }
-  if (affinity && !affinity.isShared) own.push(...ownAffinityChains(affinity, port, settings, dialect));
+  if (affinity) own.push(...ownAffinityChains(affinity, port, settings, dialect));
   own.push(...named.values());
   return { own, shared: [...shared] };
 }

@@ -1,7 +1,7 @@
 import type { ServicePort } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { clientElement, numberingOf } from "./affinity.ts";
+import { clientElement, numberingOf } from "./affinity_names.ts";
 import type { Change } from "./build.ts";
 import type { RealizedState } from "./realized.ts";
 import { KUBE_PROXY_TABLE } from "./table.ts";

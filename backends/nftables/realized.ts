@@ -1,5 +1,5 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
-import type { NumberedPort } from "./affinity.ts";
+import type { NumberedPort } from "./affinity_names.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { baseChains } from "./frame.ts";
 import type { Listing } from "./listing.ts";

@@ -1,5 +1,5 @@
 import { frontendsOf, isPolicyLocal } from "../../core/model/mod.ts";
-import { type NumberedPort, numberingIn, numberingOf } from "./affinity.ts";
+import { type NumberedPort, numberingIn, numberingOf } from "./affinity_names.ts";
 import type { Listing } from "./listing.ts";
 import { type Dialect, endpointElement } from "./table.ts";
 
@@ -12,10 +12,14 @@ export interface SlotOrder extends Pick<NumberedPort, "numbering"> {
 /**
  * A service port with its endpoints in an order in which each keeps the slot that it has in `held`: others take the slots that
  * are free. So one endpoint among 5,000 is one element of each frontend, and not all behind it in the order of their
- * addresses. The tables of a balanced service port depend on the order; with session affinity, endpoints keep their numbers instead.
+ * addresses. The tables of a balanced service port depend on the order. With session affinity, endpoints also keep their numbers.
  */
 export function keepSlots(port: NumberedPort, held: SlotOrder | undefined): NumberedPort {
-  if (port.affinitySeconds > 0) return { ...port, numbering: numberingOf(port, held?.numbering) };
+  const ordered = keepOrder(port, held);
+  return port.affinitySeconds > 0 ? { ...ordered, numbering: numberingOf(port, held?.numbering) } : ordered;
+}
+
+function keepOrder(port: NumberedPort, held: SlotOrder | undefined): NumberedPort {
   if (held === undefined || port.balance !== undefined) return port;
   const clusterEndpoints = ordered(port.clusterEndpoints, held.clusterEndpoints);
   const localEndpoints = ordered(port.localEndpoints, held.localEndpoints);

@@ -183,6 +183,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         must(
           match[2] === "0" ? situation.chance(1 / Number(match[1])) : draw(Number(match[1])) === Number(match[2]),
         );
+      } else if ((match = take(/^numgen random mod (\d+) < (\d+)(?= )/))) {
+        must(situation.chance(Number(match[2]) / Number(match[1])));
       } else if ((match = take(/^((?:numgen|jhash) (?:(?! (?:update|dnat) )[^@])+) @(\S+)/))) {
         must(lookUp(match[2]!, match[1]!, rule) !== undefined);
       } else if ((match = take(/^((?:numgen|jhash) .+?) (\{ [\d, ]+ \}|< \d+|\d+)(?= (?:update|meta|dnat) )/))) {

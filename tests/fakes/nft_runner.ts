@@ -216,7 +216,17 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
           while (!chance(1 / (modulus - drawn))) drawn++;
           return drawn;
         };
-        return sendWith(packet, { chance, count, remember: () => {}, counted: () => {} });
+        const undo: (() => void)[] = [];
+        const remember = ({ clients }: NftSet, client: string) => {
+          const before = clients.get(client);
+          clients.set(client, Infinity);
+          undo.unshift(() => before === undefined ? clients.delete(client) : clients.set(client, before));
+        };
+        try {
+          return sendWith(packet, { chance, count, remember, counted: () => {} });
+        } finally {
+          for (const forget of undo) forget();
+        }
       }),
     runner: {
       run(call) {

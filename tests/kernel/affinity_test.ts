@@ -1,6 +1,6 @@
 /** Session affinity in nftables mode with the kernel's own set of clients. */
 import assert from "node:assert/strict";
-import { clientElement } from "../../backends/nftables/affinity.ts";
+import { clientElement } from "../../backends/nftables/affinity_names.ts";
 import { DIALECTS } from "../../backends/nftables/table.ts";
 import { createNftTools } from "../../backends/nftables/tools.ts";
 import { loadBackend } from "../../backends/registry.ts";
@@ -15,6 +15,8 @@ import { answeringAddresses, createBlackhole, type Network, removeBlackhole, run
 
 const FLOWS = 60;
 const PODS = [1, 2, 3];
+/** The numbers of all pods that a test may have. */
+const ALL_PODS = Array.from({ length: 250 }, (_, i) => i + 1);
 
 /** Runs nft with statements as one transaction. */
 async function nft(...statements: readonly string[]): Promise<void> {
@@ -73,7 +75,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
             for (; next < first + FLOWS; next++) await send(family, next, service(1), 53);
             const answers = Object.entries(await answeringAddresses(network, /^21\d{3}$/))
               .filter(([sourcePort]) => Number(sourcePort) >= first);
-            const reached = answers.map(([, address]) => PODS.find((number) => pod(number) === address)!);
+            const reached = answers.map(([, address]) => ALL_PODS.find((number) => pod(number) === address)!);
             assert.equal(reached.filter((pod) => pod !== undefined).length, FLOWS);
             return [...new Set(reached)];
           },
@@ -104,6 +106,23 @@ for (const family of ["IPv4", "IPv6"] as const) {
     await sync({ ...port, affinitySeconds: 86_400 });
     assert.deepEqual(await flows(), known);
     assert.match(await clients(), new RegExp(`${clientElement(port, known[0]! - 1, node)} .* expires 23h59m`));
+  });
+
+  withShop("a client of a large service keeps its endpoint while others are replaced", async (shop) => {
+    const { network: { node, pod }, sync, flows, clients, port } = shop;
+    const endpoints = ALL_PODS.slice(0, 200).map((number) => joinHostPort(pod(number), 5353));
+    for (
+      const changes of [{ externalIPs: [] }, { externalIPs: [shop.network.service(9)], external: "cluster" }] as const
+    ) {
+      const large = { ...port, ...changes, clusterEndpoints: endpoints };
+      await sync(large);
+      const [known, ...others] = await flows();
+      assert.deepEqual(others, []);
+      assert.ok((await clients()).includes(clientElement(large, known! - 1, node)));
+      const rest = endpoints.filter((_, i) => i + 1 === known || i % 3 > 0);
+      await sync({ ...large, clusterEndpoints: [...rest, joinHostPort(pod(250), 5353)] });
+      assert.deepEqual(await flows(), [known]);
+    }
   });
 
   withShop("very many clients are left out of a listing, which is otherwise the same", async (shop) => {

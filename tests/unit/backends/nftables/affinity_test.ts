@@ -143,18 +143,71 @@ Deno.test("service ports share their chains and the set of clients, but no clien
   ]);
 });
 
-Deno.test("a service port with endpoints of very scattered numbers has a chain of its own", async () => {
-  const { snapshot, change, connect, objects, shares } = serving();
-  const many = Array.from({ length: 200 }, (_, i) => `10.1.1.${i}:80`);
-  const shop = { ...SHOP, external: "reject" as const, clusterEndpoints: many };
-  await snapshot([shop]);
-  const at = new Map(CLIENTS.map((client) => [client, connect(client)]));
-  const left = many.filter((_, i) => i % 2 === 0);
-  await change([{ ...shop, clusterEndpoints: left }]);
-  assert.ok(objects().every((name) => name === `affinity-${shortHash("shop/web:httptcp")}`));
-  for (const [client, endpoint] of at) {
-    if (left.includes(endpoint!)) assert.deepEqual(Object.keys(shares(client)), [endpoint + " masqueraded"]);
-  }
+/** Service ports with many endpoints, and the most rules that a replaced endpoint writes of 200 or 300. */
+const LARGE: Readonly<Record<string, readonly [changes: Partial<ServicePort>, rules: number]>> = {
+  "at its cluster IP": [{ external: "reject" }, 120],
+  "at a load balancer": [{ external: "cluster", loadBalancerIPs: ["192.0.2.1"] }, 120],
+  "in turn": [{ external: "reject", balance: { algorithm: "round-robin" } }, 250],
+};
+
+for (const [kind, [changes, mostRules]] of Object.entries(LARGE)) {
+  const endpointsOf = (first: number, count: number) =>
+    Array.from({ length: count }, (_, i) => `10.1.${(first + i) >> 8}.${(first + i) & 255}:80`);
+  const large = { ...SHOP, ...changes, clusterEndpoints: endpointsOf(0, 100) };
+  const rulesWritten = (host: FakeNftHost) =>
+    host.transactions.flat().filter((statement) => statement.startsWith("add rule"));
+
+  Deno.test(`a change of a large service writes few rules and moves no client (${kind})`, async () => {
+    const { host, snapshot, change, connect, shares } = serving();
+    await snapshot([large]);
+    const at = new Map(CLIENTS.map((client) => [client, connect(client)]));
+    assert.ok(new Set(at.values()).size > 20);
+    const gone = at.get(CLIENTS[0]!)!;
+    const rest = [...large.clusterEndpoints.filter((endpoint) => endpoint !== gone), "10.1.9.9:80"];
+    host.transactions.length = 0;
+    await change([{ ...large, clusterEndpoints: rest }]);
+    assert.ok(rulesWritten(host).length < mostRules, `${rulesWritten(host).length} rules`);
+    const elements = host.transactions.flat().filter((statement) => statement.includes(" tcp-endpoints { "));
+    assert.ok(elements.every((statement) => !statement.includes(",")), "more than one endpoint's elements are written");
+    for (const [client, endpoint] of at) {
+      if (endpoint !== gone) assert.deepEqual(Object.keys(shares(client)), [endpoint + " masqueraded"]);
+    }
+    if (large.balance) return;
+    const ofStranger = Object.entries(shares(STRANGER));
+    assert.deepEqual(ofStranger.map(([outcome]) => outcome).sort(), rest.map((text) => `${text} masqueraded`).sort());
+    for (const [, share] of ofStranger) assert.ok(Math.abs(share - 1 / 100) < 1e-9);
+  });
+
+  Deno.test(`after a restart, a large service is written no more and keeps its clients (${kind})`, async () => {
+    const before = serving();
+    const scattered = large.clusterEndpoints.filter((_, i) => i % 2 === 0);
+    await before.snapshot([large]);
+    await before.change([{ ...large, clusterEndpoints: scattered }]);
+    const at = new Map(CLIENTS.map((client) => [client, before.connect(client)]));
+    before.host.transactions.length = 0;
+    const after = serving(before.host);
+    await after.snapshot([{ ...large, clusterEndpoints: scattered }]);
+    assert.deepEqual(before.host.transactions, []);
+    await after.change([{ ...large, clusterEndpoints: [...scattered, ...endpointsOf(300, 50)] }]);
+    for (const [client, endpoint] of at) assert.equal(after.connect(client), endpoint);
+    await after.change([{ ...large, clusterEndpoints: scattered.slice(0, 9) }]);
+    for (const [client, endpoint] of at) {
+      if (scattered.indexOf(endpoint!) < 9) assert.equal(after.connect(client), endpoint);
+    }
+    assert.ok(after.objects().every((name) => !/-(known|new)-/.test(name)));
+  });
+}
+
+Deno.test("large service ports with endpoints of the same numbers share the chains of their blocks", async () => {
+  const { snapshot, objects, connect } = serving();
+  const many = Array.from({ length: 70 }, (_, i) => `10.1.1.${i}:80`);
+  await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const, clusterEndpoints: many })));
+  const blocks = ["0-ffffffff", "1-ffffffff", "2-0000003f"].flatMap((block) =>
+    ["known", "new"].map((clients) => `affinity-${clients}-tcp-10800-${block}`)
+  );
+  const heads = ["shop/web:httptcp", "shop/other:httptcp"].map((name) => `affinity-${shortHash(name)}`);
+  assert.deepEqual(objects().sort(), [...blocks, ...heads].sort());
+  for (const { clusterIP } of [SHOP, OTHER]) assert.equal(connect(REGULAR, clusterIP), connect(REGULAR, clusterIP));
 });
 
 Deno.test("a flood of addresses fills the room of one service port, and shuts out nobody", async () => {

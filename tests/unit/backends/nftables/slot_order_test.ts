@@ -33,7 +33,6 @@ Deno.test("with session affinity, endpoints keep their numbers, and new ones tak
   let held = keepSlots(sticky(1, 2, 3), undefined);
   const numbersAfter = (...hosts: readonly number[]) => {
     held = keepSlots(sticky(...hosts), held);
-    assert.deepEqual(held.clusterEndpoints, endpoints(...hosts), "the order is as planned");
     return hosts.map((host) => held.numbering!.numbers.get(endpoints(host)[0]!));
   };
   assert.deepEqual(numbersAfter(1, 2, 3), [0, 1, 2]);
