@@ -38,11 +38,20 @@ export function numberingOf({ clusterEndpoints, localEndpoints }: ServicePort, h
   };
 }
 
-/** The numbering of a service port in a listing; `otherwise` if its endpoints have no numbers there. */
-export function numberingIn(listing: Listing, port: ServicePort, otherwise: Numbering | undefined): Numbering {
+/**
+ * The numbering of a service port in a listing.
+ * @param isFirst whether the process has read no listing before: then the numbering of `port` only applies if the listing has no
+ * numbers of its endpoints. Later, it also completes what another program deleted.
+ */
+export function numberingIn(listing: Listing, port: NumberedPort, isFirst: boolean): Numbering {
   const numbers = new Map([...numbersOfShared(listing, port), ...numbersOfOwn(listing, port)]);
-  if (numbers.size === 0 && otherwise) return otherwise;
-  const live = new Set(numbers.values());
+  const live = new Set(numbers.values()), otherwise = port.numbering;
+  if (isFirst && numbers.size === 0 && otherwise) return otherwise;
+  for (const [endpoint, number] of isFirst ? [] : otherwise?.numbers ?? []) {
+    if (numbers.has(endpoint) || live.has(number)) continue;
+    numbers.set(endpoint, number);
+    live.add(number);
+  }
   const clients = listing.get("clients"), ofPort = clients?.get(String(serviceNumber(port)));
   // As long as nobody reads the clients, all numbers that were given may have some.
   const spent = clients ? ofPort?.split(" ").map(Number) ?? [] : [...otherwise?.spent ?? []];

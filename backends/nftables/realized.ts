@@ -56,13 +56,17 @@ function emptyState(isDifferent: boolean, missingSets: Iterable<SetName>): Reali
   };
 }
 
-/** Assigns the items of a listing to service ports, and consumes the listing. */
+/**
+ * Assigns the items of a listing to service ports, and consumes the listing.
+ * @param isFirst whether the process has read no listing before
+ */
 export function compare(
   listing: Listing | undefined,
   isDormant: boolean,
   desired: Desired,
   settings: FamilySettings,
   dialect: Dialect,
+  isFirst: boolean,
 ): Comparison {
   const declared = declaredSets(settings, dialect);
   if (!listing || isDormant || hasOtherSets(listing, declared)) {
@@ -76,7 +80,7 @@ export function compare(
   const incomplete = new Set<ServicePortKey>();
   for (const key of desired.keys()) {
     // The order of an earlier process is kept, since the order does not matter, and changing it costs.
-    const port = desired.orderBy(key, slotsIn(listing, desired.servicePort(key)!, dialect))!;
+    const port = desired.orderBy(key, slotsIn(listing, desired.servicePort(key)!, dialect, isFirst))!;
     const { own, shared } = contributionOf(port, settings, dialect);
     const hasShared = shared.every((id) => realized.shared.has(id));
     const { held, isWhole } = claimItems(listing, own);

@@ -77,11 +77,11 @@ export function createTableReconciler(
       let isDormant = false;
       const listing = await readTable(tools, () => isDormant = true);
       if (isFirst && listing) earlierFrontends.value = udpFrontendsOf(listing, dialect);
-      isFirst = false;
       spellings.translate(listing, before);
       // The chain is created again: restored once more, the same copy would have the same handles.
       if (chains.takeReplaced()) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
-      const comparison = compare(listing, isDormant, desired, settings, dialect);
+      const comparison = compare(listing, isDormant, desired, settings, dialect, isFirst);
+      isFirst = false;
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);

@@ -35,10 +35,10 @@ function ordered(endpoints: readonly string[], held: readonly (string | undefine
   return slots.map((endpoint) => endpoint ?? others.next().value!);
 }
 
-/** The slots that the endpoints of a service port have in a listing. */
-export function slotsIn(listing: Listing, port: NumberedPort, { anyAddress }: Dialect): SlotOrder {
+/** The slots that the endpoints of a service port have in a listing; `isFirst`: whether the process has read none before. */
+export function slotsIn(listing: Listing, port: NumberedPort, { anyAddress }: Dialect, isFirst: boolean): SlotOrder {
   if (port.affinitySeconds > 0) {
-    return { clusterEndpoints: [], localEndpoints: [], numbering: numberingIn(listing, port, port.numbering) };
+    return { clusterEndpoints: [], localEndpoints: [], numbering: numberingIn(listing, port, isFirst) };
   }
   const { protocol } = port, frontends = frontendsOf(port);
   const inSet = (

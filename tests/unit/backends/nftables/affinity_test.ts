@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { shortHash } from "../../../../backends/reconcile/mod.ts";
 import type { Balance, ServicePort } from "../../../../core/model/mod.ts";
 import type { FakeNftHost } from "../../../fakes/nft_runner.ts";
-import { applyStatement, sizeOf } from "../../../fakes/nft_tables.ts";
+import { applyStatement, type NftTable, sizeOf } from "../../../fakes/nft_tables.ts";
 import { outcomeShares } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest } from "./host.ts";
@@ -195,6 +195,34 @@ for (const [kind, [changes, mostRules]] of Object.entries(LARGE)) {
       if (scattered.indexOf(endpoint!) < 9) assert.equal(after.connect(client), endpoint);
     }
     assert.ok(after.objects().every((name) => !/-(known|new)-/.test(name)));
+  });
+}
+
+/** What another program does to the table of a large service, whose endpoints 96 to 100 it affects. */
+const DAMAGE: Readonly<Record<string, readonly [changes: Partial<ServicePort>, damage: (table: NftTable) => void]>> = {
+  "a chain of a block lost its rules": [{ external: "cluster", loadBalancerIPs: ["192.0.2.1"] }, ({ chains }) => {
+    for (const [name, chain] of chains) if (/-known-3$/.test(name)) chain.rules = [];
+  }],
+  "a jump to a block is gone": [{ external: "reject" }, ({ chains }) => {
+    for (const chain of chains.values()) chain.rules = chain.rules.filter((rule) => !/^jump \S+-3-/.test(rule));
+  }],
+  "elements of endpoints are gone": [{ external: "reject" }, ({ sets }) => {
+    const { elements } = sets.get("tcp-endpoints")!;
+    for (const key of elements.keys()) if (Number(key.split(" . ")[2]) >= 96) elements.delete(key);
+  }],
+};
+
+for (const [kind, [changes, damage]] of Object.entries(DAMAGE)) {
+  Deno.test(`a repair moves no client of a large service (${kind})`, async () => {
+    const { snapshot, change, connect, table, backend } = serving();
+    const many = Array.from({ length: 100 }, (_, i) => `10.1.1.${i}:80`);
+    await snapshot([{ ...SHOP, ...changes, clusterEndpoints: many }]);
+    await change([{ ...SHOP, ...changes, clusterEndpoints: ["10.1.0.9:80", ...many.slice(1)] }]);
+    const clients = Array.from({ length: 200 }, (_, i) => `10.2.1.${i}`);
+    const at = new Map(clients.map((client) => [client, connect(client)]));
+    damage(table());
+    assert.deepEqual((await backend.resync()).problems, []);
+    for (const [client, endpoint] of at) assert.equal(connect(client), endpoint);
   });
 }
 
