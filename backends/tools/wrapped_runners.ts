@@ -54,7 +54,8 @@ export function watchKilledTools(runner: Runner, onChange: (killed: readonly Kil
     async run(call) {
       const result = await runner.run(call), { tool, args } = call;
       const failure = failureOf(tool, result);
-      if (failure?.kind === "killed" && !ASKED_TO_END.includes(result.exitCode)) {
+      if (failure?.kind === "killed") {
+        if (ASKED_TO_END.includes(result.exitCode)) return result;
         const version = await versionOf(tool);
         const known = knownTool(tool);
         const flaws = known &&

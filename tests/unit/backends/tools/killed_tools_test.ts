@@ -52,3 +52,13 @@ Deno.test("a tool that is asked to end, as by Ctrl-C or a stop of the whole proc
   }
   assert.deepEqual(reported, ["SIGKILL", "SIGSEGV"]);
 });
+
+Deno.test("a tool that crashed stays a problem when its next run is asked to end", async () => {
+  const exitCodes = [139, 0, 143], reported: string[][] = [];
+  const runner: Runner = { run: () => Promise.resolve({ exitCode: exitCodes.shift()!, stdout: "", stderr: "" }) };
+  const watched = watchKilledTools(runner, (killed) => reported.push(killed.map(({ tool }) => tool)));
+  for (const _ of ["crashes, and shows its version", "is asked to end"]) {
+    await watched.run({ tool: "nft", args: ["list"] });
+  }
+  assert.deepEqual(reported, [["nft"]]);
+});
