@@ -1,7 +1,14 @@
 /** The addresses of services on this host: on the dummy interface, or held without it. */
 import { DUMMY_INTERFACE, type Family } from "../../core/model/mod.ts";
 import { canonicalAddress, hostPrefix, prefixContains } from "../../platform/mod.ts";
-import { classifyFailure, failureOf, type PlaceChange, requireSuccess, type Runner, runOrThrow } from "../tools/mod.ts";
+import {
+  classifyFailure,
+  failureOf,
+  type PlaceChange,
+  requireSuccess,
+  type Runner,
+  type ToolResult,
+} from "../tools/mod.ts";
 
 /** The addresses of this host in one family. */
 interface HostAddresses {
@@ -182,8 +189,7 @@ export function createHeldAddresses(family: Family, runner: Runner): HeldAddress
           if (address !== undefined) held.add(address);
         },
       });
-      // Without any route in the family, the kernel has no table of routes yet.
-      if (failureOf("ip route show", result)?.kind !== "absent") requireSuccess("ip route show", result);
+      requireTable("ip route show", result);
       return held;
     },
     async hold(addresses, nodeAddresses) {
@@ -197,9 +203,14 @@ export function createHeldAddresses(family: Family, runner: Runner): HeldAddress
       await batch(Array.from(addresses, (address) => `route del local ${hostPrefix(address)} ${rest}`));
     },
     async releaseAll() {
-      await runOrThrow(runner, { tool: "ip", args: [option, "route", "flush", ...ROUTES] }, "ip route flush");
+      requireTable("ip route flush", await runner.run({ tool: "ip", args: [option, "route", "flush", ...ROUTES] }));
     },
   };
+}
+
+/** Throws if a call failed, unless the kernel has no table of routes yet, which it has with the first route of the family. */
+function requireTable(call: string, result: ToolResult): void {
+  if (failureOf(call, result)?.kind !== "absent") requireSuccess(call, result);
 }
 
 /**

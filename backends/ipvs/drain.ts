@@ -46,8 +46,7 @@ function startDrain(options: BackendOptions) {
       }
       if (isOver) logger.warn("ending the connections of ipvs mode that are still open", { connections });
       await removeIptablesTraces(options, bothLayouts(stays, DRAIN_LAYOUT));
-      const failure = operations.length === 0 ? undefined : await servers.apply(operations);
-      if (failure !== undefined) throw new Error(failure.text);
+      await servers.withdraw(operations);
       // A virtual server is found by its address.
       await holdAddresses(found, addresses);
       return isFirst || isOver ? SECOND_COUNT_MS : NEXT_COUNT_MS;

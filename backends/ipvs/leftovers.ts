@@ -88,10 +88,7 @@ export async function removeIpvsTraces(options: BackendOptions, stays?: Layout):
 export async function removeFound(found: Leftovers, options: BackendOptions, stays?: Layout): Promise<void> {
   await removeIptablesTraces(options, stays);
   const { own, servers, sets, dummy, held } = found;
-  if (own.size > 0) {
-    const failure = await servers.apply(own.keys().map((server) => ({ does: "delete", server }) as const).toArray());
-    if (failure !== undefined) throw new Error(failure.text);
-  }
+  await servers.withdraw(own.keys().map((server) => ({ does: "delete", server }) as const).toArray());
   // The sets come last: without them and the interface, nothing is found again after a failure.
   if (found.heldAddresses.size > 0) await held.releaseAll();
   await sets.destroy();

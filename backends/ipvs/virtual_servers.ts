@@ -181,6 +181,11 @@ export interface VirtualServers {
    * @returns the failure, if the kernel refused anything
    */
   apply(operations: readonly Operation[]): Promise<ToolFailure | undefined>;
+  /**
+   * Applies operations that delete or keep from new connections, in one call. What another program has deleted is no failure.
+   * Throws if the kernel refuses one for another reason.
+   */
+  withdraw(operations: readonly Operation[]): Promise<void>;
   /** Lists all virtual servers with their real servers. Throws if the kernel has no IPVS. */
   list(): Promise<ReadonlyMap<ServerKey, ListedServer>>;
   /** Counts the connections of real servers, inactive ones included. Throws as `list` does. */
@@ -243,18 +248,24 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
     });
   }
 
+  async function apply(operations: readonly Operation[]): Promise<ToolFailure | undefined> {
+    const result = await runner.run({
+      tool: "ipvsadm",
+      args: ["--restore"],
+      stdin: printedInput(() => operations.values().map(operationLine)),
+      changes: () => operations.values().map(changeOf),
+      timeoutMs: TIMEOUT_MS,
+    });
+    const { exitCode, stderr } = result;
+    if (exitCode !== 0 || stderr.trim() === "") return failureOf("ipvsadm", result);
+    return { kind: classifyFailure("ipvsadm", stderr), text: failureText("ipvsadm", result) };
+  }
+
   return {
-    async apply(operations) {
-      const result = await runner.run({
-        tool: "ipvsadm",
-        args: ["--restore"],
-        stdin: printedInput(() => operations.values().map(operationLine)),
-        changes: () => operations.values().map(changeOf),
-        timeoutMs: TIMEOUT_MS,
-      });
-      const { exitCode, stderr } = result;
-      if (exitCode !== 0 || stderr.trim() === "") return failureOf("ipvsadm", result);
-      return { kind: classifyFailure("ipvsadm", stderr), text: failureText("ipvsadm", result) };
+    apply,
+    async withdraw(operations) {
+      const failure = operations.length === 0 ? undefined : await apply(operations);
+      if (failure !== undefined && failure.kind !== "absent") throw new Error(failure.text);
     },
     async list() {
       const servers = new Map<ServerKey, ListedServer>();

@@ -1,6 +1,6 @@
 import { errorText } from "../../platform/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
-import { ifInstalled, ToolMissingError } from "../tools/mod.ts";
+import { ifInstalled, type ToolFailure, ToolMissingError } from "../tools/mod.ts";
 import { isTable, type Jump, type Layout, NO_LAYOUT } from "./chains.ts";
 import { ROUTED_BY_US, stillRoutesLoopback, withMartians } from "./martians.ts";
 import { createIptablesTools, type Flavour, type IptablesTools, removalInputs, type RestoreInput } from "./tools.ts";
@@ -63,16 +63,28 @@ function otherVariant(flavour: Flavour): Flavour {
   return flavour === "legacy" ? "nf_tables" : "legacy";
 }
 
+/** The most listings of one removal, each after another program has removed a part of what the last one had. */
+const MOST_LISTINGS = 10;
+
 /** Removes what does not belong to the layout that stays; returns whether there was anything. */
 async function removeFrom(tools: IptablesTools, stays: Layout | undefined): Promise<boolean> {
-  const tables = await findOurs(tools, stays);
+  let wasThere = false;
+  for (let listings = 1;; listings++) {
+    const tables = await findOurs(tools, stays);
+    wasThere ||= tables.some(({ chains }) => chains.length > 0);
+    const failure = await removeAll(tools, tables);
+    if (failure === undefined) return wasThere;
+    if (failure.kind !== "absent" || listings === MOST_LISTINGS) throw new Error(failure.text);
+  }
+}
+
+async function removeAll(tools: IptablesTools, tables: readonly SavedTable[]): Promise<ToolFailure | undefined> {
   for (const table of tables) {
     for (const input of removal(table)) {
       const failure = await tools.restore(input);
-      if (failure) throw new Error(failure.text);
+      if (failure) return failure;
     }
   }
-  return tables.some(({ chains }) => chains.length > 0);
 }
 
 async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promise<readonly SavedTable[]> {

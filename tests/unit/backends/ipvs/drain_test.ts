@@ -137,6 +137,18 @@ Deno.test("a drain that cannot weight the servers of open connections fails, and
   assert.ok(held().weights.every((weight) => weight === 0));
 });
 
+Deno.test("virtual servers that another program deletes meanwhile are removed, which is no failure", async () => {
+  for (const count of [0, 1]) {
+    const { runner, start, connect, held, web: at } = await node();
+    connect(at, count);
+    const answer = { how: "exits", exitCode: 255, stderr: "No such service\n", afterItsWork: true } as const;
+    runner.inject(({ tool, args }) => tool === "ipvsadm" && args.includes("--restore"), answer);
+    const { first } = await start("iptables");
+    assert.equal(first.figures.cleanup_failures, 0);
+    assert.deepEqual(held().servers, count === 0 ? [] : [at]);
+  }
+});
+
 Deno.test("a comparison ends a drain as well, and without connections nothing is kept", async () => {
   const { start, connect, held, web: at } = await node();
   connect(at, 1);

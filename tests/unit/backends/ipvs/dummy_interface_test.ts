@@ -37,6 +37,15 @@ Deno.test("a held address that is there already is no failure, also beside one t
   await assert.rejects(mixed.hold(["10.96.0.1", "10.96.0.2"], ["10.0.0.1"]), /Nexthop has invalid gateway/);
 });
 
+Deno.test("a kernel that has no table of routes yet holds no address, and there is none to release", async () => {
+  const held = (stderr: string) =>
+    createHeldAddresses("IPv4", { run: () => Promise.resolve({ exitCode: 2, stdout: "", stderr }) });
+  const none = held("Error: ipv4: FIB table does not exist.\nFlush terminated\n");
+  assert.deepEqual(await none.list(), new Set());
+  await none.releaseAll();
+  await assert.rejects(held("Cannot open netlink socket: Permission denied\n").releaseAll(), /Permission denied/);
+});
+
 Deno.test("the node's addresses are those of all interfaces but the dummy, whichever interfaces there are", async () => {
   // From kube-proxy's TestFilterAddrsExcept (netlink_linux_test.go, 1.37), and addresses that never leave their link.
   const addr = (name: string, prefix: string) =>

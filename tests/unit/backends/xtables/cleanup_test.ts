@@ -90,6 +90,30 @@ Deno.test("the chains and jumps of a layout that stays are kept, services' chain
   assert.deepEqual(restored, ["iptables-restore: *nat -D DOCKER -g KUBE-SERVICES COMMIT"]);
 });
 
+Deno.test("what another program removes meanwhile is no failure of a cleanup, which removes the rest", async () => {
+  const gone = "iptables-restore: line 2 failed: Bad rule (does a matching rule exist in that chain?).";
+  const left = table("nat", `:${BASE.services} - [0:0]`);
+  const { options, restored } = hostWith({ "iptables-save": RULES });
+  const { run } = options.runner, listings = [RULES, left];
+  const runner: Runner = {
+    async run(call) {
+      if (call.tool === "iptables-save") listings.shift()!.forEach((line) => call.onLine!(line));
+      else if (restored.length > 0) return await run(call);
+      else {
+        await run(call);
+        return { exitCode: 1, stdout: "", stderr: gone };
+      }
+      return { exitCode: 0, stdout: "", stderr: "" };
+    },
+  };
+  await removeIptablesTraces({ ...options, runner });
+  assert.match(restored.at(-1)!, /:KUBE-SERVICES - \[0:0\] -X KUBE-SERVICES COMMIT$/);
+  const always: Runner = {
+    run: async (call) => call.tool === "iptables-restore" ? { exitCode: 1, stdout: "", stderr: gone } : await run(call),
+  };
+  await assert.rejects(removeIptablesTraces({ ...options, runner: always }), /does a matching rule exist/);
+});
+
 Deno.test("a cleanup that the tool refuses is an error", async () => {
   const { options } = hostWith({ "iptables-save": RULES }, "IPv4", true);
   await assert.rejects(removeIptablesTraces(options), /iptables-restore failed with exit status 4: no/);
