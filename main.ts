@@ -80,7 +80,8 @@ async function writeConfig(path: string, configuration: Configuration): Promise<
     else Deno.writeTextFileSync(path, text);
     return 0;
   } catch (error) {
-    writeToStderr(`sluice: --write-config-to: cannot write ${path}: ${fileErrorText(error)}\n`);
+    const hint = error instanceof Deno.errors.NotCapable ? " (- prints to standard output)" : "";
+    writeToStderr(`sluice: --write-config-to: cannot write ${path}: ${fileErrorText(error)}${hint}\n`);
     return 1;
   }
 }

@@ -92,9 +92,13 @@ export function fileErrorText(error: unknown): string {
   return errorText(error).replace(/: '[^']*'(?: -> '[^']*')?$/, "");
 }
 
+/** The executable has no permission for what Deno calls special files. */
+const SPECIAL = /^Requires all access to "(.*?)",.*/;
+
 /** Returns Deno's message without the number of the error and the name of the function: `(os error 2): readfile '/x'`. */
 function withoutRuntime(message: string): string {
-  return message.replace(/ \(os error \d+\)(?:: [a-z]+ (?='))?/g, (found) => found.endsWith(" ") ? ": " : "");
+  const plain = message.replace(SPECIAL, "Sluice opens no files below /dev, /proc and /sys: '$1'");
+  return plain.replace(/ \(os error \d+\)(?:: [a-z]+ (?='))?/g, (found) => found.endsWith(" ") ? ": " : "");
 }
 
 function textLine(time: string, level: Level, message: string, fields: Fields): string {

@@ -217,6 +217,7 @@ async function exportTo(
   const temporary = pathIn(dirname(path), `.${basename(path)}.${Deno.pid}`);
   let written = 0;
   try {
+    await refuseSpecial(path);
     while (!signal.aborted) {
       await changed(written, signal);
       const state = store.state();
@@ -229,5 +230,15 @@ async function exportTo(
     if (!signal.aborted) throw new Error(`cannot write ${path}: ${fileErrorText(error)}`);
   } finally {
     await Deno.remove(temporary).catch(() => {});
+  }
+}
+
+/** Throws if there is a pipe, a socket or a device, which a rename would replace with a file. */
+async function refuseSpecial(path: string): Promise<void> {
+  const there = await Deno.stat(path).catch((error) => {
+    if (error instanceof Deno.errors.NotCapable) throw error;
+  });
+  if (there && !there.isFile && !there.isDirectory) {
+    throw new Error("it is no regular file (--to - prints to standard output)");
   }
 }

@@ -58,4 +58,6 @@ Deno.test("the error of a file is told without its path to those who name the fi
   assert.equal(fileErrorText(new Error("No such file (os error 2): readfile '/x'")), "No such file");
   assert.equal(fileErrorText(new Error("Is a directory (os error 21): rename '/x' -> '/y'")), "Is a directory");
   assert.equal(fileErrorText(new Error("it has 9 bytes: too many")), "it has 9 bytes: too many");
+  const denied = new Error('Requires all access to "/dev/x", specify the required permissions during compilation');
+  assert.equal(fileErrorText(denied), "Sluice opens no files below /dev, /proc and /sys");
 });

@@ -92,6 +92,16 @@ Deno.test("export to a folder that does not exist names the file", () =>
     });
   }));
 
+Deno.test("export replaces no pipe or socket", () =>
+  withSource(async ({ folder, flags }) => {
+    const to = `${folder}/socket`;
+    using _listener = Deno.listen({ transport: "unix", path: to });
+    await assert.rejects(invoke(["export", "--to", to, ...flags]), {
+      message: `cannot write ${to}: it is no regular file (--to - prints to standard output)`,
+    });
+    assert.ok(Deno.statSync(to).isSocket);
+  }));
+
 Deno.test("export to a file replaces it atomically after each change and leaves no other files", async () => {
   await withSource(async ({ folder, flags, change }) => {
     const out = `${folder}/out`;
