@@ -1,5 +1,13 @@
 /** Reloads the configuration file of a running proxy when it changes. */
-import { type ClockAndLogger, dirname, errorText, type OpenWatch, sameData, watchChanges } from "../platform/mod.ts";
+import {
+  type ClockAndLogger,
+  dirname,
+  fileErrorText,
+  type OpenWatch,
+  readTextWithinSync,
+  sameData,
+  watchChanges,
+} from "../platform/mod.ts";
 import type { Problem, ReportProblems } from "../core/problems/mod.ts";
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";
@@ -8,6 +16,7 @@ import type { Configuration } from "./configuration.ts";
 const QUIET_MS = 200;
 /** The interval of reads without an event: a watch ends when its folder is replaced. */
 const POLL_MS = 10_000;
+const MOST_BYTES = 16 * 2 ** 20;
 
 /** The scope of problems of the configuration. */
 export const CONFIGURATION_SCOPE = "configuration";
@@ -30,7 +39,16 @@ export function ignoredIn(path: string | undefined, warnings: readonly string[])
  * file is reported with its lines; so are fields without effect, and changes that need a restart.
  */
 export function followConfiguration(
-  { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal, openWatch }: ClockAndLogger & {
+  {
+    path,
+    read,
+    readText = (path) => readTextWithinSync(path, MOST_BYTES),
+    clock,
+    logger,
+    onProblems,
+    signal,
+    openWatch,
+  }: ClockAndLogger & {
     /** The path of the configuration file. */
     readonly path: string;
     /** Parses the command line, and with it the configuration file, again. */
@@ -45,27 +63,33 @@ export function followConfiguration(
 ): (current: Configuration) => Promise<Configuration | undefined> {
   const changes = watchChanges({ clock, logger, signal, openWatch, quietMs: QUIET_MS, pollMs: POLL_MS });
 
-  const currentText = (): string => {
+  const look = (): { readonly text: string } | { readonly failure: string } => {
     try {
-      return readText(path);
+      return { text: readText(path) };
     } catch (error) {
-      return `cannot read: ${errorText(error)}`;
+      return { failure: `--config: cannot read ${path}: ${fileErrorText(error)}` };
     }
   };
-  let text = currentText();
+  const refuse = (detail: string) =>
+    onProblems(CONFIGURATION_SCOPE, [{ code: "configuration-invalid", subject: path, detail }]);
+  let known = look();
 
   return async (current) => {
     while (!signal.aborted) {
       await changes.watch(dirname(path));
       await changes.next();
-      const now = currentText();
+      const now = look();
       if (signal.aborted) break;
-      if (now === text) continue;
-      text = now;
+      if (sameData(now, known)) continue;
+      known = now;
+      // The command line would wait for a writer of a pipe.
+      if ("failure" in now) {
+        refuse(now.failure);
+        continue;
+      }
       const line = await read();
       if (line.kind === "errors") {
-        const detail = line.errors.join("; ");
-        onProblems(CONFIGURATION_SCOPE, [{ code: "configuration-invalid", subject: path, detail }]);
+        refuse(line.errors.join("; "));
         continue;
       }
       if (line.kind !== "start") {
