@@ -41,7 +41,8 @@ export async function serviceHere(invocation: Invocation): Promise<Service | und
 
 type Run = (tool: string, ...args: readonly string[]) => Promise<string>;
 
-function systemdService(run: Run): Service {
+/** The service under systemd; `run` returns the output of a tool, and throws if it fails. */
+export function systemdService(run: Run): Service {
   const show = async () => {
     const names = "LoadState,ActiveState,SubState,NRestarts,ExecMainStatus";
     const text = await run("systemctl", "show", "sluice", `--property=${names}`);
@@ -80,7 +81,8 @@ function systemdService(run: Run): Service {
   };
 }
 
-function openrcService(run: Run, exitOfStatus: () => Promise<number>): Service {
+/** The service under OpenRC; `exitOfStatus` returns the exit status of `rc-service sluice status`. */
+export function openrcService(run: Run, exitOfStatus: () => Promise<number>): Service {
   return {
     async start() {
       await run("rc-update", "add", "sluice", "default");
