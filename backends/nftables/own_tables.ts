@@ -1,8 +1,8 @@
 import { type Family, INTERNAL_PORT } from "../../core/model/mod.ts";
 import { FAMILIES, plural } from "../../platform/mod.ts";
-import { failureText, ifInstalled, type Runner } from "../tools/mod.ts";
+import { failureOf, ifInstalled, type Runner } from "../tools/mod.ts";
 import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, TABLE } from "./table.ts";
-import { createNftTools } from "./tools.ts";
+import { createNftTools, isThere } from "./tools.ts";
 
 const TIMEOUT_MS = 60_000;
 /** The end of the canary's frontend, which no other proxy serves. */
@@ -67,12 +67,9 @@ async function frontendsOf(
 ): Promise<ReadonlySet<string> | undefined> {
   const args = ["list", "map", DIALECTS[family].ip, table, map];
   const listed = await runner.run({ tool: "nft", args, timeoutMs: TIMEOUT_MS });
-  if (listed.exitCode === 0) {
-    const keys = listed.stdout.matchAll(/(?:([0-9a-f.:]+) \. )?(tcp|udp|sctp) \. (\d+)/g);
-    return new Set(Array.from(keys, ([, address, protocol, port]) => frontendOf(family, address, protocol!, port!)));
-  }
-  if (/No such file or directory/.test(listed.stderr)) return undefined;
-  throw new Error(failureText("nft", listed));
+  if (!isThere(failureOf("nft", listed))) return undefined;
+  const keys = listed.stdout.matchAll(/(?:([0-9a-f.:]+) \. )?(tcp|udp|sctp) \. (\d+)/g);
+  return new Set(Array.from(keys, ([, address, protocol, port]) => frontendOf(family, address, protocol!, port!)));
 }
 
 /** A frontend as `services` has it, where the unspecified address stands for the node's. */
