@@ -47,7 +47,7 @@ export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 export { RUN_FLAGS } from "./run_flags.ts";
 export * from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
-export { CONFIGURATION_SCOPE, followConfiguration, ignoredIn } from "./reload.ts";
+export { CONFIGURATION_SCOPE, followConfiguration, ignoredIn, readConfigurationText } from "./reload.ts";
 export { DEFAULT_OOM_SCORE, FIELDS } from "./kube_proxy_configuration.ts";
 export { isServer, sourceText } from "./source.ts";
 export { HEALTHZ_PORT, METRICS_PORT, parseBindAddress } from "./validation.ts";

@@ -2,7 +2,7 @@
 import {
   type ClockAndLogger,
   dirname,
-  fileErrorText,
+  errorText,
   type OpenWatch,
   readTextWithinSync,
   sameData,
@@ -33,22 +33,18 @@ export function ignoredIn(path: string | undefined, warnings: readonly string[])
   return [{ code: "configuration-ignored", subject: path || "flags", detail: warnings.join("; ") }];
 }
 
+/** Reads a file of a command line; throws as `readTextWithin` does. A pipe is none: each look at it would need another writer. */
+export function readConfigurationText(path: string): string {
+  return readTextWithinSync(path, MOST_BYTES);
+}
+
 /**
  * Starts to follow a configuration file; its current contents count as read. The result resolves with the next valid configuration
  * that differs from the given one, with its settings where a change needs a restart; undefined when the signal aborts. An invalid
  * file is reported with its lines; so are fields without effect, and changes that need a restart.
  */
 export function followConfiguration(
-  {
-    path,
-    read,
-    readText = (path) => readTextWithinSync(path, MOST_BYTES),
-    clock,
-    logger,
-    onProblems,
-    signal,
-    openWatch,
-  }: ClockAndLogger & {
+  { path, read, readText = readConfigurationText, clock, logger, onProblems, signal, openWatch }: ClockAndLogger & {
     /** The path of the configuration file. */
     readonly path: string;
     /** Parses the command line, and with it the configuration file, again. */
@@ -63,33 +59,27 @@ export function followConfiguration(
 ): (current: Configuration) => Promise<Configuration | undefined> {
   const changes = watchChanges({ clock, logger, signal, openWatch, quietMs: QUIET_MS, pollMs: POLL_MS });
 
-  const look = (): { readonly text: string } | { readonly failure: string } => {
+  const currentText = (): string => {
     try {
-      return { text: readText(path) };
+      return readText(path);
     } catch (error) {
-      return { failure: `--config: cannot read ${path}: ${fileErrorText(error)}` };
+      return `cannot read: ${errorText(error)}`;
     }
   };
-  const refuse = (detail: string) =>
-    onProblems(CONFIGURATION_SCOPE, [{ code: "configuration-invalid", subject: path, detail }]);
-  let known = look();
+  let text = currentText();
 
   return async (current) => {
     while (!signal.aborted) {
       await changes.watch(dirname(path));
       await changes.next();
-      const now = look();
+      const now = currentText();
       if (signal.aborted) break;
-      if (sameData(now, known)) continue;
-      known = now;
-      // The command line would wait for a writer of a pipe.
-      if ("failure" in now) {
-        refuse(now.failure);
-        continue;
-      }
+      if (now === text) continue;
+      text = now;
       const line = await read();
       if (line.kind === "errors") {
-        refuse(line.errors.join("; "));
+        const detail = line.errors.join("; ");
+        onProblems(CONFIGURATION_SCOPE, [{ code: "configuration-invalid", subject: path, detail }]);
         continue;
       }
       if (line.kind !== "start") {

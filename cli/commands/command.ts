@@ -16,6 +16,7 @@ import {
   type GivenFlags,
   NO_ANSWER,
   option,
+  readConfigurationText,
 } from "../../config/mod.ts";
 import type { ProxyOptions } from "../../node/mod.ts";
 import {
@@ -73,7 +74,7 @@ export interface Command extends CommandSpec {
 /** The parts of this machine that a command line refers to. */
 export function contextOf(commands: readonly CommandSpec[]): CommandLineContext {
   return {
-    readFile: (path) => Deno.readTextFileSync(path),
+    readFile: readConfigurationText,
     hostname: () => Deno.hostname(),
     kernelRelease: () => Deno.osRelease(),
     modes: MODE_DESCRIPTIONS,
