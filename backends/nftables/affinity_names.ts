@@ -18,15 +18,15 @@ export interface Numbering {
   readonly spent: ReadonlySet<number>;
 }
 
-/** More spent numbers are given again, since a number has 16 bits. */
-const MOST_SPENT = 60_000;
+/** A number has 16 bits: where endpoints and spent numbers are more, these are given again. */
+const MOST_NUMBERS = 65_536;
 
 /** The numbering of a service port, in which each endpoint keeps its number in `held`. */
 export function numberingOf({ clusterEndpoints, localEndpoints }: ServicePort, held?: Numbering): Numbering {
   const endpoints = new Set([...clusterEndpoints, ...localEndpoints]);
   const taken = new Set<number>(), spent = new Set(held?.spent);
   for (const [endpoint, number] of held?.numbers ?? []) (endpoints.has(endpoint) ? taken : spent).add(number);
-  if (spent.size > MOST_SPENT) spent.clear();
+  if (endpoints.size + spent.size > MOST_NUMBERS) spent.clear();
   let next = 0;
   const free = () => {
     while (taken.has(next) || spent.has(next)) next++;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { numberingOf } from "../../../../backends/nftables/affinity_names.ts";
 import { keepSlots } from "../../../../backends/nftables/slot_order.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
@@ -79,4 +80,14 @@ Deno.test("a restart takes over the slots in the kernel", async () => {
   assert.equal(before.host.transactions.length, written, "nothing differs");
   await after.change([shop(...MANY.slice(2), 2000, 2001)]);
   assert.equal(after.changed(), 2);
+});
+
+Deno.test("the numbers of very many endpoints fit into 16 bits, however many were replaced", () => {
+  const many = Array.from({ length: 6_000 }, (_, i) => `10.${i >> 8}.${i & 255}.1:80`);
+  const port = { ...shop(), affinitySeconds: 60, clusterEndpoints: many };
+  const held = numberingOf({ ...port, clusterEndpoints: many.slice(1) });
+  const spent = new Set(Array.from({ length: 60_000 }, (_, i) => 5_999 + i));
+  const { numbers } = numberingOf(port, { ...held, spent });
+  assert.ok(Math.max(...numbers.values()) < 65_536);
+  assert.equal(new Set(numbers.values()).size, many.length);
 });
