@@ -168,10 +168,16 @@ function placeOf({ family, table, chain }: Pick<TraceStep, "family" | "table" | 
   return `${family === "IPv4" ? "ip" : "ip6"} ${table} ${chain}`;
 }
 
-/** The steps of a trace that are shown: without the trace's own rule, and without the ends of chains. */
+/**
+ * The steps of a trace that are shown: without the trace's own rule, the ends of chains, and looks into chains of session affinity
+ * that do not know the client.
+ */
 function shownSteps({ steps }: Pick<Trace, "steps">): readonly TraceStep[] {
-  return steps.filter(({ table, rule, verdict }) =>
+  const shown = steps.filter(({ table, rule, verdict }) =>
     !table.startsWith(TRACE_TABLE) && rule !== "" && (rule !== "policy" || verdict === "drop")
+  );
+  return shown.filter(({ table, rule }, i) =>
+    table !== OWN_TABLE || !rule.startsWith("jump affinity-") || rule === `jump ${shown[i + 1]?.chain}`
   );
 }
 
@@ -219,6 +225,8 @@ function ownRuleText({ chain, rule, verdict }: TraceStep, service: string): stri
     [/masquerade fully-random$/, "is sent from this node's address"],
     [/jump count-|^count-/, "is counted"],
     [/update @count-/, "is counted"],
+    [/^jump affinity-/, "is of a client that has an endpoint"],
+    [/\bgoto affinity-(?:\w+-)?new-/, "is of a client without an endpoint"],
     [/ update @clients /, "is remembered, so that this client stays with its endpoint"],
   ];
   if (chain.startsWith("count-")) return "is counted";

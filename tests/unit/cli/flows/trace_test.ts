@@ -53,6 +53,28 @@ Deno.test("a trace ends when nothing more follows; each rule is explained, forei
   ]);
 });
 
+Deno.test("of the chains of session affinity, a trace has those that know the client, or that give it an endpoint", () => {
+  const traceOf = (...rules: readonly string[]) => {
+    const lines = [`nat-prerouting ${packet("10.96.0.10", 80)}`, ...rules].map((line) =>
+      `trace id 1 ip sluice ${line}`
+    );
+    return pathLines(tracesOf(lines).later[0]!, "default/web:http").slice(1, -1);
+  };
+  const jumps = [0, 1].map((block) =>
+    `affinity-X rule jump affinity-X-known-${block} (verdict jump affinity-X-known-${block})`
+  );
+  const chosen = "dnat to 10.2.0.2:8080 (verdict accept)";
+  assert.deepEqual(traceOf(...jumps, `affinity-X-known-1 rule a @clients update @clients { a } ${chosen}`), [
+    "  ip sluice affinity-X          is of a client that has an endpoint",
+    "  ip sluice affinity-X-known-1  sends it to an endpoint",
+  ]);
+  const drawn = "affinity-X rule numgen random mod 9 < 3 goto affinity-X-new-0 (verdict goto affinity-X-new-0)";
+  assert.deepEqual(traceOf(...jumps, drawn, `affinity-X-new-0 rule update @clients { a } ${chosen}`), [
+    "  ip sluice affinity-X        is of a client without an endpoint",
+    "  ip sluice affinity-X-new-0  sends it to an endpoint",
+  ]);
+});
+
 Deno.test("a trace that is dropped ends at once, with the owner of the rule and its reason", () => {
   const key = "ip daddr . meta l4proto . th dport";
   const cases = [
