@@ -68,6 +68,20 @@ Deno.test("the endpoints of a deleted service are reported when it returns", () 
   assert.deepEqual(slices(), first);
 });
 
+Deno.test("a deleted endpoint can return before its service", () => {
+  const sink = createRecordingSink();
+  const assembler = createAssembler(sink, false);
+  assembler.setEndpoint("web/0", endpointAt("10.180.0.1"));
+  assembler.sync();
+  const first = sink.take();
+  assembler.delete("endpoint", "web/0");
+  assembler.sync();
+  sink.take();
+  assembler.setEndpoint("web/0", endpointAt("10.180.0.1"));
+  assembler.sync();
+  assert.deepEqual(sink.take(), first.filter((line) => !line.startsWith("synced")));
+});
+
 Deno.test("a change in a round after the slices were assembled counts", () => {
   const sink = createRecordingSink();
   const assembler = createAssembler(sink, false);
