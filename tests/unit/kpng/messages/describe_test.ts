@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { createDocumentedState } from "../../../../kpng/messages/mod.ts";
+import { createDocumentedState, describeOperation, OP_ITEM, SETS } from "../../../../kpng/messages/mod.ts";
+
+Deno.test("a deletion names its set and path", () => {
+  const bytes = OP_ITEM.encode({ delete: { set: SETS.ServicesSet, path: "default/web" } });
+  assert.deepEqual(describeOperation(bytes), { op: "delete", set: "services", path: "default/web" });
+});
 
 Deno.test("the document has the whole state after each round, sorted", () => {
   const state = createDocumentedState("node-a");
