@@ -181,6 +181,15 @@ Deno.test("a cleanup releases held addresses also if another program has destroy
   assert.deepEqual(held(), GONE);
 });
 
+Deno.test("a cleanup that cannot destroy the sets fails, and leaves the interface", async () => {
+  const { runner, start, held } = await node();
+  const { backend } = await start("ipvs");
+  const refusal = { how: "exits", exitCode: 1, stderr: "Set cannot be destroyed\n" } as const;
+  runner.inject(({ tool, stdin }) => tool === "ipset" && stdin.startsWith("destroy "), refusal);
+  await assert.rejects(backend.cleanup(), /Set cannot be destroyed/);
+  assert.equal(held().interface, true);
+});
+
 Deno.test("a new process keeps the held addresses while the interface has addresses of the other family", async () => {
   const { runner, start, connect, held, web: at } = await node();
   connect(at, 1);
