@@ -47,8 +47,10 @@ Deno.test("systemd's properties are the state of the service", async () => {
 
 Deno.test("OpenRC adds and restarts the service, and stops it also if it is not enabled", async () => {
   const started = recorder(), stopped = recorder("", "rc-update del sluice default");
-  await openrcService(started.run, () => Promise.resolve(0)).start();
+  const service = openrcService(started.run, () => Promise.resolve(0));
+  await service.start();
   assert.deepEqual(started.lines, ["rc-update add sluice default", "rc-service sluice restart"]);
+  assert.equal(service.manual.start, started.lines.join(" && "));
   await openrcService(stopped.run, () => Promise.resolve(0)).stop();
   assert.deepEqual(stopped.lines, ["rc-service --ifexists sluice stop", "rc-update del sluice default"]);
 });
