@@ -60,7 +60,7 @@ export function createWorkerPool(
   return (family, listener) => {
     const present = pool.workers.get(family)!;
     // A worker that was about to stop may have stayed for the sibling that it started.
-    const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
+    const isFree = present.listener === undefined || present.isAlive && present.isRemoved;
     const worker = isFree ? present : startSuccessor(pool, family);
     worker.isResting = worker.isRemoved = false;
     worker.listener = listener;
