@@ -4,6 +4,7 @@ import { loadCertificateCheck } from "../../platform/mod.ts";
 import type { ClientRule } from "../../kpng/server/mod.ts";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "../../kpng/address/mod.ts";
 import type { Leader } from "./lease.ts";
+import type { SiteOptions } from "./options.ts";
 
 /** The TLS of a server: its certificate, and the clients that it accepts. */
 export interface ServerTls {
@@ -36,19 +37,28 @@ export interface SiteCertificates {
 }
 
 /** Where the kubelet keeps its certificate for the API server, and its key (its `--cert-dir`). */
-export const KUBELET_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+const KUBELET_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 /** Where kubeadm keeps the CA that has signed it. */
-export const CLUSTER_CA = "/etc/kubernetes/pki/ca.crt";
+const CLUSTER_CA = "/etc/kubernetes/pki/ca.crt";
 
 /** The organization of every kubelet (Kubernetes' node authorizer). */
 const NODES = "system:nodes";
 const ofKubelet = (node: string) => `system:node:${node}`;
 const SERVER_NAME = "leader.site.sluice.dev";
 
+/** The certificates that a configuration selects: the kubelet's if it names no key. */
+export function certificatesOf({ tlsCAFile, tlsCertFile, tlsPrivateKeyFile }: SiteFiles): SiteCertificates {
+  return tlsPrivateKeyFile === ""
+    ? kubeletCertificates({ ca: tlsCAFile || CLUSTER_CA, crt: tlsCertFile || KUBELET_CERTIFICATE })
+    : givenCertificates({ ca: tlsCAFile, crt: tlsCertFile, key: tlsPrivateKeyFile });
+}
+
+type SiteFiles = Pick<SiteOptions, "tlsCAFile" | "tlsCertFile" | "tlsPrivateKeyFile">;
+
 /**
  * Reads the certificates of a site from configured files; all nodes have certificates of the same CA, for servers and clients.
  */
-export function givenCertificates(paths: TlsPaths): SiteCertificates {
+function givenCertificates(paths: TlsPaths): SiteCertificates {
   const read = () => readUsable(paths);
   return {
     published: () => Promise.resolve(""),
@@ -72,7 +82,7 @@ export function givenCertificates(paths: TlsPaths): SiteCertificates {
  * certificate of the cluster's CA for `system:nodes`. The leader's server has a self-signed certificate; the others accept only
  * the one in the Lease, if the leader has signed it there with the kubelet's key.
  */
-export function kubeletCertificates({ ca, crt }: Pick<TlsPaths, "ca" | "crt">): SiteCertificates {
+function kubeletCertificates({ ca, crt }: Pick<TlsPaths, "ca" | "crt">): SiteCertificates {
   const read = () => readUsable({ ca, crt, key: crt });
   return {
     published: async (memory) => (await memory.server(makeCertificate)).cert,

@@ -20,13 +20,7 @@ import { abortedBy, joinHostPort } from "../../platform/mod.ts";
 import { createStore, type Store } from "../../kpng/store/mod.ts";
 import type { WireAddress } from "../../kpng/address/mod.ts";
 import type { ClusterAccess, FeatureSource } from "../contract.ts";
-import {
-  CLUSTER_CA,
-  givenCertificates,
-  KUBELET_CERTIFICATE,
-  kubeletCertificates,
-  type SiteCertificates,
-} from "./certificates.ts";
+import { certificatesOf, type SiteCertificates } from "./certificates.ts";
 import { createElection, type ElectionTiming } from "./election.ts";
 import { LONGEST_LEASE_MS, readSiteAddress, type SiteOptions } from "./options.ts";
 import { createFeed } from "./feed.ts";
@@ -37,16 +31,13 @@ import { addressOfNode, createSiteServer, readServerAddress } from "./serve.ts";
 
 /** Takes part in the configured site. */
 export function openSource(cluster: ClusterAccess, { site }: { readonly site: SiteOptions }): FeatureSource {
-  const { tlsCAFile, tlsCertFile, tlsPrivateKeyFile } = site;
   return createSiteSource(cluster, {
     site: site.name,
     leaseNamespace: site.leaseNamespace,
     timing: { leaseMs: site.leaseDurationMs, renewMs: site.renewPeriodMs, longestLeaseMs: LONGEST_LEASE_MS },
     listen: readSiteAddress(site.listenAddress)!,
     advertisedHost: site.advertiseAddress || undefined,
-    certificates: tlsPrivateKeyFile === ""
-      ? kubeletCertificates({ ca: tlsCAFile || CLUSTER_CA, crt: tlsCertFile || KUBELET_CERTIFICATE })
-      : givenCertificates({ ca: tlsCAFile, crt: tlsCertFile, key: tlsPrivateKeyFile }),
+    certificates: certificatesOf(site),
   });
 }
 

@@ -8,11 +8,7 @@ import { createStore } from "../../../../kpng/store/mod.ts";
 import { startServing } from "../../../../kpng/server/mod.ts";
 import type { TlsFiles } from "../../../../kpng/address/mod.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
-import {
-  givenCertificates,
-  kubeletCertificates,
-  type SiteCertificates,
-} from "../../../../features/site/certificates.ts";
+import { certificatesOf, type SiteCertificates } from "../../../../features/site/certificates.ts";
 import { createSiteServer } from "../../../../features/site/serve.ts";
 import { openSiteMemory } from "../../../../features/site/memory.ts";
 import { KINDS } from "../../../../core/objects/mod.ts";
@@ -35,7 +31,7 @@ async function withKubelets(
       const { cert, key } = await authority.issueToClient(`system:node:${name}`, organization);
       const crt = `${folder}/${name}-${organization}-${foreign}.pem`;
       Deno.writeTextFileSync(crt, cert + key);
-      return kubeletCertificates({ ca: `${folder}/ca.crt`, crt });
+      return certificatesOf({ tlsCAFile: `${folder}/ca.crt`, tlsCertFile: crt, tlsPrivateKeyFile: "" });
     });
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -137,11 +133,11 @@ Deno.test("given certificates prove and let in the nodes that they name, plainly
   try {
     const given = async (commonName: string) => {
       const { cert, key } = await authority.issue(commonName);
-      const paths = { ca: `${folder}/ca`, crt: `${folder}/${commonName}.crt`, key: `${folder}/${commonName}.key` };
-      Deno.writeTextFileSync(paths.ca, authority.cert);
-      Deno.writeTextFileSync(paths.crt, cert);
-      Deno.writeTextFileSync(paths.key, key);
-      return givenCertificates(paths);
+      const [ca, crt, keyFile] = ["ca", `${commonName}.crt`, `${commonName}.key`].map((name) => `${folder}/${name}`);
+      Deno.writeTextFileSync(ca!, authority.cert);
+      Deno.writeTextFileSync(crt!, cert);
+      Deno.writeTextFileSync(keyFile!, key);
+      return certificatesOf({ tlsCAFile: ca!, tlsCertFile: crt!, tlsPrivateKeyFile: keyFile! });
     };
     const claim = { site: "north", node: "a", address: "127.0.0.1:12091", certificate: "" };
     for (const name of ["a", "system:node:a"]) {
