@@ -68,7 +68,7 @@ export function rememberedRole(node: string, leader: Leader | undefined): Role {
 
 /** Whether it is the turn of `node` to succeed a holder of the Lease: it is the next member by name. */
 export function isSuccessor({ members }: ElectionState, node: string, holder: string): boolean {
-  const names = members?.names.filter((name) => name !== holder) ?? [];
+  const names = members?.names ?? [];
   return (names.find((name) => name > holder) ?? names[0]) === node;
 }
 
