@@ -172,6 +172,8 @@ Deno.test("check --serve is red for a taken port and for a source that cannot be
     const taken = Deno.listen({ hostname: "127.0.0.1", port: ports.metrics });
     Deno.writeTextFileSync(`${folder}/web.yaml`, "no: [state");
     const { status, of } = await findings([...flags, "--source", `state:${folder}/missing.yaml`]);
+    const withoutMetrics = ["--metrics-bind-address=", "--healthz-bind-address", `127.0.0.1:${ports.metrics}`];
+    assert.equal((await findings([...flags, ...withoutMetrics])).of("health")?.verdict, "red");
     taken.close();
     assert.equal(status, 1);
     assert.deepEqual([of("metrics")?.verdict, of("gRPC")?.verdict, of("source")?.verdict], ["red", "green", "red"]);
