@@ -198,7 +198,7 @@ for (const [kind, [changes, mostRules]] of Object.entries(LARGE)) {
   });
 }
 
-/** What another program does to the table of a large service, whose endpoints 96 to 100 it affects. */
+/** Changes by another program to the table of a large service, whose endpoints 96 to 100 it affects. */
 const DAMAGE: Readonly<Record<string, readonly [changes: Partial<ServicePort>, damage: (table: NftTable) => void]>> = {
   "a chain of a block lost its rules": [{ external: "cluster", loadBalancerIPs: ["192.0.2.1"] }, ({ chains }) => {
     for (const [name, chain] of chains) if (/-known-3$/.test(name)) chain.rules = [];

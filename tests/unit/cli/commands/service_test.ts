@@ -1,4 +1,4 @@
-/** What the service managers are told, and what their answers mean. */
+/** Requests to the service managers, and the meaning of their answers. */
 import assert from "node:assert/strict";
 import { openrcService, systemdService } from "../../../../cli/commands/service.ts";
 
