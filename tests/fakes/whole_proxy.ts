@@ -38,6 +38,8 @@ export interface WholeProxy {
   traffic: (family: Family, reading: TrafficReading) => void;
   /** Ends the run and starts another one, as a changed configuration file does. */
   replace(): Promise<void>;
+  /** Ends the proxy at the same time as a changed configuration file ends its run. */
+  endReplaced(): void;
 }
 
 /** Options of `withWholeProxy`. */
@@ -121,7 +123,14 @@ export async function withWholeProxy(
         running = run(replaced.signal);
         await until(() => answers(url));
       },
+      endReplaced() {
+        replaced.abort();
+        end.abort();
+      },
     });
+    end.abort();
+    const status = await running;
+    if (status !== 0) throw new Error(`the proxy has ended with status ${status}`);
   } finally {
     end.abort();
     await running;

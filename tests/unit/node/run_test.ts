@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { connectToProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
-import type { RunningProcessFeature } from "../../../features/mod.ts";
+import type { Node, RunningFeature, RunningProcessFeature } from "../../../features/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { startFakeApiServer } from "../../fakes/api_server.ts";
 import { startSilentLine } from "../../fakes/silent_line.ts";
@@ -23,6 +23,7 @@ Deno.test("requests, the link and problems are counted and recorded, and connect
     );
     const metrics = await (await fetch(`${proxy.url}metrics`)).text();
     assert.match(metrics, /^rest_client_requests_total\{code="200",method="GET",host="127\.0\.0\.1:\d+"\} [1-9]/m);
+    assert.match(metrics, /^sluice_source_connected 1$/m);
     proxy.problems("IPv4", "changes", [{ code: "changes-overdue", subject: "IPv4", detail: "60 s" }]);
     await recorded("ChangesOverdue");
   });
@@ -51,6 +52,12 @@ ports: [{ port: 8080 }]
 endpoints: [{ addresses: [10.1.0.1], nodeName: host }]
 `;
 
+/** A feature of the process that only does this at the start of each run. */
+function featureThatStarts(startRun: (node: Node) => RunningFeature) {
+  const feature: RunningProcessFeature = { attach() {}, startRun, stop: () => Promise.resolve() };
+  return new Map([["test", feature]]);
+}
+
 const answers = (port: number, status: number) =>
   until(async () => {
     const answer = await fetch(`http://127.0.0.1:${port}`).catch(() => undefined);
@@ -70,6 +77,64 @@ Deno.test("health check node ports answer 503 while a family's last sync has fai
     }));
 });
 
+Deno.test("health check node ports answer 503 while packets do not flow, and while a worker is down for long", async () => {
+  const port = reservePort(), nodes: Node[] = [];
+  const processFeatures = featureThatStarts((node) => (nodes.push(node), {}));
+  await withManifests(
+    healthCheckedAt(port),
+    ({ args }) =>
+      withWholeProxy({ args: [...args, "--iptables-sync-period", "10ms"], processFeatures }, async ({ health }) => {
+        await answers(port, 200);
+        nodes[0]!.health.setPackets("IPv4", { flow: false, reason: "no-route" });
+        await answers(port, 503);
+        nodes[0]!.health.setPackets("IPv4", { flow: undefined, reason: "unknown" });
+        await answers(port, 200);
+        health("IPv4", { state: "restarting", reason: "it has ended", restarts: 1 });
+        await answers(port, 503);
+      }),
+  );
+});
+
+Deno.test("a node without a Node object is not eligible for traffic", async () => {
+  const server = startFakeApiServer(), port = reservePort();
+  const args = ["--master", server.url, "--healthz-bind-address", `127.0.0.1:${port}`];
+  await withWholeProxy({ args }, () =>
+    until(async () => {
+      const answer = await (await fetch(`http://127.0.0.1:${port}/healthz`)).json();
+      return answer.nodeEligible === false;
+    }));
+  await server.close();
+});
+
+Deno.test("changes name their family only if the other family has services", async () => {
+  const path = `${await Deno.makeTempDir()}/control`, controlSocket = await listenOnControlSocket(path);
+  const manifests = healthCheckedAt(reservePort());
+  const service = (name: string, clusterIP: string) =>
+    `apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: shop }
+spec: { clusterIP: "${clusterIP}", ports: [{ port: 80 }] }
+`;
+  await withManifests(manifests, ({ args, write }) =>
+    withWholeProxy({ args, controlSocket }, async () => {
+      const control = await connectToProxy(path, { clock: systemClock });
+      const familyOf = async (wanted: RegExp) => {
+        let found: { readonly family?: string } | undefined;
+        await until(async () => {
+          const { events } = await control.events(0);
+          return (found = events.find(({ subject, text }) => wanted.test(`${subject}: ${text}`))) !== undefined;
+        });
+        return found?.family;
+      };
+      assert.equal(await familyOf(/all services: 1 service port /), undefined);
+      const withApi = `${manifests}---\n${service("api", "10.96.0.11")}`;
+      write(withApi);
+      assert.equal(await familyOf(/shop\/api: added/), undefined);
+      write(`${withApi}---\n${service("web6", "fd00:10:96::1")}`);
+      assert.equal(await familyOf(/shop\/web6: added/), "IPv6");
+    }));
+});
+
 Deno.test("with NodeCIDR, services of a source that has no Node objects do not wait for the node's pod CIDR", async () => {
   const port = reservePort();
   await withManifests(
@@ -80,17 +145,18 @@ Deno.test("with NodeCIDR, services of a source that has no Node objects do not w
 
 Deno.test("what a feature does in a run ends with the proxy, not with a changed configuration", async () => {
   const events: string[] = [];
-  const feature = {
-    attach() {},
-    startRun: () => (events.push("started"), { stopped: () => Promise.resolve(void events.push("stopped")) }),
-  } as unknown as RunningProcessFeature;
+  const processFeatures = featureThatStarts(() => {
+    events.push("started");
+    return { stopped: () => Promise.resolve(void events.push("stopped")) };
+  });
   await withManifests(
     "",
     ({ args }) =>
-      withWholeProxy({ args, processFeatures: new Map([["test", feature]]) }, async ({ replace }) => {
+      withWholeProxy({ args, processFeatures }, async ({ replace, endReplaced }) => {
         await replace();
         assert.deepEqual(events, ["started", "started"]);
+        endReplaced();
       }),
   );
-  assert.deepEqual(events, ["started", "started", "stopped"]);
+  assert.deepEqual(events, ["started", "started", "stopped"], "the end of the proxy counts, also during a change");
 });
