@@ -83,15 +83,19 @@ Deno.test("health check node ports answer 503 while packets do not flow, and whi
   await withManifests(
     healthCheckedAt(port),
     ({ args }) =>
-      withWholeProxy({ args: [...args, "--iptables-sync-period", "10ms"], processFeatures }, async ({ health }) => {
-        await answers(port, 200);
-        nodes[0]!.health.setPackets("IPv4", { flow: false, reason: "no-route" });
-        await answers(port, 503);
-        nodes[0]!.health.setPackets("IPv4", { flow: undefined, reason: "unknown" });
-        await answers(port, 200);
-        health("IPv4", { state: "restarting", reason: "it has ended", restarts: 1 });
-        await answers(port, 503);
-      }),
+      withWholeProxy(
+        { args: [...args, "--iptables-sync-period", "10ms"], processFeatures },
+        async ({ health, hold }) => {
+          await answers(port, 200);
+          nodes[0]!.health.setPackets("IPv4", { flow: false, reason: "no-route" });
+          await answers(port, 503);
+          nodes[0]!.health.setPackets("IPv4", { flow: undefined, reason: "unknown" });
+          await answers(port, 200);
+          hold("IPv4");
+          health("IPv4", { state: "restarting", reason: "it has ended", restarts: 1 });
+          await answers(port, 503);
+        },
+      ),
   );
 });
 
