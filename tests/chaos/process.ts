@@ -18,6 +18,8 @@ export async function syncs(family = ""): Promise<number> {
 
 /** Resources of a process. */
 export interface ProcessUsage {
+  /** Of all its threads since the start, without ended children, in milliseconds. */
+  readonly cpuMs: number;
   readonly residentMB: number;
   readonly openFiles: number;
   readonly children: number;
@@ -27,7 +29,10 @@ export interface ProcessUsage {
 export function processUsage(pid: number): ProcessUsage {
   const status = Deno.readTextFileSync(`/proc/${pid}/status`);
   const tasks = [...Deno.readDirSync(`/proc/${pid}/task`)];
+  const ticks = Deno.readTextFileSync(`/proc/${pid}/stat`).replace(/^.*\) /, "").split(" ");
   return {
+    // In ticks of 10 ms, user and system time.
+    cpuMs: (Number(ticks[11]) + Number(ticks[12])) * 10,
     residentMB: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024,
     openFiles: [...Deno.readDirSync(`/proc/${pid}/fd`)].length,
     children: tasks.flatMap(({ name }) => childrenOf(`/proc/${pid}/task/${name}`)).length,
