@@ -162,7 +162,7 @@ find "$stage" -exec touch --date="@$epoch" {} +
 # No code cache: Deno stores it under a predictable name in a world-writable folder, and Sluice runs as root.
 options=(--quiet --no-config --no-lock --no-check --no-code-cache --unstable-net --unstable-worker-options "${permissions[@]}"
   ${v8_flags:+"--v8-flags=$v8_flags"})
-# Without PATH, as after `env -i`, Deno could not resolve the names of tools and would not start: this is its default.
+# Without PATH, as after `env -i`, Deno cannot find tools by name and does not start: this value is the default.
 echo PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin > "$maps/environment"
 "${deno[@]}" compile "${options[@]}" --env-file="$maps/environment" "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2) ||
   fail "deno compile failed with $base"

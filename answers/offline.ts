@@ -40,7 +40,9 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
 
   function basisOf(family: Family) {
     const planner = createFamilyPlanner({
-      ...{ family, nodeName, tracking },
+      family,
+      nodeName,
+      tracking,
       balance: balanceOptions(configuration),
       onProblems: onPlanned,
     });

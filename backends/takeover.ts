@@ -15,7 +15,7 @@ import { type Runner, ToolMissingError } from "./tools/mod.ts";
 /** The code of a mode. */
 export interface ModeCode {
   readonly create: (options: BackendOptions) => Backend;
-  /** Runs the checks of a backend's setup, and leaves nothing behind. Throws an `UnsupportedHostError` as it does. */
+  /** Runs the checks of a backend's setup and leaves nothing behind. Throws an `UnsupportedHostError` if the host cannot serve. */
   readonly examine: (host: HostQuestion) => Promise<unknown>;
   /** The chains and jumps that the mode has in the tables of iptables; none by default. */
   readonly layout?: Layout;

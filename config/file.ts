@@ -118,7 +118,9 @@ export function readConfigurationFile(
   else if (errors.length === 0) errors.push(`${name}: the file is empty`);
   const { origins, forms, lenient } = reading;
   return {
-    ...{ settings, origins, forms },
+    settings,
+    origins,
+    forms,
     errors: strict ? [...errors, ...lenient] : errors,
     warnings: strict ? [] : lenient,
   };

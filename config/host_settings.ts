@@ -76,7 +76,11 @@ export function balanceOptions(configuration: Configuration): BalanceOptions {
   const algorithm = algorithms.find((one) => one === balance.algorithm);
   const hash = BALANCE_HASHES.find((one) => one === balance.affinityHash) ?? BALANCE_HASHES[0];
   return {
-    ...{ mode, algorithms, modeDefault, tablesAreInKernel, countsConnections },
+    mode,
+    algorithms,
+    modeDefault,
+    tablesAreInKernel,
+    countsConnections,
     labelKeys: labelKeys(configuration),
     byDefault: { algorithm: algorithm === modeDefault ? undefined : algorithm, hash },
   };

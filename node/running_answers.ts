@@ -12,7 +12,9 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
   const traffic = features.counts();
   const bases = Object.fromEntries(families.map(({ family, basis }) => [family, basis])) as Record<Family, FamilyBasis>;
   const answers = createAnswers({
-    ...{ nodeName, mode, tracking },
+    nodeName,
+    mode,
+    tracking,
     families: bases,
     balance: balanceOptions(proxy.configuration),
     rulesFrom: "running proxy",

@@ -97,7 +97,12 @@ export function createEventLog(clock: Clock, startedAtMs: number = clock.now()):
   const record: EventLog["record"] = (fields) => {
     const id = ++lastId, update = ++lastUpdate;
     const event: RecordedEvent = {
-      ...{ id, update, atMs: clock.now(), family: undefined, effect: undefined, tookMs: undefined },
+      id,
+      update,
+      atMs: clock.now(),
+      family: undefined,
+      effect: undefined,
+      tookMs: undefined,
       ...fields,
     };
     events.push(event);

@@ -39,7 +39,9 @@ export async function openClusterStore(options: ClusterOptions): Promise<Cluster
   const { source, close } = await openSource(options, details);
   const { sink, lastEventMs } = withLastEvent(store, clock);
   return {
-    ...{ store, problems, lastEventMs },
+    store,
+    problems,
+    lastEventMs,
     servers: () => source.servers?.() ?? [],
     run: () => source.run(sink, signal).finally(close),
   };

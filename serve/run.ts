@@ -39,7 +39,9 @@ export async function runServer(options: ServerOptions): Promise<void> {
   const serving = await startServing({
     address: options.listen,
     tls: current,
-    ...{ store, clock, logger },
+    store,
+    clock,
+    logger,
     onLag: changeWritten.publish,
     workers: { count: options.workers ?? await defaultServingWorkers(), spawn: spawnServingWorker },
   });

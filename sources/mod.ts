@@ -225,7 +225,9 @@ async function openFeature(options: SourceOptions, api: ApiClient): Promise<Read
       return createGrpcSource({ addresses: [address], ...server, ...inFull, onLink, clock, logger });
     },
     file: file && fileOf(file, { node: nodeName, source: origin(configuration), proxyName: "" }, clock),
-    ...{ onLink, clock, logger },
+    onLink,
+    clock,
+    logger,
   };
   return new Map([[name, openSource(cluster, configuration)]]);
 }

@@ -155,8 +155,12 @@ function linkThroughRelay(
   const state: LinkState = {
     ...{ relays, options, relaySettings, listener },
     worker: () => worker,
-    ...{ placed: undefined, awaited: undefined, workerHealth: undefined },
-    ...{ isRelayLost: false, relayRestarts: 0, workerRestarts: 0 },
+    placed: undefined,
+    awaited: undefined,
+    workerHealth: undefined,
+    isRelayLost: false,
+    relayRestarts: 0,
+    workerRestarts: 0,
   };
   const worker = relays.startFamily(options, {
     onReset() {

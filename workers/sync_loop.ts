@@ -99,9 +99,18 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     resync: createDueTimer(clock, wake),
     followUp: createDueTimer(clock, wake),
     entryCheck: createDueTimer(clock, wake),
-    ...{ hadEntryRules: true, isSetUp: false, isCleanupRequested: false, isFaultKnown: false, isBehind: false },
-    ...{ held: undefined, waiting: undefined, failure: undefined, running: undefined },
-    ...{ retries: 0, unsupportedSetups: 0, isStopped: false },
+    hadEntryRules: true,
+    isSetUp: false,
+    isCleanupRequested: false,
+    isFaultKnown: false,
+    isBehind: false,
+    held: undefined,
+    waiting: undefined,
+    failure: undefined,
+    running: undefined,
+    retries: 0,
+    unsupportedSetups: 0,
+    isStopped: false,
   };
   run(loop, () => setUp(loop));
   return {

@@ -28,7 +28,10 @@ export async function findOpenFiles(runner: Runner): Promise<OpenFiles> {
   return { soft, hard };
 }
 
-/** Raises the limit of this process up to `enough` files, if allowed; returns it. Rejects as `findOpenFiles` does. */
+/**
+ * Raises the limit of this process, `pid`, up to `enough` files, if allowed, as Go's runtime does for kube-proxy. Returns the
+ * new limit. Rejects as `findOpenFiles` does, and if the limit cannot be set.
+ */
 export async function raiseOpenFiles(runner: Runner, pid: number, enough = ENOUGH): Promise<OpenFiles> {
   const { soft, hard } = await findOpenFiles(runner);
   const raised = Math.min(hard, enough);

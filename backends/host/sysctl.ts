@@ -103,7 +103,8 @@ export async function readSysctls(runner: Runner, names: readonly string[]): Pro
 
 /** Reads the sysctls whose names match a regular expression. Throws if sysctl cannot be run. */
 export async function findSysctls(runner: Runner, pattern: string): Promise<ReadonlyMap<string, string>> {
-  return await readSysctls(runner, ["-a", "-r", pattern]);
+  const args = ["-a", "-r", pattern];
+  return printedValues(await runner.run({ tool: "sysctl", args, timeoutMs: TIMEOUT_MS }));
 }
 
 /** Reads a sysctl; undefined if the kernel does not have it, or if it cannot be read in time, which is reported. */

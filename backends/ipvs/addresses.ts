@@ -208,7 +208,7 @@ export function createHeldAddresses(family: Family, runner: Runner): HeldAddress
   };
 }
 
-/** Throws if a call failed, unless the kernel has no table of routes yet, which it has with the first route of the family. */
+/** Throws if a call failed, except because the kernel has no routing table yet: the first route of the family creates it. */
 function requireTable(call: string, result: ToolResult): void {
   if (failureOf(call, result)?.kind !== "absent") requireSuccess(call, result);
 }

@@ -61,7 +61,7 @@ export function serverDefinition(scheduler: string, affinitySeconds: number, has
   return `-s ${scheduler}${persistence}${scheduler === "mh" && hash === "flow" ? " -b mh-port" : ""}`;
 }
 
-/** Whether a removed real server stays until its connections end (kube-proxy's graceful termination); not for UDP. */
+/** Whether a removed real server stays until its connections end (kube-proxy's graceful termination): TCP only. */
 function terminatesGracefully(key: ServerKey): boolean {
   return key.startsWith(PROTOCOL_OPTIONS.tcp);
 }
@@ -256,9 +256,12 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
       changes: () => operations.values().map(changeOf),
       timeoutMs: TIMEOUT_MS,
     });
-    const { exitCode, stderr } = result;
-    if (exitCode !== 0 || stderr.trim() === "") return failureOf("ipvsadm", result);
-    return { kind: classifyFailure("ipvsadm", stderr), text: failureText("ipvsadm", result) };
+    const lines = result.stderr.split("\n").filter((line) => line.trim() !== "");
+    const text = failureText("ipvsadm", result), failure = failureOf("ipvsadm", result);
+    if (failure !== undefined && failure.kind !== "absent" || lines.length === 0) return failure;
+    // Each refused operation has a line: one that is refused for another reason counts more than one whose object is gone.
+    const kinds = lines.map((line) => classifyFailure("ipvsadm", line));
+    return { kind: kinds.find((kind) => kind !== "absent") ?? "absent", text };
   }
 
   return {

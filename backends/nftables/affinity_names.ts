@@ -98,6 +98,7 @@ export function clientElement(port: ServicePort, number: number, client: string)
   return `${serviceNumber(port)} . ${number * CLIENT_HASHES + clientHash(client)}`;
 }
 
+/** The number of a service port in the set of clients: a hash of its cluster IP, protocol and port. */
 export function serviceNumber({ clusterIP, protocol, port }: ServicePort): number {
   return destinationHash({ address: clusterIP, protocol, port });
 }
@@ -141,7 +142,7 @@ function ownAffinityNames(port: ServicePort): AffinityChainNames {
 }
 
 /** Numbers that follow each other. */
-export interface Run {
+interface Run {
   readonly first: number;
   length: number;
 }
@@ -172,6 +173,7 @@ interface Block {
   readonly numbers: readonly number[];
 }
 
+/** The blocks of numbers, in ascending order. */
 export function blocksOf(numbers: readonly number[]): readonly Block[] {
   const blocks = Map.groupBy([...numbers].sort((a, b) => a - b), (number) => Math.floor(number / BLOCK_SIZE));
   return Array.from(blocks, ([index, numbers]) => ({ index, numbers }));
@@ -213,6 +215,7 @@ interface SharedChain {
   readonly clients?: "known" | "new";
 }
 
+/** The purpose of the shared chain with this name; undefined if no such chain has it. */
 export function parseShared(name: string): SharedChain | undefined {
   const [, protocol, seconds, texts] = SHARED.exec(name) ?? [];
   if (texts !== undefined) {

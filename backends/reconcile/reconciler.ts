@@ -14,7 +14,7 @@ export interface Target<Realized, Owner> {
    * @param before the realized state as known before; undefined if it is unknown
    */
   list(before: Realized | undefined): Promise<Listing<Realized>>;
-  /** Counts changes by other programs, cheaply; undefined if only a listing can count them. Listed without it. */
+  /** Counts changes by other programs cheaply; undefined if only a listing can. Without it, each comparison lists everything. */
   glance?(realized: Realized): Promise<number | undefined>;
   /**
    * Updates and deletes dirty objects, and records in `realized` what is in effect. Adds services that the kernel

@@ -21,8 +21,8 @@ export function repeatingRunner(runner: Runner): Runner {
   };
 }
 
-/** Exit statuses of programs that were asked to end by SIGHUP, SIGINT, SIGQUIT or SIGTERM. */
-const ASKED_TO_END: readonly number[] = [129, 130, 131, 143];
+/** Exit statuses of programs that SIGHUP, SIGINT, SIGQUIT or SIGTERM ended. */
+const ENDED_ON_REQUEST: readonly number[] = [129, 130, 131, 143];
 
 /** A tool whose last run was ended by a signal. */
 export interface KilledTool {
@@ -32,9 +32,9 @@ export interface KilledTool {
 }
 
 /**
- * A runner that reports tools that signals end: they crash, or the kernel needs their memory. A tool that is asked to end is
- * not reported: Ctrl-C and `timeout` signal the whole process group. A tool leaves the list with its next run that no signal
- * ends.
+ * A runner that reports tools that signals end: they crash, or the kernel needs their memory. Signals that request
+ * an end are not reported: Ctrl-C and `timeout` send them to the whole process group. A tool leaves the list with its next run
+ * that no signal ends.
  * @param onChange called with all such tools when one joins or leaves
  */
 export function watchKilledTools(runner: Runner, onChange: (killed: readonly KilledTool[]) => void): Runner {
@@ -55,7 +55,7 @@ export function watchKilledTools(runner: Runner, onChange: (killed: readonly Kil
       const result = await runner.run(call), { tool, args } = call;
       const failure = failureOf(tool, result);
       if (failure?.kind === "killed") {
-        if (ASKED_TO_END.includes(result.exitCode)) return result;
+        if (ENDED_ON_REQUEST.includes(result.exitCode)) return result;
         const version = await versionOf(tool);
         const known = knownTool(tool);
         const flaws = known &&

@@ -43,7 +43,12 @@ const JUMPS: readonly Jump[] = [
 const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
   mangle: [],
   filter: [
-    ...[BASE.services, BASE.externalServices, BASE.externalNodePorts, BASE.nodePorts, BASE.proxyFirewall, BASE.forward],
+    BASE.services,
+    BASE.externalServices,
+    BASE.externalNodePorts,
+    BASE.nodePorts,
+    BASE.proxyFirewall,
+    BASE.forward,
   ],
   nat: [BASE.services, BASE.nodePorts, BASE.localhostNodePorts, BASE.postrouting, BASE.markMasquerade],
 };

@@ -63,7 +63,7 @@ function otherVariant(flavour: Flavour): Flavour {
   return flavour === "legacy" ? "nf_tables" : "legacy";
 }
 
-/** The most listings of one removal, each after another program has removed a part of what the last one had. */
+/** The most listings of one removal: it lists again whenever another program has removed some of what it listed. */
 const MOST_LISTINGS = 10;
 
 /** Removes what does not belong to the layout that stays; returns whether there was anything. */

@@ -239,6 +239,6 @@ async function refuseSpecial(path: string): Promise<void> {
     if (error instanceof Deno.errors.NotCapable) throw error;
   });
   if (there && !there.isFile && !there.isDirectory) {
-    throw new Error("it is no regular file (--to - prints to standard output)");
+    throw new Error("it is not a regular file (--to - prints to standard output)");
   }
 }

@@ -79,7 +79,10 @@ export async function readFlows(runner: Runner, findService: FindService, onFlow
     if (event === "end") open.delete(id);
     if (event === "closed" && !CLOSED.has(state)) return;
     onFlow({
-      ...{ event, atMs, service, protocol },
+      event,
+      atMs,
+      service,
+      protocol,
       client: joinHostPort(original.source, original.sourcePort),
       frontend: joinHostPort(original.destination, original.destinationPort),
       endpoint: joinHostPort(reply.source, reply.sourcePort),

@@ -110,7 +110,7 @@ export function isCounted({ clusterSlots, localSlots }: Balance): boolean {
   return clusterSlots !== undefined || localSlots !== undefined;
 }
 
-/** The endpoint's index of each slot; undefined if each endpoint is a slot of its own, in the given order. */
+/** The index of the endpoint of each slot; undefined if each endpoint is a slot of its own, in the given order. */
 export function balanceTable({ algorithm }: Balance, list: BalancedList): readonly EndpointIndex[] | undefined {
   const { endpoints, weights, slots } = list;
   return hasTable(algorithm, list)

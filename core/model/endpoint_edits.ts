@@ -6,8 +6,8 @@ import { SERVICE_PORT_KEY, type ServicePort, servicePortKey } from "./service_po
 const LIST_NAMES = ["clusterEndpoints", "localEndpoints", "endpointsOnThisNode", "lingeringEndpoints"] as const;
 type ListName = typeof LIST_NAMES[number];
 
-/** Something for each list of endpoints. */
-function forEachList<T>(of: (name: ListName) => T): Record<ListName, T> {
+/** A record with a value for each list of endpoints. */
+function byList<T>(of: (name: ListName) => T): Record<ListName, T> {
   return Object.fromEntries(LIST_NAMES.map((name) => [name, of(name)])) as Record<ListName, T>;
 }
 
@@ -22,7 +22,7 @@ const LIST_EDITS = shape.list(shape.record({
 type ListEdits = shape.TypeOf<typeof LIST_EDITS>;
 
 /** The changes of a service port's endpoints. */
-export const ENDPOINT_EDITS = shape.record({ key: SERVICE_PORT_KEY, ...forEachList(() => LIST_EDITS) });
+export const ENDPOINT_EDITS = shape.record({ key: SERVICE_PORT_KEY, ...byList(() => LIST_EDITS) });
 
 /** See `ENDPOINT_EDITS`. */
 export interface EndpointEdits extends shape.TypeOf<typeof ENDPOINT_EDITS> {}
@@ -36,12 +36,12 @@ export function differsInEndpointsOnly(before: ServicePort, after: ServicePort):
 /** The edits that turn one version of a service port into another, which differs in endpoints only. */
 export function endpointEdits(before: ServicePort, after: ServicePort): EndpointEdits {
   const key = servicePortKey(after.name, after.protocol);
-  return { key, ...forEachList((name) => listEdits(before[name], after[name])) };
+  return { key, ...byList((name) => listEdits(before[name], after[name])) };
 }
 
 /** The service port after these edits. Endpoints that stay are the same objects. */
 export function withEdits(port: ServicePort, edits: EndpointEdits): ServicePort {
-  return { ...port, ...forEachList((name) => editedList(port[name], edits[name])) };
+  return { ...port, ...byList((name) => editedList(port[name], edits[name])) };
 }
 
 /** The number of endpoints that edits remove or add. */

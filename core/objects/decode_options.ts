@@ -19,7 +19,7 @@ export interface LabelKeys {
 
 /** Which objects to use, and how much of them. */
 export interface DecodeOptions {
-  /** The name in `service.kubernetes.io/service-proxy-name`; by default, services without it are served (KEP-2447). */
+  /** The label `service.kubernetes.io/service-proxy-name` of the services to serve; by default, those without it (KEP-2447). */
   readonly serviceProxyName?: string;
   /** With it, objects are decoded with their details, to pass them on. */
   readonly details?: DetailFilters;

@@ -153,7 +153,7 @@ function readHealthCheckNodePort(spec: RawObject, problems: Problems): number {
   return 0;
 }
 
-/** The cluster IPs: at most one of each family, that of `ipFamilies`; none for a headless service. */
+/** The cluster IPs: at most one of each family, in the order of `ipFamilies`; none for a headless service. */
 function readClusterIPs(spec: RawObject, problems: Problems): readonly string[] {
   let given = listOf(spec.clusterIPs, "spec.clusterIPs", problems);
   if (given.length === 0 && !isAbsent(spec.clusterIP)) given = [spec.clusterIP];

@@ -116,8 +116,14 @@ interface PlannerState {
 export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanner {
   const { family, tracking } = options;
   const state: PlannerState = {
-    ...{ options, entries: new Map(), claims: createFrontendClaims(), dropping: { internal: 0, external: 0 } },
-    ...{ budget: createBalanceBudget(), limited: new Map(), internal: undefined, rounds: 0 },
+    options,
+    entries: new Map(),
+    claims: createFrontendClaims(),
+    dropping: { internal: 0, external: 0 },
+    budget: createBalanceBudget(),
+    limited: new Map(),
+    internal: undefined,
+    rounds: 0,
   };
   const { entries } = state;
   let plannedZone: string | undefined, plannedNodeIP: string | undefined;

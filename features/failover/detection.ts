@@ -40,7 +40,10 @@ export function startDetection(
       settings: options,
       read: () => call(readAttempts, undefined),
       usesOf: (endpoints) => usesOf(ports(), endpoints),
-      ...{ probe, onChange, clock, signal },
+      probe,
+      onChange,
+      clock,
+      signal,
     });
   };
 

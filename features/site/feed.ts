@@ -259,7 +259,10 @@ function createHandOver(sink: SourceSink) {
     const of = <T extends { readonly kind: Kind }>(pass: (one: T) => void) => (one: T) => enters(one.kind) && pass(one);
     const ofKind = (pass: (kind: Kind) => void) => (kind: Kind) => enters(kind) && pass(kind);
     return {
-      ...{ set: of(sink.set), delete: of(sink.delete), reset: ofKind(sink.reset), synced: ofKind(sink.synced) },
+      set: of(sink.set),
+      delete: of(sink.delete),
+      reset: ofKind(sink.reset),
+      synced: ofKind(sink.synced),
       problems(scope, problems, options) {
         if (state === "ended") return;
         scopes.add(scope);

@@ -82,7 +82,10 @@ export async function readKubeconfig(path: string, url?: string): Promise<Access
   };
   return {
     server: usedUrl,
-    ...{ ca, certificate, key, serverName },
+    ca,
+    certificate,
+    key,
+    serverName,
     token: tokenFile ? { file: resolve(tokenFile) } : token ? { text: token } : undefined,
     proxyUrl,
     headers: [...basicAuthentication(user), ...impersonation(user, userAt)],

@@ -27,6 +27,8 @@ import {
 export interface FoundFile {
   /** Its path, which starts with the source's path. */
   readonly path: string;
+  /** False for what is in the place of a file in a folder, such as another folder or a pipe. */
+  readonly isFile: boolean;
   /** Changes whenever the file is replaced, and nearly always when it is written. */
   readonly fingerprint: string;
 }
@@ -41,7 +43,7 @@ const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/;
 export async function findFiles(path: string): Promise<{ files: readonly FoundFile[]; folder: string }> {
   const info = await Deno.stat(path);
   if (!info.isDirectory) {
-    return { files: [{ path, fingerprint: fingerprintOf(info) }], folder: dirname(path) };
+    return { files: [{ path, isFile: true, fingerprint: fingerprintOf(info) }], folder: dirname(path) };
   }
   const names: string[] = [];
   for await (const entry of Deno.readDir(path)) if (MANIFEST_NAME.test(entry.name)) names.push(entry.name);
@@ -51,8 +53,7 @@ export async function findFiles(path: string): Promise<{ files: readonly FoundFi
     const fileInfo = await statIfThere(file);
     // A folder that disappears meanwhile does not look like one without files.
     if (fileInfo === undefined) await Deno.stat(path);
-    // One that is no file any more is an error, so that its objects stay.
-    if (fileInfo !== undefined) files.push({ path: file, fingerprint: fingerprintOf(fileInfo) });
+    else files.push({ path: file, isFile: fileInfo.isFile, fingerprint: fingerprintOf(fileInfo) });
   }
   return { files, folder: path };
 }

@@ -146,6 +146,8 @@ function createFiles(
       const now = new Map<string, KnownFile>();
       for (const one of found) {
         const before = files.get(one.path);
+        // What takes the place of a known file is an error, so that its objects stay.
+        if (before === undefined && !one.isFile) continue;
         const unchanged = before?.fingerprint === one.fingerprint && !touched.has(basename(one.path));
         now.set(one.path, unchanged ? before : await read(one, before?.valid, yieldTurn));
       }

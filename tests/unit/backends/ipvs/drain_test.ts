@@ -149,6 +149,19 @@ Deno.test("virtual servers that another program deletes meanwhile are removed, w
   }
 });
 
+Deno.test("a virtual server that is refused for another reason than that it is gone fails the removal", async () => {
+  const { runner, start, connect, web: at } = await node();
+  connect(at, 0);
+  const stderr = "No such service\nInvalid operation.  Possibly wrong module version, address not unicast, ...\n";
+  runner.inject(({ tool, args }) => tool === "ipvsadm" && args.includes("--restore"), {
+    how: "exits",
+    exitCode: 255,
+    stderr,
+  });
+  const { first } = await start("iptables");
+  assert.equal(first.figures.cleanup_failures, 1);
+});
+
 Deno.test("a comparison ends a drain as well, and without connections nothing is kept", async () => {
   const { start, connect, held, web: at } = await node();
   connect(at, 1);

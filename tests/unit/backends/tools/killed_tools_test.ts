@@ -43,7 +43,7 @@ Deno.test("a tool that crashes is a problem until it runs again", async () => {
   assert.deepEqual(reported.slice(1), [[]]);
 });
 
-Deno.test("a tool that is asked to end, as by Ctrl-C or a stop of the whole process group, is no problem", async () => {
+Deno.test("a tool that Ctrl-C or a stop of the whole process group ends is no problem", async () => {
   const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGTERM: 15, SIGKILL: 9, SIGSEGV: 11 };
   const reported: string[] = [];
   for (const [name, number] of Object.entries(SIGNALS)) {
@@ -53,11 +53,11 @@ Deno.test("a tool that is asked to end, as by Ctrl-C or a stop of the whole proc
   assert.deepEqual(reported, ["SIGKILL", "SIGSEGV"]);
 });
 
-Deno.test("a tool that crashed stays a problem when its next run is asked to end", async () => {
+Deno.test("a tool that crashed stays a problem when SIGTERM ends its next run", async () => {
   const exitCodes = [139, 0, 143], reported: string[][] = [];
   const runner: Runner = { run: () => Promise.resolve({ exitCode: exitCodes.shift()!, stdout: "", stderr: "" }) };
   const watched = watchKilledTools(runner, (killed) => reported.push(killed.map(({ tool }) => tool)));
-  for (const _ of ["crashes, and shows its version", "is asked to end"]) {
+  for (const _ of ["crashes, and shows its version", "ends by SIGTERM"]) {
     await watched.run({ tool: "nft", args: ["list"] });
   }
   assert.deepEqual(reported, [["nft"]]);

@@ -97,7 +97,7 @@ Deno.test("export replaces no pipe or socket", () =>
     const to = `${folder}/socket`;
     using _listener = Deno.listen({ transport: "unix", path: to });
     await assert.rejects(invoke(["export", "--to", to, ...flags]), {
-      message: `cannot write ${to}: it is no regular file (--to - prints to standard output)`,
+      message: `cannot write ${to}: it is not a regular file (--to - prints to standard output)`,
     });
     assert.ok(Deno.statSync(to).isSocket);
   }));

@@ -401,7 +401,7 @@ Deno.test("an unreadable file is retried, and its objects stay", async () => {
   });
 });
 
-Deno.test("what takes the place of a file and is none is a problem, and the file's objects stay", async () => {
+Deno.test("a file that a folder replaces is a problem, and its objects stay", async () => {
   await withSource({ pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ recorded, folder }) => {
     await recorded.until(/synced ServiceCIDR/);
     await Deno.mkdir(join(folder, "folder"));
@@ -409,6 +409,15 @@ Deno.test("what takes the place of a file and is none is a problem, and the file
     await Deno.rename(join(folder, "link"), join(folder, "a.yaml"));
     assert.match((await recorded.until(/problem/)).join(), /problem a.yaml cannot be read: .*directory/);
     assert.deepEqual([...recorded.objects.keys()], ["Service default/a"]);
+  });
+});
+
+Deno.test("a folder with the name of a manifest is ignored", async () => {
+  await withSource({ pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ write, recorded, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
+    await Deno.mkdir(join(folder, "archive.yaml"));
+    await write("b.yaml", service("b"));
+    assert.doesNotMatch((await recorded.until(/set Service default\/b/)).join(), /problem/);
   });
 });
 
