@@ -33,13 +33,13 @@ export function ignoredIn(path: string | undefined, warnings: readonly string[])
   return [{ code: "configuration-ignored", subject: path || "flags", detail: warnings.join("; ") }];
 }
 
-/** Reads a file of a command line; throws as `readTextWithin` does. A pipe is none: each look at it would need another writer. */
+/** Reads a file that a command line names. Throws as `readTextWithin` does: a pipe cannot be read more than once. */
 export function readConfigurationText(path: string): string {
   return readTextWithinSync(path, MOST_BYTES);
 }
 
 /**
- * Starts to follow a configuration file; its current contents count as read. The result resolves with the next valid configuration
+ * Starts to follow a configuration file; its current contents count as read. The returned function resolves with the next valid configuration
  * that differs from the given one, with its settings where a change needs a restart; undefined when the signal aborts. An invalid
  * file is reported with its lines; so are fields without effect, and changes that need a restart.
  */

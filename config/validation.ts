@@ -272,7 +272,7 @@ function decidePrefixes(
 /** An `address:port` to listen on, or the expectation that it does not meet. */
 export type BindAddress = { readonly joined: string } | { readonly must: string };
 
-/** Parses an address like kube-proxy: a bare IP gets `defaultPort`; names and port 0 are refused. */
+/** Parses an address like kube-proxy: a bare IP gets `defaultPort`; IPv6 needs brackets before a port; names and port 0 are refused. */
 export function parseBindAddress(text: string, defaultPort: number): BindAddress {
   const bare = canonicalAddress(text);
   if (bare !== undefined) return { joined: joinHostPort(bare, defaultPort) };

@@ -14,7 +14,7 @@ export function readTextWithinSync(path: string, mostBytes: number): string {
 
 function requireWithin({ size, isCharDevice, isBlockDevice, isFifo }: Deno.FileInfo, mostBytes: number): void {
   if (isCharDevice || isBlockDevice) throw new Error("it is a device, not a file");
-  // To open one waits, perhaps for ever, for a program that writes into it.
+  // Opening one blocks until a program writes to it, perhaps for ever.
   if (isFifo) throw new Error("it is a pipe, not a file");
   if (size > mostBytes) throw new Error(`it has ${size} bytes, more than the limit of ${mostBytes / 2 ** 20} MiB`);
 }

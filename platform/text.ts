@@ -70,7 +70,7 @@ export function printable(line: string): string {
   return line.replace(/(?!\t)[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
 }
 
-/** The most similar candidate by edit distance, ignoring case; undefined if all differ in more than this part. */
+/** The most similar candidate by edit distance, ignoring case; undefined if all differ in more than this part of its letters. */
 export function nearest(name: string, candidates: Iterable<string>, part = 1 / 2): string | undefined {
   let best: string | undefined;
   let fewest = Math.max(1, Math.floor(name.length * part)) + 1;

@@ -6,7 +6,7 @@ export interface Turns {
   ended(): Promise<void>;
 }
 
-/** Starts without steps. */
+/** Creates turns; none has been taken yet. */
 export function createTurns(): Turns {
   let last: Promise<unknown> = Promise.resolve();
   return {

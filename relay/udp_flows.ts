@@ -282,7 +282,10 @@ const SLOT_BYTES = 65_536;
 /** Slots that are allocated at once: 64 MB, which malloc maps without touching them. */
 const SLOTS = 1024;
 
-/** Creates a pool of buffers of 64 kB in large slabs, of which datagrams touch few pages. */
+/**
+ * Creates a pool of buffers of 64 kB in large slabs: a small datagram touches one page of 4 kB, so 10,000 buffers take 40 MB;
+ * allocated one by one, they take 640.
+ */
 function createDatagramBuffers() {
   const free: Uint8Array<ArrayBuffer>[] = [];
   const grow = () => {

@@ -36,7 +36,10 @@ export function relaysOnDemand(startFamily: StartFamily): (isNeeded: boolean) =>
   };
 }
 
-/** Starts a worker that watches the pods of the container runtime and may only connect to its socket. */
+/**
+ * Watches the pods with a worker that may connect to the container runtime's socket and do nothing else. This isolate needs that
+ * permission only during this call.
+ */
 export function startRuntimeWatch(path: string): PodWatch {
   const listeners = new Set<(report: PodReport) => void>();
   let last: PodReport | undefined;

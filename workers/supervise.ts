@@ -200,7 +200,7 @@ function finishStop(state: Supervised): void {
   state.stopping?.resolve();
 }
 
-/** The problems of a worker whose code is in the table. */
+/** The problems whose code is in the table: codes become labels of metrics, so a worker must not invent any. */
 export function checkedProblems(problems: readonly Problem[]): readonly Problem[] {
   return problems.filter(({ code }) => isProblemCode(code));
 }

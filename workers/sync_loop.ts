@@ -77,7 +77,7 @@ interface Loop extends SyncLoopOptions {
   isCleanupRequested: boolean;
   /** Whether the next comparison is because of a known fault. */
   isFaultKnown: boolean;
-  /** The last failure, until a comparison succeeds: a sync may succeed without running a tool. */
+  /** The last failure, until a comparison succeeds: a sync may succeed without a tool, which proves nothing. */
   failure: SyncProblem | undefined;
   /** Whether changes are not in effect: their sync failed, and none has succeeded since. */
   isBehind: boolean;

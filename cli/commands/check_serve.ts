@@ -1,15 +1,7 @@
 /** The checks of `sluice check --serve`. */
 import { type Finding, isUnreadable, problemFinding } from "../../core/problems/mod.ts";
-import { readTlsFiles, type TlsFiles, type WireAddress } from "../../kpng/address/mod.ts";
-import {
-  abortedBy,
-  errorText,
-  isLoopback,
-  joinHostPort,
-  plural,
-  silentLogger,
-  splitHostPort,
-} from "../../platform/mod.ts";
+import { isOfThisHost, readTlsFiles, type TlsFiles, type WireAddress } from "../../kpng/address/mod.ts";
+import { abortedBy, errorText, joinHostPort, plural, silentLogger, splitHostPort } from "../../platform/mod.ts";
 import { openClusterStore, readServerCertificate } from "../../serve/mod.ts";
 import type { Invocation } from "./command.ts";
 import { readDetailFilters, readServeAddresses } from "./serve.ts";
@@ -79,8 +71,7 @@ async function examineTls(paths: TlsFiles, listen: WireAddress, { clock }: Invoc
   const name = "TLS";
   try {
     const files = readTlsFiles(paths, "--listen-tls");
-    const isOfThisHost = listen.kind === "unix" || listen.host === "localhost" || isLoopback(listen.host);
-    const open = files?.ca !== undefined || isOfThisHost
+    const open = files?.ca !== undefined || isOfThisHost(listen)
       ? []
       : [problemFinding(name, "server-unprotected", "does not require client certificates")];
     if (files !== undefined) return [await examineCertificate(files, clock.now()), ...open];

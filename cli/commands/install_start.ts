@@ -22,9 +22,10 @@ export async function checkAndStart(invocation: Invocation, wanted: Wanted): Pro
   const { flags, print } = invocation;
   const { configuration, words } = wanted;
   // The installed configuration may contain more than the flags.
+  const context = contextOf(invocation.commands);
   const line = await readCommandLine(["run", "--config", CONFIGURATION, ...words], {
-    ...contextOf(invocation.commands),
-    readFile: (path) => path === CONFIGURATION ? configuration : Deno.readTextFileSync(path),
+    ...context,
+    readFile: (path) => path === CONFIGURATION ? configuration : context.readFile(path),
   });
   const findings = await checkInstalled(invocation, line);
   print(`\n${findingsText(findings)}\n`);

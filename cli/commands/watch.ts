@@ -233,7 +233,7 @@ async function exportTo(
   }
 }
 
-/** Throws if there is a pipe, a socket or a device, which a rename would replace with a file. */
+/** Throws if the path is a pipe, a socket or a device: the rename would replace it with a file. */
 async function refuseSpecial(path: string): Promise<void> {
   const there = await Deno.stat(path).catch((error) => {
     if (error instanceof Deno.errors.NotCapable) throw error;

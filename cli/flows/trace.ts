@@ -169,8 +169,8 @@ function placeOf({ family, table, chain }: Pick<TraceStep, "family" | "table" | 
 }
 
 /**
- * The steps of a trace that are shown: without the trace's own rule, the ends of chains, and looks into chains of session affinity
- * that do not know the client.
+ * The steps of a trace that are shown: without the trace's own rule, the ends of chains, and jumps to chains of session affinity
+ * that did not match the client.
  */
 function shownSteps({ steps }: Pick<Trace, "steps">): readonly TraceStep[] {
   const shown = steps.filter(({ table, rule, verdict }) =>
@@ -225,8 +225,8 @@ function ownRuleText({ chain, rule, verdict }: TraceStep, service: string): stri
     [/masquerade fully-random$/, "is sent from this node's address"],
     [/jump count-|^count-/, "is counted"],
     [/update @count-/, "is counted"],
-    [/^jump affinity-/, "is of a client that has an endpoint"],
-    [/\bgoto affinity-(?:\w+-)?new-/, "is of a client without an endpoint"],
+    [/^jump affinity-/, "belongs to a client that has an endpoint"],
+    [/\bgoto affinity-(?:\w+-)?new-/, "belongs to a client without an endpoint"],
     [/ update @clients /, "is remembered, so that this client stays with its endpoint"],
   ];
   if (chain.startsWith("count-")) return "is counted";

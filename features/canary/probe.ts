@@ -27,7 +27,10 @@ export interface CanaryNetwork {
   ): Promise<Pick<Deno.TcpConn, "read" | "close">>;
 }
 
-/** Starts a responder that answers only clients that `isOwn` admits. Throws if it cannot listen. */
+/**
+ * Starts a responder that answers only clients that `isOwn` admits, since other hosts can reach its port. Throws if it cannot
+ * listen.
+ */
 export function startResponder(
   address: string,
   isOwn: (client: string) => boolean,

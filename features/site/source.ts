@@ -157,10 +157,15 @@ async function selfAsLeader({ cluster, options, store, memory }: SiteRun, signal
 
 /** A sink that passes everything to both; problems go to the second one only. */
 function teeOf(first: SourceSink, second: SourceSink): SourceSink {
-  const both = (method: "set" | "delete" | "reset" | "synced") => (given: never) => {
-    first[method](given);
-    second[method](given);
+  const both = <T>(one: (given: T) => void, other: (given: T) => void) => (given: T) => {
+    one(given);
+    other(given);
   };
-  const { problems } = second;
-  return { set: both("set"), delete: both("delete"), reset: both("reset"), synced: both("synced"), problems };
+  return {
+    set: both(first.set, second.set),
+    delete: both(first.delete, second.delete),
+    reset: both(first.reset, second.reset),
+    synced: both(first.synced, second.synced),
+    problems: second.problems,
+  };
 }

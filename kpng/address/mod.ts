@@ -3,7 +3,7 @@
  *
  * In: texts and paths. Out: addresses and certificates. May touch: PEM files.
  */
-import { canonicalAddress, fileErrorText } from "../../platform/mod.ts";
+import { canonicalAddress, fileErrorText, isLoopback, readTextWithinSync } from "../../platform/mod.ts";
 
 /** The address of a gRPC server. */
 export type WireAddress =
@@ -13,8 +13,15 @@ export type WireAddress =
 /** The longest message that gRPC clients accept by default. */
 export const DEFAULT_MESSAGE_BYTES: number = 4 * 1024 * 1024;
 
+const MOST_PEM_BYTES = 16 * 2 ** 20;
+
 /** KPNG's port. */
 const DEFAULT_PORT = 12090;
+
+/** Whether only this host can connect to an address. */
+export function isOfThisHost(address: WireAddress): boolean {
+  return address.kind === "unix" || address.host === "localhost" || isLoopback(address.host);
+}
 
 /** Parses `tcp://HOST:PORT`, `grpc://HOST:PORT`, `HOST:PORT` or `unix://PATH`, IPv6 in brackets; else undefined. */
 export function readWireAddress(text: string): WireAddress | undefined {
@@ -67,7 +74,7 @@ export function readTlsFiles(paths: TlsPaths, flags: string): TlsFiles | undefin
     const path = paths[name];
     if (!path) return undefined;
     try {
-      return Deno.readTextFileSync(path);
+      return readTextWithinSync(path, MOST_PEM_BYTES);
     } catch (error) {
       throw new Error(`${flags}-${name}: cannot read ${path}: ${fileErrorText(error)}`);
     }

@@ -76,5 +76,5 @@ export const LIMITS = {
   ...LIVENESS,
 };
 
-/** Such limits. */
+/** The limits of one server; see `LIMITS`. */
 export type Limits = Readonly<typeof LIMITS>;

@@ -18,7 +18,7 @@
  */
 import type { ClockAndLogger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import { wireAddressText } from "../address/mod.ts";
+import { isOfThisHost, wireAddressText } from "../address/mod.ts";
 import { createTallyMemory, type Metric, openTally } from "./metrics.ts";
 import { type IsolateServer, serveInIsolate } from "./isolate.ts";
 import { LIMITS, type Limits, type ServerSettings } from "./context.ts";
@@ -69,8 +69,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
       lag: { onLag },
     });
   const bound = wireAddressText(server.address);
-  const isOfThisHost = server.address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(server.address.host);
-  if (tls?.ca === undefined && !isOfThisHost) {
+  if (tls?.ca === undefined && !isOfThisHost(server.address)) {
     logger.warn(
       "any client that reaches this address can read the cluster's state; set --listen-tls-ca to require certificates",
       { address: bound },

@@ -238,12 +238,12 @@ export interface ServiceState {
 }
 
 /** The state with this service; undefined if it is empty. */
-export function withService(state: ServiceState, service: Service | undefined): ServiceState | undefined {
+function withService(state: ServiceState, service: Service | undefined): ServiceState | undefined {
   return service === undefined && state.slices.length === 0 ? undefined : { ...state, service };
 }
 
 /** The state with this slice added or replaced. */
-export function withSlice(state: ServiceState, slice: EndpointSlice): ServiceState {
+function withSlice(state: ServiceState, slice: EndpointSlice): ServiceState {
   const others = state.slices.filter(({ name }) => name !== slice.name);
   const position = others.findIndex((other) =>
     slice.family === other.family ? slice.name < other.name : slice.family === FAMILIES[0]
@@ -252,13 +252,13 @@ export function withSlice(state: ServiceState, slice: EndpointSlice): ServiceSta
 }
 
 /** The state without a slice; undefined if it is empty. */
-export function withoutSlice(state: ServiceState, name: string): ServiceState | undefined {
+function withoutSlice(state: ServiceState, name: string): ServiceState | undefined {
   const slices = state.slices.filter((slice) => slice.name !== name);
   return state.service === undefined && slices.length === 0 ? undefined : { ...state, slices };
 }
 
 /** Whether two states are equal. */
-export function sameState(a: ServiceState | undefined, b: ServiceState | undefined): boolean {
+function sameState(a: ServiceState | undefined, b: ServiceState | undefined): boolean {
   if (a === b) return true;
   if (a === undefined || b === undefined || a.slices.length !== b.slices.length) return false;
   if (a.service !== b.service && !sameData(a.service, b.service)) return false;
@@ -266,6 +266,6 @@ export function sameState(a: ServiceState | undefined, b: ServiceState | undefin
 }
 
 /** An estimate of a state's memory: the number of its objects and endpoints. */
-export function weightOf({ slices }: ServiceState): number {
+function weightOf({ slices }: ServiceState): number {
   return slices.reduce((sum, { endpoints }) => sum + 1 + endpoints.length, 1);
 }

@@ -75,7 +75,7 @@ function addProblems(registry: Registry, read: () => ReadonlyMap<ProblemCode, nu
   addReadings(registry, "sluice_", [["gauge", "problem", help, series, "code", "severity"]]);
 }
 
-/** Registers `kubernetes_build_info` with the release that this version behaves like. */
+/** Registers `kubernetes_build_info` with the release that this version behaves like, for alerts on mixed versions. */
 function addBuildInfo(registry: Registry): void {
   const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
     metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);

@@ -42,10 +42,10 @@ export interface CredentialSource {
   /** The current credentials; rereads changed files. Throws an ApiError. */
   current(signal: AbortSignal): Promise<Credentials>;
   /**
-   * A request failed: the next `current` rereads the kubeconfig if it has changed, and everything else, too, if the server has
-   * refused the credentials (401).
+   * A request failed: the next `current` rereads the kubeconfig if it has changed, and everything else, too, if the
+   * credentials were refused (401) or cannot be used.
    */
-  failed(isRefused: boolean): void;
+  failed(areUnusable: boolean): void;
 }
 
 /** The options that locate the API server. */
@@ -110,9 +110,9 @@ export async function loadCredentials(options: ConnectionOptions, logger: Logger
       }
       return await source.current(signal);
     },
-    failed(isRefused) {
+    failed(areUnusable) {
       isSuspect = true;
-      if (isRefused) source.failed(true);
+      if (areUnusable) source.failed(true);
     },
   };
 }
@@ -143,7 +143,7 @@ function runNothing(): Promise<never> {
   return Promise.reject(new Error("this process may not start programs"));
 }
 
-/** The printable characters of ASCII; tokens have no others (RFC 6750, section 2.1), and servers take no longer ones. */
+/** Printable ASCII: tokens contain nothing else (RFC 6750, section 2.1), and servers accept no longer headers. */
 const HEADER_TEXT = /^[\x20-\x7e]{0,65536}$/;
 
 function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
@@ -192,8 +192,8 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         );
       }
     },
-    failed(isRefused) {
-      refused ||= isRefused;
+    failed(areUnusable) {
+      refused ||= areUnusable;
     },
   };
 }

@@ -133,10 +133,9 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       try {
         await untilAnswered(request, onChunk, signal);
       } catch (error) {
-        const isRefused = error instanceof ApiError && error.kind === "unauthorized";
-        // Those that cannot be used may be replaced, too.
-        credentials.failed(isRefused || error instanceof ApiError && error.kind === "credentials");
-        if (!isRefused) throw error;
+        const kind = error instanceof ApiError ? error.kind : undefined;
+        credentials.failed(kind === "unauthorized" || kind === "credentials");
+        if (kind !== "unauthorized") throw error;
         logger.info("API server refused the credentials, reloading them", { error });
         await untilAnswered(request, onChunk, signal);
       }

@@ -3,18 +3,23 @@ import { COMMANDS, contextOf } from "../../cli/commands/mod.ts";
 import { readCommandLine } from "../../config/command_line.ts";
 import { followConfiguration } from "../../config/reload.ts";
 import type { Problem } from "../../core/problems/mod.ts";
+import { readTlsFiles } from "../../kpng/address/mod.ts";
 import { readTextWithin, readTextWithinSync } from "../../platform/files.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { until } from "../fakes/wait.ts";
 import { accepted, HEADER } from "../unit/config/parse.ts";
 
-Deno.test("a pipe in the place of a file is an error, not a wait for whoever writes into it", async () => {
+Deno.test("a pipe in place of a file is an error, and nothing waits for a writer", async () => {
   const folder = await Deno.makeTempDir(), path = `${folder}/pipe`;
   try {
     await new Deno.Command("mkfifo", { args: [path] }).output();
     await assert.rejects(readTextWithin(path, 12), /a pipe, not a file/);
     assert.throws(() => readTextWithinSync(path, 12), /a pipe, not a file/);
+    assert.throws(
+      () => readTlsFiles({ ca: path, crt: "", key: "" }, "--listen-tls"),
+      /--listen-tls-ca: cannot read .* a pipe, not a file/,
+    );
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -65,12 +65,12 @@ Deno.test("of the chains of session affinity, a trace has those that know the cl
   );
   const chosen = "dnat to 10.2.0.2:8080 (verdict accept)";
   assert.deepEqual(traceOf(...jumps, `affinity-X-known-1 rule a @clients update @clients { a } ${chosen}`), [
-    "  ip sluice affinity-X          is of a client that has an endpoint",
+    "  ip sluice affinity-X          belongs to a client that has an endpoint",
     "  ip sluice affinity-X-known-1  sends it to an endpoint",
   ]);
   const drawn = "affinity-X rule numgen random mod 9 < 3 goto affinity-X-new-0 (verdict goto affinity-X-new-0)";
   assert.deepEqual(traceOf(...jumps, drawn, `affinity-X-new-0 rule update @clients { a } ${chosen}`), [
-    "  ip sluice affinity-X        is of a client without an endpoint",
+    "  ip sluice affinity-X        belongs to a client without an endpoint",
     "  ip sluice affinity-X-new-0  sends it to an endpoint",
   ]);
 });
