@@ -6,7 +6,7 @@ import { canonicalAddress } from "../../platform/address.ts";
  * modulus (reciprocal_scale, net/netfilter/nft_hash.c).
  */
 export function drawByHash(bytes: Uint8Array, modulus: number, seed: number): number {
-  return Number(BigInt(jhash(new Uint32Array(bytes.slice().buffer), seed)) * BigInt(modulus) >> 32n);
+  return Math.floor(jhash(new Uint32Array(bytes.slice().buffer), seed) * modulus / 2 ** 32);
 }
 
 /** Fields of a key as nft loads them into registers, each filled up to four bytes: addresses, ports and protocols. */

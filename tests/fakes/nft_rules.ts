@@ -45,182 +45,283 @@ export interface NftPacket {
   masqueraded: boolean;
 }
 
+/** A packet in a chain. */
+interface Passage {
+  readonly table: NftTable;
+  readonly chain: string;
+  readonly packet: NftPacket;
+  readonly situation: NftSituation;
+}
+
+/** The end of a packet's way through a chain; without a verdict, it returns to the chain that it came from. */
+interface End {
+  readonly verdict: Verdict;
+}
+
+/** A statement of a rule: whether the packet matches, so that the next statement follows, or the end. */
+type Statement = (passage: Passage) => boolean | End;
+
+/** An expression; undefined if the packet has no such field: then it does not match. */
+type Expression<T> = (passage: Passage) => T | undefined;
+
 /** Runs a packet through a chain and the chains it jumps to. */
 export function runChain(table: NftTable, name: string, packet: NftPacket, situation: NftSituation): Verdict {
   const chain = table.chains.get(name);
   if (!chain) throw new Error(`chain ${name} does not exist`);
-  const run = (other: string) => runChain(table, other, packet, situation);
-  const draw = (modulus: number): number => {
-    let drawn = 0;
-    while (!situation.chance(1 / (modulus - drawn))) drawn++;
-    return drawn;
-  };
-  /** The number that an expression draws; undefined for another expression. */
-  const drawn = (what: string, rule: string): number | undefined => {
-    const [, kind, modulus, start = "0"] = /^numgen (random|inc) mod (\d+)(?: offset (\d+))?$/.exec(what) ?? [];
-    if (kind !== undefined) {
-      const counted = kind === "inc" ? situation.count(`${name} ${rule}`, Number(modulus)) : draw(Number(modulus));
-      return counted + Number(start);
-    }
-    const hash = /^jhash ((?:(?! seed ).)+) mod (\d+) seed (0x\w+)(?: offset (\d+))?$/.exec(what);
-    if (!hash) return undefined;
-    const bytes = registersOf(hash[1]!.split(" . ").map((each) => field(each, rule)));
-    return drawByHash(bytes, Number(hash[2]), Number(hash[3])) + Number(hash[4] ?? 0);
-  };
-  const field = (what: string, rule: string): string => {
-    const constant = /^meta mark & (0x\w+) \| \1$/.exec(what);
-    if (constant) return constant[1]!;
-    const [, cut] = /^ip6? saddr & (\S+)$/.exec(what) ?? [];
-    if (cut !== undefined) return masked(packet.from, cut);
-    switch (what.replace(/^ip6? /, "").trim()) {
-      case "saddr":
-        return packet.from;
-      case "daddr":
-        return packet.to;
-      case "daddr & 0.0.0.0":
-        return "0.0.0.0";
-      case "daddr & ::":
-        return "::";
-      case "ct original ip daddr":
-      case "ct original ip6 daddr":
-        return packet.original.to;
-      case "ct original proto-dst":
-        return String(packet.original.port);
-      case "ct reply ip saddr":
-      case "ct reply ip6 saddr":
-        return packet.to;
-      case "ct reply proto-src":
-        return String(packet.port);
-      case `${packet.protocol} sport`:
-        return String(packet.fromPort);
-      case "ct direction":
-        return packet.isSynAck ? "reply" : "original";
-      case "meta l4proto":
-        return packet.protocol;
-      case "th dport":
-      case `${packet.protocol} dport`:
-        return String(packet.port);
-      default: {
-        const number = drawn(what, rule);
-        if (number !== undefined) return String(number);
-        throw new Mismatch();
-      }
-    }
-  };
-  // The fields of a hash are separated like those of the key around it.
-  const key = ({ lines }: NftSet, text: string, rule: string) => {
-    const number = drawn(text, rule);
-    if (number !== undefined) {
-      return lines.includes("type mark") ? `0x${number.toString(16).padStart(8, "0")}` : String(number);
-    }
-    return text.split(/ \. (?!\w+ [ds]port mod)/).map((what) => field(what, rule)).join(" . ");
-  };
-  const lookUp = (set: string, text: string, rule: string): string | undefined => {
-    const content = table.sets.get(set);
-    if (!content) throw new Error(`set ${set} does not exist`);
-    const wanted = key(content, text, rule), exact = content.elements.get(wanted);
-    if (content.clients.has(wanted)) return content.clients.get(wanted)! > situation.nowMs() ? "" : undefined;
-    return exact;
-  };
-  const isAddress = (pattern: string, address: string) =>
-    pattern.includes("/") ? prefixContains(pattern, address) : pattern === address;
-
-  for (const rule of chain.rules) {
-    try {
-      const verdict = runRule(rule);
-      if (verdict === "return") return undefined;
-      if (verdict !== undefined) return verdict.verdict;
-    } catch (error) {
-      if (!(error instanceof Mismatch)) throw error;
+  const passage = { table, chain: name, packet, situation };
+  for (const statements of parsedRules(chain.rules)) {
+    for (const statement of statements) {
+      const end = statement(passage);
+      if (end === false) break;
+      if (end !== true) return end.verdict;
     }
   }
   return undefined;
+}
 
-  /** The verdict of a rule; undefined continues with the next rule. Throws Mismatch if the rule does not match. */
-  function runRule(rule: string): { verdict: Verdict } | "return" | undefined {
-    let rest = rule;
-    const take = (pattern: RegExp): RegExpExecArray | undefined => {
-      const match = pattern.exec(rest);
-      if (!match || match.index !== 0) return undefined;
-      rest = rest.slice(match[0].length).trimStart();
-      return match;
-    };
-    const must = (holds: boolean) => {
-      if (!holds) throw new Mismatch();
-    };
-    while (rest !== "") {
-      let match: RegExpExecArray | undefined;
-      if ((match = take(/^ct state ([\w,]+)/))) must(match[1]!.split(",").includes(packet.state));
-      else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined || packet.isTranslated);
-      else if (take(/^ct status confirmed\b/)) must(packet.isRepeated);
-      else if ((match = take(/^fib (saddr|daddr) type local\b/))) {
-        must(isLocal(match[1] === "saddr" ? packet.from : packet.to, situation.surroundings));
-      } else if ((match = take(/^iifname (!= )?"([^"]*)"/))) {
-        const wanted = match[2]!, is = packet.inInterface;
-        const equal = wanted.endsWith("*") ? is.startsWith(wanted.slice(0, -1)) : is === wanted;
-        must(equal === (match[1] === undefined));
-      } else if ((match = take(/^meta mark & (0x\w+) == 0x00000000/))) must((packet.mark & Number(match[1])) === 0);
-      else if ((match = take(/^meta mark set meta mark ([|&]) (0x\w+)/))) {
-        packet.mark = match[1] === "|" ? packet.mark | Number(match[2]) : packet.mark & Number(match[2]);
-      } else if ((match = take(/^dnat ip6? to (.+ map @(\S+))$/))) {
-        const target = lookUp(match[2]!, match[1]!.slice(0, match[1]!.indexOf(" map @")), rule);
-        must(target !== undefined);
-        packet.rewrittenTo = target;
-        return { verdict: "accept" };
-      } else if ((match = take(/^dnat to \[?([^\]]+?)\]?:(\d+)$/))) {
-        packet.rewrittenTo = `${match[1]} . ${match[2]}`;
-        return { verdict: "accept" };
-      } else if ((match = take(/^update @(\S+) \{ ([^}]+?)(?: timeout (\w+))? \}/))) {
-        const set = table.sets.get(match[1]!)!, element = key(set, match[2]!, rule);
-        must(set.clients.has(element) || set.clients.size < sizeOf(set));
-        situation.remember(set, element, match[3]);
-      } else if (take(/^tcp flags syn,ack \/ syn,ack\b/)) must(packet.protocol === "tcp" && packet.isSynAck);
-      else if ((match = take(/^tcp flags & \(([a-z |]+)\) == 0\b/))) {
-        must(!match[1]!.split(" | ").some((flag) => packet.flags.includes(flag)));
-      } else if ((match = take(/^counter name (\S+)/))) situation.counted(table.counters, match[1]!);
-      else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
-      else if ((match = take(/^numgen random mod (\d+) (\d+)(?= )/))) {
-        must(
-          match[2] === "0" ? situation.chance(1 / Number(match[1])) : draw(Number(match[1])) === Number(match[2]),
-        );
-      } else if ((match = take(/^numgen random mod (\d+) < (\d+)(?= )/))) {
-        must(situation.chance(Number(match[2]) / Number(match[1])));
-      } else if ((match = take(/^((?:numgen|jhash) (?:(?! (?:update|dnat) )[^@])+) @(\S+)/))) {
-        must(lookUp(match[2]!, match[1]!, rule) !== undefined);
-      } else if ((match = take(/^((?:numgen|jhash) .+?) (\{ [\d, ]+ \}|< \d+|\d+)(?= (?:update|meta|dnat) )/))) {
-        const number = drawn(match[1]!, rule), wanted = match[2]!;
-        if (number === undefined) throw new Error(`the fake nft does not support "${match[1]}"`);
-        must(
-          wanted.startsWith("<") ? number < Number(wanted.slice(2)) : wanted.match(/\d+/g)!.includes(String(number)),
-        );
-      } else if ((match = take(/^ip6? (saddr|daddr) (!= )?([0-9a-f:.\/]*[0-9a-f:][0-9a-f:.\/]*)(?= )/))) {
-        must(isAddress(match[3]!, match[1] === "saddr" ? packet.from : packet.to) === (match[2] === undefined));
-      } else if ((match = take(/^(ip6? [^@]+?) vmap @(\S+)/))) {
-        const verdict = lookUp(match[2]!, match[1]!, rule);
-        must(verdict !== undefined);
-        return { verdict: run(verdict!.slice("goto ".length)) };
-      } else if ((match = take(/^ct reply ip6? saddr != (\S+)/))) {
-        must(!isAddress(match[1]!, packet.to));
-      } else if ((match = take(/^(ct original ip6? daddr) != @(\S+)/))) {
-        must(lookUp(match[2]!, match[1]!, rule) === undefined);
-      } else if ((match = take(/^((?:ct original )?ip6? [^@]+?) @(\S+)/))) {
-        must(lookUp(match[2]!, match[1]!, rule) !== undefined);
-      } else if ((match = take(/^goto (\S+)/))) return { verdict: run(match[1]!) };
-      else if ((match = take(/^jump (\S+)/))) {
-        const verdict = run(match[1]!);
-        if (verdict !== undefined) return { verdict };
-      } else if (take(/^reject$/)) return { verdict: "reject" };
-      else if (take(/^reject with tcp reset$/)) return { verdict: "reject" };
-      else if (take(/^ct direction original\b/)) must(!packet.isSynAck);
-      else if (take(/^drop$/)) return { verdict: "drop" };
-      else if (take(/^return$/)) return "return";
-      else if (take(/^masquerade fully-random$/)) {
-        packet.masqueraded = true;
-        return { verdict: "accept" };
-      } else throw new Error(`the fake nft does not support "${rest}" in "${rule}"`);
-    }
-    return undefined;
+/** Each rule is parsed once: packets of one test pass through the same rules thousands of times. */
+const parsed = new WeakMap<readonly string[], readonly (readonly Statement[])[]>();
+
+function parsedRules(rules: readonly string[]): readonly (readonly Statement[])[] {
+  const known = parsed.get(rules);
+  if (known) return known;
+  const statements = rules.map((rule) => statementsOf(rule));
+  parsed.set(rules, statements);
+  return statements;
+}
+
+function statementsOf(rule: string, rest = rule): readonly Statement[] {
+  if (rest === "") return [];
+  for (const [pattern, parse] of STATEMENTS) {
+    const match = pattern.exec(rest);
+    if (match) return [parse(match, rule), ...statementsOf(rule, rest.slice(match[0].length).trimStart())];
   }
+  throw new Error(`the fake nft does not support "${rest}" in "${rule}"`);
+}
+
+const ACCEPT: End = { verdict: "accept" };
+const REJECT: End = { verdict: "reject" };
+const DROP: End = { verdict: "drop" };
+const RETURN: End = { verdict: undefined };
+
+/** The statements by their text, in the order in which they are tried. */
+const STATEMENTS: readonly (readonly [RegExp, (match: RegExpExecArray, rule: string) => Statement])[] = [
+  [/^ct state ([\w,]+)/, ([, states]) => {
+    const wanted = states!.split(",");
+    return ({ packet }) => wanted.includes(packet.state);
+  }],
+  [/^ct status dnat\b/, () => ({ packet }) => packet.rewrittenTo !== undefined || packet.isTranslated],
+  [/^ct status confirmed\b/, () => ({ packet }) => packet.isRepeated],
+  [
+    /^fib (saddr|daddr) type local\b/,
+    ([, side]) => ({ packet, situation }) =>
+      isLocal(side === "saddr" ? packet.from : packet.to, situation.surroundings),
+  ],
+  [/^iifname (!= )?"([^"]*)"/, ([, not, wanted]) => {
+    const start = wanted!.endsWith("*") ? wanted!.slice(0, -1) : undefined;
+    return ({ packet: { inInterface } }) =>
+      (start === undefined ? inInterface === wanted : inInterface.startsWith(start)) === (not === undefined);
+  }],
+  [/^meta mark & (0x\w+) == 0x00000000/, ([, bits]) => ({ packet }) => (packet.mark & Number(bits)) === 0],
+  [/^meta mark set meta mark ([|&]) (0x\w+)/, ([, operator, bits]) => ({ packet }) => {
+    packet.mark = operator === "|" ? packet.mark | Number(bits) : packet.mark & Number(bits);
+    return true;
+  }],
+  [/^dnat ip6? to (.+) map @(\S+)$/, ([, key, map], rule) => {
+    const find = lookUp(map!, key!, rule);
+    return (passage) => {
+      const target = find(passage);
+      if (target === undefined) return false;
+      passage.packet.rewrittenTo = target;
+      return ACCEPT;
+    };
+  }],
+  [/^dnat to \[?([^\]]+?)\]?:(\d+)$/, ([, address, port]) => ({ packet }) => {
+    packet.rewrittenTo = `${address} . ${port}`;
+    return ACCEPT;
+  }],
+  [/^update @(\S+) \{ ([^}]+?)(?: timeout (\w+))? \}/, ([, name, text, timeout], rule) => {
+    const keyIn = keyOf(text!, rule);
+    return (passage) => {
+      const set = passage.table.sets.get(name!)!, element = keyIn(passage, set);
+      if (element === undefined || !set.clients.has(element) && set.clients.size >= sizeOf(set)) return false;
+      passage.situation.remember(set, element, timeout);
+      return true;
+    };
+  }],
+  [/^tcp flags syn,ack \/ syn,ack\b/, () => ({ packet }) => packet.protocol === "tcp" && packet.isSynAck],
+  [/^tcp flags & \(([a-z |]+)\) == 0\b/, ([, flags]) => {
+    const unwanted = flags!.split(" | ");
+    return ({ packet }) => !unwanted.some((flag) => packet.flags.includes(flag));
+  }],
+  [/^counter name (\S+)/, ([, name]) => ({ table, situation }) => {
+    situation.counted(table.counters, name!);
+    return true;
+  }],
+  [/^meta l4proto (tcp|udp|sctp)\b(?! \.)/, ([, protocol]) => ({ packet }) => packet.protocol === protocol],
+  [
+    /^numgen random mod (\d+) (\d+)(?= )/,
+    ([, modulus, wanted]) => ({ situation: { chance } }) =>
+      wanted === "0" ? chance(1 / Number(modulus)) : draw(chance, Number(modulus)) === Number(wanted),
+  ],
+  [
+    /^numgen random mod (\d+) < (\d+)(?= )/,
+    ([, modulus, bound]) => ({ situation: { chance } }) => chance(Number(bound) / Number(modulus)),
+  ],
+  [/^((?:numgen|jhash) (?:(?! (?:update|dnat) )[^@])+) @(\S+)/, isIn],
+  [/^((?:numgen|jhash) .+?) (\{ [\d, ]+ \}|< \d+|\d+)(?= (?:update|meta|dnat) )/, ([, text, wanted], rule) => {
+    const number = numberOf(text!, rule);
+    if (number === undefined) throw new Error(`the fake nft does not support "${text}"`);
+    const bound = wanted!.startsWith("<") ? Number(wanted!.slice(2)) : undefined;
+    const numbers = wanted!.match(/\d+/g)!.map(Number);
+    return (passage) => {
+      const drawn = number(passage);
+      return drawn !== undefined && (bound === undefined ? numbers.includes(drawn) : drawn < bound);
+    };
+  }],
+  [
+    /^ip6? (saddr|daddr) (!= )?([0-9a-f:.\/]*[0-9a-f:][0-9a-f:.\/]*)(?= )/,
+    ([, side, not, pattern]) => ({ packet }) =>
+      isAddress(pattern!, side === "saddr" ? packet.from : packet.to) === (not === undefined),
+  ],
+  [/^(ip6? [^@]+?) vmap @(\S+)/, ([, key, map], rule) => {
+    const find = lookUp(map!, key!, rule);
+    return (passage) => {
+      const verdict = find(passage);
+      return verdict !== undefined && { verdict: runIn(passage, verdict.slice("goto ".length)) };
+    };
+  }],
+  [/^ct reply ip6? saddr != (\S+)/, ([, pattern]) => ({ packet }) => !isAddress(pattern!, packet.to)],
+  [/^(ct original ip6? daddr) != @(\S+)/, ([, key, set], rule) => {
+    const find = lookUp(set!, key!, rule);
+    return (passage) => find(passage) === undefined;
+  }],
+  [/^((?:ct original )?ip6? [^@]+?) @(\S+)/, isIn],
+  [/^goto (\S+)/, ([, chain]) => (passage) => ({ verdict: runIn(passage, chain!) })],
+  [/^jump (\S+)/, ([, chain]) => (passage) => {
+    const verdict = runIn(passage, chain!);
+    return verdict === undefined || { verdict };
+  }],
+  [/^reject(?: with tcp reset)?$/, () => () => REJECT],
+  [/^ct direction original\b/, () => ({ packet }) => !packet.isSynAck],
+  [/^drop$/, () => () => DROP],
+  [/^return$/, () => () => RETURN],
+  [/^masquerade fully-random$/, () => ({ packet }) => {
+    packet.masqueraded = true;
+    return ACCEPT;
+  }],
+];
+
+function runIn({ table, packet, situation }: Passage, chain: string): Verdict {
+  return runChain(table, chain, packet, situation);
+}
+
+function isAddress(pattern: string, address: string): boolean {
+  return pattern.includes("/") ? prefixContains(pattern, address) : pattern === address;
+}
+
+/** Parses "KEY @SET". */
+function isIn([, key, set]: RegExpExecArray, rule: string): Statement {
+  const find = lookUp(set!, key!, rule);
+  return (passage) => find(passage) !== undefined;
+}
+
+/** The value of a key in a set or map, "" in a set. */
+function lookUp(name: string, text: string, rule: string): Expression<string> {
+  const keyIn = keyOf(text, rule);
+  return (passage) => {
+    const set = passage.table.sets.get(name);
+    if (!set) throw new Error(`set ${name} does not exist`);
+    const key = keyIn(passage, set);
+    if (key === undefined) return undefined;
+    const expiresMs = set.clients.get(key);
+    if (expiresMs !== undefined) return expiresMs > passage.situation.nowMs() ? "" : undefined;
+    return set.elements.get(key);
+  };
+}
+
+/** The key of these fields, as a set has it; the fields of a hash are separated like those of the key around it. */
+function keyOf(text: string, rule: string): (passage: Passage, set: NftSet) => string | undefined {
+  const number = numberOf(text, rule);
+  if (number === undefined) return joined(text.split(/ \. (?!\w+ [ds]port mod)/), rule);
+  return (passage, { lines }) => {
+    const drawn = number(passage);
+    if (drawn === undefined) return undefined;
+    return lines.includes("type mark") ? `0x${drawn.toString(16).padStart(8, "0")}` : String(drawn);
+  };
+}
+
+function joined(fields: readonly string[], rule: string): Expression<string> {
+  const values = valuesOf(fields, rule);
+  return (passage) => values(passage)?.join(" . ");
+}
+
+function valuesOf(fields: readonly string[], rule: string): Expression<readonly string[]> {
+  const expressions = fields.map((what) => fieldOf(what, rule));
+  return (passage) => {
+    const values: string[] = [];
+    for (const expression of expressions) {
+      const value = expression(passage);
+      if (value === undefined) return undefined;
+      values.push(value);
+    }
+    return values;
+  };
+}
+
+/** The number that an expression draws; undefined for another expression. */
+function numberOf(what: string, rule: string): Expression<number> | undefined {
+  const [, kind, modulus, start = "0"] = /^numgen (random|inc) mod (\d+)(?: offset (\d+))?$/.exec(what) ?? [];
+  if (kind === "inc") {
+    return ({ chain, situation }) => situation.count(`${chain} ${rule}`, Number(modulus)) + Number(start);
+  }
+  if (kind === "random") return ({ situation }) => draw(situation.chance, Number(modulus)) + Number(start);
+  const hash = /^jhash ((?:(?! seed ).)+) mod (\d+) seed (0x\w+)(?: offset (\d+))?$/.exec(what);
+  if (!hash) return undefined;
+  const values = valuesOf(hash[1]!.split(" . "), rule), first = Number(hash[4] ?? 0);
+  return (passage) => {
+    const fields = values(passage);
+    return fields && drawByHash(registersOf(fields), Number(hash[2]), Number(hash[3])) + first;
+  };
+}
+
+function draw(chance: NftSituation["chance"], modulus: number): number {
+  let drawn = 0;
+  while (!chance(1 / (modulus - drawn))) drawn++;
+  return drawn;
+}
+
+const FIELDS: Readonly<Record<string, Expression<string>>> = {
+  "saddr": ({ packet }) => packet.from,
+  "daddr": ({ packet }) => packet.to,
+  "daddr & 0.0.0.0": () => "0.0.0.0",
+  "daddr & ::": () => "::",
+  "ct original ip daddr": ({ packet }) => packet.original.to,
+  "ct original ip6 daddr": ({ packet }) => packet.original.to,
+  "ct original proto-dst": ({ packet }) => String(packet.original.port),
+  "ct reply ip saddr": ({ packet }) => packet.to,
+  "ct reply ip6 saddr": ({ packet }) => packet.to,
+  "ct reply proto-src": ({ packet }) => String(packet.port),
+  "ct direction": ({ packet }) => packet.isSynAck ? "reply" : "original",
+  "meta l4proto": ({ packet }) => packet.protocol,
+  "th dport": ({ packet }) => String(packet.port),
+};
+
+function fieldOf(what: string, rule: string): Expression<string> {
+  const [, constant] = /^meta mark & (0x\w+) \| \1$/.exec(what) ?? [];
+  if (constant !== undefined) return () => constant;
+  const [, cut] = /^ip6? saddr & (\S+)$/.exec(what) ?? [];
+  if (cut !== undefined) return ({ packet }) => masked(packet.from, cut);
+  const [, protocol, side] = /^(tcp|udp|sctp) (sport|dport)$/.exec(what.trim()) ?? [];
+  if (protocol !== undefined) {
+    return ({ packet }) =>
+      packet.protocol === protocol ? String(side === "sport" ? packet.fromPort : packet.port) : undefined;
+  }
+  const number = numberOf(what, rule);
+  if (number !== undefined) return (passage) => number(passage)?.toString();
+  const field = FIELDS[what.replace(/^ip6? /, "").trim()];
+  if (!field) throw new Error(`the fake nft does not support "${what}" in "${rule}"`);
+  return field;
 }
 
 /** An address with only the bits of a mask. */
@@ -228,6 +329,3 @@ function masked(address: string, mask: string): string {
   const bits = addressBytes(mask);
   return addressOfBytes(addressBytes(address).map((byte, i) => byte & bits[i]!));
 }
-
-/** A packet does not match a rule. */
-class Mismatch extends Error {}

@@ -82,7 +82,7 @@ export function takesAddress(kernel: IpvsKernel, address: string): boolean {
 
 /** Whether an interface of the kernel has the address. */
 export function hasAddress({ interfaces }: IpvsKernel, address: string): boolean {
-  return [...interfaces.values()].some((all) => [...all].some((prefix) => prefix.split("/")[0] === address));
+  return [...interfaces.values()].some((all) => [...all].some((prefix) => prefix.startsWith(`${address}/`)));
 }
 
 const PROTOCOL_NAMES: ReadonlyMap<number, string> = new Map(
