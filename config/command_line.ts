@@ -1,4 +1,4 @@
-import { KUBERNETES_VERSION, loadTreeParser, VERSION } from "../platform/mod.ts";
+import { KUBERNETES_VERSION, loadYaml, VERSION } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import { readArguments } from "./arguments.ts";
 import { alternative, type CommandSpec, flagValue, type GivenFlags, RUN } from "./command_spec.ts";
@@ -62,7 +62,7 @@ export interface NeedsYaml {
 export async function readCommandLine(args: readonly string[], context: CommandLineContext): Promise<CommandLine> {
   const line = parseCommandLine(args, context);
   if (line.kind !== "needs-yaml") return line;
-  return parseCommandLine(args, context, await loadTreeParser());
+  return parseCommandLine(args, context, (await loadYaml()).parseTree);
 }
 
 /** Parses the arguments, `run` by default, and the configuration file that they name. Reports all errors at once. */

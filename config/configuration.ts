@@ -141,8 +141,8 @@ export function settingsOf(configuration: Configuration): object {
 
 /** Formats the configuration as a KubeProxyConfiguration in YAML. */
 export async function writeDocument(configuration: Configuration): Promise<string> {
-  const { stringify } = await loadYaml();
-  return stringify(documentOf(configuration), { version: "1.1" });
+  const { formatYaml } = await loadYaml();
+  return formatYaml(documentOf(configuration));
 }
 
 /** Warnings about flags that a file cannot express: there, an empty or zero value means the default. */

@@ -1,5 +1,5 @@
 import {
-  type loadTreeParser,
+  type loadYaml,
   nearest,
   type ParsedTree,
   parseJsonObject,
@@ -23,7 +23,7 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /** Parses a file that is a JSON object; undefined for any other text, which may be YAML. */
 export function parseJsonFile(text: string): ParsedTree | undefined {
-  return parseJsonObject(text) && { root: nodesOf(text), hasAliases: false, errors: [] };
+  return parseJsonObject(text) && { documents: [nodesOf(text)], hasAliases: false, errors: [] };
 }
 
 /** Parses valid JSON with lines and repeated fields, which JSON.parse drops. */
@@ -60,7 +60,7 @@ function nodesOf(text: string): TreeNode {
 }
 
 /** The parser of YAML, which is loaded only if a file needs it. */
-export type ParseYaml = Awaited<ReturnType<typeof loadTreeParser>>;
+export type ParseYaml = Awaited<ReturnType<typeof loadYaml>>["parseTree"];
 
 /** The contents of a configuration file. */
 export interface FileReading {
@@ -103,7 +103,8 @@ export function readConfigurationFile(
 ): FileReading | undefined {
   const parsed = parseJsonFile(content) ?? parseYaml?.(content, { uniqueKeys: false });
   if (parsed === undefined) return undefined;
-  const { root, secondDocument } = parsed;
+  const [root, ...others] = parsed.documents;
+  const second = others.find((document) => document.kind !== "scalar" || document.source !== "");
   const at = (line: number) => `${name}:${line}`;
   const errors = parsed.errors.map(({ line, message }) => `${at(line)}: ${message}`);
   const reading: Reading = { at, origins: new Map(), forms: {}, errors, lenient: [] };
@@ -111,8 +112,8 @@ export function readConfigurationFile(
   if (root?.kind === "map") {
     readTypeMeta(reading, name, root.entries);
     readSection(reading, root.entries, FIELDS, "", settings);
-    if (secondDocument !== undefined) {
-      reading.lenient.push(`${at(secondDocument)}: only the first document of the file is read`);
+    if (second !== undefined) {
+      reading.lenient.push(`${at(second.line)}: only the first document of the file is read`);
     }
   } else if (root !== undefined) errors.push(`${name}: must be a ${KIND}, not ${describe(root)}`);
   else if (errors.length === 0) errors.push(`${name}: the file is empty`);

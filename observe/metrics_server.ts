@@ -174,7 +174,7 @@ function pageHandler(kind: "Flagz" | "Statusz", page: () => Page): HttpHandler {
     const object = { kind, apiVersion: `${GROUP}/${version}`, metadata: { name: COMPONENT }, ...page().fields };
     const body = type === "application/json"
       ? `${JSON.stringify(object)}\n`
-      : (await loadYaml()).stringify(object, { version: "1.1", sortMapEntries: true });
+      : (await loadYaml()).formatYaml(object, { sortKeys: true });
     const warning = `299 - "This version of the ${name} endpoint is deprecated. Please use a newer version."`;
     const fields = version === DEPRECATED_VERSION ? { Warning: warning } : undefined;
     return { status: 200, contentType: fullType(accepted), fields, body };

@@ -16,9 +16,8 @@
  *   files.ts               paths, and text files of a limited size
  *   folder_changes.ts      watches a folder
  *   client_certificate.ts  validates a client certificate and its key
- *   yaml.ts                loads package yaml on first use
- *   yaml_tree.ts           parses YAML to a tree with the line of each value
- *   yaml_package.ts        the parts of package yaml in use
+ *   yaml.ts                loads the reader and writer of YAML on first use
+ *   yaml_text.ts           parses YAML to a tree with the line of each value, and writes it
  *   data.ts                equality and compact copies of plain data, joined and bounded bytes
  *
  * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files, addresses
@@ -40,5 +39,5 @@ export * from "./supervised_worker.ts";
 export { createTopic, type Topic } from "./topic.ts";
 export { createTurns, type Turns } from "./turns.ts";
 export * from "./text.ts";
-export { loadTreeParser, loadYaml } from "./yaml.ts";
-export type { ParsedTree, TreeEntry, TreeNode } from "./yaml_tree.ts";
+export { loadYaml } from "./yaml.ts";
+export type { ParsedTree, TreeEntry, TreeNode } from "./yaml_text.ts";

@@ -64,7 +64,7 @@ export const getCommand: Command = {
       ? (await answers.endpoints(name)).filter(({ service }) => isWanted(service))
       : undefined;
     const items = endpoints ?? services;
-    if (output === "yaml") print((await loadYaml()).stringify(items));
+    if (output === "yaml") print((await loadYaml()).formatYaml(items));
     else printAs(invocation, items, () => endpoints ? endpointsTable(endpoints) : servicesTable(services));
     return 0;
   },

@@ -24,9 +24,10 @@ export async function identityObjects(
   namespace: string,
   nodeCondition = false,
 ): Promise<readonly IdentityObject[]> {
-  const { parseAllDocuments } = await loadYaml();
+  const { parseTree, plainData } = await loadYaml();
   const text = nodeCondition ? withNodeCondition(rbac) : rbac;
-  const objects = parseAllDocuments(text).map((document) => document.toJS() as IdentityObject);
+  const { documents } = parseTree(text, { uniqueKeys: true });
+  const objects = documents.map((document) => plainData(document) as IdentityObject);
   return objects.map((object) => ({
     ...object,
     metadata: object.metadata.namespace === undefined ? object.metadata : { ...object.metadata, namespace },
@@ -209,17 +210,17 @@ export async function requestToken(
 
 /** Returns a kubeconfig for an API server and a token. */
 export async function kubeconfigText({ server, ca, serverName }: ApiServer, token: string): Promise<string> {
-  const { stringify } = await loadYaml();
+  const { formatYaml } = await loadYaml();
   const certificates = ca === undefined
     ? {}
     : { "certificate-authority-data": new TextEncoder().encode(ca).toBase64() };
   const named = serverName === undefined ? {} : { "tls-server-name": serverName };
-  return stringify({
+  return formatYaml({
     apiVersion: "v1",
     kind: "Config",
     clusters: [{ name: NAME, cluster: { server, ...named, ...certificates } }],
     users: [{ name: NAME, user: { token } }],
     contexts: [{ name: NAME, context: { cluster: NAME, user: NAME } }],
     "current-context": NAME,
-  }, { lineWidth: 0 });
+  });
 }

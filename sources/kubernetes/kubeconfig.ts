@@ -133,12 +133,10 @@ function readText(path: string): string {
 }
 
 async function parseYaml(path: string, text: string): Promise<RawObject> {
-  const { LineCounter, parseDocument } = await loadYaml();
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter, intAsBigInt: true, prettyErrors: false });
-  const error = document.errors[0];
-  if (error) throw new Error(`${path}:${lineCounter.linePos(error.pos[0]).line}: ${error.message}`);
-  const config: unknown = document.toJS();
+  const { parseTree, plainData } = await loadYaml();
+  const { documents: [document], errors: [error] } = parseTree(text, { uniqueKeys: true });
+  if (error !== undefined) throw new Error(`${path}:${error.line}: ${error.message}`);
+  const config = document && plainData(document);
   if (!isRawObject(config)) throw new Error(`${path}: not a kubeconfig: it contains no YAML or JSON object`);
   return config;
 }

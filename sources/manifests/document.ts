@@ -1,4 +1,3 @@
-import type { LineCounter, Node } from "yaml";
 import { countLines, loadYaml, parseJsonObject } from "../../platform/mod.ts";
 
 /** The text of one document in a file. */
@@ -47,26 +46,17 @@ export interface DocumentValue {
 
 /**
  * Parses a document: one value, none if there are only comments, or several in a file that could not be split. Rejects with
- * DocumentError for the first error. Loads package `yaml` only if the document is not JSON.
+ * DocumentError for the first error. Loads the parser of YAML only if the document is not JSON.
  */
 export async function parseDocument(text: string): Promise<readonly DocumentValue[]> {
   const [mark] = /^(?:---(?=\s))?\s*/.exec(text)!;
   const json = parseJsonObject(text.slice(mark.length));
   if (json !== undefined) return [{ value: json, line: 1 + countLines(mark) }];
-  const { documents, lines } = await parseYaml(text);
-  const values: DocumentValue[] = [];
-  for (const document of documents) {
-    const [error] = document.errors;
-    if (error !== undefined) throw new DocumentError(error.message, lines.linePos(error.pos[0]).line);
-    const line = lineOf(document.contents, lines);
-    try {
-      const value: unknown = document.toJS();
-      if (value !== null && value !== undefined) values.push({ value, line });
-    } catch (error) {
-      throw new DocumentError(error instanceof Error ? error.message : String(error), line);
-    }
-  }
-  return values;
+  const { parseTree, plainData } = await loadYaml();
+  const { documents, errors: [error] } = parseTree(text, { uniqueKeys: true });
+  if (error !== undefined) throw new DocumentError(error.message, error.line);
+  return documents.map((document) => ({ value: plainData(document), line: document.line }))
+    .filter(({ value }) => value !== null && value !== undefined);
 }
 
 /**
@@ -74,28 +64,11 @@ export async function parseDocument(text: string): Promise<readonly DocumentValu
  * rarely needed, and keeping them would cost memory for every object.
  */
 export async function lineOfItem(text: string, item: number): Promise<number> {
-  const { documents, lines, isMap, isSeq } = await parseYaml(text);
-  for (const { contents } of documents) {
-    const items = isMap(contents) ? contents.get("items", true) : undefined;
-    if (isSeq(items)) return lineOf(items.items[item] as Node | undefined, lines);
+  const { parseTree } = await loadYaml();
+  for (const document of parseTree(text, { uniqueKeys: false }).documents) {
+    const entries = document.kind === "map" ? document.entries : [];
+    const items = entries.find(({ key }) => key === "items")?.value;
+    if (items?.kind === "list") return items.items[item]?.line ?? 1;
   }
   return 1;
-}
-
-async function parseYaml(text: string) {
-  const { isMap, isSeq, LineCounter, parseAllDocuments } = await loadYaml();
-  const lines = new LineCounter();
-  const documents = parseAllDocuments(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    logLevel: "silent",
-    merge: true,
-    stringKeys: true,
-  });
-  return { documents, lines, isMap, isSeq };
-}
-
-function lineOf(node: Node | null | undefined, lines: LineCounter): number {
-  const start = node?.range?.[0];
-  return start === undefined ? 1 : Math.max(1, lines.linePos(start).line);
 }

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { stringify } from "yaml";
 import { readState, StateError, StateSyntaxError } from "../../sources/state/document.ts";
-import type { TreeNode } from "../../platform/mod.ts";
-import { parsePlainTree, parseYaml, readStateFile, splitItems } from "../../sources/state/reading.ts";
+import { parseYaml, readStateFile } from "../../sources/state/reading.ts";
 import { runs } from "./runs.ts";
 
 const RUNS = 60;
@@ -179,23 +178,6 @@ Deno.test("every scalar and key reads the same item by item and as a whole", asy
     runs(5 * RUNS),
   );
 });
-
-Deno.test("files of KPNG and Sluice are read by the line parser, to the same tree", async () => {
-  const own =
-    '- service: {"namespace":"default","name":"web","labels":{"a":"\\u0001"}}\n  endpoints:\n  - {"podname":"a"}\n';
-  const text = Deno.readTextFileSync(new URL("../fixtures/kpng/dump.yaml", import.meta.url)) + own;
-  const items = await splitItems(text, atOnce);
-  assert.ok(items !== undefined && items.length > 3);
-  for (const { text, line } of items) {
-    const plain = parsePlainTree(text, line);
-    assert.deepEqual(withoutSources(plain), withoutSources(await parseYaml(text, line)));
-  }
-});
-
-/** Removes the source texts, which do not matter. */
-function withoutSources(tree: TreeNode | undefined): unknown {
-  return JSON.parse(JSON.stringify(tree, (key, value) => key === "source" ? undefined : value));
-}
 
 /** Lines with a misleading meaning, or that end the block around them. */
 const HOSTILE = [

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { COMMANDS } from "../../../cli/commands/mod.ts";
 import { parseJsonFile } from "../../../config/file.ts";
 import { parseCommandLine, readCommandLine } from "../../../config/mod.ts";
-import { loadTreeParser, type TreeNode } from "../../../platform/mod.ts";
+import { loadYaml, type TreeNode } from "../../../platform/mod.ts";
 import { runs } from "../../property/runs.ts";
 
 const contextOf = (content: string) => ({
@@ -36,14 +36,14 @@ Deno.test("the YAML parser is loaded for any other file", async () => {
 });
 
 Deno.test("both parsers read JSON the same, line by line", async () => {
-  const parseYaml = await loadTreeParser();
+  const { parseTree } = await loadYaml();
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), fc.nat(3), (value, indent) => {
       const text = JSON.stringify(value, undefined, indent);
       fc.pre(!text.includes("-0"));
       assert.deepEqual(
-        withoutListLines(parseJsonFile(text)!.root!),
-        withoutListLines(parseYaml(text, { uniqueKeys: false }).root!),
+        withoutListLines(parseJsonFile(text)!.documents[0]!),
+        withoutListLines(parseTree(text, { uniqueKeys: false }).documents[0]!),
       );
     }),
     runs(40),
@@ -58,7 +58,7 @@ function withoutListLines(node: TreeNode): unknown {
 }
 
 Deno.test("a circular alias is an error and terminates", async () => {
-  const parseYaml = await loadTreeParser();
-  const { errors } = parseYaml("a: &a\n  b: *a\n", { uniqueKeys: false });
+  const { parseTree } = await loadYaml();
+  const { errors } = parseTree("a: &a\n  b: *a\n", { uniqueKeys: false });
   assert.deepEqual(errors, [{ line: 2, message: "circular alias *a" }]);
 });

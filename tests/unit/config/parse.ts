@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { COMMANDS } from "../../../cli/commands/mod.ts";
 import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../config/mod.ts";
 import { helpText } from "../../../cli/manual/pages.ts";
-import { loadTreeParser } from "../../../platform/mod.ts";
+import { loadYaml } from "../../../platform/mod.ts";
 
-const parseYaml = await loadTreeParser();
+const { parseTree } = await loadYaml();
 
 /** The environment of a command line in a test. */
 export interface Given {
@@ -32,7 +32,7 @@ export function parse(args: readonly string[], given: Given = {}): CommandLine {
     kernelRelease: () => "6.1.0",
     modes: given.modes ?? MODE_DESCRIPTIONS,
     commands: given.commands ?? COMMANDS,
-  }, parseYaml);
+  }, parseTree);
 }
 
 /** Parses a command line that must be accepted. */

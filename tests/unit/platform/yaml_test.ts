@@ -1,12 +1,145 @@
 import assert from "node:assert/strict";
-import { loadYaml } from "../../../platform/yaml.ts";
+import fc from "fast-check";
+import { parse, stringify } from "yaml";
+import { loadYaml, type TreeNode } from "../../../platform/mod.ts";
+import { runs } from "../../property/runs.ts";
+
+const { formatYaml, parseTree, plainData } = await loadYaml();
+
+/** The plain data of the only document of a text that has no errors. */
+function read(text: string): unknown {
+  const { documents, errors } = parseTree(text, { uniqueKeys: true });
+  assert.deepEqual(errors, []);
+  assert.equal(documents.length, 1);
+  return plainData(documents[0]!);
+}
+
+const errorsIn = (text: string) =>
+  parseTree(text, { uniqueKeys: true }).errors.map(({ line, message }) => `${line}: ${message}`);
 
 Deno.test({
   name: "YAML can be read and written without permission to read the environment",
   permissions: { env: false, read: "inherit" },
-  async fn() {
-    const { parseDocument, stringify } = await loadYaml();
-    assert.deepEqual(parseDocument("a: [1, b]").toJS(), { a: [1, "b"] });
-    assert.equal(stringify({ a: "yes" }, { version: "1.1" }), 'a: "yes"\n');
+  fn() {
+    assert.deepEqual(read("a: [1, b]"), { a: [1, "b"] });
+    assert.equal(formatYaml({ a: "yes" }), 'a: "yes"\n');
   },
+});
+
+const data = fc.object({
+  key: fc.string({ minLength: 1 }),
+  values: [
+    fc.string(),
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.constantFrom("yes", "0x1F", "1_000", "1e3", "~", "a: b", "x\ny\n"),
+  ],
+  maxDepth: 3,
+});
+
+Deno.test("what another library writes, in each of its styles, is read as it was meant", () => {
+  fc.assert(
+    fc.property(
+      data,
+      fc.constantFrom(
+        {},
+        { indentSeq: false, lineWidth: 0 },
+        { lineWidth: 40 },
+        { defaultStringType: "QUOTE_SINGLE" },
+        { collectionStyle: "flow" },
+      ),
+      (value, style) => {
+        assert.deepEqual(read(stringify(value, style as object)), plain(value));
+      },
+    ),
+    runs(200),
+  );
+});
+
+Deno.test("YAML that is written reads the same with another library, as YAML 1.2 and 1.1", () => {
+  fc.assert(
+    fc.property(data, (value) => assert.deepEqual(plain(parse(formatYaml(value))), plain(value))),
+    runs(200),
+  );
+  const ambiguous = [
+    "yes",
+    "off",
+    "0x1F",
+    "0o7",
+    "017",
+    "1_000",
+    "1e3",
+    "1:20",
+    "2026-01-01",
+    "~",
+    "=",
+    "<<",
+    "NULL",
+    ".inf",
+  ];
+  assert.deepEqual(parse(formatYaml(ambiguous), { version: "1.1" }), ambiguous);
+});
+
+/** A copy without prototypes, and with 0 in place of -0. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
+Deno.test("each value and key has its line", () => {
+  const linesOf = (node: TreeNode): unknown =>
+    node.kind === "scalar"
+      ? node.line
+      : node.kind === "list"
+      ? [node.line, node.items.map(linesOf)]
+      : { [node.line]: node.entries.map(({ key, line, value }) => [key, line, linesOf(value)]) };
+  const text = "# comment\na:\n\n  - x\n  - y: |\n      text\n    z:\nb: {c: 1,\n  d: 2}\ne: &e\n  f: 3\n";
+  const { documents: [root] } = parseTree(text, { line: 11, uniqueKeys: true });
+  assert.deepEqual(linesOf(root!), {
+    12: [
+      ["a", 12, [14, [14, { 15: [["y", 15, 15], ["z", 17, 17]] }]]],
+      ["b", 18, { 18: [["c", 18, 18], ["d", 19, 19]] }],
+      ["e", 20, { 21: [["f", 21, 21]] }],
+    ],
+  });
+});
+
+Deno.test("aliases and merge keys are resolved, and a map's own keys win", () => {
+  assert.deepEqual(read("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: *a\n"), {
+    a: { x: 1, y: 2 },
+    b: { y: 3, x: 1 },
+    c: { x: 1, y: 2 },
+  });
+  assert.deepEqual(read("a: &a {x: 1}\nb: &b {x: 2, z: 3}\nc: {<<: [*a, *b]}\nd: {'<<': 1}\n"), {
+    a: { x: 1 },
+    b: { x: 2, z: 3 },
+    c: { x: 1, z: 3 },
+    d: { "<<": 1 },
+  });
+});
+
+Deno.test("errors have lines: syntax, keys, aliases", () => {
+  assert.match(errorsIn("a: 1\nb: [1,\nc: 2\n").join(), /^[23]: not YAML: /);
+  assert.deepEqual(errorsIn("a: 1\na: 2\n"), ['2: key "a" is repeated']);
+  assert.deepEqual(errorsIn("? [a]\n: 1\n"), ["1: a list or a map cannot be a key"]);
+  assert.deepEqual(errorsIn("a: 1\nb: *c\n"), ["2: unknown alias *c"]);
+  assert.deepEqual(errorsIn("a: &a\n  b: *a\n"), ["2: circular alias *a"]);
+  const bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"];
+  for (let i = 1; i < 9; i++) bomb.push(`a${i}: &a${i} [${Array(10).fill(`*a${i - 1}`).join(", ")}]`);
+  assert.match(errorsIn(bomb.join("\n"))[0]!, /^\d: alias \*a\d repeats too much$/);
+});
+
+Deno.test("tags decide about scalars, and an integer that a number cannot hold stays exact", () => {
+  assert.deepEqual(read("a: !!str 12\nb: !!int '12'\nc: !own 12\nd: 12345678901234567890\n"), {
+    a: "12",
+    b: 12,
+    c: "12",
+    d: "12345678901234567890",
+  });
+});
+
+Deno.test("text without a value has no document, and an empty document is a null", () => {
+  assert.deepEqual(parseTree("# comment\n", { uniqueKeys: true }).documents, []);
+  const { documents } = parseTree("---\n---\na: 1\n", { uniqueKeys: true });
+  assert.deepEqual(documents.map(plainData), [null, { a: 1 }]);
 });

@@ -36,7 +36,7 @@ const mistakes: Record<string, { text: string; line: number }> = {
   "half a JSON object": { text: '{\n  "kind": "Service",\n  "spec": {\n', line: 4 },
   "a tab for a space": { text: "a:\n\t- b\n", line: 2 },
   "a key twice": { text: "a: 1\nb: 2\na: 3\n", line: 3 },
-  "an undefined anchor": { text: "# a\na: 1\nb: *c\n", line: 2 },
+  "an undefined anchor": { text: "# a\na: 1\nb: *c\n", line: 3 },
 };
 
 for (const [name, { text, line }] of Object.entries(mistakes)) {

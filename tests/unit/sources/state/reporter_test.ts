@@ -150,7 +150,7 @@ Deno.test("an unknown alias, a circular one and a second document are errors wit
     const [text, line, message] of [
       ["services:\n- service: {name: a, labels: *nowhere}\n", 2, "unknown alias *nowhere"],
       ["services:\n- service: &a {name: a, labels: *a}\n", 2, "circular alias *a"],
-      ["services:\n- service: {name: a}\n---\nservices: []\n", 3, "must be one document"],
+      ["services:\n- service: {name: a}\n---\nservices: []\n", 4, "must be one document"],
     ] as const
   ) {
     await assert.rejects(readStateFile(text, NOT_KNOWN, atOnce), { name: "StateError", line, message });
