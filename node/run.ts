@@ -86,7 +86,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   } finally {
     const keepWorker = options.replaced?.aborted && !options.signal.aborted;
     if (keepWorker) process.endRun(metrics.registry.read());
-    const stopped = keepWorker ? undefined : features.stopped();
+    // The next run needs the ports.
+    const stopped = keepWorker ? limits.ended() : features.stopped();
     await Promise.all([stopped, ...families.map((family) => family.stop({ keepWorker }))]);
     cluster.close();
   }

@@ -17,6 +17,8 @@ export interface ConnectionLimits {
    */
   accept(listener: Deno.Listener, options: AcceptOptions): Promise<void>;
   open(): number;
+  /** Resolves once no listener accepts any more, and the port of each is free. */
+  ended(): Promise<void>;
 }
 
 /** Options of `accept`. */
@@ -96,28 +98,39 @@ export function createConnectionLimits(
     end(one);
   };
 
-  return {
-    async accept(listener, { serve, logger, signal }) {
-      const closeAll = () => {
-        close(listener);
-        for (const one of open) if (one.listener === listener) end(one);
-      };
-      if (signal.aborted) return closeAll();
-      signal.addEventListener("abort", closeAll, { once: true });
-      while (!signal.aborted) {
-        try {
-          serveConnection(listener, await listener.accept(), serve);
-          const delayMs = acceptDelay();
-          if (delayMs > 0) await sleep(clock, delayMs, signal);
-        } catch (error) {
-          if (signal.aborted) return;
-          // Possibly too many open files, which is temporary.
-          logger.warn("connection not accepted, retrying", { error: errorText(error) });
-          await sleep(clock, ACCEPT_RETRY_MS, signal).catch(() => {});
-        }
+  const accept: ConnectionLimits["accept"] = async (listener, { serve, logger, signal }) => {
+    const closeAll = () => {
+      close(listener);
+      for (const one of open) if (one.listener === listener) end(one);
+    };
+    if (signal.aborted) return closeAll();
+    signal.addEventListener("abort", closeAll, { once: true });
+    while (!signal.aborted) {
+      try {
+        serveConnection(listener, await listener.accept(), serve);
+        const delayMs = acceptDelay();
+        if (delayMs > 0) await sleep(clock, delayMs, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        // Possibly too many open files, which is temporary.
+        logger.warn("connection not accepted, retrying", { error: errorText(error) });
+        await sleep(clock, ACCEPT_RETRY_MS, signal).catch(() => {});
       }
+    }
+  };
+
+  const accepting = new Set<Promise<void>>();
+  return {
+    async accept(listener, options) {
+      const accepted = accept(listener, options);
+      accepting.add(accepted);
+      await accepted;
+      accepting.delete(accepted);
     },
     open: () => open.size,
+    async ended() {
+      await Promise.all(accepting);
+    },
   };
 }
 

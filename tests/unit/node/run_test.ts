@@ -4,6 +4,7 @@ import { connectToProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
 import type { Node, RunningFeature, RunningProcessFeature } from "../../../features/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
+import { silentLogger } from "../../../platform/log.ts";
 import { startFakeApiServer } from "../../fakes/api_server.ts";
 import { startSilentLine } from "../../fakes/silent_line.ts";
 import { reservePort } from "../../fakes/sockets.ts";
@@ -145,6 +146,22 @@ Deno.test("with NodeCIDR, services of a source that has no Node objects do not w
     healthCheckedAt(port),
     ({ args }) => withWholeProxy({ args: [...args, "--detect-local-mode", "NodeCIDR"] }, () => answers(port, 200)),
   );
+});
+
+Deno.test("after a changed configuration, every server listens at the first try", async () => {
+  const port = reservePort(), errors: string[] = [];
+  const logger = { ...silentLogger, error: (message: string) => void errors.push(message) };
+  logger.with = () => logger;
+  await withManifests(
+    healthCheckedAt(port),
+    ({ args }) =>
+      withWholeProxy({ args, logger }, async ({ replace }) => {
+        await answers(port, 200);
+        await replace();
+        await answers(port, 200);
+      }),
+  );
+  assert.deepEqual(errors, []);
 });
 
 Deno.test("what a feature does in a run ends with the proxy, not with a changed configuration", async () => {

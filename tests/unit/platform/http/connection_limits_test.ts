@@ -159,6 +159,21 @@ Deno.test("the signal closes the listener and its connections at once", () =>
     assert.deepEqual(clock.pending(), []);
   }));
 
+Deno.test("once accepting has ended, the ports are free", async () => {
+  const limits = createConnectionLimits({ clock: createFakeClock() }), stop = new AbortController();
+  const listeners = [0, 0].map((port) => Deno.listen({ hostname: "127.0.0.1", port }));
+  const options = { serve: () => Promise.resolve(), logger: silentLogger, signal: stop.signal };
+  const accepting = Promise.all(listeners.map((listener) => limits.accept(listener, options)));
+  let hasEnded = false;
+  limits.ended().then(() => hasEnded = true);
+  await settled();
+  assert.equal(hasEnded, false);
+  stop.abort();
+  await limits.ended();
+  for (const { addr: { hostname, port } } of listeners) Deno.listen({ hostname, port }).close();
+  await accepting;
+});
+
 Deno.test("a connection that cannot be accepted, as without file descriptors, is tried again after a pause", async () => {
   const clock = createFakeClock(), stop = new AbortController();
   let tries = 0;
