@@ -53,31 +53,21 @@ export interface CommandLineContext {
   readonly commands: readonly CommandSpec[];
 }
 
-/** The configuration file is not JSON: parse the command line again with a YAML parser. */
-export interface NeedsYaml {
-  readonly kind: "needs-yaml";
-}
-
-/** Calls `parseCommandLine`, and loads the YAML parser if it is needed. */
+/** Calls `parseCommandLine`; loads the YAML parser if a configuration file is named. */
 export async function readCommandLine(args: readonly string[], context: CommandLineContext): Promise<CommandLine> {
-  const line = parseCommandLine(args, context);
-  if (line.kind !== "needs-yaml") return line;
-  return parseCommandLine(args, context, (await loadYaml()).parseTree);
+  const hasFile = args.some((arg) => arg.startsWith(`--${RUN_FLAGS.config.name}`));
+  return parseCommandLine(args, context, hasFile ? (await loadYaml()).parseTree : undefined);
 }
 
-/** Parses the arguments, `run` by default, and the configuration file that they name. Reports all errors at once. */
-export function parseCommandLine(
-  args: readonly string[],
-  context: CommandLineContext,
-  parseYaml: ParseYaml,
-): CommandLine;
-/** Parses without a YAML parser. */
-export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine | NeedsYaml;
+/**
+ * Parses the arguments, `run` by default, and the configuration file that they name, which needs `parseYaml`. Reports all errors
+ * at once.
+ */
 export function parseCommandLine(
   args: readonly string[],
   context: CommandLineContext,
   parseYaml?: ParseYaml,
-): CommandLine | NeedsYaml {
+): CommandLine {
   const { commands } = context;
   const named = args[0] !== undefined && !args[0].startsWith("-");
   if (!named && args.some((arg) => arg === "--help" || arg === "-h") || args[0] === "help" && args.length === 1) {
@@ -100,9 +90,11 @@ export function parseCommandLine(
     };
   }
   const ofRun = new Map([...given].filter(([name]) => !spec.flags.some((flag) => flag.name === name)));
-  const read = readSettings(ofRun, context.readFile, parseYaml);
-  if (read === undefined) return { kind: "needs-yaml" };
-  const { settings, originOf, forms, errors: settingErrors, warnings: settingWarnings } = read;
+  const { settings, originOf, forms, errors: settingErrors, warnings: settingWarnings } = readSettings(
+    ofRun,
+    context.readFile,
+    parseYaml,
+  );
   const { decisions, problems, warnings: validationWarnings } = validate(
     settings,
     context.modes,

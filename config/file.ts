@@ -1,12 +1,4 @@
-import {
-  type loadYaml,
-  nearest,
-  type ParsedTree,
-  parseJsonObject,
-  suggestion,
-  type TreeEntry,
-  type TreeNode,
-} from "../platform/mod.ts";
+import { type loadYaml, nearest, suggestion, type TreeEntry, type TreeNode } from "../platform/mod.ts";
 import {
   boolean,
   defaultsOf,
@@ -19,47 +11,7 @@ import {
 import { API_VERSION, defaultSettings, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
 import { readScalar } from "./scalar.ts";
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
-
-/** Parses a file that is a JSON object; undefined for any other text, which may be YAML. */
-export function parseJsonFile(text: string): ParsedTree | undefined {
-  return parseJsonObject(text) && { documents: [nodesOf(text)], hasAliases: false, errors: [] };
-}
-
-/** Parses valid JSON with lines and repeated fields, which JSON.parse drops. */
-function nodesOf(text: string): TreeNode {
-  const tokens = text.matchAll(TOKEN);
-  let line = 1, counted = 0;
-  const next = () => {
-    const { 0: token, index } = tokens.next().value!;
-    for (; counted < index; counted++) if (text[counted] === "\n") line++;
-    return token;
-  };
-  const read = (token: string): TreeNode => {
-    const at = line;
-    if (token === "{") return { kind: "map", line: at, entries: entries() };
-    if (token === "[") return { kind: "list", line: at, items: items() };
-    return { kind: "scalar", line: at, value: JSON.parse(token) };
-  };
-  const entries = () => {
-    const found: TreeEntry[] = [];
-    for (let token = next(); token !== "}"; token = next()) {
-      if (token === ",") continue;
-      const key: string = JSON.parse(token), at = line;
-      next(); // the colon
-      found.push({ key, line: at, value: read(next()) });
-    }
-    return found;
-  };
-  const items = () => {
-    const found: TreeNode[] = [];
-    for (let token = next(); token !== "]"; token = next()) if (token !== ",") found.push(read(token));
-    return found;
-  };
-  return read(next());
-}
-
-/** The parser of YAML, which is loaded only if a file needs it. */
+/** The parser of YAML, and so of JSON; loaded only if there is a file. */
 export type ParseYaml = Awaited<ReturnType<typeof loadYaml>>["parseTree"];
 
 /** The contents of a configuration file. */
@@ -90,8 +42,7 @@ interface Reading {
 }
 
 /**
- * Reads a KubeProxyConfiguration in JSON, or in YAML with `parseYaml`; undefined if it is not JSON and `parseYaml` is missing.
- * `name` is the file's name in messages. Unknown and repeated fields (the last one counts) are warnings, because kube-proxy
+ * Reads a KubeProxyConfiguration in YAML or JSON. `name` is the file's name in messages. Unknown and repeated fields (the last one counts) are warnings, because kube-proxy
  * falls back to lenient decoding for them, or errors if `strict`; a value of the wrong type is always an error. As in
  * kube-proxy, null means the default and only the first document of a file counts. Never throws: problems are in `errors`.
  */
@@ -99,10 +50,9 @@ export function readConfigurationFile(
   name: string,
   content: string,
   strict: boolean,
-  parseYaml: ParseYaml | undefined,
-): FileReading | undefined {
-  const parsed = parseJsonFile(content) ?? parseYaml?.(content, { uniqueKeys: false });
-  if (parsed === undefined) return undefined;
+  parseYaml: ParseYaml,
+): FileReading {
+  const parsed = parseYaml(content, { uniqueKeys: false });
   const [root, ...others] = parsed.documents;
   const second = others.find((document) => document.kind !== "scalar" || document.source !== "");
   const at = (line: number) => `${name}:${line}`;

@@ -21,17 +21,16 @@ const NO_EFFECT = "accepted, but has no effect in Sluice";
 /**
  * Reads the settings from the configuration file, if one is named, or else from the flags. As in kube-proxy
  * (cmd/kube-proxy/app/options.go), its flags do not override a file, except for logging flags and `--hostname-override`; a
- * warning names the ignored ones. Flags that only Sluice has win over a file. Undefined if the file needs `parseYaml` and that is missing.
+ * warning names the ignored ones. Flags that only Sluice has win over a file. A file needs `parseYaml`.
  */
 export function readSettings(
   given: GivenFlags,
   readFile: (path: string) => string,
   parseYaml: ParseYaml | undefined,
-): GivenSettings | undefined {
+): GivenSettings {
   const file = flagValue(given, RUN_FLAGS.config) || undefined;
   const strict = flagValue(given, RUN_FLAGS.strictConfig) ?? false;
   const base = file === undefined ? withoutFile() : readNamedFile(file, strict, readFile, parseYaml);
-  if (base === undefined) return undefined;
   const { settings, errors } = base;
   const warnings = [...base.warnings, ...ineffectiveIn(settings, base.origins)];
   const origins = new Map(base.origins), forms: Record<string, unknown> = { ...base.forms };
@@ -64,6 +63,7 @@ function readNamedFile(
   readFile: (path: string) => string,
   parseYaml: ParseYaml | undefined,
 ) {
+  if (parseYaml === undefined) throw new Error("a configuration file needs the parser of YAML");
   let content: string;
   try {
     content = readFile(file);

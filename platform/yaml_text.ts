@@ -185,7 +185,8 @@ function lineFinder(text: string, firstLine: number): (offset: number) => number
 export function plainData(node: TreeNode): unknown {
   if (node.kind === "list") return node.items.map(plainData);
   if (node.kind === "scalar") {
-    return Number.isInteger(node.value) && !Number.isSafeInteger(node.value) ? node.source : node.value;
+    const { value, source = "" } = node;
+    return typeof value === "number" && !Number.isSafeInteger(value) && /^[-+]?\d+$/.test(source) ? source : value;
   }
   return Object.fromEntries(node.entries.map(({ key, value }) => [key, plainData(value)]));
 }

@@ -2,10 +2,13 @@ import { describeMode } from "../../../backends/mod.ts";
 import { readConfigurationFile } from "../../../config/file.ts";
 import { defaultSettings } from "../../../config/kube_proxy_configuration.ts";
 import { FEATURE_FIELDS } from "../../../features/mod.ts";
+import { loadYaml } from "../../../platform/mod.ts";
 import { defaultsOf, type Field, type Fields, valueName } from "../../../platform/schema/mod.ts";
 import assert from "node:assert/strict";
 import { type Configuration, relaySettings } from "../../../config/mod.ts";
 import { accepted, beyondEffect, fromFile, HEADER, refused } from "./parse.ts";
+
+const { parseTree } = await loadYaml();
 
 function loaded(body: string, args: readonly string[] = []) {
   return accepted(["--config", "kp.yaml", ...args], { files: { "kp.yaml": HEADER + body } });
@@ -210,7 +213,7 @@ Deno.test("every field of every feature is read", () => {
   const { given, read } = allOtherThanDefault(FEATURE_FIELDS);
   const meta = { apiVersion: "kubeproxy.config.k8s.io/v1alpha1", kind: "KubeProxyConfiguration" };
   const content = JSON.stringify({ ...meta, ...given });
-  const { settings, errors, warnings } = readConfigurationFile("c.json", content, true, undefined)!;
+  const { settings, errors, warnings } = readConfigurationFile("c.json", content, true, parseTree);
   assert.deepEqual([errors, warnings], [[], []]);
   assert.deepEqual(settings, { ...defaultSettings(), ...read });
 });

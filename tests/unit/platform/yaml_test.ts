@@ -81,6 +81,22 @@ Deno.test("YAML that is written reads the same with another library, as YAML 1.2
   assert.deepEqual(parse(formatYaml(ambiguous), { version: "1.1" }), ambiguous);
 });
 
+Deno.test("JSON is read, as by JSON.parse", () => {
+  fc.assert(
+    fc.property(
+      fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })),
+      fc.constantFrom(0, 2, "\t"),
+      (value, indent) => {
+        const text = JSON.stringify(value, undefined, indent);
+        fc.pre(!/\d{16}/.test(text));
+        assert.deepEqual(plain(read(text)), JSON.parse(text));
+      },
+    ),
+    runs(200),
+  );
+  assert.deepEqual(read(`{"${"k".repeat(2000)}":\n"x\\/y\\ud83d\\ude00"}`), { ["k".repeat(2000)]: "x/y😀" });
+});
+
 /** A copy without prototypes, and with 0 in place of -0. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
