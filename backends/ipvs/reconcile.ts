@@ -17,13 +17,11 @@ import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
 import { createSets, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
 
 /** Brings everything to the desired state. Between two listings, a comparison reads only addresses and rules. */
-export interface IpvsReconciler extends Pick<Reconciler<true, string>, "run" | "compareAndRun" | "problems"> {
+export interface IpvsReconciler extends Reconciler<true, string> {
   /** The time until a run is needed even if nothing changes; undefined if none is. */
   againAfterMs(): number | undefined;
   /** The counts since the last call. */
   takeFigures(): SyncFigures<IpvsFigure>;
-  /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
-  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** The parts that a reconciler works with. */
@@ -69,9 +67,11 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
 
   // The ledgers of the desired state hold the realized state, as differences from it.
   const target: Target<true, string> = {
-    async list() {
+    async list(_, isFirst) {
+      const udpFrontends = isFirst ? new Set<UdpFrontend>() : undefined;
       // The node's own addresses first, since the desired state depends on them.
-      return { realized: true, drifted: await addresses.read() + await sets.read() + await servers.read() };
+      const drifted = await addresses.read() + await sets.read() + await servers.read(udpFrontends);
+      return { realized: true, drifted, udpFrontends };
     },
     glance: addresses.read,
     async write(_, { isComparison }) {
@@ -88,11 +88,9 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
   };
   const reconciler = createReconciler({ target, refusals, clock });
   return {
-    run: reconciler.run,
-    compareAndRun: reconciler.compareAndRun,
+    ...reconciler,
     problems: () => [...reconciler.problems(), ...chains.problems()],
     againAfterMs: servers.againAfterMs,
-    takeEarlierUdpFrontends: servers.takeEarlierUdpFrontends,
     takeFigures() {
       const { chains_written: _written, chains_deleted: _deleted, restores: _restores, ...ofRules } = chains
         .takeFigures();

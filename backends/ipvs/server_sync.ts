@@ -16,8 +16,11 @@ import {
 
 /** Brings the kernel's virtual servers to the desired state. */
 interface ServerSync {
-  /** Reads the kernel; returns how many virtual servers other programs changed. */
-  read(): Promise<number>;
+  /**
+   * Reads the kernel; returns how many virtual servers other programs changed.
+   * @param udpFrontends gets the UDP frontends that the kernel serves
+   */
+  read(udpFrontends?: Set<UdpFrontend>): Promise<number>;
   /** Adds new virtual servers at these addresses, without real servers; the next `write` finds refused ones. */
   announce(addresses: ReadonlySet<string>): Promise<void>;
   /** Writes the differences in one call, and removes real servers that have terminated. Throws if the host is at fault. */
@@ -28,8 +31,6 @@ interface ServerSync {
   againAfterMs(): number | undefined;
   /** The number of operations written since the last call. */
   takeOperations(): number;
-  /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
-  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** The parts that a synchronizer of virtual servers works with. */
@@ -49,15 +50,12 @@ export function createServerSync({ desired, servers, excludePrefixes, clock }: S
   const { servers: ledger } = desired;
   const termination = createTermination(servers, clock);
   const operations = createAccumulator(() => 0);
-  const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
-  let isFirst = true;
 
-  async function read(): Promise<number> {
+  async function read(udpFrontends?: Set<UdpFrontend>): Promise<number> {
     const held = new Map(
       (await servers.list()).entries().filter(([key]) => ledger.wanted(key) || !isExcluded(key, excludePrefixes)),
     );
-    if (isFirst) earlierFrontends.value = udpFrontendsOf(held.keys());
-    isFirst = false;
+    if (udpFrontends) noteUdpFrontends(held.keys(), udpFrontends);
     termination.reset(held);
     return ledger.adopt(held);
   }
@@ -118,7 +116,6 @@ export function createServerSync({ desired, servers, excludePrefixes, clock }: S
     },
     againAfterMs: termination.againAfterMs,
     takeOperations: operations.take,
-    takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }
 
@@ -127,13 +124,11 @@ function isExcluded(key: ServerKey, excludePrefixes: readonly string[]): boolean
   return address !== undefined && excludePrefixes.some((prefix) => prefixContains(prefix, address));
 }
 
-function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
-  const frontends = new Set<UdpFrontend>();
+function noteUdpFrontends(keys: Iterable<ServerKey>, frontends: Set<UdpFrontend>): void {
   for (const key of keys) {
     const named = parseServerKey(key);
     if (named?.protocol === "udp") frontends.add(udpFrontend(named.address, named.port));
   }
-  return frontends;
 }
 
 /** Most connections of a removed real server are short: the first count is early, later ones follow once a minute. */

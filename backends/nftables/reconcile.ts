@@ -1,12 +1,12 @@
 import { type FamilySettings, nodePortOf, type ServicePortKey } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
-import type { UdpFrontend } from "../host/mod.ts";
 import {
   createAccumulator,
   createReconciler,
   createRefusals,
+  createSpellings,
   type Reconciler,
-  SPELLING_REPAIRS,
+  type Spellings,
   type Target,
 } from "../reconcile/mod.ts";
 import { type NftSession, type RulesetGeneration, unlessUnchanged } from "../tools/mod.ts";
@@ -19,16 +19,13 @@ import { compare, type Comparison, type RealizedState } from "./realized.ts";
 import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
 import { type ChainHandles, chainsInTable, chainsShown, type NftTools } from "./tools.ts";
-import { chainLines } from "./transaction.ts";
-
-type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
+import { chainLines, itemId, parseItemId } from "./transaction.ts";
 
 /**
  * Brings the kernel's table to the desired state. Between two listings, a comparison reads only the chains, which detects a
  * table that was deleted or replaced. Only a listing shows that chains have lost their rules, as after `nft flush table`.
  */
-export interface TableReconciler
-  extends Pick<CommonReconciler, "run" | "compareAndRun" | "invalidate" | "problems" | "problemOf"> {
+export interface TableReconciler extends Reconciler<RealizedState, ServicePortKey> {
   /** Marks service ports whose parts of the table may differ from the kernel's, and ends their refusals. */
   touch(keys: ReadonlySet<ServicePortKey>): void;
   /** Whether the table is missing or has no chain. Throws if the kernel cannot be read. */
@@ -37,8 +34,6 @@ export interface TableReconciler
   hasAllChains(): Promise<boolean>;
   /** The figures since the last call. */
   takeFigures(): typeof NO_FIGURES & { readonly drift_repaired: number };
-  /** The UDP frontends that the table served when it was first read; empty from the second call on. */
-  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** The maximum number of transactions that one run may spend on the search for refused changes. */
@@ -57,10 +52,8 @@ export function createTableReconciler(
   const refusals = createRefusals<ServicePortKey>(logger);
   const figures = createAccumulator(() => ({ ...NO_FIGURES }));
   const dirty = new Set<ServicePortKey>();
-  const spellings = createSpellings(dialect);
-  const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
+  const spellings = createSpellings<string>();
   const chains = createChainWatch(looks, tools, dialect);
-  let isFirst = true;
   const context: TransactionContext = {
     ...options,
     earlierClients: createEarlierClients(tools),
@@ -71,32 +64,37 @@ export function createTableReconciler(
   };
 
   const target: Target<RealizedState, ServicePortKey> = {
-    async list(before) {
+    async list(before, isFirst) {
       const settings = settingsOf(desired);
       chains.beginAgain();
       let isDormant = false;
       const listing = await readTable(tools, () => isDormant = true);
-      if (isFirst && listing) earlierFrontends.value = udpFrontendsOf(listing, dialect);
-      spellings.translate(listing, before);
+      const udpFrontends = isFirst && listing ? udpFrontendsOf(listing, dialect) : undefined;
+      spellings.begin();
+      if (listing) respell(listing, before, spellings, dialect);
       // The chain is created again: restored once more, the same copy would have the same handles.
       if (chains.takeReplaced()) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
       const comparison = compare(listing, isDormant, desired, settings, dialect, isFirst);
-      isFirst = false;
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);
-      return { realized: comparison.realized, drifted };
+      return { realized: comparison.realized, drifted, udpFrontends };
     },
     glance: async (realized) => await chains.hasAll(realized) ? 0 : undefined,
     write: (realized, run) => writeDirty({ ...context, realized, run, settings: settingsOf(desired) }),
     retry(keys) {
       for (const key of keys) dirty.add(key);
     },
-    confirm: async () => spellings.areInQuestion() ? spellings.learn(await readTable(tools)) : 0,
+    async confirm() {
+      if (!spellings.areInQuestion()) return 0;
+      const listing = await readTable(tools);
+      return spellings.confirm((id) => listing?.get("chain")?.get(parseItemId(id).key));
+    },
   };
   const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock, generation });
 
   return {
+    ...reconciler,
     hasAllChains: unlessUnchanged(generation, async () => {
       const realized = reconciler.realized();
       return realized === undefined || await chains.hasAll(realized);
@@ -106,13 +104,7 @@ export function createTableReconciler(
       for (const key of keys) dirty.add(key);
     },
     isBlank: async () => (await chainsInTable(tools, dialect)).size === 0,
-    run: reconciler.run,
-    compareAndRun: reconciler.compareAndRun,
-    invalidate: reconciler.invalidate,
-    problems: reconciler.problems,
-    problemOf: reconciler.problemOf,
     takeFigures: () => ({ ...figures.take(), drift_repaired: reconciler.takeDrifted() }),
-    takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }
 
@@ -163,61 +155,33 @@ function countDrift(
   return count;
 }
 
-interface Spelling {
-  readonly read: string;
-  readonly written: string;
-}
-
-/** Texts that this host's nft prints differently from how they were written, which is no drift. */
-function createSpellings(dialect: Dialect) {
-  const known = new Map<string, Spelling>(), suspected = new Map<string, Spelling & { readonly repairs: number }>();
-  let inQuestion = new Map<string, Spelling>();
-
-  /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
-  function learnDeclarations(listing: Listing): void {
-    for (const [name, text] of declaredSets({ countTraffic: true, countsAttempts: true }, dialect)) {
-      const read = listing.get("set")!.get(name);
-      if (read !== undefined && read !== text) known.set(name, { read, written: text });
+/**
+ * Puts the texts as they were written into a listing, where this host's nft prints them differently, and notes the chains that
+ * may only read differently, by the realized state before the listing.
+ */
+function respell(
+  listing: Listing,
+  before: RealizedState | undefined,
+  spellings: Spellings<string>,
+  dialect: Dialect,
+): void {
+  // A set cannot be changed in place: if it reads differently from how it was created, that is a spelling.
+  if (before && !before.isDifferent && before.missingSets.size === 0) {
+    for (const [key, text] of declaredSets({ countTraffic: true, countsAttempts: true }, dialect)) {
+      const read = listing.get("set")!.get(key);
+      if (read !== undefined && read !== text) spellings.learn(itemId({ list: "set", key }), text, read);
     }
   }
-
-  return {
-    /** Puts the texts as they were written into a listing. Notes what is not known yet, by the realized state before it. */
-    translate(listing: Listing | undefined, before: RealizedState | undefined): void {
-      inQuestion = new Map();
-      if (!listing) return;
-      if (before && !before.isDifferent && before.missingSets.size === 0) learnDeclarations(listing);
-      const sets = listing.get("set")!, chains = listing.get("chain")!;
-      for (const [name, text] of before ? chainTexts(before, dialect) : []) {
-        const read = chains.get(name), spelling = known.get(name);
-        if (read === undefined || chainLines(read).length !== chainLines(text).length) continue;
-        if (text === read) suspected.delete(name);
-        else if (spelling?.read !== read || spelling.written !== text) inQuestion.set(name, { read, written: text });
-      }
-      for (const [name, { read, written }] of known) {
-        for (const texts of [sets, chains]) if (texts.get(name) === read) texts.set(name, written);
-      }
-    },
-    /** Whether the last listing showed chains that may only be spelled differently. */
-    areInQuestion: () => inQuestion.size > 0,
-    /** Notes a listing after the repair of these chains. Returns how many of them are only spelled differently. */
-    learn(listing: Listing | undefined): number {
-      let learned = 0;
-      for (const [name, spelling] of inQuestion) {
-        const before = suspected.get(name);
-        suspected.delete(name);
-        // A chain that reads the same before and after its repair was not changed by another program.
-        if (listing?.get("chain")?.get(name) !== spelling.read) continue;
-        const isSame = before?.read === spelling.read && before.written === spelling.written;
-        const repairs = isSame ? before.repairs + 1 : 1;
-        if (repairs < SPELLING_REPAIRS) suspected.set(name, { ...spelling, repairs });
-        else known.set(name, spelling);
-        learned++;
-      }
-      inQuestion = new Map();
-      return learned;
-    },
-  };
+  for (const [key, text] of before ? chainTexts(before, dialect) : []) {
+    const read = listing.get("chain")!.get(key), id = itemId({ list: "chain", key });
+    if (read === text) spellings.forget(id);
+    if (read === undefined || chainLines(read).length !== chainLines(text).length) continue;
+    if (spellings.asWritten(id, read) !== text) spellings.question(id, text, read);
+  }
+  for (const list of ["set", "chain"] as const) {
+    const texts = listing.get(list)!;
+    for (const [key, read] of texts) texts.set(key, spellings.asWritten(itemId({ list, key }), read));
+  }
 }
 
 /** The texts of all chains of a realized state. */

@@ -7,3 +7,4 @@
 export * from "./reconciler.ts";
 export * from "./refusals.ts";
 export * from "./short_hash.ts";
+export * from "./spellings.ts";

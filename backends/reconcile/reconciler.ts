@@ -12,8 +12,9 @@ export interface Target<Realized, Owner> {
    * Reads the kernel, and marks everything that differs from the desired state as dirty, surplus objects included.
    * Throws if the kernel cannot be read; nothing changes then.
    * @param before the realized state as known before; undefined if it is unknown
+   * @param isFirst whether no earlier call has succeeded
    */
-  list(before: Realized | undefined): Promise<Listing<Realized>>;
+  list(before: Realized | undefined, isFirst: boolean): Promise<Listing<Realized>>;
   /** Counts changes by other programs cheaply; undefined if only a listing can. Without it, each comparison lists everything. */
   glance?(realized: Realized): Promise<number | undefined>;
   /**
@@ -33,6 +34,8 @@ interface Listing<Realized> {
   readonly realized: Realized;
   /** The number of objects changed by other programs since they were written. */
   readonly drifted: number;
+  /** The UDP frontends that the kernel serves; only of the first listing. */
+  readonly udpFrontends?: ReadonlySet<string>;
 }
 
 /**
@@ -71,6 +74,8 @@ export interface Reconciler<Realized, Owner> {
   problemOf(owner: Owner): SyncProblem | undefined;
   /** The number of objects changed by other programs since the last call. */
   takeDrifted(): number;
+  /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
+  takeEarlierUdpFrontends(): ReadonlySet<string>;
 }
 
 /** Parts and limits of a reconciler. */
@@ -120,10 +125,14 @@ export function createReconciler<Realized, Owner>(
     proof: NO_PROOF,
   };
   const drifted = createAccumulator(() => 0);
+  const earlierFrontends = createAccumulator<ReadonlySet<string>>(() => new Set());
+  let isFirst = true;
 
   async function list(): Promise<Realized> {
     const before = state.realized, startedMs = clock?.monotonic() ?? 0, current = generation?.();
-    const listing = await target.list(before);
+    const listing = await target.list(before, isFirst);
+    if (isFirst && listing.udpFrontends) earlierFrontends.value = listing.udpFrontends;
+    isFirst = false;
     if (clock) {
       const atMs = clock.monotonic(), tookMs = atMs - startedMs;
       // A single slow one, as after a flood of clients or on a busy machine, must not put off the next one.
@@ -187,6 +196,7 @@ export function createReconciler<Realized, Owner>(
     problems: refusals.problems,
     problemOf: refusals.problemOf,
     takeDrifted: drifted.take,
+    takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }
 
@@ -209,9 +219,3 @@ export function createAccumulator<Value>(initial: () => Value): Accumulator<Valu
   };
   return accumulator;
 }
-
-/**
- * The repairs in a row that must change nothing before a tool counts as one that prints what was written in another spelling. It
- * may report success without writing, and a wrong spelling hides rules that are not in effect.
- */
-export const SPELLING_REPAIRS = 4;

@@ -1,7 +1,14 @@
 /** Runs the restores of one write, two at a time if they may overlap, and bisects refused restores. */
 import type { ServicePortKey } from "../../core/model/mod.ts";
 import type { Logger } from "../../platform/mod.ts";
-import { type Accumulator, findRefused, type Outcome, type Refusals, type RunState } from "../reconcile/mod.ts";
+import {
+  type Accumulator,
+  findRefused,
+  type Outcome,
+  type Refusals,
+  type RunState,
+  type Spellings,
+} from "../reconcile/mod.ts";
 import { isHostFailure } from "../tools/mod.ts";
 import {
   type ChainsByTable,
@@ -11,7 +18,7 @@ import {
   TABLES,
   type WantedChains,
 } from "./chains.ts";
-import { EMPTY_CHAIN, hashRules, jumpsToMove, type RealizedState, type Spellings, UNKNOWN_CHAIN } from "./realized.ts";
+import { EMPTY_CHAIN, hashRules, jumpsToMove, type RealizedState, UNKNOWN_CHAIN } from "./realized.ts";
 import {
   type ChainUpdate,
   failedLines,
@@ -50,7 +57,8 @@ export interface RestoreContext {
   readonly ruleset: WantedChains;
   readonly tools: IptablesTools;
   readonly flavour: Flavour;
-  readonly spellings: Spellings;
+  /** The spellings of chains, by the hashes of their rules. */
+  readonly spellings: Spellings<number>;
   readonly logger: Logger;
   readonly refusals: Refusals<ServicePortKey>;
   readonly figures: Accumulator<typeof NO_FIGURES>;

@@ -1,4 +1,3 @@
-import { SPELLING_REPAIRS } from "../reconcile/mod.ts";
 import { isTable, type Jump, type Layout, type Table } from "./chains.ts";
 import type { IptablesTools } from "./tools.ts";
 
@@ -105,40 +104,6 @@ export function jumpsToMove(
   return {
     missing: jumps.filter((jump) => !held?.has(jump)),
     surplus: [...held ?? []].flatMap(([jump, count]) => Array.from({ length: count - 1 }, () => jump)),
-  };
-}
-
-/** Chains that this host's iptables-save prints differently from how they were written, which is no drift. */
-export interface Spellings {
-  /** Whether the text that iptables-save prints is a known other spelling of the written one. */
-  areSame(id: string, written: HeldChain, reads: HeldChain): boolean;
-  /** Notes that a chain reads the same after its repair as before; returns false if that cannot be a spelling. */
-  suspect(id: string, written: HeldChain, reads: HeldChain): boolean;
-  /** Forgets the spelling of a chain, which reads as it was written, or all of them. */
-  forget(id?: string): void;
-}
-
-/** No known spellings yet. */
-export function createSpellings(): Spellings {
-  // By chain, the hashes of the text that was written and of the text that iptables-save prints.
-  const seen = new Map<string, { readonly spelling: string; times: number }>();
-  const spelling = (written: HeldChain, reads: HeldChain) => `${written.hash} ${reads.hash}`;
-  return {
-    areSame(id, written, reads) {
-      const chain = seen.get(id);
-      return chain !== undefined && chain.times >= SPELLING_REPAIRS && chain.spelling === spelling(written, reads);
-    },
-    suspect(id, written, reads) {
-      if (written.rules !== reads.rules) return false;
-      const suspect = spelling(written, reads), chain = seen.get(id);
-      if (chain?.spelling === suspect) chain.times++;
-      else seen.set(id, { spelling: suspect, times: 1 });
-      return true;
-    },
-    forget(id) {
-      if (id === undefined) seen.clear();
-      else seen.delete(id);
-    },
   };
 }
 

@@ -1,15 +1,22 @@
 import type { ServicePortKey } from "../../core/model/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
-import { createAccumulator, createReconciler, createRefusals, type Reconciler, type Target } from "../reconcile/mod.ts";
+import {
+  createAccumulator,
+  createReconciler,
+  createRefusals,
+  createSpellings,
+  type Reconciler,
+  type Target,
+} from "../reconcile/mod.ts";
 import type { RulesetGeneration } from "../tools/mod.ts";
 import { NO_FIGURES, restoreAll, type RestoreContext } from "./apply.ts";
 import { type ChainsByTable, type Table, TABLES } from "./chains.ts";
-import { createSpellings, type HeldChain, jumpsToMove, readKernel, type RealizedState } from "./realized.ts";
+import { jumpsToMove, readKernel, type RealizedState } from "./realized.ts";
 
 type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
 
 /** Brings the chains of a layout to the desired ruleset. */
-export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compareAndRun" | "problems" | "problemOf"> {
+export interface ChainReconciler extends CommonReconciler {
   /** Marks chains that may differ from the kernel's. */
   touch(chains: ChainsByTable): void;
   /** Ends the refusals of service ports that are about to change. */
@@ -18,8 +25,6 @@ export interface ChainReconciler extends Pick<CommonReconciler, "run" | "compare
   isBlank(): Promise<boolean>;
   /** The counts since the last call, and the rules in the kernel; `drift_repaired` counts chains and jumps. */
   takeFigures(): typeof NO_FIGURES & Record<"iptables_rules_filter" | "iptables_rules_nat" | "drift_repaired", number>;
-  /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
-  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** The maximum number of restores that one run may spend on the search for refused changes. */
@@ -41,28 +46,20 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
   const touch = (chains: ChainsByTable) => {
     for (const table of TABLES) for (const chain of chains[table] ?? []) dirty[table].add(chain);
   };
-  const spellings = createSpellings();
+  const spellings = createSpellings<number>();
   const context: RestoreContext = { ...options, spellings, refusals, figures, dirty, touch };
-  const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
-  let isFirst = true;
-  let drift: ReturnType<typeof findDrift> = [];
 
   const target: Target<RealizedState, ServicePortKey> = {
-    async list(before) {
-      const frontends = new Set<UdpFrontend>();
-      const realized = await readKernel(
-        tools,
-        layout,
-        isFirst ? (rule) => noteUdpFrontend(rule, frontends) : undefined,
-      );
-      if (isFirst) earlierFrontends.value = frontends;
-      isFirst = false;
+    async list(before, isFirst) {
+      const udpFrontends = new Set<UdpFrontend>();
+      const onRule = isFirst ? (rule: string) => noteUdpFrontend(rule, udpFrontends) : undefined;
+      const realized = await readKernel(tools, layout, onRule);
       touchSurplus(realized, context);
-      drift = findDrift(before, realized, context);
+      const drifted = countDrift(before, realized, context);
       const { missing, surplus } = jumpsToMove(realized, layout);
       // After a restore of jumps that failed, they are where it has left them.
       const moved = before?.jumps === undefined ? 0 : missing.length + surplus.length;
-      return { realized, drifted: drift.length + moved };
+      return { realized, drifted: drifted + moved, udpFrontends };
     },
     async write(realized, run) {
       // A jump must not be inserted twice.
@@ -72,33 +69,24 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
     retry(keys) {
       for (const key of keys) touch(ruleset.exclude(key, false));
     },
-    async confirm(realized) {
-      if (drift.length === 0) return 0;
-      const reading = await readKernel(tools, layout);
-      const spelled = drift.filter(({ table, chain, reads: before }) => {
-        const written = realized.chains[table].get(chain), reads = reading.chains[table].get(chain);
-        // A chain that reads the same before and after its repair was not changed by another program.
-        const isUnchanged = written && reads && reads.hash !== written.hash && reads.hash === before?.hash;
-        if (isUnchanged) return spellings.suspect(chainId(table, chain), written, reads);
-        spellings.forget(chainId(table, chain));
-        return false;
+    async confirm() {
+      if (!spellings.areInQuestion()) return 0;
+      const { chains } = await readKernel(tools, layout);
+      return spellings.confirm((id) => {
+        const [table, chain] = id.split(" ") as [Table, string];
+        return chains[table].get(chain)?.hash;
       });
-      drift = [];
-      return spelled.length;
     },
   };
   const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, generation: options.generation });
   return {
+    ...reconciler,
     touch,
     forgetRefused: refusals.forget,
     async isBlank() {
       const { chains } = await reconciler.known();
       return TABLES.every((table) => [...chains[table].names()].every((chain) => !layout.isServiceChain(table, chain)));
     },
-    run: reconciler.run,
-    compareAndRun: reconciler.compareAndRun,
-    problems: reconciler.problems,
-    problemOf: reconciler.problemOf,
     takeFigures() {
       const chains = reconciler.realized()?.chains;
       return {
@@ -108,7 +96,6 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
         drift_repaired: reconciler.takeDrifted(),
       };
     },
-    takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }
 
@@ -131,24 +118,28 @@ function touchSurplus(realized: RealizedState, { ruleset, dirty }: RestoreContex
   }
 }
 
-/** Marks wanted chains that differ from how they were written; returns the ones without a pending change, as iptables-save prints them. */
-function findDrift(
+/** Marks wanted chains that differ from how they were written; returns how many of them had no pending change. */
+function countDrift(
   before: RealizedState | undefined,
   realized: RealizedState,
   { ruleset, dirty, spellings }: RestoreContext,
-) {
-  const drift: { table: Table; chain: string; reads: HeldChain | undefined }[] = [];
+): number {
+  let count = 0;
+  spellings.begin();
   const compare = (table: Table, chain: string) => {
     const written = before?.chains[table].get(chain), reads = realized.chains[table].get(chain);
-    if (written && reads && spellings.areSame(chainId(table, chain), written, reads)) {
-      realized.chains[table].set(chain, written);
-    } else if (!before || reads?.hash !== written?.hash) {
-      if (before && !dirty[table].has(chain)) drift.push({ table, chain, reads });
-      dirty[table].add(chain);
-    } else spellings.forget(chainId(table, chain));
+    const id = `${table} ${chain}`;
+    if (before && written?.hash === reads?.hash) return spellings.forget(id);
+    if (written && reads && spellings.asWritten(id, reads.hash) === written.hash) {
+      return realized.chains[table].set(chain, written);
+    }
+    if (before && !dirty[table].has(chain)) {
+      count++;
+      if (written && reads && written.rules === reads.rules) spellings.question(id, written.hash, reads.hash);
+      else spellings.forget(id);
+    }
+    dirty[table].add(chain);
   };
   for (const table of TABLES) for (const chain of ruleset.chains(table)) compare(table, chain);
-  return drift;
+  return count;
 }
-
-const chainId = (table: Table, chain: string) => `${table} ${chain}`;

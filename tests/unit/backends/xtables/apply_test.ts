@@ -4,10 +4,11 @@ import type { ServicePortKey } from "../../../../core/model/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createAccumulator } from "../../../../backends/reconcile/reconciler.ts";
 import { createRefusals } from "../../../../backends/reconcile/refusals.ts";
+import { createSpellings } from "../../../../backends/reconcile/spellings.ts";
 import type { ToolFailure } from "../../../../backends/tools/failure.ts";
 import { restoreAll, type RestoreContext } from "../../../../backends/xtables/apply.ts";
 import type { Layout } from "../../../../backends/xtables/chains.ts";
-import { createSpellings, readKernel } from "../../../../backends/xtables/realized.ts";
+import { readKernel } from "../../../../backends/xtables/realized.ts";
 import type { IptablesTools, RestoreInput } from "../../../../backends/xtables/tools.ts";
 import { settled } from "../../../fakes/clock.ts";
 
