@@ -20,7 +20,7 @@ import {
 } from "../contract/mod.ts";
 import { createConntrackCleaner, readSysctl, reportSetting, writeSysctls } from "../host/mod.ts";
 import { createRefusals } from "../reconcile/mod.ts";
-import { ifInstalled, isLackOfFeature, ToolMissingError } from "../tools/mod.ts";
+import { ifInstalled, isLackOfFeature, isOlder, ToolMissingError, versionIn } from "../tools/mod.ts";
 import {
   createChainReconciler,
   createIptablesTools,
@@ -39,6 +39,7 @@ import {
   operationLine,
   serverDefinition,
   serverKey,
+  setTimeouts,
   type VirtualServers,
   weightsOf,
 } from "./virtual_servers.ts";
@@ -85,7 +86,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       reconciler = createIpvsReconciler({ family, runner, clock, desired, servers, excludePrefixes, refusals, chains });
       logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
     },
-    configure: () => configureHost(ipvs, servers, options),
+    configure: () => configureHost(ipvs, options),
     async sync(delta) {
       const reconciler = ready();
       conntrack.noteDelta(desired, delta);
@@ -194,12 +195,11 @@ async function tryScheduler(family: Family, scheduler: string, servers: VirtualS
 }
 
 /** From this version on, rescheduling a connection with a reused port loses no packet (kubernetes issue 93297). */
-const CONN_REUSE_FIXED = [5, 9] as const;
+const CONN_REUSE_FIXED = "5.9";
 
 /** Sets the kernel settings that IPVS mode needs, as kube-proxy does. Failures are reported. */
 async function configureHost(
   { strictARP, timeoutSeconds }: IpvsSettings,
-  servers: VirtualServers,
   options: BackendOptions,
 ): Promise<void> {
   const settings: KernelSetting[] = [
@@ -208,7 +208,8 @@ async function configureHost(
     { name: "net.ipv4.vs.expire_quiescent_template", value: 1 },
     { name: "net.ipv4.ip_forward", value: 1 },
   ];
-  if (isOlderThan(CONN_REUSE_FIXED, await readSysctl(options, "kernel.osrelease"))) {
+  const release = versionIn(await readSysctl(options, "kernel.osrelease") ?? "");
+  if (release !== undefined && isOlder(release, CONN_REUSE_FIXED)) {
     settings.push({ name: "net.ipv4.vs.conn_reuse_mode", value: 0 });
   }
   if (strictARP) {
@@ -217,14 +218,6 @@ async function configureHost(
   }
   await writeSysctls(options, settings);
   if (Object.values(timeoutSeconds).every((seconds) => seconds === 0)) return;
-  const failure = await servers.setTimeouts(timeoutSeconds).then(() => undefined, errorText);
+  const failure = await setTimeouts(options.runner, timeoutSeconds).then(() => undefined, errorText);
   reportSetting(options, "IPVS timeouts", failure);
-}
-
-/** Whether a kernel of this release (`5.4.0-generic`) is older than a version; false if its release is unknown. */
-function isOlderThan([major, minor]: readonly [number, number], release = ""): boolean {
-  const version = /^(\d+)\.(\d+)/.exec(release);
-  if (!version) return false;
-  const own = Number(version[1]);
-  return own < major || (own === major && Number(version[2]) < minor);
 }

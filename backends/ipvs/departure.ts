@@ -9,7 +9,7 @@ import { readSysctls } from "../host/mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
 import { findLeftovers } from "./leftovers.ts";
 import { NODE_PORT_SETS, type SetKind, setName } from "./sets.ts";
-import { createVirtualServers, parseServerKey, schedulerIn } from "./virtual_servers.ts";
+import { parseServerKey, readTimeouts, schedulerIn } from "./virtual_servers.ts";
 
 /** The substitute for a scheduler in the other modes. */
 interface Replacement {
@@ -202,7 +202,7 @@ function affinity(states: readonly State[]): readonly Difference[] {
 const DEFAULT_TIMEOUTS = { tcp: 900, tcpFin: 120, udp: 300 };
 
 async function timeouts(runner: Runner): Promise<readonly Difference[]> {
-  const found = await createVirtualServers("IPv4", runner).timeouts(), { tcp, tcpFin, udp } = found;
+  const found = await readTimeouts(runner), { tcp, tcpFin, udp } = found;
   if (sameData(found, DEFAULT_TIMEOUTS)) return [];
   return [{
     name: "ipvs timeouts",

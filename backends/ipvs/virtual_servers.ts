@@ -192,10 +192,6 @@ export interface VirtualServers {
   connections(of: ReadonlySet<ServerKey>): Promise<ReadonlyMap<ServerKey, ReadonlyMap<string, number>>>;
   /** Lists the counters of each real server of the family. Throws as `list` does. */
   counters(onReal: (counters: RealServerCounters) => void): Promise<void>;
-  /** Reads the connection timeouts of the whole host. Throws if that fails. */
-  timeouts(): Promise<IpvsSettings["timeoutSeconds"]>;
-  /** Sets the connection timeouts of the whole host. Throws if that fails. */
-  setTimeouts(timeouts: IpvsSettings["timeoutSeconds"]): Promise<void>;
 }
 
 /** The counters of a real server for one virtual server; packets and bytes in both directions. */
@@ -222,104 +218,119 @@ const LISTED_PROTOCOLS: Readonly<Record<string, string>> = { TCP: "-t", UDP: "-u
 
 /** The virtual servers of this host. */
 export function createVirtualServers(family: Family, runner: Runner): VirtualServers {
-  async function run(args: readonly string[], onLine: (line: string) => void): Promise<void> {
-    const result = await runner.run({ tool: "ipvsadm", args, onLine, timeoutMs: TIMEOUT_MS });
-    const failure = failureOf("ipvsadm", result);
-    if (failure && failure.kind !== "absent") throw new Error(failure.text);
-  }
-
-  /** The virtual server of this family that ipvsadm prints; undefined for others. */
-  function serverAt(option: string | undefined, at: string) {
-    if (option === undefined) return undefined;
-    const key = `${option} ${canonicalJoined(at)}`, server = parseServerKey(key);
-    return server && familyOf(server.address) === family ? { key, ...server } : undefined;
-  }
-
-  /** Reads a table of `ipvsadm -Ln`: each real server with the columns behind its name. */
-  async function readTable(
-    args: readonly string[],
-    onReal: (server: NonNullable<ReturnType<typeof serverAt>>, real: string, columns: readonly number[]) => void,
-  ): Promise<void> {
-    let server: ReturnType<typeof serverAt>;
-    await run(["-Ln", ...args], (line) => {
-      const [name = "", at = "", ...columns] = line.trim().split(/\s+/);
-      if (name !== "->") server = serverAt(LISTED_PROTOCOLS[name], at);
-      else if (server !== undefined) onReal(server, canonicalJoined(at), columns.map(Number));
-    });
-  }
-
-  async function apply(operations: readonly Operation[]): Promise<ToolFailure | undefined> {
-    const result = await runner.run({
-      tool: "ipvsadm",
-      args: ["--restore"],
-      stdin: printedInput(() => operations.values().map(operationLine)),
-      changes: () => operations.values().map(changeOf),
-      timeoutMs: TIMEOUT_MS,
-    });
-    const lines = result.stderr.split("\n").filter((line) => line.trim() !== "");
-    const text = failureText("ipvsadm", result), failure = failureOf("ipvsadm", result);
-    if (failure !== undefined && failure.kind !== "absent" || lines.length === 0) return failure;
-    // Each refused operation has a line: one that is refused for another reason counts more than one whose object is gone.
-    const kinds = lines.map((line) => classifyFailure("ipvsadm", line));
-    return { kind: kinds.find((kind) => kind !== "absent") ?? "absent", text };
-  }
-
+  const apply = (operations: readonly Operation[]) => applyOperations(runner, operations);
   return {
     apply,
     async withdraw(operations) {
       const failure = operations.length === 0 ? undefined : await apply(operations);
       if (failure !== undefined && failure.kind !== "absent") throw new Error(failure.text);
     },
-    async list() {
-      const servers = new Map<ServerKey, ListedServer>();
-      await run(["--save", "-n"], (line) => {
-        const [does, option, at = "", ...rest] = line.trim().split(" ");
-        const key = serverAt(option, at)?.key;
-        if (key === undefined) return;
-        if (does === "-A") {
-          servers.set(key, { definition: rest.join(" "), realServers: [], weights: [], terminating: new Set() });
-        } else if (does === "-a" && rest[1]) {
-          const real = canonicalJoined(rest[1]), weight = Number(rest[rest.indexOf("-w") + 1]);
-          const server = servers.get(key);
-          if (weight === 0) server?.terminating.add(real);
-          else {
-            server?.realServers.push(real);
-            server?.weights.push(weight);
-          }
-        }
-      });
-      return servers;
-    },
+    list: () => listServers(family, runner),
     async connections(of) {
       const found = new Map<ServerKey, Map<string, number>>();
-      const onReal: Parameters<typeof readTable>[1] = ({ key }, real, [, , active = NaN, inactive = NaN]) => {
+      const onReal: OnReal = ({ key }, real, [, , active = NaN, inactive = NaN]) => {
         if (!of.has(key) || Number.isNaN(active + inactive)) return;
         if (!found.has(key)) found.set(key, new Map());
         found.get(key)!.set(real, active + inactive);
       };
-      if (of.size > ONE_BY_ONE) await readTable([], onReal);
-      else for (const key of of) await readTable(key.split(" "), onReal);
+      if (of.size > ONE_BY_ONE) await readTable(family, runner, [], onReal);
+      else for (const key of of) await readTable(family, runner, key.split(" "), onReal);
       return found;
     },
     async counters(onReal) {
-      await readTable(["--stats", "--exact"], ({ protocol, address, port }, real, columns) => {
+      await readTable(family, runner, ["--stats", "--exact"], ({ protocol, address, port }, real, columns) => {
         const [connections = 0, inPackets = 0, outPackets = 0, inBytes = 0, outBytes = 0] = columns;
         const sums = { connections, packets: inPackets + outPackets, bytes: inBytes + outBytes };
         onReal({ protocol, address, port, real, ...sums });
       });
     },
-    async timeouts() {
-      const args = ["-L", "--timeout"];
-      const { stdout } = await runOrThrow(runner, { tool: "ipvsadm", args }, "ipvsadm -L --timeout");
-      const [tcp, tcpFin, udp] = /: (\d+) (\d+) (\d+)\s*$/.exec(stdout)?.slice(1).map(Number) ?? [];
-      if (tcp === undefined || tcpFin === undefined || udp === undefined) {
-        throw new Error(`ipvsadm printed no timeouts: ${JSON.stringify(stdout.slice(0, 100))}`);
-      }
-      return { tcp, tcpFin, udp };
-    },
-    async setTimeouts({ tcp, tcpFin, udp }) {
-      const args = ["--set", String(tcp), String(tcpFin), String(udp)];
-      await runOrThrow(runner, { tool: "ipvsadm", args }, "ipvsadm --set");
-    },
   };
+}
+
+async function applyOperations(runner: Runner, operations: readonly Operation[]): Promise<ToolFailure | undefined> {
+  const result = await runner.run({
+    tool: "ipvsadm",
+    args: ["--restore"],
+    stdin: printedInput(() => operations.values().map(operationLine)),
+    changes: () => operations.values().map(changeOf),
+    timeoutMs: TIMEOUT_MS,
+  });
+  const lines = result.stderr.split("\n").filter((line) => line.trim() !== "");
+  const text = failureText("ipvsadm", result), failure = failureOf("ipvsadm", result);
+  if (failure !== undefined && failure.kind !== "absent" || lines.length === 0) return failure;
+  // Each refused operation has a line: one that is refused for another reason counts more than one whose object is gone.
+  const kinds = lines.map((line) => classifyFailure("ipvsadm", line));
+  return { kind: kinds.find((kind) => kind !== "absent") ?? "absent", text };
+}
+
+/** Lists what ipvsadm prints; nothing if the kernel has no object that the arguments name. */
+async function listLines(runner: Runner, args: readonly string[], onLine: (line: string) => void): Promise<void> {
+  const result = await runner.run({ tool: "ipvsadm", args, onLine, timeoutMs: TIMEOUT_MS });
+  const failure = failureOf("ipvsadm", result);
+  if (failure && failure.kind !== "absent") throw new Error(failure.text);
+}
+
+/** A virtual server in a listing: its key and the parts of it. */
+interface ServerName extends NonNullable<ReturnType<typeof parseServerKey>> {
+  readonly key: ServerKey;
+}
+
+/** The virtual server of a family that ipvsadm prints; undefined for others. */
+function serverAt(family: Family, option: string | undefined, at: string): ServerName | undefined {
+  if (option === undefined) return undefined;
+  const key = `${option} ${canonicalJoined(at)}`, server = parseServerKey(key);
+  return server && familyOf(server.address) === family ? { key, ...server } : undefined;
+}
+
+async function listServers(family: Family, runner: Runner): Promise<ReadonlyMap<ServerKey, ListedServer>> {
+  const servers = new Map<ServerKey, ListedServer>();
+  await listLines(runner, ["--save", "-n"], (line) => {
+    const [does, option, at = "", ...rest] = line.trim().split(" ");
+    const key = serverAt(family, option, at)?.key;
+    if (key === undefined) return;
+    if (does === "-A") {
+      servers.set(key, { definition: rest.join(" "), realServers: [], weights: [], terminating: new Set() });
+    } else if (does === "-a" && rest[1]) {
+      const real = canonicalJoined(rest[1]), weight = Number(rest[rest.indexOf("-w") + 1]);
+      const server = servers.get(key);
+      if (weight === 0) server?.terminating.add(real);
+      else {
+        server?.realServers.push(real);
+        server?.weights.push(weight);
+      }
+    }
+  });
+  return servers;
+}
+
+type OnReal = (server: ServerName, real: string, columns: readonly number[]) => void;
+
+/** Reads a table of `ipvsadm -Ln`: each real server with the columns behind its name. */
+async function readTable(family: Family, runner: Runner, args: readonly string[], onReal: OnReal): Promise<void> {
+  let server: ServerName | undefined;
+  await listLines(runner, ["-Ln", ...args], (line) => {
+    const [name = "", at = "", ...columns] = line.trim().split(/\s+/);
+    if (name !== "->") server = serverAt(family, LISTED_PROTOCOLS[name], at);
+    else if (server !== undefined) onReal(server, canonicalJoined(at), columns.map(Number));
+  });
+}
+
+/** Reads the connection timeouts of the whole host. Throws if that fails. */
+export async function readTimeouts(runner: Runner): Promise<IpvsSettings["timeoutSeconds"]> {
+  const call = "ipvsadm -L --timeout";
+  const { stdout } = await runOrThrow(runner, { tool: "ipvsadm", args: ["-L", "--timeout"] }, call);
+  const [tcp, tcpFin, udp] = /: (\d+) (\d+) (\d+)\s*$/.exec(stdout)?.slice(1).map(Number) ?? [];
+  if (tcp === undefined || tcpFin === undefined || udp === undefined) {
+    throw new Error(`ipvsadm printed no timeouts: ${JSON.stringify(stdout.slice(0, 100))}`);
+  }
+  return { tcp, tcpFin, udp };
+}
+
+/** Sets the connection timeouts of the whole host. Throws if that fails. */
+export async function setTimeouts(
+  runner: Runner,
+  { tcp, tcpFin, udp }: IpvsSettings["timeoutSeconds"],
+): Promise<void> {
+  const args = ["--set", ...[tcp, tcpFin, udp].map(String)];
+  await runOrThrow(runner, { tool: "ipvsadm", args }, "ipvsadm --set");
 }

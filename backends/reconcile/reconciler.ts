@@ -107,13 +107,23 @@ interface Proof {
 
 const NO_PROOF: Proof = { generation: undefined, isComplete: false };
 
+/** When the last listing ended, how long it took, and the duration of the faster one of the last two. */
+interface ListingTimes {
+  readonly atMs: number;
+  readonly tookMs: number;
+  readonly fasterMs: number;
+}
+
 interface State<Realized> {
   realized?: Realized;
-  /** When the last listing ended, how long it took, and the duration of the faster one of the last two. */
-  listing: { readonly atMs: number; readonly tookMs: number; readonly fasterMs: number };
+  listing: ListingTimes;
   hasUnreadWrites: boolean;
   proof: Proof;
+  /** The UDP frontends of the first listing, until they are taken; undefined before it. */
+  earlierFrontends?: ReadonlySet<string>;
 }
+
+const NO_FRONTENDS: ReadonlySet<string> = new Set();
 
 /** Creates a reconciler of a kernel whose state is unknown. */
 export function createReconciler<Realized, Owner>(
@@ -125,19 +135,12 @@ export function createReconciler<Realized, Owner>(
     proof: NO_PROOF,
   };
   const drifted = createAccumulator(() => 0);
-  const earlierFrontends = createAccumulator<ReadonlySet<string>>(() => new Set());
-  let isFirst = true;
 
   async function list(): Promise<Realized> {
     const before = state.realized, startedMs = clock?.monotonic() ?? 0, current = generation?.();
-    const listing = await target.list(before, isFirst);
-    if (isFirst && listing.udpFrontends) earlierFrontends.value = listing.udpFrontends;
-    isFirst = false;
-    if (clock) {
-      const atMs = clock.monotonic(), tookMs = atMs - startedMs;
-      // A single slow one, as after a flood of clients or on a busy machine, must not put off the next one.
-      state.listing = { atMs, tookMs, fasterMs: Math.min(state.listing.tookMs, tookMs) };
-    }
+    const listing = await target.list(before, state.earlierFrontends === undefined);
+    state.earlierFrontends ??= listing.udpFrontends ?? NO_FRONTENDS;
+    if (clock) state.listing = timesAfter(state.listing, startedMs, clock.monotonic());
     // What another program changed is written again.
     state.hasUnreadWrites = listing.drifted > 0;
     state.proof = { generation: current, isComplete: current !== undefined && current === state.proof.generation };
@@ -150,11 +153,9 @@ export function createReconciler<Realized, Owner>(
   }
 
   async function compare(before: Realized, cause: ComparisonCause): Promise<void> {
-    const { proof, hasUnreadWrites, listing } = state;
+    const { proof, hasUnreadWrites } = state;
     if (proof.isComplete && !hasUnreadWrites && generation?.() === proof.generation) return;
-    const share = Math.max(COMPARING_SHARE[cause], hasUnreadWrites ? UNREAD_SHARE : 0);
-    const isDue = !clock || clock.monotonic() - listing.atMs >= listing.fasterMs / share;
-    const changes = isDue ? undefined : await target.glance?.(before);
+    const changes = isListingDue(state, cause, clock) ? undefined : await target.glance?.(before);
     if (changes === undefined) await list();
     else drifted.value += changes;
   }
@@ -196,8 +197,28 @@ export function createReconciler<Realized, Owner>(
     problems: refusals.problems,
     problemOf: refusals.problemOf,
     takeDrifted: drifted.take,
-    takeEarlierUdpFrontends: earlierFrontends.take,
+    takeEarlierUdpFrontends() {
+      const taken = state.earlierFrontends ?? NO_FRONTENDS;
+      if (taken.size > 0) state.earlierFrontends = NO_FRONTENDS;
+      return taken;
+    },
   };
+}
+
+/** The times after another listing. A single slow one, as after a flood of clients, must not put off the next one. */
+function timesAfter(before: ListingTimes, startedMs: number, atMs: number): ListingTimes {
+  const tookMs = atMs - startedMs;
+  return { atMs, tookMs, fasterMs: Math.min(before.tookMs, tookMs) };
+}
+
+/** Whether another listing stays within the share of time for it. */
+function isListingDue(
+  { listing, hasUnreadWrites }: Pick<State<unknown>, "listing" | "hasUnreadWrites">,
+  cause: ComparisonCause,
+  clock: Clock | undefined,
+): boolean {
+  const share = Math.max(COMPARING_SHARE[cause], hasUnreadWrites ? UNREAD_SHARE : 0);
+  return !clock || clock.monotonic() - listing.atMs >= listing.fasterMs / share;
 }
 
 /** Accumulates a value until it is taken. */

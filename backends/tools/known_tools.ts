@@ -146,7 +146,7 @@ export function knownTool(name: string): KnownTool | undefined {
 }
 
 /** Whether a version, numbers with dots between them, is older than another one. */
-function isOlder(version: string, than: string): boolean {
+export function isOlder(version: string, than: string): boolean {
   const own = version.split(".").map(Number), other = than.split(".").map(Number);
   const i = other.findIndex((number, i) => (own[i] ?? 0) !== number);
   return i >= 0 && (own[i] ?? 0) < other[i]!;
