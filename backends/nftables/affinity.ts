@@ -35,9 +35,9 @@ import {
   sharedBlock,
   sharedList,
 } from "./affinity_names.ts";
-import { type Draw, drawOf, drawText, type ListName, tableOf } from "./draw.ts";
 import { CLIENT_HASHES, clientHashText, destinationHashText } from "./hashes.ts";
-import { type Dialect, durationText, fromThisNode, setMark } from "./table.ts";
+import { type Draw, drawOf, drawText, tableOf } from "./slots.ts";
+import { type Dialect, durationText, fromThisNode, type ListName, setMark } from "./table.ts";
 import { chainText, type Item } from "./transaction.ts";
 
 /** The rules of a shared chain by its name; undefined if no such chain has it. */

@@ -1,9 +1,8 @@
 /** The numbers of the endpoints of service ports with session affinity, and the names of the chains that serve them. */
 import { hasExternalFrontends, type Protocol, type ServicePort } from "../../core/model/mod.ts";
-import { counterOwner, type ListName } from "./draw.ts";
 import { CLIENT_HASHES, clientHash, destinationHash } from "./hashes.ts";
-import type { Listing } from "./listing.ts";
-import { endpointElement } from "./table.ts";
+import { counterOwner, endpointElement, type ListName } from "./table.ts";
+import type { Listing } from "./transaction.ts";
 
 /** A service port, and what the kernel adds to it. */
 export interface NumberedPort extends ServicePort {

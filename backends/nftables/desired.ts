@@ -12,15 +12,14 @@ import {
 } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
 import { ownAffinityChains } from "./affinity.ts";
-import { affinityChainNames, endpointNumbers, type NumberedPort } from "./affinity_names.ts";
+import { type AffinityChainNames, affinityChainNames, endpointNumbers, type NumberedPort } from "./affinity_names.ts";
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS } from "./frame.ts";
-import { counterOwner, type ListName, type SlotList, slotList } from "./draw.ts";
 import { outsideMapName, pickChainName, type PickKind, pickRules } from "./shared_chains.ts";
-import { keepSlots, type SlotOrder } from "./slot_order.ts";
+import { keepSlots, type SlotList, slotList, type SlotOrder } from "./slots.ts";
 import { outsideMap, type SetName, setText } from "./sets.ts";
 import { sourceRanges } from "./sources.ts";
-import { type Dialect, endpointElement, prefixText } from "./table.ts";
+import { counterOwner, type Dialect, endpointElement, type ListName, prefixText } from "./table.ts";
 import { chainText, type Item, itemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
@@ -119,11 +118,36 @@ export function contributionOf(
   dialect: Dialect,
   only?: Slots,
 ): Contribution {
-  const { protocol } = port;
-  const own: Item[] = [], shared = new Set(sharedElements(port));
+  const draft = createDraft(port, settings, dialect, only);
+  const { own, shared, named, affinity } = draft;
+  for (const frontend of frontendsOf(port)) {
+    const { verdict, destinations, sources } = frontend;
+    if (destinations?.length === 0) continue;
+    if (verdict === "reject") refuse(draft, "refused", frontend);
+    if (verdict === "drop") refuse(draft, "dropped", frontend);
+    for (const route of routesOf(frontend, port)) addRoute(draft, frontend, route);
+    if (sources !== undefined) admit(draft, frontend, sources);
+  }
+  if (affinity) own.push(...ownAffinityChains(affinity, port, settings, dialect));
+  own.push(...named.values());
+  return { own, shared: [...shared] };
+}
+
+/** A contribution to which frontends add what they need. */
+interface Draft {
+  readonly port: NumberedPort;
+  readonly settings: FamilySettings;
+  readonly dialect: Dialect;
+  readonly only: Slots | undefined;
+  readonly own: Item[];
+  readonly shared: Set<string>;
   /** Chains and maps of its own by name; chains refer only to earlier ones. */
-  const named = new Map<string, Item>();
-  const hasSharedSlots = sharesSlots(port);
+  readonly named: Map<string, Item>;
+  readonly affinity: AffinityChainNames | undefined;
+  readonly lists: Readonly<Record<ListName, SlotList>>;
+}
+
+function createDraft(port: NumberedPort, settings: FamilySettings, dialect: Dialect, only: Slots | undefined): Draft {
   const affinity = port.affinitySeconds > 0 ? affinityChainNames(port) : undefined;
   const slotsOf = (list: ListName): SlotList => {
     const slots = slotList(port, list);
@@ -131,85 +155,96 @@ export function contributionOf(
     // Chains of its own name the endpoints.
     return affinity.shared ? { ...slots, numbers: endpointNumbers(port, list) } : { ...slots, slots: [] };
   };
-  const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
+  const lists = { cluster: slotsOf("cluster"), local: slotsOf("local") };
+  const shared = new Set(sharedElements(port));
+  return { port, settings, dialect, only, own: [], shared, named: new Map(), affinity, lists };
+}
 
-  const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
-  const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
-  const shareChain = (key: string) => shared.add(itemId({ list: "chain", key }));
-  /** Adds a chain of its own, and returns its name. */
-  const addChain = (use: string, rules: readonly string[]): string => {
-    const key = `${use}-${counterOwner(port)}`;
-    named.set(key, { list: "chain", key, text: chainText(undefined, rules) });
-    return key;
-  };
-  /** Adds a chain that applies a statement to packets to these prefixes only, and returns its name. */
-  const addLimit = (use: string, destinations: readonly string[], statement: string): string =>
-    addChain(use, destinations.map((prefix) => `${dialect.ip} daddr ${prefixText(prefix)} ${statement}`));
-  const refuse = (set: "refused" | "dropped", frontend: Frontend) => {
-    const { destinations } = frontend, key = keyOf(frontend);
-    if (destinations === undefined) return own.push({ list: set, key, text: "" });
-    const statement = countFailure(settings, set, dialect, true) + (set === "refused" ? "reject" : "drop");
-    own.push({ list: "restricted", key, text: `goto ${addLimit("nodeport-refused", destinations, statement)}` });
-    shareChain(NODE_PORT_REFUSALS);
-  };
-  const admit = (frontend: Frontend, sources: readonly string[]) => {
-    const { chain, list, elements } = sourceRanges(sources, hasSharedSlots), key = keyOf(frontend);
-    own.push({ list: "restricted", key, text: `goto ${chain}` });
-    shareChain(chain);
-    if (list === undefined) {
-      for (const element of elements) own.push({ list: "sources", key: `${key} . ${element}`, text: "" });
-    } else if (!shared.has(itemId({ list: "set", key: list }))) {
-      shared.add(itemId({ list: "set", key: list }));
-      for (const element of elements) shared.add(itemId({ list, key: element }));
-    }
-  };
-  /** Adds the elements of a list's slots. */
-  const fill = (set: SetName, prefix: string, list: ListName) => {
-    const { slots, numbers } = lists[list];
-    for (const i of only?.[list] ?? slots.keys()) {
-      if (i >= slots.length) continue;
-      own.push({ list: set, key: `${prefix}${numbers?.[i] ?? i}`, text: endpointElement(slots[i]!) });
-    }
-  };
-  /** Sends packets to a frontend to a chain that picks an endpoint from a list, and adds what the chain looks up. */
-  const addRoute = (frontend: Frontend, { set, kind, list }: Route) => {
-    const { draw, slots: { length: slots } } = lists[list], owner = draw === "turn" ? counterOwner(port) : undefined;
-    const chain = { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
-    const isOutside = frontend.kind === "externalIP" || frontend.kind === "loadBalancerIP";
-    const map = hasSharedSlots && !affinity && isOutside ? outsideMapName(port, kind) : undefined,
-      isNew = map && !named.has(map);
-    let name: string;
-    if (map) {
-      name = `outside-${kind}-${counterOwner(port)}`;
-      if (isNew) addChain(`outside-${kind}`, pickRules(chain, settings, dialect, map));
-    } else {
-      name = affinity === undefined ? pickChainName(chain) : kind === "pick" ? affinity[list] : affinity.external;
-      for (const chain of affinity ? affinity.shared ?? [] : [name]) shareChain(chain);
-    }
-    const { destinations } = frontend;
-    // Packets reach a shortcut through the chain in the map of services.
-    if (destinations && set === "services") name = addLimit("nodeport-at", destinations, `goto ${name}`);
-    own.push({ list: set, key: keyOf(frontend), text: `goto ${name}` });
-    if (map === undefined) {
-      const endpoints = `${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints` as const;
-      fill(endpoints, `${addressOf(frontend)} . ${frontend.port} . `, list);
-    } else if (isNew) {
-      named.set(map, { list: "set", key: map, text: setText(outsideMap(protocol), dialect) });
-      fill(map, `${frontend.port} . `, list);
-    }
-  };
+function addressOf({ dialect }: Draft, { kind, address }: Frontend): string {
+  return kind === "nodePort" ? dialect.anyAddress : address;
+}
 
-  for (const frontend of frontendsOf(port)) {
-    const { verdict, destinations, sources } = frontend;
-    if (destinations?.length === 0) continue;
-    if (verdict === "reject") refuse("refused", frontend);
-    if (verdict === "drop") refuse("dropped", frontend);
-    for (const route of routesOf(frontend, port)) addRoute(frontend, route);
-    if (sources !== undefined) admit(frontend, sources);
+function keyOf(draft: Draft, frontend: Frontend): string {
+  return `${addressOf(draft, frontend)} . ${draft.port.protocol} . ${frontend.port}`;
+}
+
+function shareChain({ shared }: Draft, key: string): void {
+  shared.add(itemId({ list: "chain", key }));
+}
+
+/** Adds a chain of its own, and returns its name. */
+function addChain({ port, named }: Draft, use: string, rules: readonly string[]): string {
+  const key = `${use}-${counterOwner(port)}`;
+  named.set(key, { list: "chain", key, text: chainText(undefined, rules) });
+  return key;
+}
+
+/** Adds a chain that applies a statement to packets to these prefixes only, and returns its name. */
+function addLimit(draft: Draft, use: string, destinations: readonly string[], statement: string): string {
+  const { ip } = draft.dialect;
+  return addChain(draft, use, destinations.map((prefix) => `${ip} daddr ${prefixText(prefix)} ${statement}`));
+}
+
+/** Has packets to a frontend rejected or dropped. */
+function refuse(draft: Draft, set: "refused" | "dropped", frontend: Frontend): void {
+  const { settings, dialect, own } = draft, { destinations } = frontend, key = keyOf(draft, frontend);
+  if (destinations === undefined) return void own.push({ list: set, key, text: "" });
+  const statement = countFailure(settings, set, dialect, true) + (set === "refused" ? "reject" : "drop");
+  own.push({ list: "restricted", key, text: `goto ${addLimit(draft, "nodeport-refused", destinations, statement)}` });
+  shareChain(draft, NODE_PORT_REFUSALS);
+}
+
+/** Has packets to a frontend dropped unless they come from one of these ranges. */
+function admit(draft: Draft, frontend: Frontend, sources: readonly string[]): void {
+  const { port, own, shared } = draft, key = keyOf(draft, frontend);
+  const { chain, list, elements } = sourceRanges(sources, sharesSlots(port));
+  own.push({ list: "restricted", key, text: `goto ${chain}` });
+  shareChain(draft, chain);
+  if (list === undefined) {
+    for (const element of elements) own.push({ list: "sources", key: `${key} . ${element}`, text: "" });
+  } else if (!shared.has(itemId({ list: "set", key: list }))) {
+    shared.add(itemId({ list: "set", key: list }));
+    for (const element of elements) shared.add(itemId({ list, key: element }));
   }
-  if (affinity) own.push(...ownAffinityChains(affinity, port, settings, dialect));
-  own.push(...named.values());
-  return { own, shared: [...shared] };
+}
+
+/** Adds the elements of a list's slots. */
+function fill({ lists, only, own }: Draft, set: SetName, prefix: string, list: ListName): void {
+  const { slots, numbers } = lists[list];
+  for (const i of only?.[list] ?? slots.keys()) {
+    if (i >= slots.length) continue;
+    own.push({ list: set, key: `${prefix}${numbers?.[i] ?? i}`, text: endpointElement(slots[i]!) });
+  }
+}
+
+/** Sends packets to a frontend to a chain that picks an endpoint from a list, and adds what the chain looks up. */
+function addRoute(draft: Draft, frontend: Frontend, { set, kind, list }: Route): void {
+  const { port, settings, dialect, own, named, affinity } = draft, { protocol } = port;
+  const { draw, slots: { length: slots } } = draft.lists[list];
+  const owner = draw === "turn" ? counterOwner(port) : undefined;
+  const chain = { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
+  const isOutside = frontend.kind === "externalIP" || frontend.kind === "loadBalancerIP";
+  const map = isOutside && !affinity && sharesSlots(port) ? outsideMapName(port, kind) : undefined;
+  const isNew = map && !named.has(map);
+  let name: string;
+  if (map) {
+    name = `outside-${kind}-${counterOwner(port)}`;
+    if (isNew) addChain(draft, `outside-${kind}`, pickRules(chain, settings, dialect, map));
+  } else {
+    name = affinity === undefined ? pickChainName(chain) : kind === "pick" ? affinity[list] : affinity.external;
+    for (const chain of affinity ? affinity.shared ?? [] : [name]) shareChain(draft, chain);
+  }
+  const { destinations } = frontend;
+  // Packets reach a shortcut through the chain in the map of services.
+  if (destinations && set === "services") name = addLimit(draft, "nodeport-at", destinations, `goto ${name}`);
+  own.push({ list: set, key: keyOf(draft, frontend), text: `goto ${name}` });
+  if (map === undefined) {
+    const endpoints = `${protocol}-${kind === "shortcut" ? "shortcut-" : ""}endpoints` as const;
+    fill(draft, endpoints, `${addressOf(draft, frontend)} . ${frontend.port} . `, list);
+  } else if (isNew) {
+    named.set(map, { list: "set", key: map, text: setText(outsideMap(protocol), dialect) });
+    fill(draft, map, `${frontend.port} . `, list);
+  }
 }
 
 /** A way of packets to the endpoints of a list: through an element of a map, and a chain of this kind. */

@@ -12,12 +12,10 @@
  *   frame.ts            the fixed chains: dispatch, rejections, source ranges, masquerading
  *   shared_chains.ts    the chains that service ports share
  *   sources.ts          source ranges: their elements, and the chains that look for these
- *   draw.ts             how a slot with an endpoint is drawn
  *   affinity.ts         session affinity: the clients as elements, and the chains that look for them
  *   desired.ts          the desired state, and everything in the table that one service port needs
- *   slot_order.ts       which endpoint has which slot, so that a change of one endpoint is one element
- *   listing.ts          the table, as nft lists it
- *   realized.ts         the realized state: a listing, assigned to service ports
+ *   slots.ts            the slots of endpoints: how one is drawn, and which endpoint keeps which, so that its change is one element
+ *   realized.ts         the realized state: the table as nft lists it, assigned to service ports
  *   build.ts            builds one transaction, and its effect on the realized state
  *   transaction.ts      chains, sets and elements as one kind of item, and a transaction of them, as data and as input of nft
  *   earlier_clients.ts  the clients of kube-proxy, which keep their endpoints

@@ -14,12 +14,11 @@ import { NO_FIGURES, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
-import { type Listing, readTable, udpFrontendsOf } from "./listing.ts";
-import { compare, type Comparison, type RealizedState } from "./realized.ts";
+import { compare, type Comparison, readTable, type RealizedState, udpFrontendsOf } from "./realized.ts";
 import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
 import { type ChainHandles, chainsInTable, chainsShown, type NftTools } from "./tools.ts";
-import { chainLines, itemId, parseItemId } from "./transaction.ts";
+import { chainLines, itemId, type Listing, parseItemId } from "./transaction.ts";
 
 /**
  * Brings the kernel's table to the desired state. Between two listings, a comparison reads only the chains, which detects a

@@ -1,10 +1,10 @@
 import type { FamilySettings, Protocol, ServicePort } from "../../core/model/mod.ts";
 import { affinityRules } from "./affinity.ts";
-import { counterOwner, type Draw, drawText } from "./draw.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
 import { sourceRules } from "./sources.ts";
 import { declarationOf, type OutsideMapName, setText } from "./sets.ts";
-import { type Dialect, fromThisNode, frontendKey, setMark } from "./table.ts";
+import { type Draw, drawText } from "./slots.ts";
+import { counterOwner, type Dialect, fromThisNode, frontendKey, setMark } from "./table.ts";
 import { chainText, type Item, parseItemId } from "./transaction.ts";
 
 /**

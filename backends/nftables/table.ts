@@ -1,5 +1,6 @@
-import type { Family, FamilySettings, LocalTraffic, Protocol } from "../../core/model/mod.ts";
+import type { Family, FamilySettings, LocalTraffic, Protocol, ServicePort } from "../../core/model/mod.ts";
 import { splitHostPort } from "../../platform/mod.ts";
+import { shortHash } from "../reconcile/mod.ts";
 
 /** The name of Sluice's table in each family. */
 export const TABLE = "sluice";
@@ -31,6 +32,14 @@ export const DIALECTS: Readonly<Record<Family, Dialect>> = {
 
 /** All protocols that services have. */
 export const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
+
+/** The two lists of endpoints of a service port. */
+export type ListName = "cluster" | "local";
+
+/** A service port in the names of its own chains and maps. */
+export function counterOwner({ name, protocol }: ServicePort): string {
+  return shortHash(name + protocol);
+}
 
 /** A chain that exists even without services. */
 export interface BaseChain {

@@ -38,6 +38,12 @@ export function chainLines(text: string): readonly string[] {
 /** Items by list. */
 export type Items = ReadonlyMap<ItemList, readonly Item[]>;
 
+/**
+ * The items of the table in the kernel: the texts by list and key. `chain` and `set` are always among the lists. Of the elements that
+ * rules add, only those of clients are, summed up; without `clients`, there were too many to read.
+ */
+export type Listing = ReadonlyMap<ItemList, Map<string, string>>;
+
 /** One transaction on our table. An item that gets another text is deleted and added; a chain then keeps its references. */
 export interface Transaction {
   /** Whether the table is created where it does not exist, or removed first and created again. */
