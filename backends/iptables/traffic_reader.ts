@@ -4,12 +4,11 @@ import {
   type FailureReason,
   type Protocol,
   type ServicePortKey,
-  type TrafficReading,
   type TrafficRows,
 } from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import { createOwners } from "../traffic/mod.ts";
+import { createOwners, createReadings } from "../traffic/mod.ts";
 import {
   type AroundRestore,
   type Flavour,
@@ -55,7 +54,6 @@ export function createTrafficReader(
   const known = new Map<string, ChainCounts>();
   const turns = createReadingTurns();
   const owners = createOwners(ruleset), rows = collectRows();
-  let isStarted = false;
 
   const ownerOf = (chain: string, of: RuleCount): ServicePortKey | undefined =>
     "endpoint" in of ? ruleset.chainOwner(chain) : owners.find(of.address, of.protocol, of.port);
@@ -94,23 +92,15 @@ export function createTrafficReader(
     finish();
     return seen;
   };
-  const readAll = async (): Promise<TrafficReading> => {
-    const startedAtMs = clock.monotonic();
+  const readAll = async () => {
     for (const table of tables) {
       const seen = await readChains(table);
       for (const id of known.keys()) if (id.startsWith(table) && !seen.has(id)) known.delete(id);
     }
-    const reading = rows.take(clock.monotonic() - startedAtMs);
-    if (isStarted) return reading;
-    isStarted = true;
-    return collectRows().take(reading.durationMs);
   };
 
   return {
-    async start() {
-      if (!isStarted) await turns.alone(readAll);
-    },
-    read: () => turns.alone(readAll),
+    ...createReadings({ rows, clock, readAll, inTurn: turns.alone }),
     forgetOwners: owners.forget,
     aroundRestore: (chains, restore) =>
       turns.together(async () => {

@@ -1,7 +1,7 @@
-import { BYTES, collectRows, CONNECTIONS, PACKETS, type TrafficReading } from "../../core/model/mod.ts";
-import { type Clock, createTurns } from "../../platform/mod.ts";
+import { BYTES, collectRows, CONNECTIONS, PACKETS } from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import { createGrowth, createOwners } from "../traffic/mod.ts";
+import { createGrowth, createOwners, createReadings } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { RealServerCounters, VirtualServers } from "./virtual_servers.ts";
 
@@ -16,8 +16,6 @@ export function createTrafficReader(
 ): TrafficReader {
   const growth = createGrowth(), owners = createOwners(desired), rows = collectRows();
   let forgotAtMs = clock.monotonic();
-  const turns = createTurns();
-  let isStarted = false;
 
   const note = ({ protocol, address, port, real, connections, packets, bytes }: RealServerCounters) => {
     const key = `${protocol} ${address} ${port} ${real}`;
@@ -29,26 +27,12 @@ export function createTrafficReader(
     rows.add(owner, real, PACKETS, grown?.packets ?? 0);
     rows.add(owner, real, BYTES, grown?.bytes ?? 0);
   };
-  const readAll = async (): Promise<TrafficReading> => {
-    const startedAtMs = clock.monotonic();
+  const readAll = async () => {
     await servers.counters(note);
     const nowMs = clock.monotonic();
-    if (nowMs - forgotAtMs >= REMEMBER_MS) {
-      growth.endReading();
-      forgotAtMs = nowMs;
-    }
-    const reading = rows.take(nowMs - startedAtMs);
-    if (isStarted) return reading;
-    isStarted = true;
-    return collectRows().take(reading.durationMs);
+    if (nowMs - forgotAtMs < REMEMBER_MS) return;
+    growth.endReading();
+    forgotAtMs = nowMs;
   };
-  const read = () => turns.take(readAll);
-
-  return {
-    async start() {
-      if (!isStarted) await read();
-    },
-    read,
-    forgetOwners: owners.forget,
-  };
+  return { ...createReadings({ rows, clock, readAll }), forgetOwners: owners.forget };
 }

@@ -1,16 +1,8 @@
-import {
-  BYTES,
-  collectRows,
-  CONNECTIONS,
-  frontendsOf,
-  PACKETS,
-  type Protocol,
-  type TrafficReading,
-} from "../../core/model/mod.ts";
+import { BYTES, collectRows, CONNECTIONS, frontendsOf, PACKETS, type Protocol } from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { failureOf, failureText, type Runner } from "../tools/mod.ts";
-import { createGrowth, createOwners, type Grown } from "../traffic/mod.ts";
+import { createGrowth, createOwners, createReadings, type Grown } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./hashes.ts";
 import { declarationOf, type SetName, setsWith } from "./sets.ts";
@@ -79,27 +71,16 @@ export function createTrafficReader(
     unnamed = [];
   };
 
-  async function readAll(): Promise<TrafficReading> {
-    const startedAtMs = clock.monotonic();
+  const readAll = async (isFirst: boolean) => {
+    isStarted = !isFirst;
     await lister.list(SETS, noteElement);
     await nameAll();
     pairs.endReading(names.forget);
     for (const counters of failing.values()) counters.endReading();
-    return rows.take(clock.monotonic() - startedAtMs);
-  }
-
-  async function start(): Promise<void> {
-    if (isStarted) return;
-    await readAll();
-    isStarted = true;
-  }
+  };
 
   return {
-    start,
-    async read() {
-      await start();
-      return await readAll();
-    },
+    ...createReadings({ rows, clock, readAll }),
     forgetOwners() {
       owners.forget();
       names.retry();

@@ -4,13 +4,50 @@
  * In: counters of the kernel, service ports. Out: growth. May touch: nothing.
  */
 import {
+  collectRows,
   frontendsOf,
   type Protocol,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
+  type TrafficReading,
+  type TrafficRows,
 } from "../../core/model/mod.ts";
-import { joinFlat } from "../../platform/mod.ts";
+import { type Clock, createTurns, joinFlat } from "../../platform/mod.ts";
+
+/** Inputs of `createReadings`. */
+interface ReadingsOptions {
+  /** The counts since the last reading. */
+  readonly rows: TrafficRows;
+  readonly clock: Clock;
+  /** Reads all counters into the rows. Throws if the kernel cannot be read. @param isFirst whether no earlier call has succeeded */
+  readonly readAll: (isFirst: boolean) => Promise<void>;
+  /** Runs one reading at a time; by default, each waits for the one before. */
+  readonly inTurn?: <Result>(read: () => Promise<Result>) => Promise<Result>;
+}
+
+/** Readings of counters, of which the first only notes those of an earlier process and returns no traffic. */
+export function createReadings({ rows, clock, readAll, inTurn = createTurns().take }: ReadingsOptions): {
+  readonly start: () => Promise<void>;
+  readonly read: () => Promise<TrafficReading>;
+} {
+  let isFirst = true;
+  const readNow = async () => {
+    const startedAtMs = clock.monotonic();
+    await readAll(isFirst);
+    const reading = rows.take(clock.monotonic() - startedAtMs);
+    if (!isFirst) return reading;
+    isFirst = false;
+    return collectRows().take(reading.durationMs);
+  };
+  const read = () => inTurn(readNow);
+  return {
+    async start() {
+      if (isFirst) await read();
+    },
+    read,
+  };
+}
 
 /** Finds the service port of a frontend. */
 export interface FrontendIndex {
