@@ -22,6 +22,11 @@ export function hostPrefix(address: string): string {
   return address.includes(":") ? `${address}/128` : `${address}/32`;
 }
 
+/** A prefix as nft and ipset print it: that of one address alone without its length. */
+export function prefixText(prefix: string): string {
+  return prefix.replace(prefix.includes(":") ? /\/128$/ : /\/32$/, "");
+}
+
 /** Whether a canonical address is in 127.0.0.0/8 or is ::1. */
 export function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "::1";

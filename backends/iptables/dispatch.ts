@@ -1,4 +1,4 @@
-import type { Protocol, ServicePortKey } from "../../core/model/mod.ts";
+import { type Protocol, PROTOCOLS, type ServicePortKey } from "../../core/model/mod.ts";
 import { addressBytes, addressOfBytes, joinFlat } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { destinationPort } from "../xtables/mod.ts";
@@ -32,7 +32,6 @@ interface DispatchChain {
   readonly owners: readonly (ServicePortKey | undefined)[];
 }
 
-const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
 const PORT_DIGITS = 4;
 /** Two hexadecimal digits for each byte. */
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));

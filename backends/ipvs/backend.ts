@@ -28,8 +28,7 @@ import {
   type Host,
 } from "../xtables/mod.ts";
 import { type Contribution, createDesired } from "./desired.ts";
-import { IPVS_DRAIN } from "./drain.ts";
-import { removeIpvsTraces } from "./leftovers.ts";
+import { IPVS_DRAIN, removeIpvsTraces } from "./leftovers.ts";
 import type { IpvsFigure } from "./mode.ts";
 import { createIpvsReconciler, type IpvsReconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUTS } from "./rules.ts";

@@ -10,7 +10,7 @@ import {
   type ServicePortKey,
   servicePortKey,
 } from "../../core/model/mod.ts";
-import { prefixContains, splitHostPort } from "../../platform/mod.ts";
+import { prefixContains, prefixText, splitHostPort } from "../../platform/mod.ts";
 import type { Refusals } from "../reconcile/mod.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Entry, entryOf, NODE_PORT_SETS, type SetKind } from "./sets.ts";
@@ -250,7 +250,7 @@ function firewallEntries(
     ["loadBalancerFirewall", frontend],
     ...sources.ranges.map((range): [SetKind, string] => [
       "loadBalancerSourceRange",
-      `${frontend},${range.replace(address.includes(":") ? /\/128$/ : /\/32$/, "")}`,
+      `${frontend},${prefixText(range)}`,
     ]),
     // kube-proxy's rule: each address admits itself alone here, unlike `Frontend.sources`.
     ...(sources.includeNode ? [["loadBalancerSourceIP", `${frontend},${address}`] satisfies [SetKind, string]] : []),

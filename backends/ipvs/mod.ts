@@ -14,8 +14,7 @@
  *   reconcile.ts        runs all of these in an order that loses no packet
  *   traffic_reader.ts   counters of traffic; loaded only if it is counted
  *   departure.ts        what another mode will do differently on this node; loaded by `sluice check` alone
- *   leftovers.ts        finds and removes what the mode has in the kernel
- *   drain.ts            after a takeover: removes it as its connections end
+ *   leftovers.ts        finds what the mode has in the kernel, and removes it: at once, or after a takeover as its connections end
  *
  * In: deltas of a family. Out: virtual servers, sets, addresses and rules, and what the kernel refused. May touch: the tools
  * ipvsadm, ipset and ip, and the tools of iptables.

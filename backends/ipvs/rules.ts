@@ -3,6 +3,8 @@ import {
   type FamilySettings,
   frontendsOf,
   type Protocol,
+  PROTOCOL_NUMBERS,
+  PROTOCOLS,
   type ServicePort,
 } from "../../core/model/mod.ts";
 import { hostPrefix } from "../../platform/mod.ts";
@@ -116,7 +118,7 @@ function natRules(chain: string, settings: FamilySettings, { family, randomFully
     case CHAIN.loadBalancer:
       return [`${inSet("loadBalancerLocal", family, "dst,dst")}-j RETURN`, `-j ${BASE.markMasquerade}`];
     case CHAIN.nodePort:
-      return (["tcp", "udp", "sctp"] as const).flatMap((protocol) => nodePortRules(protocol, family));
+      return PROTOCOLS.flatMap((protocol) => nodePortRules(protocol, family));
     case BASE.postrouting:
       return [
         inSet("loopBack", family, "dst,dst,src") + masquerade({ randomFully }),
@@ -197,14 +199,12 @@ export function loadBalancerFrontends(servicePorts: Iterable<ServicePort>): read
     .map(({ address, protocol, port }) => `${address} ${protocol} ${port}`).sort();
 }
 
-const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
-
 /**
  * Drops traffic of the node itself to a load balancer address. Its source is that address, and IPVS handles it before
  * any rule can check the source ranges (kubernetes issue 119656).
  */
 function closedRule(frontend: string): string {
   const [address = "", protocol = "", port = ""] = frontend.split(" ");
-  const virtual = `-m ipvs --vproto ${PROTOCOL_NUMBERS[protocol]} --vaddr ${address} --vport ${port}`;
+  const virtual = `-m ipvs --vproto ${PROTOCOL_NUMBERS[protocol as Protocol]} --vaddr ${address} --vport ${port}`;
   return `-s ${hostPrefix(address)} ${virtual} -j DROP`;
 }

@@ -11,7 +11,7 @@ export interface NumberedPort extends ServicePort {
 }
 
 /** The numbers of a service port's endpoints. */
-export interface Numbering {
+interface Numbering {
   readonly numbers: ReadonlyMap<string, number>;
   /** The numbers of endpoints that are gone, whose clients may still be remembered. */
   readonly spent: ReadonlySet<number>;

@@ -15,11 +15,17 @@
  * attempts counted, the rules for new packets are in separate chains behind one match, so that a packet of an established
  * connection passes two rules, however many there are for new ones.
  */
-import type { AttemptCounts, Attempts, FamilySettings, Protocol } from "../../core/model/mod.ts";
+import {
+  type AttemptCounts,
+  type Attempts,
+  type FamilySettings,
+  type Protocol,
+  PROTOCOLS,
+} from "../../core/model/mod.ts";
 import { joinHostPort } from "../../platform/mod.ts";
 import { hashText } from "./hashes.ts";
 import type { SetName } from "./sets.ts";
-import { type BaseChain, type Dialect, frontendKey, PROTOCOLS } from "./table.ts";
+import { type BaseChain, type Dialect, frontendKey } from "./table.ts";
 
 /** The sets of failures, by the set that refuses the packets. */
 const FAILURE_SETS = {

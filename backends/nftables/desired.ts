@@ -10,7 +10,7 @@ import {
   servicePortKey,
   sharesSlots,
 } from "../../core/model/mod.ts";
-import { splitHostPort } from "../../platform/mod.ts";
+import { prefixText, splitHostPort } from "../../platform/mod.ts";
 import { ownAffinityChains } from "./affinity.ts";
 import { type AffinityChainNames, affinityChainNames, endpointNumbers, type NumberedPort } from "./affinity_names.ts";
 import { countFailure } from "./counters.ts";
@@ -19,7 +19,7 @@ import { outsideMapName, pickChainName, type PickKind, pickRules } from "./share
 import { keepSlots, type SlotList, slotList, type SlotOrder } from "./slots.ts";
 import { outsideMap, type SetName, setText } from "./sets.ts";
 import { sourceRanges } from "./sources.ts";
-import { counterOwner, type Dialect, endpointElement, type ListName, prefixText } from "./table.ts";
+import { counterOwner, type Dialect, endpointElement, type ListName } from "./table.ts";
 import { chainText, type Item, itemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */

@@ -1,15 +1,7 @@
 import type { FamilySettings } from "../../core/model/mod.ts";
+import { prefixText } from "../../platform/mod.ts";
 import { countFailure, countPackets, trafficChains, withAttemptCounters } from "./counters.ts";
-import {
-  type BaseChain,
-  clearMark,
-  type Dialect,
-  frontendKey,
-  localMatch,
-  prefixText,
-  setMark,
-  unmarked,
-} from "./table.ts";
+import { type BaseChain, clearMark, type Dialect, frontendKey, localMatch, setMark, unmarked } from "./table.ts";
 import { chainText } from "./transaction.ts";
 
 /** The fixed chain that is created last: if it exists, so do the others. */

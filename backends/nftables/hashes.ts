@@ -5,7 +5,7 @@
  *
  * Two pairs with the same number would share a counter: with 30,000 active pairs, the probability of that is one in ten.
  */
-import type { Protocol } from "../../core/model/mod.ts";
+import { type Protocol, PROTOCOL_NUMBERS } from "../../core/model/mod.ts";
 import { addressBytes, splitHostPort } from "../../platform/mod.ts";
 
 /** A frontend with its own address or, at a node port, that of a node. */
@@ -19,9 +19,6 @@ export interface PairFrontend {
 /** The modulus, which nft requires: the largest one. */
 const MODULUS = 0xffffffff;
 const SEED = 0x51c1ce;
-
-/** The protocols by their numbers (IANA), as `nft -n` prints them. */
-export const PROTOCOL_NUMBERS = { tcp: 6, udp: 17, sctp: 132 } as const satisfies Readonly<Record<Protocol, number>>;
 
 /** The expression that hashes a key, as nft prints it. */
 export function hashText(key: string): string {

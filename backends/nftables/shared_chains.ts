@@ -23,7 +23,7 @@ export type PickKind =
   | "shortcut";
 
 /** The purpose of a shared chain. */
-export interface PickChain {
+interface PickChain {
   readonly kind: PickKind;
   readonly protocol: Protocol;
   /** The number of slots to draw from; 0 leaves only the shortcut. */

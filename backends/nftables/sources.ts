@@ -19,7 +19,7 @@ const MOST_OWN_RANGES = 100;
 const MOST_LENGTHS = 16;
 
 /** The ranges that admit sources to a frontend. */
-export interface SourceRanges {
+interface SourceRanges {
   /** The chain that admits their sources. */
   readonly chain: string;
   /** The set of a list; undefined if the frontend has elements of its own. */

@@ -1,5 +1,5 @@
-import type { Family, FamilySettings, LocalTraffic, Protocol, ServicePort } from "../../core/model/mod.ts";
-import { splitHostPort } from "../../platform/mod.ts";
+import type { Family, FamilySettings, LocalTraffic, ServicePort } from "../../core/model/mod.ts";
+import { prefixText, splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 
 /** The name of Sluice's table in each family. */
@@ -29,9 +29,6 @@ export const DIALECTS: Readonly<Record<Family, Dialect>> = {
   IPv4: { ip: "ip", addressType: "ipv4_addr", anyAddress: "0.0.0.0", loopback: "127.0.0.0/8" },
   IPv6: { ip: "ip6", addressType: "ipv6_addr", anyAddress: "::", loopback: "::1" },
 };
-
-/** All protocols that services have. */
-export const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
 
 /** The two lists of endpoints of a service port. */
 export type ListName = "cluster" | "local";
@@ -74,11 +71,6 @@ export function clearMark({ masqueradeMark }: FamilySettings): string {
 /** Matches packets without the mark. */
 export function unmarked({ masqueradeMark }: FamilySettings): string {
   return `meta mark & ${hexText(masqueradeMark)} == 0x00000000`;
-}
-
-/** A prefix as nft prints it: a single address without its length. */
-export function prefixText(prefix: string): string {
-  return prefix.replace(prefix.includes(":") ? /\/128$/ : /\/32$/, "");
 }
 
 /**

@@ -1,10 +1,18 @@
-import { BYTES, collectRows, CONNECTIONS, frontendsOf, PACKETS, type Protocol } from "../../core/model/mod.ts";
+import {
+  BYTES,
+  collectRows,
+  CONNECTIONS,
+  frontendsOf,
+  PACKETS,
+  PROTOCOL_NUMBERS,
+  PROTOCOLS,
+} from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { failureOf, failureText, type Runner } from "../tools/mod.ts";
 import { createGrowth, createOwners, createReadings, type Grown } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
-import { type PairFrontend, pairHashes, PROTOCOL_NUMBERS } from "./hashes.ts";
+import { type PairFrontend, pairHashes } from "./hashes.ts";
 import { declarationOf, type SetName, setsWith } from "./sets.ts";
 import { type Dialect, TABLE } from "./table.ts";
 import { elementReader, isThere } from "./tools.ts";
@@ -102,15 +110,13 @@ interface UnnamedCounter {
   readonly isConnection: boolean;
 }
 
-/** The protocols by the numbers that nft prints. */
-const PROTOCOLS: Readonly<Record<string, Protocol>> = Object.fromEntries(
-  Object.entries(PROTOCOL_NUMBERS).map(([name, number]) => [number, name as Protocol]),
-);
+/** The protocols by the numbers that `nft -n` prints. */
+const BY_NUMBER = new Map(PROTOCOLS.map((protocol) => [String(PROTOCOL_NUMBERS[protocol]), protocol]));
 
 /** Reads a frontend from the start of a key, as `nft -n` prints it; undefined if services do not have its protocol. */
 function readFrontend(key: string): PairFrontend | undefined {
   const [address, number, port] = key.split(" . ");
-  const protocol = PROTOCOLS[number!];
+  const protocol = BY_NUMBER.get(number!);
   // A copy, since a part of a line would keep the whole line in memory.
   return protocol && { address: joinFlat("", address!), protocol, port: parseInt(port!) };
 }

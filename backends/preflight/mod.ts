@@ -20,8 +20,7 @@ import {
   tooOld,
   watchKilledTools,
 } from "../tools/mod.ts";
-import { checkListeners, judgeTraces, trustedPorts } from "./conflicts.ts";
-import { findFirewalls } from "./firewalls.ts";
+import { checkListeners, findFirewalls, judgeTraces, trustedPorts } from "./conflicts.ts";
 export { findFirewalls, trustedPorts };
 
 /** Inputs of `examineNode`. */

@@ -50,7 +50,7 @@ export function createReadings({ rows, clock, readAll, inTurn = createTurns().ta
 }
 
 /** Finds the service port of a frontend. */
-export interface FrontendIndex {
+interface FrontendIndex {
   /**
    * The service port that owns a frontend; undefined if none does.
    * @param address canonical; any address stands for a node port
@@ -75,7 +75,7 @@ export function indexFrontends(servicePorts: Iterable<ServicePort>): FrontendInd
 }
 
 /** The service ports of frontends, indexed when the first is asked for. */
-export interface Owners extends FrontendIndex {
+interface Owners extends FrontendIndex {
   /** Notes that the service ports have changed. */
   forget(): void;
 }

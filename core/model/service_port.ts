@@ -11,6 +11,12 @@ export const PROTOCOL = shape.oneOf("tcp", "udp", "sctp");
 /** One of `PROTOCOL`. */
 export type Protocol = shape.TypeOf<typeof PROTOCOL>;
 
+/** The numbers of the protocols (IANA). */
+export const PROTOCOL_NUMBERS: Readonly<Record<Protocol, number>> = { tcp: 6, udp: 17, sctp: 132 };
+
+/** All protocols of services. */
+export const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
+
 /** Names as the decoders accept them (core/objects/metadata.ts). */
 const SERVICE_PORT_NAME = shape.text(/^[A-Za-z\d][\w.-]{0,62}\/[A-Za-z\d][\w.-]{0,62}(?::[A-Za-z\d][\w.-]{0,62})?$/);
 

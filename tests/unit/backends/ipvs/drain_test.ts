@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { planDrain } from "../../../../backends/ipvs/drain.ts";
+import { planDrain } from "../../../../backends/ipvs/leftovers.ts";
 import type { ListedServer } from "../../../../backends/ipvs/virtual_servers.ts";
 import { loadBackend } from "../../../../backends/registry.ts";
 import type { FamilyDelta } from "../../../../core/model/mod.ts";

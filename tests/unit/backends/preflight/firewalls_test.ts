@@ -1,7 +1,7 @@
 /** Chains of other programs, as nft 1.0.6 lists those of Debian 12's packages. */
 import assert from "node:assert/strict";
 import { describeMode } from "../../../../backends/mod.ts";
-import { findFirewalls } from "../../../../backends/preflight/firewalls.ts";
+import { findFirewalls } from "../../../../backends/preflight/conflicts.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import { deliverOutput } from "../../../fakes/runner.ts";
