@@ -33,9 +33,13 @@ export const DIALECTS: Readonly<Record<Family, Dialect>> = {
 /** The two lists of endpoints of a service port. */
 export type ListName = "cluster" | "local";
 
-/** A service port in the names of its own chains and maps. */
-export function counterOwner({ name, protocol }: ServicePort): string {
-  return shortHash(name + protocol);
+const owners = new WeakMap<ServicePort, string>();
+
+/** A service port in the names of its own chains and maps; each of its frontends asks for it. */
+export function counterOwner(port: ServicePort): string {
+  let owner = owners.get(port);
+  if (owner === undefined) owners.set(port, owner = shortHash(port.name + port.protocol));
+  return owner;
 }
 
 /** A chain that exists even without services. */
