@@ -21,10 +21,10 @@ for (const [code, reason, level] of [[404, "NotFound", "INFO"], [403, "Forbidden
       await server.watches(3);
       assert.equal(tries(), 1);
       assert.match(lines()[0]!, new RegExp(`${level} .*${code} ${reason}.*unused cluster IPs is not dropped`));
-      await passing(clock, () => tries() === 3);
+      await passing(clock, () => tries() === 3, 100);
       assert.equal(lines().length, 1);
       server.fault(undefined);
-      await passing(clock, () => received.includes("set ServiceCIDR kubernetes 2"));
+      await passing(clock, () => received.includes("set ServiceCIDR kubernetes 2"), 100);
     }, { clock, kinds: KINDS });
   });
 }
