@@ -4,7 +4,6 @@ import { failureOf, ifInstalled, type Runner } from "../tools/mod.ts";
 import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, TABLE } from "./table.ts";
 import { createNftTools, isThere } from "./tools.ts";
 
-const TIMEOUT_MS = 60_000;
 /** The end of the canary's frontend, which no other proxy serves. */
 const CANARY = ` . tcp . ${INTERNAL_PORT}`;
 /** kube-proxy's maps of frontends and node ports, with and without endpoints (pkg/proxy/nftables). */
@@ -66,7 +65,7 @@ async function frontendsOf(
   map: string,
 ): Promise<ReadonlySet<string> | undefined> {
   const args = ["list", "map", DIALECTS[family].ip, table, map];
-  const listed = await runner.run({ tool: "nft", args, timeoutMs: TIMEOUT_MS });
+  const listed = await runner.run({ tool: "nft", args });
   if (!isThere(failureOf("nft", listed))) return undefined;
   const keys = listed.stdout.matchAll(/(?:([0-9a-f.:]+) \. )?(tcp|udp|sctp) \. (\d+)/g);
   return new Set(Array.from(keys, ([, address, protocol, port]) => frontendOf(family, address, protocol!, port!)));
@@ -103,5 +102,5 @@ function ofSets(sets: string, family: Family): readonly string[] {
 
 /** The output of a tool; empty if it is missing or fails, since then no other proxy uses it. */
 async function printed(runner: Runner, tool: string, args: readonly string[]): Promise<string> {
-  return (await ifInstalled(runner.run({ tool, args, timeoutMs: TIMEOUT_MS })))?.stdout ?? "";
+  return (await ifInstalled(runner.run({ tool, args })))?.stdout ?? "";
 }

@@ -17,8 +17,15 @@ const BLIND_MS = 5_000;
 /** The number of restarts after which a service counts as failed. */
 const MAX_RESTARTS = 3;
 
-/** Checks the node, starts the service with --now unless a check is red, and prints the next steps. Returns the exit status. */
-export async function checkAndStart(invocation: Invocation, wanted: Wanted): Promise<0 | 1> {
+/**
+ * Checks the node, starts the service with --now unless a check is red, and prints the next steps. Returns the exit status.
+ * @param here by default the checks of this node and its service
+ */
+export async function checkAndStart(
+  invocation: Invocation,
+  wanted: Wanted,
+  here = { findingsOf, serviceHere },
+): Promise<0 | 1> {
   const { flags, print } = invocation;
   const { configuration, words } = wanted;
   // The installed configuration may contain more than the flags.
@@ -27,11 +34,13 @@ export async function checkAndStart(invocation: Invocation, wanted: Wanted): Pro
     ...context,
     readFile: (path) => path === CONFIGURATION ? configuration : context.readFile(path),
   });
-  const findings = await checkInstalled(invocation, line);
+  const findings = line.kind === "start"
+    ? await here.findingsOf(invocation, line.configuration)
+    : [invalidConfiguration(line)];
   print(`\n${findingsText(findings)}\n`);
   const isRed = worstOf(findings) === "red";
   const isNow = flags.get("now") === true;
-  const service = await serviceHere(invocation);
+  const service = await here.serviceHere(invocation);
   if (isRed && isNow) {
     print("Not started because a check is red. Fix it, then run sluice install --now again.\n");
     return 1;
@@ -60,10 +69,9 @@ function manualStart({ files, words }: Wanted): string {
   return `Neither systemd nor OpenRC runs here. ${later}Run this as root, and restart it whenever it exits:\n  ${command}\n`;
 }
 
-async function checkInstalled(invocation: Invocation, line: CommandLine): Promise<readonly Finding[]> {
-  if (line.kind === "start") return await findingsOf(invocation, line.configuration);
+function invalidConfiguration(line: Exclude<CommandLine, { readonly kind: "start" }>): Finding {
   const message = line.kind === "errors" ? line.errors.join("; ") : `has the effect of --${line.kind}`;
-  return [problemFinding("configuration", "configuration-invalid", message, `edit ${CONFIGURATION}`)];
+  return problemFinding("configuration", "configuration-invalid", message, `edit ${CONFIGURATION}`);
 }
 
 type Waiter = Pick<Invocation, "clock" | "print" | "signal">;

@@ -30,10 +30,10 @@ export function passing(clock: FakeClock, holds: () => boolean, turnMs = 25): Pr
 }
 
 /** Settles like `work`, while the time of a clock passes. */
-export async function passingDuring<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
+export async function passingDuring<T>(clock: FakeClock, work: Promise<T>, turnMs?: number): Promise<T> {
   let isSettled = false;
   const settled = work.finally(() => isSettled = true);
   settled.catch(() => {});
-  await passing(clock, () => isSettled);
+  await passing(clock, () => isSettled, turnMs);
   return await settled;
 }

@@ -1,6 +1,7 @@
 /** The removal of Sluice's tables beside ipvs mode; those beside the other modes are in tests/kernel. */
 import assert from "node:assert/strict";
 import { removeOwnTables } from "../../../../backends/nftables/own_tables.ts";
+import { INTERNAL_PORT } from "../../../../core/model/mod.ts";
 import { type Runner, ToolMissingError, type ToolResult } from "../../../../backends/tools/runner.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
@@ -34,6 +35,8 @@ for (const [family, clusterIPs] of [["IPv4", "10.96.0.1"], ["IPv6", "fd00:96::"]
     await snapshot(ports, nftSettings({ localTraffic: { by: "none" }, nodePortPrefixes: undefined }));
     const ours = [...table().sets.get("services")!.elements.keys()];
     assert.equal(ours.length, 6);
+    // No other proxy ever serves it.
+    const canary = `${at(1)} . tcp . ${INTERNAL_PORT}`;
 
     const printed: Record<string, string> = { ipvsadm: "", ipset: "" };
     const runner: Runner = {
@@ -43,15 +46,15 @@ for (const [family, clusterIPs] of [["IPv4", "10.96.0.1"], ["IPv6", "fd00:96::"]
         if (tool !== "nft") throw new ToolMissingError(tool);
         if (args[1] !== "map") return await host.runner.run(call);
         return args.slice(2).join(" ") === `${family === "IPv4" ? "ip" : "ip6"} sluice services`
-          ? done(ours.map((key) => `${key} : goto x`).join(", "))
+          ? done([...ours, canary].map((key) => `${key} : goto x`).join(", "))
           : { exitCode: 1, stdout: "", stderr: "Error: No such file or directory" };
       },
     };
-    await assert.rejects(removeOwnTables(runner), /serves 6 of its 6 frontends/);
+    await assert.rejects(removeOwnTables(runner), /serves 6 of its 7 frontends/);
     printed["ipvsadm"] = SERVERS[family];
-    await assert.rejects(removeOwnTables(runner), /serves 3 of its 6 frontends/);
+    await assert.rejects(removeOwnTables(runner), /serves 3 of its 7 frontends/);
     printed["ipset"] = SETS[family === "IPv4" ? "IPv6" : "IPv4"];
-    await assert.rejects(removeOwnTables(runner), /serves 3 of its 6 frontends/);
+    await assert.rejects(removeOwnTables(runner), /serves 3 of its 7 frontends/);
     printed["ipset"] = SETS[family];
     assert.equal((await removeOwnTables(runner)).length, 1);
     assert.deepEqual([...host.tables.keys()], []);
