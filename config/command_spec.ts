@@ -57,7 +57,7 @@ export function takesNoValue(flag: Flag): boolean {
 }
 
 /** A positional argument of a command. */
-export interface ArgumentSpec {
+interface ArgumentSpec {
   /** Its name in the help: `ADDRESS:PORT`. */
   readonly name: string;
   readonly description: string;

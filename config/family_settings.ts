@@ -91,7 +91,7 @@ function configuredPrefixes(
 }
 
 /** The parts of the configuration that decide whether loopback addresses serve node ports. */
-export interface LocalhostChoice extends Pick<Configuration, "featureGates" | "modeDescription"> {
+interface LocalhostChoice extends Pick<Configuration, "featureGates" | "modeDescription"> {
   readonly iptables: Pick<Configuration["iptables"], "localhostNodePorts">;
 }
 

@@ -1,10 +1,10 @@
 /** The feature gates of Kubernetes 1.37 that concern a service proxy on Linux. */
 
 /** The stage of a feature, as in the label of `kubernetes_feature_enabled`; empty for general availability. */
-export type FeatureStage = "ALPHA" | "BETA" | "" | "DEPRECATED";
+type FeatureStage = "ALPHA" | "BETA" | "" | "DEPRECATED";
 
 /** A feature gate of Kubernetes 1.37. */
-export interface FeatureGate {
+interface FeatureGate {
   readonly stage: FeatureStage;
   readonly locked: boolean;
 }

@@ -1,7 +1,7 @@
 import { parseDuration, type ScalarField } from "../platform/schema/mod.ts";
 
 /** A parsed value, or the expectation that it does not meet. */
-export type ScalarReading = { readonly value: string | number | boolean } | { readonly must: string };
+type ScalarReading = { readonly value: string | number | boolean } | { readonly must: string };
 
 const MUST_BE_DURATION = "a duration such as 300ms, 30s or 1h30m";
 const MUST_BE_INTEGER = "a 32-bit integer";

@@ -7,7 +7,7 @@ import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configurati
 import { RUN_FLAGS } from "./run_flags.ts";
 
 /** The settings from file and flags, and the origin of each. */
-export interface GivenSettings {
+interface GivenSettings {
   readonly settings: Settings;
   /** The start of a message about the setting at a dotted path: `FILE:LINE: path`, or the flag. */
   readonly originOf: (path: string) => string;

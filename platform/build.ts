@@ -22,7 +22,7 @@ const SHIPPED = {
 } as const;
 
 /** Versions of this program and its parts. */
-export interface Build {
+interface Build {
   readonly version: string;
   /** The Kubernetes release whose kube-proxy this version behaves like. */
   readonly kubernetes: string;

@@ -21,7 +21,7 @@ export interface Changes {
 export type OpenWatch = (folder: string) => AsyncIterable<Deno.FsEvent> & { close(): void };
 
 /** Options of `watchChanges`. */
-export interface ChangesOptions extends ClockAndLogger {
+interface ChangesOptions extends ClockAndLogger {
   readonly signal: AbortSignal;
   /** `Deno.watchFs` by default. */
   readonly openWatch?: OpenWatch;

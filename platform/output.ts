@@ -31,13 +31,13 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
 }
 
 /** Size of a terminal in characters. */
-export interface TerminalSize {
+interface TerminalSize {
   readonly columns: number;
   readonly rows: number;
 }
 
 /** A terminal in full-screen mode. */
-export interface Screen {
+interface Screen {
   size(): TerminalSize;
   /** Replaces the content of the screen with these lines. */
   draw(lines: readonly string[]): void;
@@ -45,7 +45,7 @@ export interface Screen {
 }
 
 /** Callbacks for terminal events. */
-export interface ScreenListener {
+interface ScreenListener {
   /** A character, or the sequence of a key that has none (`\x1b[A` for ↑). */
   onKey(key: string): void;
   onResize(): void;

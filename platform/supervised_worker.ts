@@ -29,7 +29,7 @@ export interface PingOptions {
 }
 
 /** Inputs of `superviseWorker`. */
-export interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> extends PingOptions {
+interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> extends PingOptions {
   /** Returns the first messages to a worker that has just been started. */
   readonly firstMessages: () => readonly To[];
   /** Starts a worker; may throw. The listener is not called before it has returned. */

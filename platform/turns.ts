@@ -1,5 +1,5 @@
 /** Runs steps one after another, in the order in which they were given. */
-export interface Turns {
+interface Turns {
   /** Runs a step after all earlier ones, whether these fail or not. Settles as the step does. */
   take<Result>(step: () => Promise<Result>): Promise<Result>;
   /** Resolves once all steps so far have ended. */

@@ -31,7 +31,7 @@ export interface TreeEntry {
 }
 
 /** A parsed file. */
-export interface ParsedTree {
+interface ParsedTree {
   /** Its documents; none if it is not YAML or has comments only. An empty document is a null. */
   readonly documents: readonly TreeNode[];
   readonly hasAliases: boolean;

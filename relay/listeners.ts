@@ -18,14 +18,14 @@ import type { Listener } from "./network.ts";
 import type { EndpointList, Target } from "./target.ts";
 
 /** Inputs of `createListeners`. */
-export interface ListenersOptions extends Pick<RelayOptions, "family" | "placement" | "clock"> {
+interface ListenersOptions extends Pick<RelayOptions, "family" | "placement" | "clock"> {
   readonly counters: Counters;
   /** Listens for the target, by the protocol of its service port. Rejects with the system's error. */
   readonly listen: (place: Place, target: Target) => Promise<Listener>;
 }
 
 /** The listeners of all service ports. */
-export interface Listeners {
+interface Listeners {
   /** Gives a service port its new state: open listeners use it at once, `openMissing` opens missing ones. */
   assign(servicePort: ServicePort): void;
   /** Removes a service port. Its listeners on free ports serve its last state for 5 s, unless it is added again. */

@@ -6,7 +6,7 @@ import { isOfOtherFamily, type Listener } from "./network.ts";
 import { endpointsOf, type Target } from "./target.ts";
 
 /** The UDP listeners and their flows. */
-export interface UdpFlows {
+interface UdpFlows {
   /** Listens for datagrams for the target. Throws the system's error. */
   listen(address: string, port: number, target: Target): Listener;
 }

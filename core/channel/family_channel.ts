@@ -16,7 +16,7 @@ export interface RestDelays {
 export const REST_DELAYS: RestDelays = { firstMs: 5_000, laterMs: 300_000 };
 
 /** Options of `createFamilyChannel`. */
-export interface FamilyChannelOptions {
+interface FamilyChannelOptions {
   readonly family: Family;
   /** Starts the worker; called once, immediately. */
   readonly connect: (listener: FamilyListener) => FamilyLink;

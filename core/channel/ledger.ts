@@ -31,7 +31,7 @@ export interface Ledger {
 }
 
 /** Options of `Ledger.awaiting`. */
-export interface AwaitedOptions<Key, Item> {
+interface AwaitedOptions<Key, Item> {
   /** Called with the items that a sync brought into effect, in the order in which they were sent. */
   readonly settled: (items: readonly (readonly [Key, Item])[], settlement: Settlement) => void;
   /** Merges two sent items with the same key; by default, the later one stays. */

@@ -25,7 +25,7 @@ type ListEdits = shape.TypeOf<typeof LIST_EDITS>;
 export const ENDPOINT_EDITS = shape.record({ key: SERVICE_PORT_KEY, ...byList(() => LIST_EDITS) });
 
 /** See `ENDPOINT_EDITS`. */
-export interface EndpointEdits extends shape.TypeOf<typeof ENDPOINT_EDITS> {}
+interface EndpointEdits extends shape.TypeOf<typeof ENDPOINT_EDITS> {}
 
 /** Whether two versions of a service port differ in these lists of endpoints at most. */
 export function differsInEndpointsOnly(before: ServicePort, after: ServicePort): boolean {

@@ -58,7 +58,7 @@ export type SyncFigures<Declared extends string = never> = Readonly<
 >;
 
 /** A service port that the kernel refuses. */
-export interface RefusedPort {
+interface RefusedPort {
   readonly servicePort: ServicePortName;
   /** The tool that failed and its error message. */
   readonly message: string;

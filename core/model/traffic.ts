@@ -9,7 +9,7 @@ import type { ServicePortKey } from "./service_port.ts";
  * - `source-range`: dropped, since the client is outside the load balancer's source ranges;
  * - `unanswered`: repeated, since the endpoint had not answered the first packet of a TCP connection.
  */
-export const FAILURE_REASONS = ["no-endpoints", "traffic-policy", "source-range", "unanswered"] as const;
+const FAILURE_REASONS = ["no-endpoints", "traffic-policy", "source-range", "unanswered"] as const;
 
 /** One of `FAILURE_REASONS`. */
 export type FailureReason = typeof FAILURE_REASONS[number];
@@ -39,7 +39,7 @@ const TRAFFIC_FAILURE = shape.record({
 });
 
 /** See `TRAFFIC_FAILURE`. */
-export type TrafficFailure = shape.TypeOf<typeof TRAFFIC_FAILURE>;
+type TrafficFailure = shape.TypeOf<typeof TRAFFIC_FAILURE>;
 
 /** The traffic of one family since the previous reading, by service port and endpoint; unchanged counts are absent. */
 export const TRAFFIC_READING = shape.record({

@@ -19,7 +19,7 @@ import { type Decode, type Decoded, isLabel, type Metadata, NAME_RULE, readMetad
 import { isAbsent, isRawObject, quote, type RawObject, rawObject, stringsOf, textOf } from "./raw.ts";
 
 /** Decodes an object whose metadata can be used; undefined if it is irrelevant or cannot be used at all. */
-export type Decoder = (
+type Decoder = (
   raw: RawObject,
   metadata: Metadata,
   problems: Problems,

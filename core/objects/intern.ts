@@ -1,5 +1,5 @@
 /** Shares equal values in memory: 250,000 endpoints refer to a few nodes and fewer zones. */
-export interface Interner<T> {
+interface Interner<T> {
   /** The value stored under the key; calls `create` and stores the result if there is none. */
   get(key: string, create: () => T): T;
 }

@@ -6,7 +6,7 @@ import { type BalanceOptions, balanceRequest } from "./balance.ts";
 import { nodePortAddressesOf } from "./node_port_addresses.ts";
 
 /** The dependencies of `createAnnotationReports`. */
-export interface AnnotationReportsOptions {
+interface AnnotationReportsOptions {
   readonly tracking: Pick<Tracking, "services">;
   readonly balance: BalanceOptions;
   /** Receives the problems; each service is a scope. */

@@ -24,7 +24,7 @@ import { orList } from "../../platform/mod.ts";
 import { readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
 
 /** The algorithm of services that do not ask for one. */
-export interface DefaultBalance {
+interface DefaultBalance {
   /** Undefined for the mode's own default. */
   readonly algorithm: BalanceAlgorithm | undefined;
   readonly hash: BalanceHash;
@@ -48,7 +48,7 @@ export interface BalanceOptions {
 }
 
 /** How a service is balanced: the annotations that the mode supports. */
-export interface BalanceRequest {
+interface BalanceRequest {
   /** Undefined for the mode's default. */
   readonly algorithm: BalanceAlgorithm | undefined;
   readonly hash: BalanceHash;
@@ -129,7 +129,7 @@ function readTerms(text: string, { labelKeys }: BalanceOptions, problems: string
 }
 
 /** The endpoints of a service port. */
-export interface BalancedEndpoints {
+interface BalancedEndpoints {
   /** Those that each policy uses. */
   readonly used: { readonly cluster: readonly string[]; readonly local: readonly string[] };
   readonly known: readonly ServiceEndpoint[];

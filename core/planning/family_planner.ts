@@ -77,7 +77,7 @@ export interface FamilyPlanner {
 }
 
 /** The dependencies of a planner. */
-export interface FamilyPlannerOptions {
+interface FamilyPlannerOptions {
   readonly family: Family;
   readonly nodeName: string;
   readonly tracking: Tracking;

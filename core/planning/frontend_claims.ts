@@ -11,7 +11,7 @@ export interface Claimant {
 }
 
 /** A frontend that a service port lost to another. */
-export interface LostFrontend<C extends Claimant> {
+interface LostFrontend<C extends Claimant> {
   /** As text: `10.0.0.1:80/TCP`, `node port 30080/TCP`. */
   readonly frontend: string;
   readonly winner: C;

@@ -2,7 +2,7 @@ import { canonicalAddress, canonicalPrefix, type Family, familyOf, hostPrefix } 
 import { LONGEST_ANNOTATION, OWN_ANNOTATIONS, quote, type Service } from "../objects/mod.ts";
 
 /** The addresses of a node to which a service limits its node ports. */
-export interface NodePortAddresses {
+interface NodePortAddresses {
   /** Canonical prefixes by family, sorted; empty for no address, undefined for all addresses of the family. */
   readonly prefixes: Readonly<Record<Family, readonly string[] | undefined>>;
   /** The parts of the annotation that have no effect, one sentence each. */

@@ -14,7 +14,7 @@ import { nodePortAddressesOf } from "./node_port_addresses.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
 /** The data that the ports of a service are planned from. */
-export interface ServicePlanInput {
+interface ServicePlanInput {
   readonly service: Service;
   readonly family: Family;
   readonly node: NodeContext;
@@ -102,7 +102,7 @@ export function servicePortName(
 }
 
 /** The traffic policies in effect for a service port in a family. */
-export interface TrafficPolicies {
+interface TrafficPolicies {
   readonly internalLocal: boolean;
   /** False if no traffic can come from outside. */
   readonly externalLocal: boolean;

@@ -14,7 +14,7 @@ export interface WeightTerm {
 }
 
 /** The terms of an annotation, or the reason why it cannot be used. */
-export type WeightTerms =
+type WeightTerms =
   | { readonly terms: readonly WeightTerm[]; readonly problem?: undefined }
   | { readonly terms?: undefined; readonly problem: string };
 

@@ -27,7 +27,7 @@ export interface CurrentProblem extends Problem {
 }
 
 /** Options of a report. */
-export interface ReportOptions {
+interface ReportOptions {
   /** Whether the reporter has already logged the problems, with its own details. */
   readonly isLogged?: boolean;
 }

@@ -2,7 +2,7 @@
 import { type ProblemCode, problemKind } from "./table.ts";
 
 /** `green`: fine; `yellow`: works with a limitation; `red`: the proxy cannot do its job. */
-export type CheckVerdict = "green" | "yellow" | "red";
+type CheckVerdict = "green" | "yellow" | "red";
 
 /** Outcome of one check. */
 export interface Finding {

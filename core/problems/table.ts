@@ -1,5 +1,5 @@
 /** `error`: something is not served, or will be out of date. `warning`: everything is served, with a loss or a risk. */
-export type Severity = "error" | "warning";
+type Severity = "error" | "warning";
 
 /** The kind of subject of a problem. */
 type Subject =

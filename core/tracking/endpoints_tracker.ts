@@ -12,7 +12,7 @@ export interface ServiceEndpoint {
 }
 
 /** A step from one version of a slice to the next. */
-export interface SliceStep {
+interface SliceStep {
   readonly before: EndpointSlice | undefined;
   readonly after: EndpointSlice | undefined;
 }

@@ -2,7 +2,7 @@ import type { Kind, ObjectRef } from "../objects/mod.ts";
 import { serviceKey } from "./service_key.ts";
 
 /** Finds the objects that were not set again between a reset (`SourceSink.reset`) and the next `synced`: they were deleted. */
-export interface ResetTracker {
+interface ResetTracker {
   /** Every object of the kind is about to be set again; `known` are the existing ones. */
   start(kind: Kind, known: Iterable<ObjectRef>): void;
   /** The object was set again, or deleted. */

@@ -49,7 +49,7 @@ export interface Tracking extends SourceSink {
 }
 
 /** Options of `createTracking`. */
-export interface TrackingOptions {
+interface TrackingOptions {
   /** The kinds that the source reports; others need not be synced. */
   readonly kinds: readonly Kind[];
   readonly nodeName: string;

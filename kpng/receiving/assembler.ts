@@ -25,7 +25,7 @@ import {
  * Assembles Kubernetes objects from the entries of KPNG's sets, identified by path, and reports their changes to a sink, all at
  * once at the end of a round.
  */
-export interface Assembler {
+interface Assembler {
   setService(path: string, message: ServiceMessage): void;
   /** Sets an endpoint; undefined for one that cannot be used. `problems` are those found in it. */
   setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined, problems?: EntryProblems): void;

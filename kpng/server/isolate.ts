@@ -15,7 +15,7 @@ import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Str
 import type { AddressInfo, ListenOptions, Server } from "node:net";
 
 /** Options of `serveInIsolate`. */
-export interface IsolateOptions extends ServerSettings, ServerContext {
+interface IsolateOptions extends ServerSettings, ServerContext {
   /** Whether other isolates listen on the same address, among which the kernel distributes the connections. */
   readonly sharesPort: boolean;
   readonly state: ServedState;

@@ -16,7 +16,7 @@ export interface Outlet {
 }
 
 /** Calls `then` when all bytes are handed over; never if the stream closes before. */
-export type Send = (bytes: Uint8Array, then: () => void) => void;
+type Send = (bytes: Uint8Array, then: () => void) => void;
 
 /** The windows of a connection and its streams at the start. */
 const DEFAULT_WINDOW_BYTES = 65_535;

@@ -9,7 +9,7 @@ import type { AwaitedChunks } from "./snapshots.ts";
 import { createDeadline } from "./waiting.ts";
 
 /** The first message to a worker. */
-export interface ServingStart {
+interface ServingStart {
   readonly type: "start";
   readonly settings: ServerSettings;
   readonly memory: TallyMemory;

@@ -20,7 +20,7 @@ import type { FromServingWorker, SentAnswer, SentPart, ToServingWorker } from ".
 export type SpawnServing = (listener: WorkerListener<FromServingWorker>) => WorkerHandle<ToServingWorker>;
 
 /** Options of `serveWithWorkers`. */
-export interface WorkersOptions extends ClockAndLogger {
+interface WorkersOptions extends ClockAndLogger {
   readonly settings: ServerSettings;
   readonly address: TcpAddress;
   readonly store: Store;

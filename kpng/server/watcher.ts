@@ -8,7 +8,7 @@ import type { WatcherTraffic } from "./metrics.ts";
 import { type ChangeWaiters, createDeadline, type Semaphore, type SemaphoreSlot } from "./waiting.ts";
 
 /** The stream of one watcher. */
-export interface WatcherStream {
+interface WatcherStream {
   /** Resolves with the next request; undefined after the last one. */
   nextRequest(): Promise<Subscription | undefined>;
   /** Resolves when the reader has accepted the bytes. Rejects if it has disconnected or stalled. */
@@ -16,7 +16,7 @@ export interface WatcherStream {
 }
 
 /** Options of `serveWatcher`. */
-export interface WatcherOptions {
+interface WatcherOptions {
   readonly answers: Answers;
   readonly clock: Clock;
   readonly changed: ChangeWaiters["changed"];

@@ -94,7 +94,7 @@ function frame<T extends Uint8Array>(messages: readonly Uint8Array[], allocate: 
 }
 
 /** Splits a stream of bytes into messages. */
-export interface FrameReader {
+interface FrameReader {
   /** Returns the messages that end in these bytes. Throws StatusError for one that is too long or compressed. */
   push(bytes: Uint8Array): Uint8Array<ArrayBuffer>[];
   /** Whether a message has begun and not ended. */

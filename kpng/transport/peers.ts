@@ -14,7 +14,7 @@ export const LIVENESS: LivenessLimits = { probeAfterMs: 30_000, answerMs: 20_000
 const LATE_MS = 1_000;
 
 /** The liveness check of a connection. */
-export interface Liveness {
+interface Liveness {
   received(): void;
   stop(): void;
 }

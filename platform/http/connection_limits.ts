@@ -22,7 +22,7 @@ export interface ConnectionLimits {
 }
 
 /** Options of `accept`. */
-export interface AcceptOptions {
+interface AcceptOptions {
   readonly serve: (connection: Connection) => Promise<void>;
   readonly logger: Logger;
   readonly signal: AbortSignal;

@@ -110,7 +110,7 @@ export function gauge<Label extends string>(registry: Registry, description: Met
 }
 
 /** A metric that is read at every scrape, with its labels: one value, none if it is unknown, or one for each series. */
-export type ReadMetric = readonly [
+type ReadMetric = readonly [
   type: "counter" | "gauge",
   name: string,
   help: string,

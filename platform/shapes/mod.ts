@@ -31,12 +31,12 @@ interface OptionalShape<T> extends Shape<T | undefined> {
 export type Fields = Readonly<Record<string, Shape<unknown>>>;
 
 /** An object with these fields. */
-export type RecordOf<F extends Fields> =
+type RecordOf<F extends Fields> =
   & { readonly [Name in keyof F as F[Name] extends OptionalShape<unknown> ? never : Name]: TypeOf<F[Name]> }
   & { readonly [Name in keyof F as F[Name] extends OptionalShape<unknown> ? Name : never]?: TypeOf<F[Name]> };
 
 /** The shape of an object. */
-export interface RecordShape<F extends Fields> extends Shape<RecordOf<F>> {
+interface RecordShape<F extends Fields> extends Shape<RecordOf<F>> {
   readonly fields: F;
   /** Returns the name of the first invalid or unknown field, quoted; undefined if the value is valid. */
   wrongField(value: unknown): string | undefined;

@@ -3,7 +3,7 @@ import { CLUSTER_OBJECTS, type ClusterObject, type Kind } from "../../core/objec
 import { type Clock, startTurn } from "../../platform/mod.ts";
 
 /** Compressed objects. */
-export interface Packed {
+interface Packed {
   readonly payload: Uint8Array<ArrayBuffer>;
   /** The total time for which the event loop was blocked, in milliseconds. */
   readonly busyMs: number;

@@ -74,7 +74,7 @@ const SCOPE = "container runtime";
 const PATIENCE_MS = 250;
 
 /** Keeps the addresses of cached endpoints up to date with the running pods. */
-export interface PodFollower {
+interface PodFollower {
   /** Resolves when the runtime has answered or failed, or after a quarter of a second. */
   heard(): Promise<void>;
   /** Returns the cached objects with current addresses; from now on, changes and problems are reported. */

@@ -102,7 +102,7 @@ export interface KeptState {
 }
 
 /** The result of reading the file. */
-export interface ReadState {
+interface ReadState {
   /** The newest intact state of the origin. */
   readonly state: KeptState | undefined;
   /** The reasons why states were ignored, one sentence each. */

@@ -31,7 +31,7 @@ export function serverUrl(text: string, where: string): string {
 export type Material = { readonly text: string } | { readonly file: string };
 
 /** A reader of a material's text. */
-export interface MaterialReader {
+interface MaterialReader {
   /** The current text; the same string while it is unchanged. Throws an Error that names the file. */
   read(): string;
   /** Makes the next `read` read the file even if it looks unchanged. */

@@ -14,7 +14,7 @@ export interface RequestSubject {
 }
 
 /** A Status object of the API (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status). */
-export interface ApiStatus {
+interface ApiStatus {
   readonly code: number;
   readonly reason: string;
   readonly message: string;

@@ -32,7 +32,7 @@ export interface ApiRequest {
 }
 
 /** The body of a request. */
-export interface ApiRequestBody {
+interface ApiRequestBody {
   readonly method: "POST" | "PATCH";
   /** `application/json`, or the kind of patch. */
   readonly contentType: string;

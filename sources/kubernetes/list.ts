@@ -5,7 +5,7 @@ import { createObjectLimit } from "./object_limit.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";
 
 /** Options of `listResource`. */
-export interface ListOptions {
+interface ListOptions {
   readonly resource: Resource;
   readonly api: ApiClient;
   /**

@@ -2,10 +2,10 @@
  * The maximum size of an object in an answer, in bytes, as in client-go. etcd limits an object to 1.5 MiB, in which JSON may write
  * six bytes for one (`\u003c`).
  */
-export const MOST_OBJECT_BYTES = 16 * 2 ** 20;
+const MOST_OBJECT_BYTES = 16 * 2 ** 20;
 
 /** Limits the bytes of an answer from one object to the next, white space included: a faulty server may send them without an end. */
-export interface ObjectLimit {
+interface ObjectLimit {
   /** Counts bytes. Throws a SyntaxError above the limit. */
   add(bytes: number): void;
   /** An object has ended, and the next one begins. */

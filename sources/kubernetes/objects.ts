@@ -8,7 +8,7 @@ import { type ApiWrite, isObjectName } from "../../core/objects/mod.ts";
 const READ_DEADLINE_MS = 10_000;
 
 /** A request for one object or a short list, to `get` unless it has another verb. */
-export type ReadRequest = Omit<ApiRequest, "verb" | "readDeadlineMs"> & Partial<Pick<ApiRequest, "verb">>;
+type ReadRequest = Omit<ApiRequest, "verb" | "readDeadlineMs"> & Partial<Pick<ApiRequest, "verb">>;
 
 /** Returns the answer to a request, as plain data. Throws an ApiError, or the signal's reason. */
 export async function readObject(api: ApiClient, request: ReadRequest, signal: AbortSignal): Promise<unknown> {
@@ -50,7 +50,7 @@ export async function sendObject(api: ApiClient, request: ApiWrite, signal: Abor
 }
 
 /** The metadata of listed objects. */
-export interface MetadataList {
+interface MetadataList {
   readonly items: readonly { readonly metadata: { readonly name: string; readonly uid?: string } }[];
   /** The number of objects after the last one listed. */
   readonly remaining: number;
@@ -75,7 +75,7 @@ async function listMetadata(
 }
 
 /** The names of a cluster's Nodes. */
-export interface NodeNames {
+interface NodeNames {
   /** The first names, in the order of the API. */
   readonly names: readonly string[];
   readonly more: number;

@@ -8,7 +8,7 @@ import { type Resource, streamOf } from "./resource.ts";
 import { createWatchTimeout, watchResource, type WatchTimeout } from "./watch.ts";
 
 /** Options of `runReflector`. */
-export interface ReflectorOptions extends ClockAndLogger {
+interface ReflectorOptions extends ClockAndLogger {
   readonly resource: Resource;
   readonly api: ApiClient;
   readonly known: KnownObjects;

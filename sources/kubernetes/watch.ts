@@ -7,7 +7,7 @@ import { acceptedTypes, type Resource } from "./resource.ts";
 import type { Clock } from "../../platform/mod.ts";
 
 /** Options of `watchResource`. */
-export interface WatchOptions {
+interface WatchOptions {
   readonly resource: Resource;
   readonly api: ApiClient;
   /** The resourceVersion after which to watch. */
@@ -18,7 +18,7 @@ export interface WatchOptions {
 }
 
 /** Receives a watch's events. */
-export interface WatchHandler {
+interface WatchHandler {
   opened(): void;
   set(raw: unknown): void;
   delete(raw: unknown): void;

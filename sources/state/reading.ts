@@ -121,7 +121,7 @@ function outerLines(dashIndent?: number): RegExp {
  * YAML parser. By YAML's rules, everything indented deeper than its list's dashes is an item's content; any other line must be
  * a dash, a comment or the name of a list. Awaits `yieldTurn` between items.
  */
-export async function splitItems(
+async function splitItems(
   text: string,
   yieldTurn: () => Promise<void>,
 ): Promise<readonly ItemText[] | undefined> {
