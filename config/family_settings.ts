@@ -3,7 +3,16 @@ import { isFeatureEnabled } from "./feature_gates.ts";
 import { featuresOn } from "../features/mod.ts";
 import type { RelaySettings } from "../core/channel/mod.ts";
 import type { FamilySettings, IpvsSettings, LocalTraffic, PortRange } from "../core/model/mod.ts";
-import { FAMILIES, type Family, familyOf, hostPrefix, isLoopback, prefixContains } from "../platform/mod.ts";
+import {
+  FAMILIES,
+  type Family,
+  familyOf,
+  hostPrefix,
+  isLoopback,
+  LOOPBACK_ADDRESS,
+  prefixContains,
+  UNSPECIFIED_ADDRESS,
+} from "../platform/mod.ts";
 import type { NodeState, ServiceRanges } from "../core/tracking/mod.ts";
 
 /** The settings of a family, from the configuration, the node's state and the cluster's service ranges. */
@@ -95,9 +104,6 @@ interface LocalhostChoice extends Pick<Configuration, "featureGates" | "modeDesc
   readonly iptables: Pick<Configuration["iptables"], "localhostNodePorts">;
 }
 
-/** The address at which programs of this node reach it. */
-const LOCALHOST: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
-
 /**
  * Whether loopback addresses serve node ports: in iptables mode for IPv4, since the kernel must route them, and in userspace
  * mode, if they are among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback); in nftables and ipvs mode,
@@ -109,7 +115,7 @@ export function servesLocalhost(
   prefixes: readonly string[] | undefined,
 ): boolean {
   const { settings, relay } = modeDescription;
-  const localhost = LOCALHOST[family];
+  const localhost = LOOPBACK_ADDRESS[family];
   if (relay === "localhost-node-ports") {
     const hasGate = settings.section === "nftables";
     if (hasGate && !isFeatureEnabled("KubeProxyNFTablesLocalhostNodePorts", featureGates)) return false;
@@ -174,7 +180,7 @@ export function usesRelay(family: Family, configuration: Configuration): boolean
 
 /** Whether loopback addresses will serve node ports: the node's primary address, not known yet, is no loopback address. */
 export function mayServeLocalhost(family: Family, configuration: Configuration): boolean {
-  const node = { nodeIPs: { IPv4: "0.0.0.0", IPv6: "::" } };
+  const node = { nodeIPs: UNSPECIFIED_ADDRESS };
   return servesLocalhost(family, configuration, nodePortPrefixes(family, configuration, node));
 }
 

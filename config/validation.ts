@@ -5,7 +5,9 @@ import {
   familyOf,
   joinHostPort,
   KUBERNETES_VERSION,
+  LOOPBACK_ADDRESS,
   suggestion,
+  UNSPECIFIED_ADDRESS,
 } from "../platform/mod.ts";
 import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
 import { BALANCE_HASHES } from "../core/model/mod.ts";
@@ -79,7 +81,7 @@ export function validate(
 
   const bindAddress = canonicalAddress(settings.bindAddress);
   if (bindAddress === undefined) report("bindAddress", settings.bindAddress, "must be an IP address");
-  const onIPv6 = familyOf(bindAddress ?? "") === "IPv6";
+  const family = familyOf(bindAddress ?? "");
   const listen = (path: "healthzBindAddress" | "metricsBindAddress", host: string, port: number): string => {
     const parsed: BindAddress = parseBindAddress(settings[path] || host, port);
     if ("joined" in parsed) return parsed.joined;
@@ -92,8 +94,8 @@ export function validate(
     modeDescription: mode,
     detectLocalMode,
     bindAddress: bindAddress ?? "",
-    healthzBindAddress: listen("healthzBindAddress", onIPv6 ? "::" : "0.0.0.0", HEALTHZ_PORT),
-    metricsBindAddress: listen("metricsBindAddress", onIPv6 ? "::1" : "127.0.0.1", METRICS_PORT),
+    healthzBindAddress: listen("healthzBindAddress", UNSPECIFIED_ADDRESS[family], HEALTHZ_PORT),
+    metricsBindAddress: listen("metricsBindAddress", LOOPBACK_ADDRESS[family], METRICS_PORT),
     clusterCIDR: decideClusterCIDR(settings.clusterCIDR, detectLocalMode, report),
     nodePortAddresses: decideNodePortAddresses(
       settings.nodePortAddresses,

@@ -7,6 +7,12 @@ export type Family = "IPv4" | "IPv6";
 /** Both families, in processing order. */
 export const FAMILIES: readonly Family[] = ["IPv4", "IPv6"];
 
+/** The address at which programs of a node reach it themselves. */
+export const LOOPBACK_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
+
+/** The address that stands for all addresses of a node. */
+export const UNSPECIFIED_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0", IPv6: "::" };
+
 /** Returns the other family. */
 export function otherFamily(family: Family): Family {
   return family === "IPv4" ? "IPv6" : "IPv4";

@@ -10,7 +10,7 @@ import {
   servicePortKey,
   type SyncProblem,
 } from "../core/model/mod.ts";
-import { type Clock, errorText, type Family, familyOf, joinHostPort } from "../platform/mod.ts";
+import { type Clock, errorText, type Family, familyOf, joinHostPort, UNSPECIFIED_ADDRESS } from "../platform/mod.ts";
 import type { RelayOptions, RelayPlacement } from "./contract.ts";
 import type { Counters } from "./figures.ts";
 import { isOutOfFiles } from "./file_watch.ts";
@@ -250,7 +250,7 @@ export function placesOf(servicePort: ServicePort, family: Family, placement: Re
   }
   const frontends = frontendsOf(servicePort);
   const uses = (list: EndpointList) => frontends.some((one) => one.verdict === list || one.ownVerdict === list);
-  const address = protocol === "udp" ? placement.udpAddress : family === "IPv4" ? "0.0.0.0" : "::";
+  const address = protocol === "udp" ? placement.udpAddress : UNSPECIFIED_ADDRESS[family];
   return (["cluster", "local"] as const).filter(uses).map((list) => ({ list, address, port: 0 }));
 }
 

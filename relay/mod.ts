@@ -17,7 +17,7 @@
  * In: deltas, connections, datagrams. Out: ports, problems, metrics. May touch: the network.
  */
 import { type FamilyDelta, type Protocol, type ServicePortKey, servicePortKey } from "../core/model/mod.ts";
-import { createTurns, limitRepeats, waitAtMost } from "../platform/mod.ts";
+import { createTurns, limitRepeats, UNSPECIFIED_ADDRESS, waitAtMost } from "../platform/mod.ts";
 import { createChooser } from "./target.ts";
 import { createConnections } from "./connections.ts";
 import type { Relay, RelayOptions, RelayUpdate } from "./contract.ts";
@@ -41,7 +41,7 @@ export function createRelay(options: RelayOptions): Relay {
   const traffic = createRelayTraffic();
   const files = createFileWatch({
     clock,
-    probe: () => network.bindUdp(family === "IPv4" ? "0.0.0.0" : "::", 0).close(),
+    probe: () => network.bindUdp(UNSPECIFIED_ADDRESS[family], 0).close(),
     onRecovered() {
       logger.warn("too many files were open: opening all listeners again");
       void turns.take(() => listeners.renew());

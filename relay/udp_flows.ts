@@ -1,5 +1,5 @@
 /** UDP: one flow for each client address and port at a listener, with a socket of its own towards the endpoint. */
-import { sleep, splitHostPort } from "../platform/mod.ts";
+import { sleep, splitHostPort, UNSPECIFIED_ADDRESS } from "../platform/mod.ts";
 import type { RelayParts } from "./connections.ts";
 import type { CountBytes } from "./figures.ts";
 import { isOfOtherFamily, type Listener } from "./network.ts";
@@ -212,7 +212,6 @@ function createFlowChoice(
   table: ReturnType<typeof createFlowTable>,
   onOpen: (flow: Flow) => Promise<void>,
 ): FlowOf {
-  const anyAddress = family === "IPv4" ? "0.0.0.0" : "::";
   /** Begins to send a client's datagrams to an endpoint. */
   const wayTo = (endpoint: string, target: Target, client: Deno.NetAddr) => {
     const { address: hostname, port } = splitHostPort(endpoint);
@@ -235,7 +234,7 @@ function createFlowChoice(
     const flow: Flow = {
       ...{ door, client, startedMs, sinceMs: startedMs, checked: door.target.servicePort, isClosed: false },
       ...{ questions: 1, answers: 0, kind: "question", usedMs: startedMs },
-      socket: network.bindUdp(anyAddress, 0),
+      socket: network.bindUdp(UNSPECIFIED_ADDRESS[family], 0),
       // After the socket, which may not open.
       ...wayTo(endpoint, door.target, client),
     };

@@ -21,7 +21,15 @@ import {
   withRelayPlaces,
 } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import { type Family, isLoopback, sameData, type WorkerHandle, type WorkerListener } from "../platform/mod.ts";
+import {
+  type Family,
+  isLoopback,
+  LOOPBACK_ADDRESS,
+  sameData,
+  UNSPECIFIED_ADDRESS,
+  type WorkerHandle,
+  type WorkerListener,
+} from "../platform/mod.ts";
 import type { RelayPlacement } from "../relay/mod.ts";
 import {
   type FromRelay,
@@ -32,8 +40,6 @@ import {
   type ToRelay,
 } from "./relay_worker.ts";
 import { spawnWebWorker, workerEntry } from "./web_worker.ts";
-
-const LOCALHOST: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
 
 /** A family's relay. */
 interface Placed {
@@ -108,10 +114,10 @@ export function placementOf(
     case "none":
       return undefined;
     case "localhost-node-ports":
-      return localhostNodePorts ? { by: "localhost-node-ports", addresses: [LOCALHOST[family]] } : undefined;
+      return localhostNodePorts ? { by: "localhost-node-ports", addresses: [LOOPBACK_ADDRESS[family]] } : undefined;
     case "services": {
       const isOwn = !isLoopback(nodeIP) && ownAddresses.includes(nodeIP);
-      return { by: "redirect", udpAddress: isOwn ? nodeIP : ANY_ADDRESS[family] };
+      return { by: "redirect", udpAddress: isOwn ? nodeIP : UNSPECIFIED_ADDRESS[family] };
     }
   }
 }
@@ -121,9 +127,6 @@ export function spawnRelay(family: Family, listener: WorkerListener<FromRelay>):
   const name = `sluice-relay-${family}`;
   return spawnWebWorker({ entry: workerEntry("relay"), name, tools: [], network: true }, listener);
 }
-
-/** The address that stands for all addresses of the node, by family. */
-const ANY_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0", IPv6: "::" };
 
 const SCOPE = "relay";
 
@@ -301,5 +304,8 @@ function joined(one: TrafficReading, other: TrafficReading): TrafficReading {
 function placesOf({ placed }: LinkState): RelayPlaces | undefined {
   if (placed?.start.placement.by !== "redirect") return undefined;
   const { udpAddress } = placed.start.placement;
-  return { address: Object.values(ANY_ADDRESS).includes(udpAddress) ? undefined : udpAddress, ports: placed.ports };
+  return {
+    address: Object.values(UNSPECIFIED_ADDRESS).includes(udpAddress) ? undefined : udpAddress,
+    ports: placed.ports,
+  };
 }

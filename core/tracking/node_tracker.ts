@@ -1,4 +1,4 @@
-import { canonicalAddress, type Family, familyOf, sameData } from "../../platform/mod.ts";
+import { canonicalAddress, type Family, familyOf, LOOPBACK_ADDRESS, sameData } from "../../platform/mod.ts";
 import type { Node } from "../objects/mod.ts";
 import { serviceKey } from "./service_key.ts";
 
@@ -46,8 +46,6 @@ export interface NodeTracker {
   take(): NodeChange | undefined;
 }
 
-const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
-
 /**
  * A tracker without a Node yet. It chooses node addresses as kube-proxy's detectNodeIPs does; a bind address that is empty or
  * unspecified (`0.0.0.0`, `::`) is ignored.
@@ -58,7 +56,7 @@ export function createNodeTracker(
   const bindAddress = boundTo(options.bindAddress), ownKey = serviceKey("", options.nodeName);
   let present: Node | undefined;
   let state = withBindAddress({
-    nodeIPs: LOOPBACK,
+    nodeIPs: LOOPBACK_ADDRESS,
     primaryFamily: "IPv4",
     podCIDRs: { IPv4: undefined, IPv6: undefined },
     zone: "",
@@ -114,7 +112,7 @@ function describe(node: Node, before: NodeState): NodeState {
     // A Node that temporarily has no address keeps its last ones, as in kube-proxy.
     nodeIPs: first === undefined
       ? before.nodeIPs
-      : { IPv4: addresses.IPv4 ?? LOOPBACK.IPv4, IPv6: addresses.IPv6 ?? LOOPBACK.IPv6 },
+      : { IPv4: addresses.IPv4 ?? LOOPBACK_ADDRESS.IPv4, IPv6: addresses.IPv6 ?? LOOPBACK_ADDRESS.IPv6 },
     primaryFamily: first === undefined ? before.primaryFamily : familyOf(first),
     // The same for pod CIDRs, on whose loss kube-proxy exits (NodeManager.OnNodeChange).
     podCIDRs: node.podCIDRs.length === 0 ? before.podCIDRs : byFamily(node.podCIDRs),
