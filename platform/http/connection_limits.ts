@@ -54,7 +54,7 @@ export function createConnectionLimits(
   },
 ): ConnectionLimits {
   const { open, waiting, end, reserve } = createSlots(max, maxPerListener);
-  let burstEndsAtMs = 0, accepted = 0;
+  const acceptDelay = createAcceptPace(clock);
 
   /** Runs a read or write; closes the connection if it takes longer than the idle timeout. */
   const withIdleTimeout = async <T>(one: OpenConnection, operation: () => Promise<T>): Promise<T> => {
@@ -78,16 +78,6 @@ export function createConnectionLimits(
       remoteAddr: connection.remoteAddr,
       localAddr: connection.localAddr,
     };
-  };
-
-  /** Returns the delay in milliseconds before the next accept. */
-  const acceptDelay = (): number => {
-    const nowMs = clock.monotonic();
-    if (nowMs >= burstEndsAtMs) {
-      burstEndsAtMs = nowMs + BURST_MS;
-      accepted = 0;
-    }
-    return ++accepted < BURST ? 0 : burstEndsAtMs - nowMs;
   };
 
   const serveConnection = async (listener: Deno.Listener, connection: Deno.Conn, serve: AcceptOptions["serve"]) => {
@@ -131,6 +121,19 @@ export function createConnectionLimits(
     async ended() {
       await Promise.all(accepting);
     },
+  };
+}
+
+/** Creates a function that counts an accepted connection and returns the delay in milliseconds before the next accept. */
+function createAcceptPace(clock: Clock): () => number {
+  let burstEndsAtMs = 0, accepted = 0;
+  return () => {
+    const nowMs = clock.monotonic();
+    if (nowMs >= burstEndsAtMs) {
+      burstEndsAtMs = nowMs + BURST_MS;
+      accepted = 0;
+    }
+    return ++accepted < BURST ? 0 : burstEndsAtMs - nowMs;
   };
 }
 
