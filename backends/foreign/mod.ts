@@ -87,7 +87,7 @@ export async function foreignChains(
 }
 
 /** The tables that hold nothing but rules of services. */
-const OWN_TABLES = ["sluice", "kube-proxy"];
+const OWN_TABLE = /^(?:sluice(?:-\w+)?|kube-proxy)$/;
 const TIMEOUT_MS = 5_000;
 /** The number of tables that are listed. */
 const MOST_TABLES = 64;
@@ -117,7 +117,7 @@ async function nftChains(
     onLine(line) {
       table = /^table (\w+ \S+) \{/.exec(line)?.[1] ?? table;
       const [of = "", name = ""] = table.split(" ");
-      if (!line.includes(" hook ") || !TABLE_FAMILIES[family].includes(of) || OWN_TABLES.includes(name)) return;
+      if (!line.includes(" hook ") || !TABLE_FAMILIES[family].includes(of) || OWN_TABLE.test(name)) return;
       tables.add(table);
     },
   });
