@@ -59,12 +59,14 @@ const MOST_OMITTING = 100;
 const MOST_SETS = 64;
 /** It takes milliseconds, and a change may wait for it. */
 const LIST_CHAINS_TIMEOUT_MS = 10_000;
+/** Transactions are cut into batches that take a second or two (see apply.ts). */
+const TRANSACTION_TIMEOUT_MS = 60_000;
 
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
   const runInput = async (input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">) =>
-    failureOf("nft", await runner.run({ tool: "nft", args: ["-f", "-"], ...input }));
+    failureOf("nft", await runner.run({ tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input }));
   return {
     async transact(transaction, onInputTaken) {
       const changes = () => changedPlaces(transaction);
