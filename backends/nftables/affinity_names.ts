@@ -117,6 +117,8 @@ export function affinityChainNames(port: NumberedPort): AffinityChainNames {
   // A packet to another address than the cluster IP does not have the key of the endpoints, and a table has other probabilities.
   if (port.balance !== undefined || hasExternalFrontends(port)) return own;
   const numbers = endpointNumbers(port, sharedList(port)).sort((a, b) => a - b);
+  // For each rule with a map, the kernel goes through all others with it: chains that few share would hold up all changes.
+  if (port.affinitySeconds !== USUAL_SECONDS || numbers.length > MOST_SHARING) return own;
   const runs = runsOf(numbers).map(({ first, length }) => length === 1 ? first : `${first}-${first + length - 1}`);
   const name = `affinity-${port.protocol}-${port.affinitySeconds}-${runs.join(".")}`;
   if (numbers.length <= LONGEST_CHAIN && name.length <= LONGEST_NAME) {
@@ -125,6 +127,12 @@ export function affinityChainNames(port: NumberedPort): AffinityChainNames {
   const blocks = blocksOf(numbers).map((block) => sharedBlock(port, block));
   return { ...own, shared: blocks.flatMap(({ known, fresh }) => [known, fresh]) };
 }
+
+/** The timeout of most service ports, in seconds (Kubernetes: the default of `timeoutSeconds`). */
+const USUAL_SECONDS = 10_800;
+
+/** The most endpoints of a service port that shares chains. */
+const MOST_SHARING = 5_000;
 
 /** The list of endpoints of a service port that shares chains: it has a single frontend. */
 export function sharedList(port: ServicePort): ListName {

@@ -238,6 +238,30 @@ Deno.test("large service ports with endpoints of the same numbers share the chai
   for (const { clusterIP } of [SHOP, OTHER]) assert.equal(connect(REGULAR, clusterIP), connect(REGULAR, clusterIP));
 });
 
+/** Service ports whose chains few others could have. */
+const RARE: Readonly<Record<string, Partial<ServicePort>>> = {
+  "a timeout of its own": { affinitySeconds: 1_000 },
+  "very many endpoints": { clusterEndpoints: Array.from({ length: 5_001 }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`) },
+};
+
+for (const [kind, changes] of Object.entries(RARE)) {
+  Deno.test(`a service port with ${kind} has no rule with the map that all share, and its clients stay`, async () => {
+    const { snapshot, change, connect, table } = serving();
+    const withMap = () =>
+      [...table().chains.values()].flatMap((chain) => chain.rules.filter((rule) => /map @tcp-endpoints/.test(rule)));
+    await snapshot([SHOP]);
+    const endpoint = connect(REGULAR);
+    assert.notEqual(withMap().length, 0);
+    await change([{
+      ...SHOP,
+      ...changes,
+      clusterEndpoints: [...new Set([...ENDPOINTS, ...changes.clusterEndpoints ?? []])],
+    }]);
+    assert.deepEqual(withMap(), []);
+    assert.equal(connect(REGULAR), endpoint);
+  });
+}
+
 Deno.test("a flood of addresses fills the room of one service port, and shuts out nobody", async () => {
   const { snapshot, connect, clients, shares } = serving();
   await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const })));
