@@ -7,7 +7,7 @@ import type { ParseYaml } from "./file.ts";
 import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { readSettings } from "./settings.ts";
-import { RUN_FLAGS } from "./run_flags.ts";
+import { RUN_FLAGS, runOptions } from "./run_flags.ts";
 import { checkSourceFlags, readSource, runtimeSocketOf, sourceFlagsWithoutEffect } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
@@ -143,12 +143,13 @@ function configurationOf(
   decisions: Decisions,
   given: GivenFlags,
 ): Omit<Configuration, "forms" | "nodeName" | "source"> {
-  const flags = RUN_FLAGS, { excludeCIDRs, ...decided } = decisions;
+  const { excludeCIDRs, ...decided } = decisions;
   const { syncPeriodMs, minSyncPeriodMs } = settings[decisions.modeDescription.settings.section];
   const masquerade = settings[decisions.modeDescription.settings.masqueradeSection];
   return {
     ...settings,
     ...decided,
+    ...runOptions(given),
     ipvs: { ...settings.ipvs, excludeCIDRs },
     healthzBindAddress: isOff("healthz", given) ? undefined : decisions.healthzBindAddress,
     metricsBindAddress: isOff("metrics", given) ? undefined : decisions.metricsBindAddress,
@@ -157,18 +158,9 @@ function configurationOf(
     masqueradeAll: masquerade.masqueradeAll,
     masqueradeBit: masquerade.masqueradeBit,
     kubeconfig: settings.clientConnection.kubeconfig || undefined,
-    master: flagValue(given, flags.master) || undefined,
-    maxMessageBytes: flagValue(given, flags.maxMsgSize) ?? flags.maxMsgSize.field.initial,
-    serviceProxyName: flagValue(given, flags.serviceProxyName) || undefined,
-    controlSocket: (flagValue(given, flags.controlSocket) ?? flags.controlSocket.field.initial) || undefined,
-    stateDirectory: flagValue(given, flags.stateDirectory) || undefined,
     runtimeSocket: runtimeSocketOf(given),
-    stateDelayMs: flagValue(given, flags.stateDelay),
     verbosity: settings.logging.verbosity,
     loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,
-    strictConfig: flagValue(given, flags.strictConfig) ?? false,
-    initOnly: flagValue(given, flags.initOnly) ?? false,
-    cleanup: flagValue(given, flags.cleanup) ?? false,
   };
 }
 

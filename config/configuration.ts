@@ -6,6 +6,7 @@ import { type DeepReadonly, type Field, type Fields, formatDuration, valueName }
 import type { GivenForms } from "./file.ts";
 import { API_VERSION, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
 import { loadYaml } from "../platform/mod.ts";
+import type { RunOptions } from "./run_flags.ts";
 
 /** The detection of traffic from this node's own pods (kube-proxy's detectLocalMode). */
 export type LocalMode = "ClusterCIDR" | "NodeCIDR" | "BridgeInterface" | "InterfaceNamePrefix";
@@ -44,9 +45,9 @@ type Decided = "mode" | "detectLocalMode" | "clusterCIDR" | "healthzBindAddress"
 
 /**
  * The configuration of a proxy: every field of KubeProxyConfiguration v1alpha1 (durations in milliseconds, with the suffix
- * `Ms`), validated, with defaults, canonical addresses and prefixes, and deeply frozen; plus Sluice's own settings.
+ * `Ms`), validated, with defaults, canonical addresses and prefixes, and deeply frozen; plus what only flags set.
  */
-export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
+export interface Configuration extends DeepReadonly<Omit<Settings, Decided>>, RunOptions {
   readonly mode: ProxyMode;
   readonly modeDescription: ModeDescription;
   readonly detectLocalMode: LocalMode;
@@ -71,32 +72,14 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   /** The name of this node's Node object: hostnameOverride or the host name, trimmed and in lower case. */
   readonly nodeName: string;
   readonly source: SourceChoice;
-  /** The longest message accepted from a gRPC server. */
-  readonly maxMessageBytes: number;
-  /** The proxy's name in the services' label `service.kubernetes.io/service-proxy-name`; undefined for services without it. */
-  readonly serviceProxyName: string | undefined;
   /** The path of a kubeconfig; undefined for the service account of a pod. */
   readonly kubeconfig: string | undefined;
-  /** The API server's address; overrides the one in the kubeconfig. */
-  readonly master: string | undefined;
-  /** The path of the control socket; undefined for none. */
-  readonly controlSocket: string | undefined;
-  /** The folder where the last state of a server is cached; undefined for none. */
-  readonly stateDirectory: string | undefined;
   /** The container runtime's socket, for the addresses of pods while the cached state is served. */
   readonly runtimeSocket: string | undefined;
-  /** The time that the server has at the start before the cached state is served; undefined for the default. */
-  readonly stateDelayMs: number | undefined;
   /** klog's `-v` number. */
   readonly verbosity: number;
   /** Undefined if unset. */
   readonly loggingFormat: LoggingFormat | undefined;
-  /** Whether unknown and repeated fields of the configuration file are errors. */
-  readonly strictConfig: boolean;
-  /** Only perform the steps that need root, then exit. */
-  readonly initOnly: boolean;
-  /** Remove all rules of Sluice and kube-proxy, then exit. */
-  readonly cleanup: boolean;
 }
 
 /** Freezes a tree of plain objects and arrays, and returns it. */

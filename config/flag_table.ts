@@ -3,9 +3,8 @@ import { FEATURES } from "../features/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, fieldAt, integer, quantity, text } from "../platform/schema/mod.ts";
 import type { Flag, FlagGroup } from "./command_spec.ts";
-import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
+import { FIELDS, HEALTHZ_PORT, METRICS_PORT, type SettingPath } from "./kube_proxy_configuration.ts";
 import { RUN_FLAGS as RUN } from "./run_flags.ts";
-import { HEALTHZ_PORT, METRICS_PORT } from "./validation.ts";
 
 type Setting = SettingPath | ((mode: string) => SettingPath);
 type Rows = Readonly<Record<string, readonly [Setting, string, Partial<Flag>?]>>;
@@ -44,14 +43,14 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
   group("Configuration", RUN.config, RUN.strictConfig, RUN.writeConfigTo, RUN.initOnly, RUN.cleanup),
   group(
     "Source of services",
-    ...[RUN.source, RUN.local, RUN.tlsCa, RUN.tlsCrt, RUN.tlsKey, RUN.maxMsgSize],
+    ...[RUN.source, RUN.local, RUN.tlsCa, RUN.tlsCrt, RUN.tlsKey, RUN.maxMessageBytes],
     ...settings({
       "kubeconfig": [
         "clientConnection.kubeconfig",
         "The kubeconfig file; by default, the pod's service account is used.",
       ],
     }),
-    ...[RUN.serviceProxyName, RUN.stateDirectory, RUN.stateDelay, RUN.runtimeEndpoint, RUN.master],
+    ...[RUN.serviceProxyName, RUN.stateDirectory, RUN.stateDelayMs, RUN.runtimeEndpoint, RUN.master],
     ...settings({
       "hostname-override": ["hostnameOverride", "The node name to use instead of the host name.", BESIDE_CONFIG],
     }),
@@ -207,6 +206,6 @@ export const FLAGS: readonly Flag[] = FLAG_GROUPS.flatMap(({ flags }) => flags);
 
 /** The flags that select the source, which the help of every command lists. */
 export const SOURCE_FLAGS: readonly string[] = [
-  ...[RUN.source, RUN.local, RUN.tlsCa, RUN.tlsCrt, RUN.tlsKey, RUN.maxMsgSize],
+  ...[RUN.source, RUN.local, RUN.tlsCa, RUN.tlsCrt, RUN.tlsKey, RUN.maxMessageBytes],
   ...[RUN.config, RUN.master, RUN.serviceProxyName],
 ].map(({ name }) => name).concat("kubeconfig", "hostname-override");

@@ -28,6 +28,11 @@ export const KIND = "KubeProxyConfiguration";
 /** kube-proxy's default of `oomScoreAdj`. */
 export const DEFAULT_OOM_SCORE = -999;
 
+/** The default port of the health server (pkg/cluster/ports). */
+export const HEALTHZ_PORT = 10256;
+/** The default port of the metrics server (pkg/cluster/ports). */
+export const METRICS_PORT = 10249;
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;

@@ -48,6 +48,6 @@ export { RUN_FLAGS } from "./run_flags.ts";
 export * from "./host_settings.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
 export { CONFIGURATION_SCOPE, followConfiguration, ignoredIn, readConfigurationText } from "./reload.ts";
-export { DEFAULT_OOM_SCORE, FIELDS } from "./kube_proxy_configuration.ts";
+export { DEFAULT_OOM_SCORE, FIELDS, HEALTHZ_PORT, METRICS_PORT } from "./kube_proxy_configuration.ts";
 export { isServer, sourceText } from "./source.ts";
-export { HEALTHZ_PORT, METRICS_PORT, parseBindAddress } from "./validation.ts";
+export { parseBindAddress } from "./validation.ts";

@@ -125,7 +125,7 @@ function checkServiceProxyName(given: GivenFlags, source: SourceChoice | undefin
 }
 
 function checkMaxMsgSize(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  const flag = RUN_FLAGS.maxMsgSize, bytes = flagValue(given, flag);
+  const flag = RUN_FLAGS.maxMessageBytes, bytes = flagValue(given, flag);
   if (bytes === undefined) return [];
   if (bytes < 1) return [`--${flag.name} is ${bytes}: must be at least 1 byte`];
   if (source === undefined || source.kind === "grpc") return [];

@@ -15,13 +15,8 @@ import { FEATURES } from "../features/mod.ts";
 import { type Configuration, LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
 import { checkLimits, formatDuration } from "../platform/schema/mod.ts";
 import { checkFeatureGates, isFeatureEnabled } from "./feature_gates.ts";
-import { FIELDS, type Settings } from "./kube_proxy_configuration.ts";
+import { FIELDS, HEALTHZ_PORT, METRICS_PORT, type Settings } from "./kube_proxy_configuration.ts";
 import { NODE_PORT_KEYWORDS, readPortRange } from "./family_settings.ts";
-
-/** The default port of the health server (pkg/cluster/ports). */
-export const HEALTHZ_PORT = 10256;
-/** The default port of the metrics server (pkg/cluster/ports). */
-export const METRICS_PORT = 10249;
 
 /** A problem with a setting: its dotted path and the message that follows it (`is 40: must be 0 to 31`). */
 export interface Problem {
