@@ -7,7 +7,7 @@ import {
   addReadings,
   counter,
   gauge,
-  metricMaker,
+  histogram,
   PROGRAMMING_BUCKETS,
   type Registry,
   SYNC_BUCKETS,
@@ -74,19 +74,18 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const updates = [update];
   const common = createCommonMetrics({ ...options, update: () => Promise.all(updates.map((one) => one?.())) });
   const { registry } = common;
-  const kube = metricMaker(registry, "kubeproxy_");
-  const own = metricMaker(registry, "sluice_");
   const healthAnswers = {
-    healthz: kube.counter("proxy_healthz_total", "Answers at /healthz by HTTP status", ["code"]),
-    readyz: own.counter("proxy_readyz_total", "Answers at /readyz by HTTP status", ["code"]),
-    livez: kube.counter("proxy_livez_total", "Answers at /livez by HTTP status", ["code"]),
+    healthz: counter(registry, "kubeproxy_proxy_healthz_total", "Answers at /healthz by HTTP status", ["code"]),
+    readyz: counter(registry, "sluice_proxy_readyz_total", "Answers at /readyz by HTTP status", ["code"]),
+    livez: counter(registry, "kubeproxy_proxy_livez_total", "Answers at /livez by HTTP status", ["code"]),
   };
-  const lastQueued = kube.gauge(
-    "sync_proxy_rules_last_queued_timestamp_seconds",
+  const lastQueued = gauge(
+    registry,
+    "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds",
     "When a sync was last requested, in seconds since 1970",
     FAMILY,
   );
-  const restarts = own.counter("worker_restarts_total", "Restarts of the family's worker", FAMILY);
+  const restarts = counter(registry, "sluice_worker_restarts_total", "Restarts of the family's worker", FAMILY);
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, options);
   addFeatures(registry, featureGates);
@@ -115,27 +114,32 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
 /** Registers the metrics of syncs; returns the function that records one. */
 function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observe"] {
-  const kube = metricMaker(registry, "kubeproxy_");
-  const own = metricMaker(registry, "sluice_");
-  const duration = (name: string, help: string) => kube.histogram(name, help, FAMILY, SYNC_BUCKETS);
-  const all = duration("sync_proxy_rules_duration_seconds", "How long syncs took");
+  const duration = (name: string, help: string) => histogram(registry, name, help, FAMILY, SYNC_BUCKETS);
+  const all = duration("kubeproxy_sync_proxy_rules_duration_seconds", "How long syncs took");
   const { splitsDurations } = mode.metrics;
   const ofKind = (kind: string) =>
-    splitsDurations ? duration(`sync_${kind}_proxy_rules_duration_seconds`, `How long ${kind} syncs took`) : undefined;
+    splitsDurations
+      ? duration(`kubeproxy_sync_${kind}_proxy_rules_duration_seconds`, `How long ${kind} syncs took`)
+      : undefined;
   const full = ofKind("full"), partial = ofKind("partial");
-  const conntrack = duration("conntrack_reconciler_sync_duration_seconds", "How long removing stale connections took");
-  const programming = kube.histogram(
-    "network_programming_duration_seconds",
+  const conntrack = duration(
+    "kubeproxy_conntrack_reconciler_sync_duration_seconds",
+    "How long removing stale connections took",
+  );
+  const programming = histogram(
+    registry,
+    "kubeproxy_network_programming_duration_seconds",
     "From a change of endpoints in the cluster to its effect on this node",
     FAMILY,
     PROGRAMMING_BUCKETS,
   );
-  const lastSync = kube.gauge(
-    "sync_proxy_rules_last_timestamp_seconds",
+  const lastSync = gauge(
+    registry,
+    "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
     "When a sync last succeeded, in seconds since 1970",
     FAMILY,
   );
-  const problems = own.gauge("problems", "Problems of the last sync", FAMILY);
+  const problems = gauge(registry, "sluice_problems", "Problems of the last sync", FAMILY);
   const feedFigures = figureMetrics(registry, mode);
 
   return (report, triggerTimesMs = []) => {
@@ -168,7 +172,7 @@ function figureMetrics(registry: Registry, mode: ModeDescription): (report: Sync
   const feeds = Object.entries({ ...COMMON_FIGURES, ...mode.figures }).flatMap(([figure, { metrics = [] }]) =>
     metrics.map(({ kind, name, help, table, partialOnly }) => {
       const labels = table === undefined ? FAMILY : ["ip_family", "table"];
-      const update = known.get(name) ?? createMetric(registry, kind, { name, help, labels });
+      const update = known.get(name) ?? createMetric(registry, kind, name, help, labels);
       known.set(name, update);
       return ({ family, full, figures }: SyncReport) => {
         const value = figures[figure] ?? (kind === "counter" ? 0 : undefined);
@@ -184,24 +188,15 @@ function figureMetrics(registry: Registry, mode: ModeDescription): (report: Sync
 function createMetric(
   registry: Registry,
   kind: "counter" | "gauge",
-  description: { readonly name: string; readonly help: string; readonly labels: readonly string[] },
+  ...description: readonly [name: string, help: string, labels: readonly string[]]
 ): (labels: Readonly<Record<string, string>>, value: number) => void {
-  return kind === "counter" ? counter(registry, description).inc : gauge(registry, description).set;
+  return kind === "counter" ? counter(registry, ...description).inc : gauge(registry, ...description).set;
 }
 
 /** Registers the metrics that are read from the trackers, the planners and the channels. */
 function addChangeMetrics(registry: Registry, { tracking: { services, endpoints }, families }: ChangeCounts): void {
-  const kinds: Readonly<Record<string, readonly Counted[]>> = {
-    service: [services],
-    endpoint: Object.values(endpoints),
-  };
-  for (const [kind, counted] of Object.entries(kinds)) {
-    const sum = (count: (of: Counted) => number) => () => counted.reduce((sum, of) => sum + count(of), 0);
-    addReadings(registry, `kubeproxy_sync_proxy_rules_${kind}_changes_`, [
-      ["gauge", "pending", `Changes to ${kind}s that wait for a sync`, sum((of) => of.pending())],
-      ["counter", "total", `Changes to ${kind}s so far`, sum((of) => of.total())],
-    ]);
-  }
+  const ofEndpoints = Object.values(endpoints);
+  const sum = (count: (of: Counted) => number) => () => ofEndpoints.reduce((sum, of) => sum + count(of), 0);
   const noLocalEndpoints = () =>
     families.flatMap(({ family: ip_family, noLocalEndpoints }) =>
       Object.entries(noLocalEndpoints()).map(([traffic_policy, count]) =>
@@ -209,11 +204,38 @@ function addChangeMetrics(registry: Registry, { tracking: { services, endpoints 
       )
     );
   const pending = () => families.map((one) => [{ ip_family: one.family }, one.changesPending()] as const);
-  const help = "Service ports of a Local traffic policy without an endpoint on this node";
-  addReadings(registry, "", [
+  addReadings(registry, [
     [
-      ...["gauge", "kubeproxy_sync_proxy_rules_no_local_endpoints_total", help, noLocalEndpoints] as const,
-      ...["ip_family", "traffic_policy"],
+      "gauge",
+      "kubeproxy_sync_proxy_rules_service_changes_pending",
+      "Changes to services that wait for a sync",
+      services.pending,
+    ],
+    [
+      "counter",
+      "kubeproxy_sync_proxy_rules_service_changes_total",
+      "Changes to services so far",
+      services.total,
+    ],
+    [
+      "gauge",
+      "kubeproxy_sync_proxy_rules_endpoint_changes_pending",
+      "Changes to endpoints that wait for a sync",
+      sum((of) => of.pending()),
+    ],
+    [
+      "counter",
+      "kubeproxy_sync_proxy_rules_endpoint_changes_total",
+      "Changes to endpoints so far",
+      sum((of) => of.total()),
+    ],
+    [
+      "gauge",
+      "kubeproxy_sync_proxy_rules_no_local_endpoints_total",
+      "Service ports of a Local traffic policy without an endpoint on this node",
+      noLocalEndpoints,
+      "ip_family",
+      "traffic_policy",
     ],
     ["gauge", "sluice_changes_pending", "Service ports whose last change is not in the kernel", pending, ...FAMILY],
   ]);
@@ -221,8 +243,9 @@ function addChangeMetrics(registry: Registry, { tracking: { services, endpoints 
 
 /** Registers `kubernetes_feature_enabled` with a series for every feature that has a gate in Sluice. */
 function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>): void {
-  const enabled = metricMaker(registry, "kubernetes_").gauge(
-    "feature_enabled",
+  const enabled = gauge(
+    registry,
+    "kubernetes_feature_enabled",
     "Whether a Kubernetes feature is on",
     ["name", "stage"],
   );
@@ -233,41 +256,76 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
 
 type WorkerCount<Name = string> = readonly [count: Name, kind: "counter" | "gauge", name: string, help: string];
 
-/** Counts whose metrics have a common beginning of their names. */
-const under = <Name>(prefix: string, counts: readonly WorkerCount<Name>[]): readonly WorkerCount<Name>[] =>
-  counts.map(([count, kind, name, help]) => [count, kind, prefix + name, help]);
-
 /** The two counters that kube-proxy keeps with nfacct. */
-const PACKETS = under<keyof PacketCounts>("kubeproxy_iptables_", [
+const PACKETS: readonly WorkerCount<keyof PacketCounts>[] = [
   [
-    ...["ctStateInvalidDropped", "counter", "ct_state_invalid_dropped_packets_total"] as const,
+    "ctStateInvalidDropped",
+    "counter",
+    "kubeproxy_iptables_ct_state_invalid_dropped_packets_total",
     "Packets dropped because connection tracking considers them INVALID",
   ],
   [
-    ...["localhostNodePortsAccepted", "counter", "localhost_nodeports_accepted_packets_total"] as const,
+    "localhostNodePortsAccepted",
+    "counter",
+    "kubeproxy_iptables_localhost_nodeports_accepted_packets_total",
     "Connections to node ports at localhost",
   ],
-]);
+];
 
-const RELAY = under("sluice_relay_", [
-  ["connectionsOpen", "gauge", "connections", "Open TCP connections of clients"],
-  ["udpFlows", "gauge", "udp_flows", "UDP flows in the table"],
-  ["listeners", "gauge", "listeners", "Open listeners, TCP and UDP"],
-  ["connectionsAccepted", "counter", "connections_accepted_total", "Connections accepted from clients"],
-  ["connectionsRefused", "counter", "connections_refused_total", "Connections reset because too many are open"],
-  ["connectionsFailed", "counter", "connections_failed_total", "Connections reset because no endpoint accepted them"],
-  ["failovers", "counter", "failovers_total", "Endpoints passed over because they did not accept a connection"],
-  ["bytesToEndpoints", "counter", "to_endpoints_bytes_total", "TCP payload carried to endpoints"],
-  ["bytesToClients", "counter", "to_clients_bytes_total", "TCP payload carried to clients"],
-  ["udpFlowsEvicted", "counter", "udp_flows_evicted_total", "UDP flows closed early because too many are open"],
-  ["datagramsDropped", "counter", "datagrams_dropped_total", "Datagrams of clients that reached no endpoint"],
-]);
+const RELAY: readonly WorkerCount[] = [
+  ["connectionsOpen", "gauge", "sluice_relay_connections", "Open TCP connections of clients"],
+  ["udpFlows", "gauge", "sluice_relay_udp_flows", "UDP flows in the table"],
+  ["listeners", "gauge", "sluice_relay_listeners", "Open listeners, TCP and UDP"],
+  ["connectionsAccepted", "counter", "sluice_relay_connections_accepted_total", "Connections accepted from clients"],
+  [
+    "connectionsRefused",
+    "counter",
+    "sluice_relay_connections_refused_total",
+    "Connections reset because too many are open",
+  ],
+  [
+    "connectionsFailed",
+    "counter",
+    "sluice_relay_connections_failed_total",
+    "Connections reset because no endpoint accepted them",
+  ],
+  [
+    "failovers",
+    "counter",
+    "sluice_relay_failovers_total",
+    "Endpoints passed over because they did not accept a connection",
+  ],
+  ["bytesToEndpoints", "counter", "sluice_relay_to_endpoints_bytes_total", "TCP payload carried to endpoints"],
+  ["bytesToClients", "counter", "sluice_relay_to_clients_bytes_total", "TCP payload carried to clients"],
+  [
+    "udpFlowsEvicted",
+    "counter",
+    "sluice_relay_udp_flows_evicted_total",
+    "UDP flows closed early because too many are open",
+  ],
+  [
+    "datagramsDropped",
+    "counter",
+    "sluice_relay_datagrams_dropped_total",
+    "Datagrams of clients that reached no endpoint",
+  ],
+];
 
 /** kube-proxy's metrics of the listeners for node ports at localhost (KEP-6032). */
-const LISTENERS = under("kubeproxy_nftables_localhost_nodeport_", [
-  ["listeners", "gauge", "listeners", "Open listeners for node ports at localhost"],
-  ["listenersFailed", "counter", "listener_creation_failures_total", "Failures to listen on a node port at localhost"],
-]);
+const LISTENERS: readonly WorkerCount[] = [
+  [
+    "listeners",
+    "gauge",
+    "kubeproxy_nftables_localhost_nodeport_listeners",
+    "Open listeners for node ports at localhost",
+  ],
+  [
+    "listenersFailed",
+    "counter",
+    "kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total",
+    "Failures to listen on a node port at localhost",
+  ],
+];
 
 /**
  * Registers metrics of what the workers count; returns a function that updates them. Counters keep growing when a rewritten
@@ -281,7 +339,7 @@ function addWorkerCounts<Name extends string>(
   last: LastCounts,
 ): () => Promise<void> {
   const metrics = counts.map(([count, kind, name, help]) => (
-    { count, kind, update: createMetric(registry, kind, { name, help, labels }) }
+    { count, kind, update: createMetric(registry, kind, name, help, labels) }
   ));
   const group = counts[0]!.at(0);
   const readOnce = async () => {

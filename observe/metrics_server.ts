@@ -14,7 +14,7 @@ import {
   startServer,
   textAnswer,
 } from "../platform/http/mod.ts";
-import { CONTENT_TYPE, createRegistry, metricMaker } from "../platform/metrics/mod.ts";
+import { CONTENT_TYPE, counter, createRegistry, gauge } from "../platform/metrics/mod.ts";
 import { KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -104,9 +104,12 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
 /** The metrics at `/metrics/slis` (KEP-3466): the results of the metrics server's health check. */
 function createSliMetrics() {
   const registry = createRegistry();
-  const make = metricMaker(registry, "kubernetes_");
-  const last = make.gauge("healthcheck", "Whether the last health check passed", ["name", "type"]);
-  const all = make.counter("healthchecks_total", "Results of the health check", ["name", "type", "status"]);
+  const last = gauge(registry, "kubernetes_healthcheck", "Whether the last health check passed", ["name", "type"]);
+  const all = counter(registry, "kubernetes_healthchecks_total", "Results of the health check", [
+    "name",
+    "type",
+    "status",
+  ]);
   return {
     /** Records that the check of `/healthz`, which only shows that the process runs, passed. */
     pinged() {

@@ -10,7 +10,7 @@ import {
   startServer,
   textAnswer,
 } from "../platform/http/mod.ts";
-import { addReadings, CONTENT_TYPE, metricMaker, SYNC_BUCKETS } from "../platform/metrics/mod.ts";
+import { addReadings, CONTENT_TYPE, histogram, SYNC_BUCKETS } from "../platform/metrics/mod.ts";
 import type { ClockAndLogger } from "../platform/mod.ts";
 import {
   type CommonMetrics,
@@ -100,14 +100,13 @@ interface ServingMetricsOptions extends CommonSources {
   readonly source: () => SourceFigures;
 }
 
-const PREFIX = "sluice_serve_";
-
 /** Creates the metrics of a server, named `sluice_serve_…`, and the metrics of its process and its API client. */
 export function createServingMetrics(options: ServingMetricsOptions): ServingMetrics {
   const { count, source } = options;
   const common = createCommonMetrics(options);
-  const lag = metricMaker(common.registry, PREFIX).histogram<never>(
-    "change_lag_seconds",
+  const lag = histogram<never>(
+    common.registry,
+    "sluice_serve_change_lag_seconds",
     "From a change until it was written to the last watcher",
     [],
     SYNC_BUCKETS,
@@ -124,16 +123,27 @@ export function createServingMetrics(options: ServingMetricsOptions): ServingMet
     const { lastEventMs } = source();
     return lastEventMs === undefined ? undefined : lastEventMs / 1000;
   };
-  addReadings(common.registry, PREFIX, [
-    ["gauge", "watchers", watchers, byScope("watchers"), "scope"],
-    ["counter", "rounds_total", "Rounds of changes sent to watchers", byScope("rounds"), "scope"],
-    ["counter", "sent_bytes_total", "Bytes of messages sent to watchers", byScope("bytes"), "scope"],
-    ["gauge", "connections", connections, () => count("connections")],
-    ["counter", "slow_readers_dropped_total", slow, () => count("slow readers")],
-    ["counter", "watchers_refused_total", refused, () => count("refused watchers")],
-    ["counter", "connections_closed_total", "Connections refused or closed by the server", closed, "reason"],
-    ["gauge", "source_ready", "Whether the whole state was read from the source", () => Number(source().isReady)],
-    ["gauge", "source_last_event_timestamp_seconds", lastEvent, lastEventSeconds],
+  addReadings(common.registry, [
+    ["gauge", "sluice_serve_watchers", watchers, byScope("watchers"), "scope"],
+    ["counter", "sluice_serve_rounds_total", "Rounds of changes sent to watchers", byScope("rounds"), "scope"],
+    ["counter", "sluice_serve_sent_bytes_total", "Bytes of messages sent to watchers", byScope("bytes"), "scope"],
+    ["gauge", "sluice_serve_connections", connections, () => count("connections")],
+    ["counter", "sluice_serve_slow_readers_dropped_total", slow, () => count("slow readers")],
+    ["counter", "sluice_serve_watchers_refused_total", refused, () => count("refused watchers")],
+    [
+      "counter",
+      "sluice_serve_connections_closed_total",
+      "Connections refused or closed by the server",
+      closed,
+      "reason",
+    ],
+    [
+      "gauge",
+      "sluice_serve_source_ready",
+      "Whether the whole state was read from the source",
+      () => Number(source().isReady),
+    ],
+    ["gauge", "sluice_serve_source_last_event_timestamp_seconds", lastEvent, lastEventSeconds],
   ]);
   return { ...common, lag: (lagMs) => lag.observe({}, lagMs / 1000) };
 }

@@ -118,11 +118,17 @@ export function addCanaries(registry: Registry, read: () => readonly CanaryStatu
     );
   const upHelp = "Whether packets of services flow on this node; absent while that is unknown";
   const lastAnswerHelp = "When the canary last answered, in seconds since 1970";
-  addReadings(registry, "sluice_canary_", [
-    ["gauge", "up", upHelp, up, "ip_family"],
-    ["counter", "tries_total", "Tries of the canary", each(({ tries }) => tries), "ip_family"],
-    ["gauge", "last_answer_timestamp_seconds", lastAnswerHelp, lastAnswer, "ip_family"],
-    ["gauge", "duration_seconds", "How long the last answered try of the canary took", duration, "ip_family"],
-    ["counter", "failures_total", "Failed tries of the canary by cause", failures, "ip_family", "cause"],
+  addReadings(registry, [
+    ["gauge", "sluice_canary_up", upHelp, up, "ip_family"],
+    ["counter", "sluice_canary_tries_total", "Tries of the canary", each(({ tries }) => tries), "ip_family"],
+    ["gauge", "sluice_canary_last_answer_timestamp_seconds", lastAnswerHelp, lastAnswer, "ip_family"],
+    [
+      "gauge",
+      "sluice_canary_duration_seconds",
+      "How long the last answered try of the canary took",
+      duration,
+      "ip_family",
+    ],
+    ["counter", "sluice_canary_failures_total", "Failed tries of the canary by cause", failures, "ip_family", "cause"],
   ]);
 }

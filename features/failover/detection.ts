@@ -56,9 +56,9 @@ export function startDetection(
         [...watches].map(([family, watch]) => [{ ip_family: family }, valueOf(watch)] as const);
       const unreachable = each((watch) => watch.unreachable().size), ejections = each((watch) => watch.ejections());
       const help = "Endpoints that are left out because they do not answer";
-      addReadings(registry, "sluice_", [
-        ["gauge", "endpoints_unreachable", help, unreachable, "ip_family"],
-        ["counter", "endpoint_ejections_total", "Times that an endpoint was left out", ejections, "ip_family"],
+      addReadings(registry, [
+        ["gauge", "sluice_endpoints_unreachable", help, unreachable, "ip_family"],
+        ["counter", "sluice_endpoint_ejections_total", "Times that an endpoint was left out", ejections, "ip_family"],
       ]);
     },
   };

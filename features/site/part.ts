@@ -73,10 +73,10 @@ function addSiteMetrics(registry: Registry, read: () => SiteStatus | undefined):
   const leads = of(({ role }) => Number(role === "leader")), isConfirmed = of((site) => Number(site.isConfirmed));
   const changes = of(({ transitions }) => transitions);
   const confirmedHelp = "Whether the Lease of the site names the leader that this node follows or is";
-  addReadings(registry, "sluice_site_", [
-    ["gauge", "leader", "Whether this node leads its site", leads, "site"],
-    ["gauge", "lease_confirmed", confirmedHelp, isConfirmed, "site"],
-    ["gauge", "leader_changes", "How often the leader of the site has changed", changes, "site"],
+  addReadings(registry, [
+    ["gauge", "sluice_site_leader", "Whether this node leads its site", leads, "site"],
+    ["gauge", "sluice_site_lease_confirmed", confirmedHelp, isConfirmed, "site"],
+    ["gauge", "sluice_site_leader_changes", "How often the leader of the site has changed", changes, "site"],
   ]);
 }
 

@@ -96,21 +96,21 @@ export function addTrafficMetrics(registry: Registry, recorder: TrafficRecorder,
         const service = { ...partsOf(port.key), ip_family: port.family };
         return read(port).map(([own, value]) => [{ ...service, ...own }, value] as const);
       });
-    addReadings(registry, "sluice_", [["counter", `${name}_total`, help, samples, ...SERVICE, ...labels]]);
+    addReadings(registry, [["counter", name, help, samples, ...SERVICE, ...labels]]);
   };
   for (const kind of kinds) {
-    add(`service_${kind}`, `${HELP[kind]} service ports`, ({ traffic }) => [[{}, traffic[kind]!]]);
+    add(`sluice_service_${kind}_total`, `${HELP[kind]} service ports`, ({ traffic }) => [[{}, traffic[kind]!]]);
   }
   if (failures.length > 0) {
     const help = "Packets of new connections that reached no endpoint, by reason";
     const ofPort = ({ traffic: { failures = {} } }: RecordedPort): Samples =>
       Object.entries(failures).map(([reason, packets]) => [{ reason }, packets]);
-    add("service_failed_packets", help, ofPort, "reason");
+    add("sluice_service_failed_packets_total", help, ofPort, "reason");
   }
   for (const kind of withEndpoints ? kinds : []) {
     const ofPort = ({ endpoints }: RecordedPort): Samples =>
       [...endpoints].map(([endpoint, traffic]) => [{ endpoint }, traffic[kind]!]);
-    add(`endpoint_${kind}`, `${HELP[kind]} endpoints of service ports`, ofPort, "endpoint");
+    add(`sluice_endpoint_${kind}_total`, `${HELP[kind]} endpoints of service ports`, ofPort, "endpoint");
   }
 }
 

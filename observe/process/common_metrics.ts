@@ -2,8 +2,10 @@ import type { ApiRequestOutcome, SourceServer } from "../../core/objects/mod.ts"
 import { type ProblemCode, problemCodes, problemKind } from "../../core/problems/mod.ts";
 import {
   addReadings,
+  counter,
   createRegistry,
-  metricMaker,
+  gauge,
+  histogram,
   type MetricReading,
   type Registry,
 } from "../../platform/metrics/mod.ts";
@@ -44,8 +46,14 @@ export function createCommonMetrics(sources: CommonSources): CommonMetrics {
   if (link) addLink(registry, link);
   if (servers) {
     const help = "Whether the source watches this server and has its whole state";
-    addReadings(registry, "sluice_source_", [
-      ["gauge", "server", help, () => servers().map((one) => [{ server: one.address }, Number(one.inUse)]), "server"],
+    addReadings(registry, [
+      [
+        "gauge",
+        "sluice_source_server",
+        help,
+        () => servers().map((one) => [{ server: one.address }, Number(one.inUse)]),
+        "server",
+      ],
     ]);
   }
   addBuildInfo(registry);
@@ -72,13 +80,13 @@ function addProblems(registry: Registry, read: () => ReadonlyMap<ProblemCode, nu
     return lasting.map((code) => [{ code, severity: problemKind(code).severity }, counts.get(code) ?? 0] as const);
   };
   const help = "Current problems by code (docs/problems.md)";
-  addReadings(registry, "sluice_", [["gauge", "problem", help, series, "code", "severity"]]);
+  addReadings(registry, [["gauge", "sluice_problem", help, series, "code", "severity"]]);
 }
 
 /** Registers `kubernetes_build_info` with the release that this version behaves like, for alerts on mixed versions. */
 function addBuildInfo(registry: Registry): void {
   const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
-    metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);
+    gauge(registry, name, help, Object.keys(labels)).set(labels, 1);
   const [major = "", minor = ""] = KUBERNETES_VERSION.replace(/^v/, "").split(".");
   info("kubernetes_build_info", "The Kubernetes release that this proxy behaves like", {
     major,
@@ -102,10 +110,15 @@ function addLink(registry: Registry, link: () => SourceLink): void {
   const received = "When the API server or relay last sent anything, in seconds since 1970";
   const kept =
     "The time of the kept state that is served until the API server or relay has sent its own, in seconds since 1970";
-  addReadings(registry, "sluice_source_", [
-    ["gauge", "connected", "Whether the API server or relay answers", () => Number(link().state === "connected")],
-    ["gauge", "last_received_timestamp_seconds", received, () => seconds(link().lastReceivedMs)],
-    ["gauge", "kept_state_timestamp_seconds", kept, () => seconds(link().keptMs)],
+  addReadings(registry, [
+    [
+      "gauge",
+      "sluice_source_connected",
+      "Whether the API server or relay answers",
+      () => Number(link().state === "connected"),
+    ],
+    ["gauge", "sluice_source_last_received_timestamp_seconds", received, () => seconds(link().lastReceivedMs)],
+    ["gauge", "sluice_source_kept_state_timestamp_seconds", kept, () => seconds(link().keptMs)],
   ]);
 }
 
@@ -116,16 +129,16 @@ function addLink(registry: Registry, link: () => SourceLink): void {
 function addProcessMetrics(registry: Registry, fileLimit: number | undefined): void {
   const started = "When the process started, in seconds since 1970";
   const cpuSeconds = () => processCpuMs() / 1000;
-  addReadings(registry, "process_", [
-    ["counter", "cpu_seconds_total", "CPU time used, user and system, all isolates", cpuSeconds],
-    ["gauge", "resident_memory_bytes", "Memory in use, all isolates", () => Deno.memoryUsage().rss],
-    ["gauge", "start_time_seconds", started, () => performance.timeOrigin / 1000],
+  addReadings(registry, [
+    ["counter", "process_cpu_seconds_total", "CPU time used, user and system, all isolates", cpuSeconds],
+    ["gauge", "process_resident_memory_bytes", "Memory in use, all isolates", () => Deno.memoryUsage().rss],
+    ["gauge", "process_start_time_seconds", started, () => performance.timeOrigin / 1000],
   ], false);
   if (openDescriptors() !== undefined) {
-    addReadings(registry, "process_", [["gauge", "open_fds", "Open file descriptors", openDescriptors]]);
+    addReadings(registry, [["gauge", "process_open_fds", "Open file descriptors", openDescriptors]]);
   }
   if (fileLimit !== undefined) {
-    addReadings(registry, "process_", [["gauge", "max_fds", "Limit of open file descriptors", () => fileLimit]]);
+    addReadings(registry, [["gauge", "process_max_fds", "Limit of open file descriptors", () => fileLimit]]);
   }
 }
 
@@ -146,17 +159,33 @@ const SIZE_BUCKETS: readonly number[] = [64, 256, 512, ...Array.from({ length: 8
 
 /** Registers client-go's metrics of API requests; returns the function that records one. */
 function restClientMetrics(registry: Registry): (outcome: ApiRequestOutcome) => void {
-  const make = metricMaker(registry, "rest_client_");
-  const requests = make.counter("requests_total", "HTTP requests to the API server", ["code", "method", "host"]);
+  const requests = counter(registry, "rest_client_requests_total", "HTTP requests to the API server", [
+    "code",
+    "method",
+    "host",
+  ]);
   const byVerb = ["verb", "host"] as const;
-  const duration = make.histogram(
-    "request_duration_seconds",
+  const duration = histogram(
+    registry,
+    "rest_client_request_duration_seconds",
     "How long requests took, without watches",
     byVerb,
     DURATION_BUCKETS,
   );
-  const requestSize = make.histogram("request_size_bytes", "Sizes of request bodies", byVerb, SIZE_BUCKETS);
-  const responseSize = make.histogram("response_size_bytes", "Sizes of response bodies", byVerb, SIZE_BUCKETS);
+  const requestSize = histogram(
+    registry,
+    "rest_client_request_size_bytes",
+    "Sizes of request bodies",
+    byVerb,
+    SIZE_BUCKETS,
+  );
+  const responseSize = histogram(
+    registry,
+    "rest_client_response_size_bytes",
+    "Sizes of response bodies",
+    byVerb,
+    SIZE_BUCKETS,
+  );
   return ({ method, host, status, durationMs, requestBytes, responseBytes }) => {
     const labels = { verb: method, host };
     requests.inc({ code: status === undefined ? "<error>" : String(status), method, host });

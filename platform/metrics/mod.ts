@@ -66,12 +66,6 @@ export interface Registry {
   reset(): void;
 }
 
-interface MetricDescription<Label extends string> {
-  readonly name: string;
-  readonly help: string;
-  readonly labels: readonly Label[];
-}
-
 /** Creates an empty registry. @param earlier the readings of the last run of this process, whose counts it continues */
 export function createRegistry(earlier: readonly MetricReading[] = []): Registry {
   const metrics = new Map<string, Metric>();
@@ -89,23 +83,30 @@ export function createRegistry(earlier: readonly MetricReading[] = []): Registry
 }
 
 /** Registers a counter. One without labels starts at 0, others without samples. */
-export function counter<Label extends string>(
+export function counter<Label extends string = never>(
   registry: Registry,
-  description: MetricDescription<Label>,
+  name: string,
+  help: string,
+  labels: readonly Label[] = [],
 ): Counter<Label> {
-  const seriesOf = addNumbers(registry, "counter", description);
-  for (const { labels, value } of earlierCounts(registry, description.name)) seriesOf(labels).value = value;
+  const seriesOf = addNumbers(registry, "counter", name, help, labels);
+  for (const { labels, value } of earlierCounts(registry, name)) seriesOf(labels).value = value;
   return {
     inc(labels, by = 1) {
-      if (!(by >= 0)) throw new RangeError(`counter ${description.name} cannot grow by ${by}`);
+      if (!(by >= 0)) throw new RangeError(`counter ${name} cannot grow by ${by}`);
       seriesOf(labels).value += by;
     },
   };
 }
 
 /** Registers a gauge. One without labels starts at 0, others without samples. */
-export function gauge<Label extends string>(registry: Registry, description: MetricDescription<Label>): Gauge<Label> {
-  const seriesOf = addNumbers(registry, "gauge", description);
+export function gauge<Label extends string = never>(
+  registry: Registry,
+  name: string,
+  help: string,
+  labels: readonly Label[] = [],
+): Gauge<Label> {
+  const seriesOf = addNumbers(registry, "gauge", name, help, labels);
   return { set: (labels, value) => void (seriesOf(labels).value = value) };
 }
 
@@ -119,12 +120,11 @@ type ReadMetric = readonly [
 ];
 
 /**
- * Registers metrics whose values are stored elsewhere and read at every scrape; their names begin with `prefix`.
+ * Registers metrics whose values are stored elsewhere and read at every scrape.
  * @param ofRun whether counters begin at 0 with each run of the process
  */
-export function addReadings(registry: Registry, prefix: string, metrics: readonly ReadMetric[], ofRun = true): void {
-  for (const [type, suffix, help, read, ...labels] of metrics) {
-    const name = prefix + suffix;
+export function addReadings(registry: Registry, metrics: readonly ReadMetric[], ofRun = true): void {
+  for (const [type, name, help, read, ...labels] of metrics) {
     const before = type === "counter" && ofRun ? earlierCounts(registry, name) : [];
     const keyOf = (of: Labels<string>) => labels.map((label) => of[label]).join("\0");
     const counted = new Map(before.map(({ labels, value }) => [keyOf(labels), value]));
@@ -148,7 +148,9 @@ function earlierCounts(registry: Registry, name: string): readonly SeriesReading
 /** Registers a histogram. `buckets` are its upper bounds, ascending, without +Inf. */
 export function histogram<Label extends string>(
   registry: Registry,
-  { name, help, labels }: MetricDescription<Label>,
+  name: string,
+  help: string,
+  labels: readonly Label[],
   buckets: readonly number[],
 ): Histogram<Label> {
   const bounds = [...buckets, Infinity];
@@ -171,8 +173,13 @@ export function histogram<Label extends string>(
   };
 }
 
-function addNumbers(registry: Registry, type: "counter" | "gauge", description: MetricDescription<string>) {
-  const { name, help, labels } = description;
+function addNumbers(
+  registry: Registry,
+  type: "counter" | "gauge",
+  name: string,
+  help: string,
+  labels: readonly string[],
+) {
   const { all, seriesOf } = createSeries(labels, () => 0);
   const reset = () => {
     all.clear();
@@ -252,26 +259,6 @@ export const PROGRAMMING_BUCKETS: readonly number[] = [
   ...steps(60, 5, 12),
   ...steps(120, 30, 7),
 ];
-
-interface MetricMaker {
-  counter<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Counter<Label>;
-  gauge<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Gauge<Label>;
-  histogram<Label extends string>(
-    name: string,
-    help: string,
-    labels: readonly Label[],
-    buckets: readonly number[],
-  ): Histogram<Label>;
-}
-
-/** Returns a maker of metrics whose names begin with `prefix`. */
-export function metricMaker(registry: Registry, prefix: string): MetricMaker {
-  return {
-    counter: (name, help, labels = []) => counter(registry, { name: prefix + name, help, labels }),
-    gauge: (name, help, labels = []) => gauge(registry, { name: prefix + name, help, labels }),
-    histogram: (name, help, labels, buckets) => histogram(registry, { name: prefix + name, help, labels }, buckets),
-  };
-}
 
 function steps(first: number, width: number, count: number): readonly number[] {
   return Array.from({ length: count }, (_, index) => first + index * width);

@@ -1,5 +1,5 @@
 import type { Node, RunningFeature } from "../../../features/contract.ts";
-import { metricMaker } from "../../../platform/metrics/mod.ts";
+import { counter } from "../../../platform/metrics/mod.ts";
 import type { Family } from "../../../platform/mod.ts";
 import { greet } from "./calls.ts";
 
@@ -18,7 +18,7 @@ export function start(
   }
   return Promise.resolve({
     addMetrics(registry) {
-      const greetings = metricMaker(registry, "sluice_toy_").counter("greetings_total", "Greetings");
+      const greetings = counter(registry, "sluice_toy_greetings_total", "Greetings");
       count = () => greetings.inc({});
     },
     reported: () => count(),

@@ -10,8 +10,8 @@ import {
 
 Deno.test("counters and gauges are exposed with labels in the order of the description", () => {
   const registry = createRegistry();
-  const requests = counter(registry, { name: "requests_total", help: "Requests", labels: ["code", "method"] });
-  const depth = gauge(registry, { name: "depth", help: "Depth", labels: [] });
+  const requests = counter(registry, "requests_total", "Requests", ["code", "method"]);
+  const depth = gauge(registry, "depth", "Depth");
   requests.inc({ method: "GET", code: "200" });
   requests.inc({ code: "200", method: "GET" }, 2);
   requests.inc({ code: "404", method: "GET" });
@@ -32,9 +32,9 @@ depth -0.5
 
 Deno.test("a metric without labels starts at 0, one with labels has no samples at first; a reset restores this", () => {
   const registry = createRegistry();
-  const plain = counter(registry, { name: "plain_total", help: "Plain", labels: [] });
-  const labelled = gauge(registry, { name: "labelled", help: "Labelled", labels: ["a"] });
-  const times = histogram(registry, { name: "times", help: "Times", labels: ["a"] }, [1]);
+  const plain = counter(registry, "plain_total", "Plain");
+  const labelled = gauge(registry, "labelled", "Labelled", ["a"]);
+  const times = histogram(registry, "times", "Times", ["a"], [1]);
   const atFirst = registry.expose();
   assert.match(atFirst, /^plain_total 0$/m);
   assert.doesNotMatch(atFirst, /^(labelled|times)/m);
@@ -48,7 +48,7 @@ Deno.test("a metric without labels starts at 0, one with labels has no samples a
 
 Deno.test("histogram buckets are cumulative with inclusive bounds, and the last one counts every observation", () => {
   const registry = createRegistry();
-  const seconds = histogram(registry, { name: "seconds", help: "Seconds", labels: ["family"] }, [0.001, 1]);
+  const seconds = histogram(registry, "seconds", "Seconds", ["family"], [0.001, 1]);
   for (const value of [0.001, 0.5, 1, 70]) seconds.observe({ family: "IPv4" }, value);
   assert.deepEqual(registry.expose().split("\n").filter((line) => !line.startsWith("#") && line !== ""), [
     'seconds_bucket{le="0.001",family="IPv4"} 1',
@@ -62,18 +62,18 @@ Deno.test("histogram buckets are cumulative with inclusive bounds, and the last 
 Deno.test("values kept elsewhere are read at every exposition", () => {
   const registry = createRegistry();
   let value = 0;
-  addReadings(registry, "read_", [["counter", "total", "Read", () => [[{ a: "x" }, ++value]], "a"]]);
+  addReadings(registry, [["counter", "read_total", "Read", () => [[{ a: "x" }, ++value]], "a"]]);
   assert.match(registry.expose(), /^read_total\{a="x"\} 1$/m);
   assert.match(registry.expose(), /^read_total\{a="x"\} 2$/m);
 });
 
 Deno.test("counts continue from an earlier registry of the process, other values do not", () => {
   const fill = (registry: Registry) => {
-    counter(registry, { name: "counted_total", help: "A", labels: ["a"] }).inc({ a: "x" }, 2);
-    gauge(registry, { name: "level", help: "B", labels: ["a"] }).set({ a: "x" }, 2);
-    histogram(registry, { name: "seconds", help: "C", labels: [] }, [1]).observe({}, 3);
-    addReadings(registry, "", [["counter", "read_total", "D", () => [[{ a: "x" }, 5]], "a"]]);
-    addReadings(registry, "", [["counter", "of_process_total", "E", () => 7]], false);
+    counter(registry, "counted_total", "A", ["a"]).inc({ a: "x" }, 2);
+    gauge(registry, "level", "B", ["a"]).set({ a: "x" }, 2);
+    histogram(registry, "seconds", "C", [], [1]).observe({}, 3);
+    addReadings(registry, [["counter", "read_total", "D", () => [[{ a: "x" }, 5]], "a"]]);
+    addReadings(registry, [["counter", "of_process_total", "E", () => 7]], false);
     return registry;
   };
   const second = fill(createRegistry(fill(createRegistry()).read())).expose();
@@ -92,7 +92,7 @@ Deno.test("counts continue from an earlier registry of the process, other values
 
 Deno.test("label values and help texts are escaped as the text format requires", () => {
   const registry = createRegistry();
-  gauge(registry, { name: "odd", help: "Back\\slash\nand line", labels: ["value"] }).set(
+  gauge(registry, "odd", "Back\\slash\nand line", ["value"]).set(
     { value: 'a"b\\c\nd' },
     Infinity,
   );
@@ -104,8 +104,8 @@ Deno.test("label values and help texts are escaped as the text format requires",
 
 Deno.test("duplicate names are rejected, and counters never decrease", () => {
   const registry = createRegistry();
-  const first = counter(registry, { name: "a_total", help: "A", labels: [] });
-  assert.throws(() => gauge(registry, { name: "a_total", help: "A", labels: [] }), /a_total is registered already/);
+  const first = counter(registry, "a_total", "A");
+  assert.throws(() => gauge(registry, "a_total", "A"), /a_total is registered already/);
   assert.throws(() => first.inc({}, -1), RangeError);
   assert.throws(() => first.inc({}, NaN), RangeError);
 });
@@ -113,8 +113,8 @@ Deno.test("duplicate names are rejected, and counters never decrease", () => {
 Deno.test("a registry is read as data with the labels that were given", () => {
   const registry = createRegistry();
   const odd = { a: 'x="1",b="\\n', b: "line\nbreak\\" };
-  counter(registry, { name: "n_total", help: "N", labels: ["a", "b"] }).inc(odd, 2);
-  histogram(registry, { name: "seconds", help: "Seconds", labels: [] }, [1]).observe({}, 3);
+  counter(registry, "n_total", "N", ["a", "b"]).inc(odd, 2);
+  histogram(registry, "seconds", "Seconds", [], [1]).observe({}, 3);
   assert.deepEqual(registry.read(), [
     { name: "n_total", help: "N", type: "counter", series: [{ labels: odd, value: 2 }] },
     {

@@ -1,16 +1,16 @@
 import { AggregationTemporality, DataPointType } from "@opentelemetry/sdk-metrics";
 import assert from "node:assert/strict";
-import { createRegistry, metricMaker } from "../../../../platform/metrics/mod.ts";
+import * as metrics from "../../../../platform/metrics/mod.ts";
 import { metricData } from "../../../../features/telemetry/start.ts";
 
 const TIMES = { startTime: [1, 500_000_000], endTime: [62, 0] };
 
 Deno.test("counters, gauges and histograms keep their names, labels and values", () => {
-  const registry = createRegistry(), make = metricMaker(registry, "p_");
-  make.counter("sent_bytes_total", "Bytes", ["to"]).inc({ to: 'a"b\\n' }, 7);
-  make.gauge("last_timestamp_seconds", "Last").set({}, 1.25);
-  make.gauge("queue", "Waiting", ["never"]);
-  const seconds = make.histogram("seconds", "Durations", ["family"], [0.5, 1]);
+  const registry = metrics.createRegistry();
+  metrics.counter(registry, "p_sent_bytes_total", "Bytes", ["to"]).inc({ to: 'a"b\\n' }, 7);
+  metrics.gauge(registry, "p_last_timestamp_seconds", "Last").set({}, 1.25);
+  metrics.gauge(registry, "p_queue", "Waiting", ["never"]);
+  const seconds = metrics.histogram(registry, "p_seconds", "Durations", ["family"], [0.5, 1]);
   for (const value of [0.1, 0.5, 7]) seconds.observe({ family: "IPv4" }, value);
   const data = metricData(registry.read(), 1500, 62_000);
   assert.deepEqual(data.map(({ descriptor: { name, description, unit } }) => [name, description, unit]), [
@@ -33,8 +33,8 @@ Deno.test("counters, gauges and histograms keep their names, labels and values",
 });
 
 Deno.test("data that was read does not change with later observations", () => {
-  const registry = createRegistry();
-  const seconds = metricMaker(registry, "").histogram<never>("seconds", "Durations", [], [1]);
+  const registry = metrics.createRegistry();
+  const seconds = metrics.histogram<never>(registry, "seconds", "Durations", [], [1]);
   seconds.observe({}, 0.5);
   const [before] = metricData(registry.read(), 0, 1);
   seconds.observe({}, 0.5);

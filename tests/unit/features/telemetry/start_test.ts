@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Problem, ReportProblems } from "../../../../core/problems/mod.ts";
-import { createRegistry, metricMaker } from "../../../../platform/metrics/mod.ts";
+import { counter, createRegistry } from "../../../../platform/metrics/mod.ts";
 import { telemetryChoice } from "../../../../features/telemetry/choice.ts";
 import { start, type Telemetry } from "../../../../features/telemetry/start.ts";
 import { systemClock } from "../../../../platform/clock.ts";
@@ -63,7 +63,7 @@ Deno.test("a proxy exports its metrics and a trace of each sync", async () => {
 Deno.test("a collector that refuses is a problem of each signal until it accepts", async () => {
   await withTelemetry({}, async (telemetry, collector, scopes) => {
     const registry = createRegistry();
-    metricMaker(registry, "").counter("n_total", "N").inc({});
+    counter(registry, "n_total", "N").inc({});
     telemetry.attach({ read: () => Promise.resolve(registry.read()) }, 0);
     const traces = telemetry.startRun(node);
     const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
