@@ -22,7 +22,7 @@ export interface FrontendHit {
 }
 
 /** A service port whose node port an address of this node does not serve. */
-export interface UnservedPort {
+interface UnservedPort {
   readonly owner: PlannedPort;
   readonly frontend: Frontend;
 }

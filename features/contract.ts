@@ -118,7 +118,7 @@ export type Environment = (name: string) => string | undefined;
 export type ReportSetting = (path: string, value: unknown, must: string) => void;
 
 /** Reports settings, each by its dotted path. */
-export interface SettingReports {
+interface SettingReports {
   readonly invalid: ReportSetting;
   /** Reports a setting that is invalid here: `is set, but …`. */
   refuse(path: string, message: string): void;
@@ -206,7 +206,7 @@ export interface NodeFamily {
 }
 
 /** The health of the proxy. */
-export interface NodeHealth {
+interface NodeHealth {
   /** Sets what is known of a family's packets; undefined for nothing, as initially. */
   setPackets(family: Family, packets: PacketFlow | undefined): void;
   status(): {

@@ -21,7 +21,7 @@ interface Counted {
 }
 
 /** The tracked changes of services and endpoints, and their outcome in each family that is served. */
-export interface ChangeCounts {
+interface ChangeCounts {
   readonly tracking: { readonly services: Counted; readonly endpoints: Readonly<Record<Family, Counted>> };
   readonly families: readonly {
     readonly family: Family;

@@ -30,7 +30,7 @@ import {
 
 const WAIT = option("wait", duration(), "Wait up to this time until everything is in effect: 60s.");
 /** The exit statuses of what shows whether a node has everything in effect. */
-export const STATUS_STATUSES: ExitStatuses = {
+const STATUS_STATUSES: ExitStatuses = {
   0: "everything is in effect",
   1: "something is broken or not in effect yet, as the first line says; or the command failed",
   ...PROXY_STATUS,

@@ -14,7 +14,7 @@ export type Piece = string | readonly [style: Style, text: string];
 /** A line of pieces. */
 export type Line = readonly Piece[];
 /** A style: a weight, or the urgency of a state. */
-export type Style = "bold" | "soft" | StateWords["tone"];
+type Style = "bold" | "soft" | StateWords["tone"];
 
 const CODES: Readonly<Record<Style, string>> = {
   bold: "\x1b[1m",

@@ -8,7 +8,7 @@ import * as shape from "../../platform/shapes/mod.ts";
  * - `foreign-chain`: a chain of another program drops packets;
  * - `rp-filter`: reverse path filtering is strict, which drops packets on asymmetric routes.
  */
-export const PATH_CAUSES = ["forwarding-off", "table-full", "foreign-chain", "rp-filter"] as const;
+const PATH_CAUSES = ["forwarding-off", "table-full", "foreign-chain", "rp-filter"] as const;
 
 /** One of `PATH_CAUSES`. */
 export type PathCause = typeof PATH_CAUSES[number];

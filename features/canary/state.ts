@@ -13,7 +13,7 @@ import type { CanaryNetwork, Responder, TryOutcome } from "./probe.ts";
  * - `foreign-answer`: another program answers at its address;
  * - `unknown`: none of them was found.
  */
-export type CanaryCause = PathCause | "rules-changed" | "no-route" | "foreign-answer" | "unknown";
+type CanaryCause = PathCause | "rules-changed" | "no-route" | "foreign-answer" | "unknown";
 
 /** The canary of one family. Plain data. */
 export interface CanaryStatus {

@@ -8,7 +8,7 @@
  */
 
 /** The counts of an endpoint. */
-export interface EndpointCounts {
+interface EndpointCounts {
   readonly open: number;
   readonly opened: number;
 }

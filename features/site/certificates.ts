@@ -199,7 +199,7 @@ export interface CertificatePair {
 }
 
 /** The contents of a certificate (RFC 5280, 4.1). */
-export interface CertificateContents {
+interface CertificateContents {
   readonly issuer: DistinguishedName;
   readonly issuerKey: CryptoKey;
   readonly subject: DistinguishedName;
