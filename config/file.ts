@@ -89,6 +89,9 @@ function readTypeMeta(reading: Reading, name: string, root: readonly TreeEntry[]
   }
 }
 
+/** Later problems of a file get no suggestion: each takes a millisecond, and a file may have any number of unknown fields. */
+const MOST_SUGGESTIONS = 100;
+
 function readSection(
   reading: Reading,
   entries: readonly TreeEntry[],
@@ -108,7 +111,8 @@ function readSection(
     if (path === "" && (key === "apiVersion" || key === "kind")) continue;
     const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
     if (field === undefined) {
-      reading.lenient.push(`${where}: unknown field ${keyPath}${meantBy(key, fields)}`);
+      const meant = reading.lenient.length < MOST_SUGGESTIONS ? meantBy(key, fields) : "";
+      reading.lenient.push(`${where}: unknown field ${keyPath}${meant}`);
       continue;
     }
     reading.origins.set(keyPath, `${where}: ${keyPath}`);

@@ -75,6 +75,8 @@ export function nearest(name: string, candidates: Iterable<string>, part = 1 / 2
   let best: string | undefined;
   let fewest = Math.max(1, Math.floor(name.length * part)) + 1;
   for (const candidate of candidates) {
+    // Texts differ at least in their lengths; a key of a file may have a megabyte.
+    if (Math.abs(name.length - candidate.length) >= fewest) continue;
     const apart = editDistance(name.toLowerCase(), candidate.toLowerCase());
     if (apart < fewest) [best, fewest] = [candidate, apart];
   }

@@ -122,7 +122,7 @@ function readDocuments(text: string, events: readonly Event[], firstLine: number
     const entries: TreeEntry[] = [], merged: TreeEntry[] = [];
     for (let event: Event; (event = events[at]!).type !== EVENT_ID.POP;) {
       const key = read(), value = read();
-      if (isMerge(text, event)) merged.push(...entriesToMerge(value));
+      if (isMerge(text, event)) { for (const entry of entriesToMerge(value)) merged.push(entry); }
       else if (key.kind !== "scalar") fail(key.line, "a list or a map cannot be a key");
       else entries.push({ key: key.source ?? "", line: key.line, value });
     }

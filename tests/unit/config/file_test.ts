@@ -306,6 +306,12 @@ Deno.test("an unknown or repeated field is a warning with file, line and the nea
   assert.equal(loaded("iptables: {masqueradeBit: 1}\niptables: {masqueradeAll: true}").configuration.masqueradeBit, 14);
 });
 
+Deno.test("each of many unknown fields is a warning, the first hundred with a suggestion", () => {
+  const { warnings } = loaded(Array.from({ length: 300 }, (_, i) => `mod${i}: 1`).join("\n"));
+  assert.equal(warnings.length, 300);
+  assert.equal(warnings.filter((warning) => warning.endsWith("; did you mean mode?")).length, 100);
+});
+
 Deno.test("a value of the wrong type is an error with file and line", () => {
   const table: readonly [string, RegExp][] = [
     ["hostnameOverride: 12", /^kp\.yaml:3: hostnameOverride is 12: must be a string/],

@@ -134,6 +134,12 @@ Deno.test("aliases and merge keys are resolved, and a map's own keys win", () =>
   });
 });
 
+Deno.test("a merge key takes any number of entries", () => {
+  const entries = Array.from({ length: 200_000 }, (_, i) => `k${i}: 1`);
+  const { b } = read(`a: &a {${entries.join()}}\nb: {<<: *a}\n`) as { b: object };
+  assert.equal(Object.keys(b).length, entries.length);
+});
+
 Deno.test("errors have lines: syntax, keys, aliases", () => {
   assert.match(errorsIn("a: 1\nb: [1,\nc: 2\n").join(), /^[23]: not YAML: /);
   assert.deepEqual(errorsIn("a: 1\na: 2\n"), ['2: key "a" is repeated']);
