@@ -60,15 +60,15 @@ export async function parseDocument(text: string): Promise<readonly DocumentValu
 }
 
 /**
- * The line, from 1 at the start of a document's text, of an item in its list of objects. Parses the text again: positions are
+ * The lines, from 1 at the start of a document's text, of the items in its list of objects. Parses the text again: positions are
  * rarely needed, and keeping them would cost memory for every object.
  */
-export async function lineOfItem(text: string, item: number): Promise<number> {
+export async function linesOfItems(text: string): Promise<readonly number[]> {
   const { parseTree } = await loadYaml();
   for (const document of parseTree(text, { uniqueKeys: false }).documents) {
     const entries = document.kind === "map" ? document.entries : [];
     const items = entries.find(({ key }) => key === "items")?.value;
-    if (items?.kind === "list") return items.items[item]?.line ?? 1;
+    if (items?.kind === "list") return items.items.map(({ line }) => line);
   }
-  return 1;
+  return [];
 }

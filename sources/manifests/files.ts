@@ -18,7 +18,7 @@ import {
   DocumentError,
   type DocumentText,
   type DocumentValue,
-  lineOfItem,
+  linesOfItems,
   parseDocument,
   splitDocuments,
 } from "./document.ts";
@@ -88,8 +88,9 @@ interface ReadDocument extends DocumentText {
 /** The objects of the file `name`. */
 export function* objectsOf(name: string, file: ManifestFile): Iterable<PlacedObject> {
   for (const { text, line, content } of file) {
+    const lineOf = lineFinder(text);
     for (const found of content.objects) {
-      const where = async () => `${name}:${line + await lineIn(text, found) - 1}`;
+      const where = async () => `${name}:${line + await lineOf(found) - 1}`;
       yield { object: found.object, where };
     }
   }
@@ -165,9 +166,10 @@ interface FoundObject extends Place {
   readonly object: ClusterObject;
 }
 
-/** The line of a value itself; parses the text again for an item of a list. */
-async function lineIn(text: string, { line, item }: Place): Promise<number> {
-  return item === undefined ? line : await lineOfItem(text, item);
+/** Finds the lines of values in a document; parses the text again for the first item of a list. */
+function lineFinder(text: string): (place: Place) => Promise<number> {
+  let items: Promise<readonly number[]> | undefined;
+  return async ({ line, item }) => item === undefined ? line : (await (items ??= linesOfItems(text)))[item] ?? 1;
 }
 
 interface DocumentObjects {
@@ -196,8 +198,9 @@ export async function readObjects(text: string, decode: Decode = decodeObject): 
     ignored: [] as string[],
   };
 
+  const lineOf = lineFinder(text);
   const addProblem = async (message: string, place: Place) => {
-    found.problems.push({ line: await lineIn(text, place), message });
+    found.problems.push({ line: await lineOf(place), message });
   };
   const addObject = async (raw: RawObject, place: Place) => {
     const kind = kindOf(raw);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { DocumentError, lineOfItem, parseDocument, splitDocuments } from "../../../../sources/manifests/document.ts";
+import { DocumentError, linesOfItems, parseDocument, splitDocuments } from "../../../../sources/manifests/document.ts";
 
 Deno.test("documents are split at their dashes, each with its line", () => {
   const text = "# first\na: 1\n---\nb: |\n  --- not here\n  ---\n--- # third\nc: 3\n----\n";
@@ -56,6 +56,6 @@ Deno.test("JSON below three dashes is read as JSON, whose keys may repeat", asyn
 });
 
 Deno.test("the lines of list items are found in YAML and JSON", async () => {
-  assert.equal(await lineOfItem("---\nkind: List\nitems:\n- kind: Node\n- kind: Service\n", 1), 5);
-  assert.equal(await lineOfItem('{"kind": "List",\n"items": [\n{"kind": "Node"},\n\n{"kind": "Node"}]}', 1), 5);
+  assert.deepEqual(await linesOfItems("---\nkind: List\nitems:\n- kind: Node\n- kind: Service\n"), [4, 5]);
+  assert.deepEqual(await linesOfItems('{"kind": "List",\n"items": [\n{"kind": "Node"},\n\n{"kind": "Node"}]}'), [3, 5]);
 });
