@@ -42,9 +42,10 @@ interface Reading {
 }
 
 /**
- * Reads a KubeProxyConfiguration in YAML or JSON. `name` is the file's name in messages. Unknown and repeated fields (the last one counts) are warnings, because kube-proxy
- * falls back to lenient decoding for them, or errors if `strict`; a value of the wrong type is always an error. As in
- * kube-proxy, null means the default and only the first document of a file counts. Never throws: problems are in `errors`.
+ * Reads a KubeProxyConfiguration in YAML or JSON. `name` is the file's name in messages. Unknown and repeated fields (the last
+ * one counts) are warnings, because kube-proxy falls back to lenient decoding for them, or errors if `strict`; a value of the
+ * wrong type is always an error. As in kube-proxy, null means the default and only the first document of a file counts. Never
+ * throws: problems are in `errors`.
  */
 export function readConfigurationFile(
   name: string,
