@@ -223,9 +223,22 @@ Deno.test("a conversation closes when its tool exits", async () => {
 });
 
 Deno.test("a tool that does not answer a conversation in time is killed", async () => {
-  const talk = runner.converse!({ tool: "sh", args: ["-c", "exec sleep 60"] });
-  await assert.rejects(talk.ask("one\n", "end", 50), ToolTimeoutError);
+  const talk = runner.converse!({ tool: "sh", args: ["-c", "echo $$ >&2; echo ready >&2; exec sleep 600"] });
+  const pid = await talk.ask("one\n", "ready", 5_000);
+  await assert.rejects(talk.ask("two\n", "end", 50), ToolTimeoutError);
   assert.ok(!talk.isOpen());
+  const ended = await runner.run({ tool: "tail", args: [`--pid=${pid.trim()}`, "-f", "/dev/null"], timeoutMs: 20_000 });
+  assert.equal(ended.exitCode, 0);
+});
+
+Deno.test("an abort ends a conversation, and refuses later ones", async () => {
+  const stop = new AbortController();
+  const stoppable = createProcessRunner({ clock: systemClock, path: searchPath(), signal: stop.signal });
+  const talk = stoppable.converse!({ tool: "sh", args: ["-c", REPEAT] });
+  await talk.ask("end 1\n", "heard end 1", 5_000);
+  stop.abort(new Error("stopping"));
+  await assert.rejects(talk.ask("one\n", "never", 20_000), ToolEndedError);
+  assert.throws(() => stoppable.converse!({ tool: "cat", args: [] }), /stopping/);
 });
 
 for (const [output, redirect] of [["standard error", " >&2"], ["standard output", ""]]) {
