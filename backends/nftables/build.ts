@@ -121,6 +121,7 @@ function addParts(draft: Draft): readonly Item[] {
 /** Adds the fixed chains, and updates of shared chains. */
 function addFixedChains(draft: Draft): void {
   const { settings, dialect, realized, creates, finishes } = draft;
+  if (realized.chainSettings === settings) return;
   for (const { name, hook, rules } of baseChains(settings, dialect)) {
     if (finishes || (creates && hook === undefined)) writeChain(draft, name, chainText(hook, rules));
   }
@@ -169,11 +170,15 @@ function isUnused({ realized, uses }: Draft, id: string): boolean {
 }
 
 /** Notes in the realized state that a transaction is in effect. */
-function commit({ realized, changes, creates, finishes, chains, uses }: Draft, gone: readonly string[]): void {
+function commit(
+  { realized, settings, changes, creates, finishes, chains, uses }: Draft,
+  gone: readonly string[],
+): void {
   if (creates) {
     realized.isDifferent = false;
     realized.missingSets = new Set();
   }
+  if (finishes) realized.chainSettings = settings;
   for (const { key, text } of chains) realized.chains.set(key, text);
   for (const [id, by] of uses) {
     const all = (realized.shared.get(id) ?? 0) + by;

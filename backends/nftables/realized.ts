@@ -123,6 +123,8 @@ export interface RealizedState {
   readonly partial: Map<ServicePortKey, readonly Item[]>;
   /** The texts of the fixed and the shared chains. */
   readonly chains: Map<string, string>;
+  /** The settings by which all of these were written; undefined if they may have other texts. */
+  chainSettings: FamilySettings | undefined;
   /** The number of service ports that use each shared chain, set and element, by id. The last one deletes it. */
   readonly shared: Map<string, number>;
   /** The ids of those that are no longer used by any service port. */
@@ -146,6 +148,7 @@ function emptyState(isDifferent: boolean, missingSets: Iterable<SetName>): Reali
     applied: new Map(),
     partial: new Map(),
     chains: new Map(),
+    chainSettings: undefined,
     shared: new Map(),
     unused: new Set(),
     strays: [],
