@@ -54,8 +54,7 @@ export function readConfigurationFile(
   parseYaml: ParseYaml,
 ): FileReading {
   const parsed = parseYaml(content, { uniqueKeys: false });
-  const [root, ...others] = parsed.documents;
-  const second = others.find((document) => document.kind !== "scalar" || document.source !== "");
+  const [root, second] = parsed.documents;
   const at = (line: number) => `${name}:${line}`;
   const errors = parsed.errors.map(({ line, message }) => `${at(line)}: ${message}`);
   const reading: Reading = { at, origins: new Map(), forms: {}, errors, lenient: [] };

@@ -39,9 +39,9 @@ export function readConfigurationText(path: string): string {
 }
 
 /**
- * Starts to follow a configuration file; its current contents count as read. The returned function resolves with the next valid configuration
- * that differs from the given one, with its settings where a change needs a restart; undefined when the signal aborts. An invalid
- * file is reported with its lines; so are fields without effect, and changes that need a restart.
+ * Starts to follow a configuration file; its current contents count as read. The returned function resolves with the next valid
+ * configuration that differs from the given one, with its settings where a change needs a restart; undefined when the signal
+ * aborts. An invalid file is reported with its lines; so are fields without effect, and changes that need a restart.
  */
 export function followConfiguration(
   { path, read, readText = readConfigurationText, clock, logger, onProblems, signal, openWatch }: ClockAndLogger & {

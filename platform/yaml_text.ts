@@ -32,7 +32,7 @@ export interface TreeEntry {
 
 /** A parsed file. */
 interface ParsedTree {
-  /** Its documents; none if it is not YAML or has comments only. An empty document is a null. */
+  /** Its first document, which is a null if it is empty, and all others that are not; none if it is not YAML or has comments only. */
   readonly documents: readonly TreeNode[];
   readonly hasAliases: boolean;
   readonly errors: readonly { readonly line: number; readonly message: string }[];
@@ -138,10 +138,16 @@ function readDocuments(text: string, events: readonly Event[], firstLine: number
     // The event that begins the document, and the one that ends it, enclose its value.
     at++;
     anchors = new Map();
-    documents.push(read());
+    const document = read();
+    if (documents.length === 0 || !isEmpty(document)) documents.push(document);
     at++;
   }
   return { documents, hasAliases, errors };
+}
+
+/** Whether a document has no value, not even a null that is written. */
+function isEmpty(document: TreeNode): boolean {
+  return document.kind === "scalar" && document.source === "";
 }
 
 /** Whether a key is a merge key; a quoted `"<<"` is a key like any other. */

@@ -1,7 +1,7 @@
 /** The numbers of the endpoints of service ports with session affinity, and the names of the chains that serve them. */
 import { hasExternalFrontends, type Protocol, type ServicePort } from "../../core/model/mod.ts";
 import { CLIENT_HASHES, clientHash, destinationHash } from "./hashes.ts";
-import { counterOwner, endpointElement, type ListName } from "./table.ts";
+import { endpointElement, type ListName, servicePortHash } from "./table.ts";
 import type { Listing } from "./transaction.ts";
 
 /** A service port, and what the kernel adds to it. */
@@ -118,7 +118,7 @@ export function affinityChainNames(port: NumberedPort): AffinityChainNames {
   if (port.balance !== undefined || hasExternalFrontends(port)) return own;
   const numbers = endpointNumbers(port, sharedList(port)).sort((a, b) => a - b);
   // For each rule with a map, the kernel goes through all others with it: chains that few share would hold up all changes.
-  if (port.affinitySeconds !== USUAL_SECONDS || numbers.length > MOST_SHARING) return own;
+  if (port.affinitySeconds !== DEFAULT_TIMEOUT_SECONDS || numbers.length > MOST_SHARED_ENDPOINTS) return own;
   const runs = runsOf(numbers).map(({ first, length }) => length === 1 ? first : `${first}-${first + length - 1}`);
   const name = `affinity-${port.protocol}-${port.affinitySeconds}-${runs.join(".")}`;
   if (numbers.length <= LONGEST_CHAIN && name.length <= LONGEST_NAME) {
@@ -129,10 +129,10 @@ export function affinityChainNames(port: NumberedPort): AffinityChainNames {
 }
 
 /** The timeout of most service ports, in seconds (Kubernetes: the default of `timeoutSeconds`). */
-const USUAL_SECONDS = 10_800;
+const DEFAULT_TIMEOUT_SECONDS = 10_800;
 
 /** The most endpoints of a service port that shares chains. */
-const MOST_SHARING = 5_000;
+const MOST_SHARED_ENDPOINTS = 5_000;
 
 /** The list of endpoints of a service port that shares chains: it has a single frontend. */
 export function sharedList(port: ServicePort): ListName {
@@ -140,7 +140,7 @@ export function sharedList(port: ServicePort): ListName {
 }
 
 function ownAffinityNames(port: ServicePort): AffinityChainNames {
-  const owner = counterOwner(port);
+  const owner = servicePortHash(port);
   return {
     cluster: `affinity-${owner}`,
     local: `affinity-local-${owner}`,

@@ -19,7 +19,7 @@ import { outsideMapName, pickChainName, type PickKind, pickRules } from "./share
 import { keepSlots, type SlotList, slotList, type SlotOrder } from "./slots.ts";
 import { outsideMap, type SetName, setText } from "./sets.ts";
 import { sourceRanges } from "./sources.ts";
-import { counterOwner, type Dialect, endpointElement, type ListName } from "./table.ts";
+import { type Dialect, endpointElement, type ListName, servicePortHash } from "./table.ts";
 import { chainText, type Item, itemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
@@ -174,7 +174,7 @@ function shareChain({ shared }: Draft, key: string): void {
 
 /** Adds a chain of its own, and returns its name. */
 function addChain({ port, named }: Draft, use: string, rules: readonly string[]): string {
-  const key = `${use}-${counterOwner(port)}`;
+  const key = `${use}-${servicePortHash(port)}`;
   named.set(key, { list: "chain", key, text: chainText(undefined, rules) });
   return key;
 }
@@ -221,14 +221,14 @@ function fill({ lists, only, own }: Draft, set: SetName, prefix: string, list: L
 function addRoute(draft: Draft, frontend: Frontend, { set, kind, list }: Route): void {
   const { port, settings, dialect, own, named, affinity } = draft, { protocol } = port;
   const { draw, slots: { length: slots } } = draft.lists[list];
-  const owner = draw === "turn" ? counterOwner(port) : undefined;
+  const owner = draw === "turn" ? servicePortHash(port) : undefined;
   const chain = { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
   const isOutside = frontend.kind === "externalIP" || frontend.kind === "loadBalancerIP";
   const map = isOutside && !affinity && sharesSlots(port) ? outsideMapName(port, kind) : undefined;
   const isNew = map && !named.has(map);
   let name: string;
   if (map) {
-    name = `outside-${kind}-${counterOwner(port)}`;
+    name = `outside-${kind}-${servicePortHash(port)}`;
     if (isNew) addChain(draft, `outside-${kind}`, pickRules(chain, settings, dialect, map));
   } else {
     name = affinity === undefined ? pickChainName(chain) : kind === "pick" ? affinity[list] : affinity.external;

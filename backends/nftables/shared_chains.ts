@@ -4,7 +4,7 @@ import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
 import { sourceRules } from "./sources.ts";
 import { declarationOf, type OutsideMapName, setText } from "./sets.ts";
 import { type Draw, drawText } from "./slots.ts";
-import { counterOwner, type Dialect, fromThisNode, frontendKey, setMark } from "./table.ts";
+import { type Dialect, fromThisNode, frontendKey, servicePortHash, setMark } from "./table.ts";
 import { chainText, type Item, parseItemId } from "./transaction.ts";
 
 /**
@@ -92,7 +92,7 @@ export function pickRules(
  * would be a constant in the key, which `nft list` prints for IPv6 as `nft -f` does not read it.
  */
 export function outsideMapName(port: ServicePort, kind: PickKind): OutsideMapName {
-  return `outside-${kind === "shortcut" ? "shortcut-" : ""}endpoints-${counterOwner(port)}`;
+  return `outside-${kind === "shortcut" ? "shortcut-" : ""}endpoints-${servicePortHash(port)}`;
 }
 
 /** The text of a chain that service ports share, which follows from its name; undefined if it is not shared. */

@@ -33,13 +33,13 @@ export const DIALECTS: Readonly<Record<Family, Dialect>> = {
 /** The two lists of endpoints of a service port. */
 export type ListName = "cluster" | "local";
 
-const owners = new WeakMap<ServicePort, string>();
+const hashes = new WeakMap<ServicePort, string>();
 
-/** A service port in the names of its own chains and maps; each of its frontends asks for it. */
-export function counterOwner(port: ServicePort): string {
-  let owner = owners.get(port);
-  if (owner === undefined) owners.set(port, owner = shortHash(port.name + port.protocol));
-  return owner;
+/** The hash of a service port in the names of its own chains and maps; computed once, since each frontend needs it. */
+export function servicePortHash(port: ServicePort): string {
+  let hash = hashes.get(port);
+  if (hash === undefined) hashes.set(port, hash = shortHash(port.name + port.protocol));
+  return hash;
 }
 
 /** A chain that exists even without services. */

@@ -20,7 +20,10 @@ interface ReadingsOptions {
   /** The counts since the last reading. */
   readonly rows: TrafficRows;
   readonly clock: Clock;
-  /** Reads all counters into the rows. Throws if the kernel cannot be read. @param isFirst whether no earlier call has succeeded */
+  /**
+   * Reads all counters into the rows. Throws if the kernel cannot be read.
+   * @param isFirst whether no earlier call has succeeded
+   */
   readonly readAll: (isFirst: boolean) => Promise<void>;
   /** Runs one reading at a time; by default, each waits for the one before. */
   readonly inTurn?: <Result>(read: () => Promise<Result>) => Promise<Result>;

@@ -27,7 +27,7 @@ export const LONGEST_ANNOTATION = 4_096;
 
 const TOO_LONG = " ".repeat(LONGEST_ANNOTATION + 1);
 
-/** Reads Sluice's own annotations; undefined without any. One that is too long becomes too many spaces, which are reported. */
+/** Reads Sluice's own annotations; undefined without any. One that is too long becomes as many spaces: its length is reported. */
 export function readOwnAnnotations(annotations: RawObject): OwnTexts | undefined {
   let found: Partial<Record<OwnAnnotation, string>> | undefined;
   for (const name of NAMES) {

@@ -27,7 +27,8 @@ Deno.test({
 });
 
 const data = fc.object({
-  key: fc.string({ minLength: 1 }),
+  // The other library writes this key without quotes, which makes it a merge key.
+  key: fc.string({ minLength: 1 }).filter((key) => key !== "<<"),
   values: [
     fc.string(),
     fc.integer(),
@@ -164,4 +165,6 @@ Deno.test("text without a value has no document, and an empty document is a null
   assert.deepEqual(parseTree("# comment\n", { uniqueKeys: true }).documents, []);
   const { documents } = parseTree("---\n---\na: 1\n", { uniqueKeys: true });
   assert.deepEqual(documents.map(plainData), [null, { a: 1 }]);
+  const ended = parseTree("a: 1\n---\n# nothing\n---\nb: 2\n---\n", { uniqueKeys: true });
+  assert.deepEqual(ended.documents.map(plainData), [{ a: 1 }, { b: 2 }]);
 });

@@ -157,6 +157,11 @@ Deno.test("an unknown alias, a circular one and a second document are errors wit
   }
 });
 
+Deno.test("an empty document at the end of a file is no second one", async () => {
+  const read = await readStateFile("nodes:\n- name: a\n---\n# end\n", NOT_KNOWN, atOnce);
+  assert.deepEqual(read.map(({ path }) => path), ["a"]);
+});
+
 Deno.test("merge keys are resolved, the first of several maps counts, and a quoted key merges nothing", async () => {
   const text = "nodes:\n- &a {name: a, labels: {x: y}}\n- &b {name: b}\n- <<: [*b, *a]\n- {<<: *a, name: c}\n" +
     '- {name: d, labels: {"<<": ""}}\n';
