@@ -13,6 +13,7 @@ export interface ApiObject {
     readonly name: string;
     readonly uid?: string;
     readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
     readonly resourceVersion?: string;
   };
   readonly [field: string]: unknown;

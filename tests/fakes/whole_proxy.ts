@@ -3,7 +3,7 @@ import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { COMMANDS } from "../../cli/commands/mod.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { serveControlSocket } from "../../answers/control/mod.ts";
-import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
 import type { ProcessProblems } from "../../core/problems/mod.ts";
 import {
   type CallWorker,
@@ -43,7 +43,7 @@ export interface WholeProxy {
 }
 
 /** Options of `withWholeProxy`. */
-export interface WholeProxyOptions {
+export interface WholeProxyOptions extends Partial<Pick<ProxyOptions, "clock" | "cpuMs" | "fileLimit">> {
   /** Flags, including the source. */
   readonly args: readonly string[];
   readonly logger?: Logger;
@@ -52,13 +52,16 @@ export interface WholeProxyOptions {
   readonly processFeatures?: ProxyOptions["processFeatures"];
   /** Calls a family's worker; by default, only readings of traffic are answered. */
   readonly call?: (family: Family) => CallWorker;
+  /** The metrics of a family's relay; none by default. */
+  readonly relayFigures?: FamilyLink["relayFigures"];
 }
 
 /** Runs `test` with a proxy and stops the proxy afterwards. */
 export async function withWholeProxy(
-  { args, logger = silentLogger, controlSocket: listener, processProblems, processFeatures, call }: WholeProxyOptions,
+  options: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
+  const { args, logger = silentLogger, clock = systemClock, controlSocket: listener, call, relayFigures } = options;
   const port = reservePort();
   // An empty address would be the default one, which other tests and programs may have taken.
   const hasHealthz = args.some((arg) => arg.startsWith("--healthz-bind-address"));
@@ -71,10 +74,11 @@ export async function withWholeProxy(
   const startFamily: StartFamily = ({ family }, listener) => {
     const worker = createFakeWorker(family, listener);
     workers.set(family, worker);
-    return call ? { ...worker.link, call: call(family) } : worker.link;
+    return { ...worker.link, relayFigures, ...call && { call: call(family) } };
   };
   const end = new AbortController();
-  const process = createProcessRecord(systemClock);
+  const process = createProcessRecord(clock);
+  const { processProblems, processFeatures, fileLimit } = options;
   let current: Parameters<NonNullable<ProxyOptions["onAnswers"]>>[0] | undefined;
   const run = (replaced: AbortSignal) =>
     runProxy({
@@ -84,9 +88,10 @@ export async function withWholeProxy(
       flags,
       logger,
       logging: { level: "info", format: "text" },
-      clock: systemClock,
+      clock,
       // Other tests run in this process.
-      cpuMs: () => 0,
+      cpuMs: options.cpuMs ?? (() => 0),
+      fileLimit,
       startFamily,
       cores: 4,
       processProblems,

@@ -2,13 +2,15 @@
 import assert from "node:assert/strict";
 import { connectToProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
+import { type CallWorker, readPacketCounts } from "../../../core/model/mod.ts";
 import type { Node, RunningFeature, RunningProcessFeature } from "../../../features/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { silentLogger } from "../../../platform/log.ts";
-import { startFakeApiServer } from "../../fakes/api_server.ts";
+import { type ApiObject, startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { startSilentLine } from "../../fakes/silent_line.ts";
 import { reservePort } from "../../fakes/sockets.ts";
-import { until } from "../../fakes/wait.ts";
+import { inTime, passing, passingDuring, until } from "../../fakes/wait.ts";
 import { withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
 
 Deno.test("requests, the link and problems are counted and recorded, and connections closed at the end", async () => {
@@ -180,4 +182,130 @@ Deno.test("what a feature does in a run ends with the proxy, not with a changed 
       }),
   );
   assert.deepEqual(events, ["started", "started", "stopped"], "the end of the proxy counts, also during a change");
+});
+
+/** A Service with this name and spec, at an address of its own. */
+const serviceOf = (name: string, number: number, spec: object, annotations = {}): ApiObject => ({
+  kind: "Service",
+  metadata: { namespace: "shop", name, annotations },
+  spec: { clusterIP: `10.96.0.${number}`, ports: [{ port: 80 }], ...spec },
+});
+
+for (const site of ["", "branch"]) {
+  const named = site === "" ? "" : ", and of a site's node only what asks for an action";
+  Deno.test(`Events tell of the Node, the link to the API server, health check ports and balancing${named}`, async () => {
+    const server = startFakeApiServer(), clock = createFakeClock(Date.now()), port = reservePort();
+    const isRecorded = (text: string) =>
+      server.requests.some(({ verb, body }) => verb === "create" && body.includes(text));
+    const checked = { type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort: port };
+    server.apply(
+      serviceOf("web", 10, checked),
+      serviceOf("same-port", 11, checked),
+      serviceOf("dns", 12, { ports: [{ port: 53, protocol: "UDP" }] }, { "sluice.dev/balance": "least-connections" }),
+    );
+    await withWholeProxy({ args: ["--master", server.url, "--site", site], clock }, async () => {
+      for (
+        const text of ['"reason":"FailedToStartServiceHealthcheck"', '"action":"Balance"', '"reason":"NodeNotFound"']
+      ) {
+        await passing(clock, () => isRecorded(text), 100);
+      }
+      server.fault(() => statusResponse(503, "ServiceUnavailable", "down"));
+      server.dropWatches("broken");
+      const downUntilMs = clock.now() + 15_000;
+      await passing(clock, () => clock.now() > downUntilMs, 100);
+      server.fault(undefined);
+      server.apply(
+        serviceOf("other", 13, { ports: [{ port: 53, protocol: "UDP" }] }, { "sluice.dev/balance": "none" }),
+      );
+      await passing(clock, () => isRecorded('"name":"other"'));
+      if (site === "") await passing(clock, () => isRecorded('"reason":"SourceRestored"'));
+      assert.deepEqual(
+        [isRecorded('"reason":"Starting"'), isRecorded('"reason":"SourceRestored"')],
+        Array(2).fill(site === ""),
+      );
+    });
+    await server.close();
+  });
+}
+
+Deno.test("listeners of health checks and connections stay within their shares of the open files", async () => {
+  // Shared are 2 connections and 6 listeners.
+  const fileLimit = 16, clock = createFakeClock(Date.now());
+  const manifests = Array.from({ length: 7 }, (_, i) => healthCheckedAt(reservePort()).replaceAll("web", `web${i}`));
+  await withManifests(
+    manifests.join("---\n"),
+    ({ args }) =>
+      withWholeProxy({ args, fileLimit, clock }, async ({ url }) => {
+        const closed = /^sluice_problem\{code="health-check-port-closed".*\} 1$/m;
+        await passingDuring(clock, until(async () => closed.test(await (await fetch(`${url}metrics`)).text())));
+        const { port } = new URL(url), connect = () => Deno.connect({ hostname: "127.0.0.1", port: Number(port) });
+        const connections = [await connect(), await connect(), await connect()];
+        const end = connections[0]!.read(new Uint8Array(1)).catch(() => null);
+        assert.equal(await passingDuring(clock, inTime("the end of the first connection", end), 0), null);
+        connections.forEach((connection) => connection.close());
+      }),
+  );
+});
+
+Deno.test("the work of rounds delays later ones", async () => {
+  const server = startFakeApiServer(), clock = createFakeClock(Date.now());
+  let cpuMs = 0;
+  await withWholeProxy({ args: ["--master", server.url], clock, cpuMs: () => cpuMs += 10_000 }, async ({ url }) => {
+    const isPending = async (count: number) =>
+      (await (await fetch(`${url}metrics`)).text()).includes(
+        `\nkubeproxy_sync_proxy_rules_service_changes_pending ${count}\n`,
+      );
+    const synced = async (count: number) =>
+      (await (await fetch(`${url}metrics`)).text()).includes(
+        `kubeproxy_sync_partial_proxy_rules_duration_seconds_count{ip_family="IPv4"} ${count}\n`,
+      );
+    await server.watches(3);
+    await passingDuring(clock, until(() => isPending(0)));
+    server.apply(serviceOf("one", 1, {}));
+    await passingDuring(clock, until(() => synced(1)));
+    server.apply(serviceOf("two", 2, {}));
+    await until(() => isPending(1));
+    clock.advance(900);
+    await settled();
+    assert.ok(await isPending(1));
+    clock.advance(100);
+    await until(() => isPending(0));
+  });
+  await server.close();
+});
+
+Deno.test("counts of workers are metrics of both families together, and continue after a changed configuration", async () => {
+  const counts = { ctStateInvalidDropped: 5, localhostNodePortsAccepted: 0 };
+  const call = (): CallWorker => ({ name, checked }) =>
+    Promise.resolve(name === readPacketCounts.name ? checked({ ...counts }) : undefined);
+  await withManifests(
+    "",
+    ({ args }) =>
+      withWholeProxy({ args: [...args, "--proxy-mode", "iptables"], call }, async ({ url, replace }) => {
+        const dropped = async () =>
+          /^kubeproxy_iptables_ct_state_invalid_dropped_packets_total (\d+)$/m.exec(
+            await (await fetch(`${url}metrics`)).text(),
+          )?.[1];
+        assert.equal(await dropped(), "10");
+        await replace();
+        assert.equal(await dropped(), "10");
+        counts.ctStateInvalidDropped = 6;
+        assert.equal(await dropped(), "12");
+      }),
+  );
+});
+
+Deno.test("a relay's figures are metrics where there is one, and a link's where the source is a server", async () => {
+  for (const [mode, isRelayed] of [["userspace", true], ["iptables", false]] as const) {
+    const relayFigures = () => Promise.resolve({ connectionsOpen: 3 });
+    await withManifests(
+      "",
+      ({ args }) =>
+        withWholeProxy({ args: [...args, "--proxy-mode", mode], relayFigures }, async ({ url }) => {
+          const metrics = await (await fetch(`${url}metrics`)).text();
+          assert.equal(/^sluice_relay_connections\{ip_family="IPv6"\} 3$/m.test(metrics), isRelayed, mode);
+          assert.doesNotMatch(metrics, /^sluice_source_connected/m);
+        }),
+    );
+  }
 });
