@@ -44,7 +44,6 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
       const stderr = child.stderr.getReader({ mode: "byob" });
       const stopped = new AbortController();
       const stop = (reason: unknown) => {
-        if (stopped.signal.aborted) return;
         // Kill it before closing its input: it must not take half an input for a complete one.
         kill(child);
         stopped.abort(reason);
@@ -151,20 +150,18 @@ async function feed(
 ): Promise<void> {
   const encoder = new TextEncoder();
   const writer = stdin.getWriter();
-  ignoreFailure(writer.closed);
   // A child of the tool may have inherited the other end without reading it: a write would wait until the child ends.
   const ended = Promise.withResolvers<false>();
   const giveUp = () => {
     ignoreFailure(writer.abort());
     ended.resolve(false);
   };
-  if (stopped.aborted) return giveUp();
   stopped.addEventListener("abort", giveUp, { once: true });
   for (const text of gathered(pieces)) {
     if (!await Promise.race([accepted(writer.write(encoder.encode(text))), ended.promise])) return;
     if (text.length >= STDIN_PIECE_CHARACTERS) onPiece();
   }
-  await Promise.race([accepted(writer.close()), ended.promise]);
+  await accepted(writer.close());
 }
 
 /** Whether the tool took the text. A tool that ended early reads no more. */
@@ -187,7 +184,7 @@ function* gathered(pieces: Iterable<string>): Generator<string> {
     batch = [];
     length = 0;
   }
-  if (length > 0) yield batch.join("");
+  yield batch.join("");
 }
 
 /**
@@ -261,7 +258,7 @@ const LINE_BYTES = 32;
 /** Starts a conversation with a process that has just been started. Its standard input and error are piped. */
 function converseWith(
   child: Deno.ChildProcess,
-  { tool, onLine }: Pick<ToolCall, "tool" | "onLine">,
+  { tool, onLine, mostOutput = MOST_OUTPUT }: Pick<ToolCall, "tool" | "onLine" | "mostOutput">,
   clock: Clock,
 ): Conversation {
   const writer = child.stdin.getWriter();
@@ -273,7 +270,6 @@ function converseWith(
   const over = (error: Error) => {
     isOpen = false;
     question?.settle.reject(error);
-    question = undefined;
     writer.abort().catch(() => {});
   };
   const answer = () => {
@@ -301,10 +297,10 @@ function converseWith(
   if (onLine) {
     const onOpenLine = (line: string) => {
       printed += line.length + LINE_BYTES;
-      if (printed > MOST_OUTPUT) throw new Error(`printed more than ${MOST_OUTPUT} characters`);
+      if (printed > mostOutput) throw new Error(`printed more than ${mostOutput} characters`);
       if (isOpen) onLine(line);
     };
-    readOutput(child.stdout.getReader({ mode: "byob" }), { onLine: onOpenLine }).catch(fail);
+    readOutput(child.stdout.getReader({ mode: "byob" }), { onLine: onOpenLine, mostOutput }).catch(fail);
   }
 
   return {
@@ -317,7 +313,7 @@ function converseWith(
         kill(child);
         over(new ToolTimeoutError(tool, timeoutMs));
       });
-      writer.write(encoder.encode(text)).catch(() => over(new ToolEndedError(tool)));
+      writer.write(encoder.encode(text)).catch(fail);
       return await settle.promise.finally(cancel);
     },
     isOpen: () => isOpen,

@@ -65,11 +65,11 @@ export interface Runner {
   run(call: ToolCall): Promise<ToolResult>;
   /**
    * Starts a tool for a conversation. The lines of its standard output are passed on until the conversation is closed, and may
-   * arrive later than the answer to which they belong; without `onLine` they are discarded. Undefined on a runner that
-   * does not support it.
+   * arrive later than the answer to which they belong; without `onLine` they are discarded. The tool is killed if it prints
+   * more than `mostOutput` between two questions. Undefined on a runner that does not support it.
    * @throws {ToolMissingError} if the tool is not installed
    */
-  converse?(call: Pick<ToolCall, "tool" | "args" | "onLine">): Conversation;
+  converse?(call: Pick<ToolCall, "tool" | "args" | "onLine" | "mostOutput">): Conversation;
   /** True for a runner that changes nothing: readers of the kernel then keep the rules that a difference shows. */
   readonly isDry?: boolean;
 }

@@ -4,6 +4,7 @@ import { ToolEndedError, ToolMissingError, ToolTimeoutError } from "../../backen
 import { createFakeClock } from "../fakes/clock.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
+import { inTime, until } from "../fakes/wait.ts";
 
 const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
@@ -48,12 +49,14 @@ Deno.test("onLine gets one line at a time, with characters split across chunks i
   assert.equal(result.stdout, "");
 });
 
-Deno.test("a tool may exit without reading its input", async () => {
+Deno.test("a tool may exit without reading its input, which is then rendered no further", async () => {
+  let rendered = 0;
   function* endless() {
-    for (let i = 0; i < 1_000_000; i++) yield "a line that nobody reads\n";
+    for (; rendered < 1_000_000; rendered++) yield "a line that nobody reads\n";
   }
   const result = await runner.run({ tool: "sh", args: ["-c", "echo no >&2; exit 2"], stdin: endless() });
   assert.deepEqual(result, { exitCode: 2, stdout: "", stderr: "no\n" });
+  assert.ok(rendered < 1_000_000);
 });
 
 Deno.test("only the head and the tail of a long standard error are kept", async () => {
@@ -99,12 +102,20 @@ Deno.test("a tool that takes its input gets a second more for each 64 kB of it",
   const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
   const args = ["-c", 'cat >/dev/null; sleep "$1"', "sh"];
   await runner.run({ tool: "sh", args: [...args, "0"], stdin: [] });
-  const taken = Promise.withResolvers<void>(), stdin = Array<string>(3).fill("x".repeat(65_536));
+  const taken = Promise.withResolvers<void>(), stdin = [...Array<string>(3).fill("x".repeat(65_536)), "rest"];
   const hanging = runner.run({ tool: "sh", args: [...args, "60"], stdin, onInputTaken: taken.resolve });
   await taken.promise;
   assert.deepEqual(clock.pending(), [11_000]);
   clock.advance(11_000);
   await assert.rejects(hanging, ToolTimeoutError);
+});
+
+Deno.test("a tool gets four times as long as an earlier run took", async () => {
+  const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
+  await runner.run({ tool: "echo", args: [], onLine: () => clock.advance(5_000) });
+  const next = runner.run({ tool: "echo", args: [] });
+  assert.deepEqual(clock.pending(), [20_000]);
+  await next;
 });
 
 Deno.test("a run that failed gives later ones no limit of 8 s: the first success may take long", async () => {
@@ -115,6 +126,80 @@ Deno.test("a run that failed gives later ones no limit of 8 s: the first success
   assert.deepEqual(clock.pending(), [60_000]);
   clock.advance(60_000);
   await assert.rejects(slow, ToolTimeoutError);
+});
+
+Deno.test("a tool that is too slow for its limit gets more time after four runs", async () => {
+  const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
+  const args = ["-c", 'exec sleep "$1"', "sh"];
+  await runner.run({ tool: "sh", args: [...args, "0"] });
+  for (const limitMs of [8_000, 8_000, 8_000, 8_000, 16_000]) {
+    const slow = runner.run({ tool: "sh", args: [...args, "60"] });
+    assert.deepEqual(clock.pending(), [limitMs]);
+    clock.advance(limitMs);
+    await assert.rejects(slow, ToolTimeoutError);
+  }
+});
+
+/** Starts a child of a shell that holds only this open, and prints its process ID. */
+const HOLDING = {
+  "standard input": "exec 3<&0; sleep 600 >/dev/null 2>&1 & echo $!;",
+  "standard output": "sleep 600 2>/dev/null & echo $!;",
+  "standard error": "sleep 600 >/dev/null & echo $!;",
+};
+
+for (const [what, script] of Object.entries(HOLDING)) {
+  Deno.test(`the run of a killed tool ends although a child of the tool holds its ${what} open`, async () => {
+    const abort = new AbortController(), reason = new Error("not wanted any more");
+    let child = "";
+    const run = runner.run({
+      ...{ tool: "sh", args: ["-c", `${script} exec sleep 600`], stdin: ["x".repeat(1_000_000)], signal: abort.signal },
+      onLine(line) {
+        child = line;
+        abort.abort(reason);
+      },
+    });
+    try {
+      await assert.rejects(inTime("the end of the run", run), (error) => error === reason);
+    } finally {
+      Deno.kill(Number(child), "SIGKILL");
+    }
+  });
+}
+
+Deno.test("the input of a killed tool ends, also for a child of the tool", async () => {
+  const abort = new AbortController(), reason = new Error("not wanted any more");
+  let child = "";
+  const script = "exec 3<&0; (tail --pid=$$ -f /dev/null; cat <&3) >/dev/null 2>&1 & echo $!; exec sleep 600";
+  const run = runner.run({
+    ...{ tool: "sh", args: ["-c", script], stdin: ["x".repeat(1_000_000)], signal: abort.signal },
+    onLine(line) {
+      child = line;
+      abort.abort(reason);
+    },
+  });
+  await assert.rejects(run, (error) => error === reason);
+  await ended(child);
+});
+
+Deno.test("a run or a conversation that has ended leaves no listener at the runner's signal", async () => {
+  const { signal } = new AbortController(), listeners = new Set<unknown>();
+  const { addEventListener: add, removeEventListener: remove } = signal;
+  signal.addEventListener = (...args: Parameters<typeof add>) => {
+    listeners.add(args[1]);
+    add.apply(signal, args);
+  };
+  signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+    listeners.delete(args[1]);
+    remove.apply(signal, args);
+  };
+  const stoppable = createProcessRunner({ clock: systemClock, path: searchPath(), signal });
+  await stoppable.run({ tool: "true", args: [] });
+  assert.equal(listeners.size, 0);
+  const talk = stoppable.converse!({ tool: "sh", args: ["-c", REPEAT] });
+  await talk.ask("end\n", "heard end", 5_000);
+  assert.equal(listeners.size, 1);
+  talk.close();
+  await until(() => listeners.size === 0);
 });
 
 Deno.test("an abort kills running tools and rejects later runs", async () => {
@@ -190,10 +275,12 @@ Deno.test("a tool's environment is PATH, LC_ALL=C and no home", async () => {
 
 const REPEAT = 'while read -r line; do echo "heard $line" >&2; done';
 
-Deno.test("a conversation returns the answer to each question separately", async () => {
+Deno.test("a conversation returns the answer to each question separately, and then waits for no time to pass", async () => {
+  const clock = createFakeClock(), runner = createProcessRunner({ clock, path: searchPath() });
   const talk = runner.converse!({ tool: "sh", args: ["-c", REPEAT] });
   assert.equal(await talk.ask("one\ntwo\nend 1\n", "heard end 1", 5_000), "heard one\nheard two\n");
   assert.equal(await talk.ask("end 2\n", "heard end 2", 5_000), "");
+  assert.deepEqual(clock.pending(), []);
   assert.ok(talk.isOpen());
   talk.close();
   assert.ok(!talk.isOpen());
@@ -227,8 +314,39 @@ Deno.test("a tool that does not answer a conversation in time is killed", async 
   const pid = await talk.ask("one\n", "ready", 5_000);
   await assert.rejects(talk.ask("two\n", "end", 50), ToolTimeoutError);
   assert.ok(!talk.isOpen());
-  const ended = await runner.run({ tool: "tail", args: [`--pid=${pid.trim()}`, "-f", "/dev/null"], timeoutMs: 20_000 });
-  assert.equal(ended.exitCode, 0);
+  await ended(pid);
+});
+
+Deno.test("the input of a tool that was killed in a conversation ends, also for a child of the tool", async () => {
+  const script = "exec 3<&0; cat <&3 >/dev/null 2>&1 & echo $! >&2; echo ready >&2; exec sleep 600";
+  const talk = runner.converse!({ tool: "sh", args: ["-c", script] });
+  const pid = await talk.ask("one\n", "ready", 5_000);
+  await assert.rejects(talk.ask("two\n", "end", 50), ToolTimeoutError);
+  await ended(pid);
+});
+
+Deno.test("lines that a tool prints after its conversation was closed are dropped", async () => {
+  const lines: string[] = [];
+  const script = "read -r line; echo $$ >&2; echo end >&2; read -r line; echo late";
+  const talk = runner.converse!({ tool: "sh", args: ["-c", script], onLine: (line) => lines.push(line) });
+  const pid = await talk.ask("one\n", "end", 5_000);
+  talk.close();
+  await ended(pid);
+  assert.deepEqual(lines, []);
+});
+
+Deno.test("a tool may print as much as its limit for each question, where a line counts as 32 characters more", async () => {
+  let lines = 0;
+  const script = 'while read -r count; do yes | head -n "$count"; echo end >&2; done';
+  const talk = runner.converse!({
+    ...{ tool: "sh", args: ["-c", script], mostOutput: 100 * (1 + 32) },
+    onLine: () => void lines++,
+  });
+  for (const all of [100, 200]) {
+    await talk.ask("100\n", "end", 5_000);
+    await until(() => lines === all);
+  }
+  await assert.rejects(talk.ask("101\n", "never", 5_000), ToolEndedError);
 });
 
 Deno.test("an abort ends a conversation, and refuses later ones", async () => {
@@ -241,18 +359,34 @@ Deno.test("an abort ends a conversation, and refuses later ones", async () => {
   assert.throws(() => stoppable.converse!({ tool: "cat", args: [] }), /stopping/);
 });
 
+Deno.test("a tool that closes its input in a conversation is killed", async () => {
+  const script = "read -r line; exec 0<&-; echo $$ >&2; echo ready >&2; exec sleep 600";
+  const talk = runner.converse!({ tool: "sh", args: ["-c", script] });
+  const pid = await talk.ask("one\n", "ready", 5_000);
+  await assert.rejects(talk.ask("two\n", "end", 30_000), ToolEndedError);
+  await ended(pid);
+});
+
 for (const [output, redirect] of [["standard error", " >&2"], ["standard output", ""]]) {
   Deno.test(`a tool that floods its ${output} instead of an answer is killed`, async () => {
-    const script = `read -r line; yes | head -c 20000000${redirect}; exec sleep 60`;
+    const script = `echo $$ >&2; echo ready >&2; read -r line; yes | head -c 20000000${redirect}; exec sleep 600`;
     const talk = runner.converse!({ tool: "sh", args: ["-c", script], onLine() {} });
+    const pid = await talk.ask("", "ready", 5_000);
     await assert.rejects(talk.ask("one\n", "end", 30_000), ToolEndedError);
     assert.ok(!talk.isOpen());
+    await ended(pid);
   });
 }
 
 Deno.test("a conversation with a missing tool throws", () => {
   assert.throws(() => runner.converse!({ tool: "sluice-no-such-tool", args: [] }), ToolMissingError);
 });
+
+/** Resolves when a process has ended. */
+async function ended(pid: string): Promise<void> {
+  const args = [`--pid=${pid.trim()}`, "-f", "/dev/null"];
+  assert.equal((await runner.run({ tool: "tail", args, timeoutMs: 20_000 })).exitCode, 0);
+}
 
 function hex(buffer: ArrayBuffer): string {
   return Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
