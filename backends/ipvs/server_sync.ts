@@ -29,7 +29,7 @@ interface ServerSync {
    * The time until the next `write` for terminating real servers, even if nothing changes; undefined if there are none.
    */
   againAfterMs(): number | undefined;
-  /** The number of operations written since the last call. */
+  /** The number of operations since the last call, refused ones included. */
   takeOperations(): number;
 }
 
@@ -50,6 +50,10 @@ export function createServerSync({ desired, servers, excludePrefixes, clock }: S
   const { servers: ledger } = desired;
   const termination = createTermination(servers, clock);
   const operations = createAccumulator(() => 0);
+  const apply = (some: readonly Operation[]) => {
+    operations.value += some.length;
+    return servers.apply(some);
+  };
 
   async function read(udpFrontends?: Set<UdpFrontend>): Promise<number> {
     const held = new Map(
@@ -64,8 +68,7 @@ export function createServerSync({ desired, servers, excludePrefixes, clock }: S
   async function writeSome(some: readonly Difference<VirtualServer>[]): Promise<ToolFailure | undefined> {
     const all = some.flatMap(({ id, held, wanted }) => [...serverOperations(id, held, wanted, termination.of(id))]);
     if (all.length === 0) return undefined;
-    operations.value += all.length;
-    const failure = await servers.apply(all);
+    const failure = await apply(all);
     if (failure !== undefined) return failure;
     for (const { id, held, wanted } of some) {
       ledger.settle(id);
@@ -95,24 +98,21 @@ export function createServerSync({ desired, servers, excludePrefixes, clock }: S
   return {
     read,
     async announce(addresses) {
-      if (addresses.size === 0) return;
       const added = toWrite().flatMap(({ id, held, wanted }) =>
         wanted && !held && addresses.has(parseServerKey(id)?.address ?? "")
           ? [{ id, definition: wanted.definition }]
           : []
       );
       if (added.length === 0) return;
-      const failure = await servers.apply(added.map(({ id, definition }) => ({ does: "add", server: id, definition })));
+      const failure = await apply(added.map(({ id, definition }) => ({ does: "add", server: id, definition })));
       if (failure !== undefined) return;
-      operations.value += added.length;
       for (const { id, definition } of added) ledger.hold(id, { definition, realServers: [] });
     },
     async write() {
       const failure = await writeSome(toWrite());
       if (failure !== undefined) await search(failure);
       const ended = await termination.takeEnded();
-      operations.value += ended.length;
-      if (ended.length > 0 && await servers.apply(ended) !== undefined) await read();
+      if (ended.length > 0 && await apply(ended) !== undefined) await read();
     },
     againAfterMs: termination.againAfterMs,
     takeOperations: operations.take,
@@ -194,6 +194,6 @@ function createTermination(servers: VirtualServers, clock: Clock) {
       return operations;
     },
     /** The time until the next count is due; undefined if no real server terminates. */
-    againAfterMs: () => dueMs === undefined ? undefined : Math.max(0, dueMs - clock.monotonic()),
+    againAfterMs: () => dueMs === undefined ? undefined : dueMs - clock.monotonic(),
   };
 }

@@ -179,6 +179,41 @@ Deno.test("a real server that could not be removed when its connections had ende
   }
 });
 
+Deno.test("a comparison while connections are waited for does not bring the next count forward", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change, backend, clock } = await backendUnderTest(host);
+  await snapshot([web()]);
+  host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.active = 1;
+  await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  clock.advance(5_000);
+  await change([]);
+  clock.advance(10_000);
+  assert.equal((await backend.resync()).againAfterMs, MINUTE_MS - 10_000);
+});
+
+Deno.test("a terminating real server that another program removed is not waited for, nor removed again", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change, takeWrites, clock } = await backendUnderTest(host);
+  await snapshot([web()]);
+  host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.active = 1;
+  await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  host.runner.ipvs.servers.get(KEY)!.reals.delete(ENDPOINTS[1]!);
+  takeWrites();
+  clock.advance(5_000);
+  assert.equal((await change([])).againAfterMs, undefined);
+  assert.deepEqual(takeWrites(), []);
+});
+
+Deno.test("an endpoint that returns after another program deleted its virtual server is served", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change } = await backendUnderTest(host);
+  await snapshot([web()]);
+  await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  host.runner.ipvs.servers.delete(KEY);
+  assert.deepEqual((await change([web()])).problems, []);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
+});
+
 Deno.test("real servers of a virtual server that the kernel no longer has are not waited for", async () => {
   const host = createIpvsHost();
   const { snapshot, change, backend } = await backendUnderTest(host);
@@ -231,8 +266,23 @@ Deno.test("an endpoint that is removed later does not delay the count of another
 });
 
 Deno.test("a new service counts as one operation for its virtual server, and one for each real server", async () => {
-  const { snapshot } = await backendUnderTest();
+  const { snapshot, change, clock } = await backendUnderTest();
   assert.equal((await snapshot([web()])).figures.server_operations, 3);
+  assert.equal((await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })])).figures.server_operations, 1, "its weight");
+  clock.advance(5_000);
+  assert.equal((await change([])).figures.server_operations, 1, "its removal");
+});
+
+Deno.test("an address that another program removed is bound again without its virtual server being added", async () => {
+  const host = createIpvsHost();
+  const { snapshot, backend, takeWrites } = await backendUnderTest(host);
+  await snapshot([web()]);
+  host.runner.ipvs.interfaces.delete("kube-ipvs0");
+  host.runner.ipvs.servers.get(KEY)!.reals.delete(ENDPOINTS[1]!);
+  takeWrites();
+  await backend.resync();
+  const written = takeWrites().filter(({ tool }) => tool === "ipvsadm").map(({ input }) => input);
+  assert.deepEqual(written, [`-a ${KEY} -r ${ENDPOINTS[1]} -m -w 1\n`]);
 });
 
 Deno.test("excluded virtual servers and those of the other family stay", async () => {
@@ -318,15 +368,22 @@ Deno.test("a new address of the node serves node ports from the next comparison 
 
 Deno.test("a service that the kernel refuses is reported and does not delay others", async () => {
   const host = createIpvsHost();
-  const { snapshot, change, backend, runner } = await backendUnderTest(host);
+  const { snapshot, change, backend, runner, takeWrites } = await backendUnderTest(host);
   await snapshot([web()]);
   // Without the scheduler the kernel refuses new virtual servers, but no changes of others.
   host.runner.ipvs.schedulers.delete("rr");
   const other = web({ name: "default/other:http", clusterIP: "10.96.0.11" });
-  const { problems } = await change([other, web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  takeWrites();
+  const { problems } = await change([other, web({ clusterEndpoints: [ENDPOINTS[0]!, "10.244.1.3:8080"] })]);
+  const added = "-A -t 10.96.0.11:80 -s rr\n";
+  assert.deepEqual(
+    takeWrites().filter(({ tool }) => tool === "ipvsadm").map(({ input }) => input.startsWith(added)),
+    [true, true, true],
+    "alone, with everything else, and with its real servers",
+  );
   assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/other:http"]);
   assert.match(problems[0]!.message, /virtual server -t 10\.96\.0\.11:80.*Scheduler or persistence engine not found/);
-  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0, "10.244.1.3:8080": 1 });
   runner.forgetCalls();
   assert.equal((await change([])).problems.length, 1);
   assert.deepEqual(runner.calls, []);
