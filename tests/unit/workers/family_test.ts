@@ -1,54 +1,13 @@
 import assert from "node:assert/strict";
-import type { FromWorker, ToWorker } from "../../../workers/protocol.ts";
-import { workerEntry } from "../../../workers/web_worker.ts";
+import type { ToWorker } from "../../../workers/protocol.ts";
 import { FAMILY_START } from "../../fakes/family_start.ts";
+import { following, startFamilyWorker } from "../../fakes/family_worker.ts";
 import { inTime } from "../../fakes/wait.ts";
 
 const ROLE = { type: "role", family: "IPv4", path: "/usr/sbin:/sbin" } as const;
 
-/** A real worker of a family that may run no tool, so that each setup fails. */
-function startWorker() {
-  const worker = new Worker(workerEntry("family"), {
-    type: "module",
-    deno: {
-      permissions: {
-        ...{ env: false, ffi: false, import: false, net: false, run: false, sys: false, write: false },
-        read: [new URL("../../..", import.meta.url)],
-      },
-    },
-  });
-  const failed = Promise.withResolvers<string>();
-  worker.onerror = (event) => {
-    event.preventDefault();
-    failed.resolve(event.message);
-  };
-  const post = (message: ToWorker, port?: MessagePort) => worker.postMessage(message, port ? [port] : []);
-  return { worker, post, failed: failed.promise };
-}
-
-/** Returns a function that resolves with the next message of a type. */
-function following(from: Pick<Worker, "onmessage"> | MessagePort) {
-  const seen: FromWorker[] = [];
-  let check = () => {};
-  from.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-    seen.push(data);
-    check();
-  };
-  return <T extends FromWorker["type"]>(type: T) =>
-    inTime(
-      type,
-      new Promise<Extract<FromWorker, { type: T }>>((resolve) => {
-        check = () => {
-          const at = seen.findIndex((message) => message.type === type);
-          if (at >= 0) resolve(seen.splice(at, 1)[0] as Extract<FromWorker, { type: T }>);
-        };
-        check();
-      }),
-    );
-}
-
 Deno.test("a family's worker answers each message, and can be started again after a stop that keeps it", async () => {
-  const { worker, post } = startWorker(), next = following(worker);
+  const { worker, post } = startFamilyWorker(), next = following(worker);
   post(ROLE);
   post({ type: "ping" });
   await next("pong");
@@ -87,7 +46,7 @@ const REFUSED: readonly (readonly [text: RegExp, messages: readonly ToWorker[]])
 
 for (const [text, messages] of REFUSED) {
   Deno.test(`a family's worker ends with a message that it refuses: ${text.source}`, async () => {
-    const { worker, post, failed } = startWorker();
+    const { worker, post, failed } = startFamilyWorker();
     for (const message of messages) post(message);
     assert.match(await inTime("the end of the worker", failed), text);
     worker.terminate();
