@@ -20,16 +20,12 @@ export interface WorkerListener<From> {
   onFailure(reason: string): void;
 }
 
-/** How often a worker is pinged, and when it counts as hung. */
-export interface PingOptions {
-  /** The interval between pings, in milliseconds; 10 s by default. */
-  readonly pingPeriodMs?: number;
-  /** After this many intervals without a message, the worker counts as hung; 6 by default. */
-  readonly pingsUnanswered?: number;
-}
+const PING_PERIOD_MS = 10_000;
+/** After this many periods without a message, a worker counts as hung. */
+const PINGS_UNANSWERED = 6;
 
 /** Inputs of `superviseWorker`. */
-interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> extends PingOptions {
+interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> {
   /** Returns the first messages to a worker that has just been started. */
   readonly firstMessages: () => readonly To[];
   /** Starts a worker; may throw. The listener is not called before it has returned. */
@@ -136,10 +132,9 @@ function launch<To, From, Handle extends WorkerHandle<To>>(state: State<To, From
 
 /** Counts periods, not time: a suspended host or a busy main isolate must not count against the worker. */
 function ping<To, From, Handle extends WorkerHandle<To>>(state: State<To, From, Handle>, handle: Handle): void {
-  const { clock, pingPeriodMs = 10_000, pingsUnanswered = 6 } = state.options;
-  state.cancelTimer = clock.schedule(pingPeriodMs, () => {
-    if (state.silentPeriods >= pingsUnanswered) {
-      return fail(state, `no answer for ${state.silentPeriods * pingPeriodMs / 1000} s`);
+  state.cancelTimer = state.options.clock.schedule(PING_PERIOD_MS, () => {
+    if (state.silentPeriods >= PINGS_UNANSWERED) {
+      return fail(state, `no answer for ${state.silentPeriods * PING_PERIOD_MS / 1000} s`);
     }
     if (state.silentPeriods === 0) handle.post({ type: "ping" });
     state.silentPeriods++;

@@ -90,8 +90,9 @@ export interface RelayWorker {
 }
 
 const ANSWER_TIMEOUT_MS = 5_000;
+/** How long the worker may take to stop before it is terminated. */
+const STOP_GRACE_MS = 7_000;
 
-/** Options of `startRelayWorker`. */
 interface RelayWorkerOptions {
   readonly start: RelayStart;
   readonly spawn: (listener: WorkerListener<FromRelay>) => WorkerHandle<ToRelay>;
@@ -99,14 +100,10 @@ interface RelayWorkerOptions {
   readonly logger: Logger;
   /** The delays before a restart. */
   readonly backoff?: Backoff;
-  /** How long the worker may take to stop before it is terminated, in milliseconds. */
-  readonly stopGraceMs?: number;
 }
 
 /** Starts a family's relay worker. */
-export function startRelayWorker(
-  { start, spawn, clock, stopGraceMs = 7_000, ...options }: RelayWorkerOptions,
-): RelayWorker {
+export function startRelayWorker({ start, spawn, clock, ...options }: RelayWorkerOptions): RelayWorker {
   const backoff = options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 });
   const logger = options.logger.with({ family: start.family });
   const figures = createQuestions<RelayFigures>(clock, ANSWER_TIMEOUT_MS);
@@ -146,6 +143,6 @@ export function startRelayWorker(
     apply: (delta) => worker.post({ type: "apply", delta }),
     figures: () => ask("figures", figures),
     traffic: () => ask("traffic", traffic),
-    stop: () => stopped ??= new Promise((resolve) => worker.stop({ type: "stop" }, stopGraceMs, () => resolve())),
+    stop: () => stopped ??= new Promise((resolve) => worker.stop({ type: "stop" }, STOP_GRACE_MS, () => resolve())),
   };
 }

@@ -10,7 +10,6 @@ import {
   createBackoff,
   createQuestions,
   type Logger,
-  type PingOptions,
   type Questions,
   type SupervisedWorker,
   superviseWorker,
@@ -21,7 +20,7 @@ import { createPacking } from "./packed_delta.ts";
 import type { FamilyHandle, FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 
 /** Inputs of `superviseFamily`; durations in milliseconds. */
-interface SuperviseOptions extends PingOptions {
+interface SuperviseOptions {
   readonly start: StartMessage;
   /** Starts a worker; may throw. */
   readonly spawn: (listener: WorkerListener<FromWorker>) => FamilyHandle;
@@ -32,13 +31,14 @@ interface SuperviseOptions extends PingOptions {
   readonly memory: MemoryWatch;
   /** The delays before a restart; half a second to half a minute by default. */
   readonly backoff?: Backoff;
-  /** The grace period for a worker to stop before it is terminated. */
-  readonly stopGraceMs?: number;
-  /** The same for a worker that will be used again: it may be the only one that could start another. */
-  readonly keepGraceMs?: number;
   /** The timeout of an answer from the worker. */
   readonly answerTimeoutMs?: number;
 }
+
+/** The grace period for a worker to stop before it is terminated. */
+const STOP_GRACE_MS = 700;
+/** The same for a worker that will be used again: it may be the only one that could start another. */
+const KEEP_GRACE_MS = 5_000;
 
 interface Supervised {
   readonly options: SuperviseOptions;
@@ -58,7 +58,7 @@ interface Supervised {
 
 /** Starts a family's worker, and another one whenever it dies or hangs, until it is stopped. */
 export function superviseFamily(options: SuperviseOptions): FamilyLink {
-  const { start, clock, memory, stopGraceMs = 700, keepGraceMs = 5_000, answerTimeoutMs = 5_000 } = options;
+  const { start, clock, memory, answerTimeoutMs = 5_000 } = options;
   const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
   const worker = superviseWorker<ToWorker, FromWorker, FamilyHandle>({
     ...options,
@@ -102,7 +102,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       if (isLeaving || stopping || cleaning || !worker.running()?.beginRest()) return false;
       state.isResting = state.isLeaving = true;
       finishWork(state);
-      worker.stop({ type: "stop", keepWorker: true }, stopGraceMs, () => idleWorkerStopped(state));
+      worker.stop({ type: "stop", keepWorker: true }, STOP_GRACE_MS, () => idleWorkerStopped(state));
       reportHealth(state, { state: "resting" });
       return true;
     },
@@ -129,7 +129,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         finishStop(state);
       };
       const keep = keepWorker ? (handle: FamilyHandle) => handle.release() : undefined;
-      worker.stop({ type: "stop", keepWorker }, keepWorker ? keepGraceMs : stopGraceMs, onEnd, keep);
+      worker.stop({ type: "stop", keepWorker }, keepWorker ? KEEP_GRACE_MS : STOP_GRACE_MS, onEnd, keep);
       return promise;
     },
   };
