@@ -15,7 +15,6 @@ import { type Decisions, validate } from "./validation.ts";
 export type CommandLine =
   | {
     readonly kind: "start";
-    /** The name of the command. */
     readonly command: string;
     readonly configuration: Configuration;
     /** The positional arguments, as many as the command takes. */

@@ -205,7 +205,6 @@ export interface NodeFamily {
   readonly call: CallWorker;
 }
 
-/** The health of the proxy. */
 interface NodeHealth {
   /** Sets what is known of a family's packets; undefined for nothing, as initially. */
   setPackets(family: Family, packets: PacketFlow | undefined): void;

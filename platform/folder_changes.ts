@@ -20,7 +20,6 @@ export interface Changes {
 /** Opens a watch on a folder; throws if that is impossible. */
 export type OpenWatch = (folder: string) => AsyncIterable<Deno.FsEvent> & { close(): void };
 
-/** Options of `watchChanges`. */
 interface ChangesOptions extends ClockAndLogger {
   readonly signal: AbortSignal;
   /** `Deno.watchFs` by default. */

@@ -30,7 +30,6 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
   for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
 }
 
-/** Size of a terminal in characters. */
 interface TerminalSize {
   readonly columns: number;
   readonly rows: number;

@@ -24,7 +24,6 @@ const PING_PERIOD_MS = 10_000;
 /** After this many periods without a message, a worker counts as hung. */
 const PINGS_UNANSWERED = 6;
 
-/** Inputs of `superviseWorker`. */
 interface SupervisionOptions<To, From, Handle extends WorkerHandle<To>> {
   /** Returns the first messages to a worker that has just been started. */
   readonly firstMessages: () => readonly To[];

@@ -30,7 +30,6 @@ export interface TreeEntry {
   readonly value: TreeNode;
 }
 
-/** A parsed file. */
 interface ParsedTree {
   /** Its first document, which is a null if it is empty, and all others that are not; none if it is not YAML or has comments only. */
   readonly documents: readonly TreeNode[];

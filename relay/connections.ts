@@ -21,7 +21,6 @@ export interface Connections {
   accept(client: Socket, target: Target): void;
   /** Resolves when no connection is open. */
   drained(): Promise<void>;
-  /** Resets all connections. */
   resetAll(): void;
 }
 

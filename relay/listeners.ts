@@ -17,7 +17,6 @@ import { isOutOfFiles } from "./file_watch.ts";
 import type { Listener } from "./network.ts";
 import type { EndpointList, Target } from "./target.ts";
 
-/** Inputs of `createListeners`. */
 interface ListenersOptions extends Pick<RelayOptions, "family" | "placement" | "clock"> {
   readonly counters: Counters;
   /** Listens for the target, by the protocol of its service port. Rejects with the system's error. */

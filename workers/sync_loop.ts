@@ -5,7 +5,6 @@ import type { Problem } from "../core/problems/mod.ts";
 import { type Backoff, type Clock, errorText, type Logger } from "../platform/mod.ts";
 import type { FromWorker } from "./protocol.ts";
 
-/** Inputs of `startSyncLoop`. */
 interface SyncLoopOptions {
   readonly family: Family;
   readonly backend: Backend;
@@ -67,7 +66,6 @@ interface Loop extends SyncLoopOptions {
   readonly resync: DueTimer;
   /** The sync that the backend requested although nothing changed. */
   readonly followUp: DueTimer;
-  /** The check of the entry rules. */
   readonly entryCheck: DueTimer;
   /** Whether the entry rules are expected in the kernel: unless the last check missed them, and nothing was repaired since. */
   hadEntryRules: boolean;

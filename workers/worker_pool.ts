@@ -3,7 +3,6 @@ import { FAMILIES, type Family, otherFamily, type WorkerListener } from "../plat
 import type { FamilyHandle, FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
 import { createWebWorker, UNREADABLE } from "./web_worker.ts";
 
-/** Inputs of `createWorkerPool`. */
 interface WorkerPoolOptions {
   readonly codeOf: (family: Family) => WorkerCode;
   /** The search path of the workers' tools. */

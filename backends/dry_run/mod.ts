@@ -74,7 +74,6 @@ export interface DryRunCall {
   readonly changes: NonNullable<ToolCall["changes"]>;
 }
 
-/** How a dry run runs tools. */
 interface DryRunTools {
   /** Runs tools that only read; undefined for an empty kernel and the newest tools. */
   readonly read: Runner | undefined;

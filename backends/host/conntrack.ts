@@ -78,7 +78,6 @@ interface SyncedRules<Figures> {
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/** Inputs of `createConntrackCleaner`. */
 interface CleanerOptions {
   readonly family: Family;
   readonly runner: Runner;

@@ -30,7 +30,6 @@ interface RuleReader extends TrafficReader {
   readonly aroundRestore: AroundRestore;
 }
 
-/** Inputs of `createTrafficReader`. */
 interface TrafficReaderOptions {
   readonly ruleset: Pick<Ruleset, "servicePorts" | "chainOwner">;
   readonly tools: IptablesTools;

@@ -22,7 +22,6 @@ interface Leftovers {
   readonly others: number;
   /** The addresses of the dummy interface. */
   readonly bound: ReadonlySet<string>;
-  /** The entries of the sets. */
   readonly entries: ListedSets["entries"];
   /** The addresses held after a takeover. */
   readonly heldAddresses: ReadonlySet<string>;
@@ -160,7 +159,6 @@ async function holdAddresses(
   if (released.size > 0) await held.release(released);
 }
 
-/** A step of the drain. */
 interface DrainStep {
   readonly operations: readonly Operation[];
   /** The addresses that open connections need. */

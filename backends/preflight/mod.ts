@@ -23,7 +23,6 @@ import {
 import { checkListeners, findFirewalls, judgeTraces, trustedPorts } from "./conflicts.ts";
 export { findFirewalls, trustedPorts };
 
-/** Inputs of `examineNode`. */
 interface PreflightOptions {
   readonly mode: Mode;
   /** Every mode: another one may have left traces. */

@@ -15,7 +15,6 @@ export interface Refusals<Key> {
   problemOf(key: Key): SyncProblem | undefined;
 }
 
-/** A refusal. */
 interface Refusal {
   /** The refused part: `rules of default/web:http`. */
   readonly what: string;

@@ -19,7 +19,6 @@ export interface KnownTool {
   readonly tested: readonly string[];
 }
 
-/** A fault of a tool. */
 interface ToolFlaw {
   /** The first version without it. */
   readonly fixedIn: string;

@@ -53,7 +53,6 @@ const newPrinting = (isEnough: Printing["isEnough"], waitMs: number): Printing =
   { lines: [], isWhole: Promise.withResolvers(), isEnough, waitMs }
 );
 
-/** The inputs of `createNftSession`. */
 interface SessionOptions {
   readonly runner: Runner;
   readonly clock: Clock;

@@ -10,7 +10,6 @@ import {
   ToolTimeoutError,
 } from "./runner.ts";
 
-/** Options of `createProcessRunner`. */
 interface ProcessRunnerOptions {
   readonly clock: Clock;
   /** The PATH on which tools are found, also by other tools: folders separated by colons. */

@@ -15,7 +15,6 @@ import {
 } from "../../core/model/mod.ts";
 import { type Clock, createTurns, joinFlat } from "../../platform/mod.ts";
 
-/** Inputs of `createReadings`. */
 interface ReadingsOptions {
   /** The counts since the last reading. */
   readonly rows: TrafficRows;

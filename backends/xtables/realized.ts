@@ -5,7 +5,6 @@ import type { IptablesTools } from "./tools.ts";
 export interface HeldChain {
   /** `hashRules` of its rules as iptables-save prints them; -1 if they are unknown. */
   readonly hash: number;
-  /** The number of its rules. */
   readonly rules: number;
   /** Its rules without their `-A CHAIN `, which only a dry run keeps. */
   readonly lines?: readonly string[];

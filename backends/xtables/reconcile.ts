@@ -30,7 +30,6 @@ export interface ChainReconciler extends CommonReconciler {
 /** The maximum number of restores that one run may spend on the search for refused changes. */
 const SEARCH_LIMIT = 100;
 
-/** Inputs of `createChainReconciler`. */
 type ReconcilerOptions =
   & Pick<RestoreContext, "layout" | "ruleset" | "tools" | "flavour" | "logger" | "aroundRestore">
   & {

@@ -198,7 +198,6 @@ function* changedPlaces({ updates, jumps = [], surplusJumps = [] }: RestoreInput
   }
 }
 
-/** A line of an input. */
 interface RestoreLine {
   readonly text: string;
   /** The service port that the line is for; undefined if it is not for a single one. */

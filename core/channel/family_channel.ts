@@ -15,7 +15,6 @@ export interface RestDelays {
 /** The delays of a running proxy. */
 export const REST_DELAYS: RestDelays = { firstMs: 5_000, laterMs: 300_000 };
 
-/** Options of `createFamilyChannel`. */
 interface FamilyChannelOptions {
   readonly family: Family;
   /** Starts the worker; called once, immediately. */

@@ -43,7 +43,6 @@ type TrafficFailure = shape.TypeOf<typeof TRAFFIC_FAILURE>;
 
 /** The traffic of one family since the previous reading, by service port and endpoint; unchanged counts are absent. */
 export const TRAFFIC_READING = shape.record({
-  /** The duration of the reading. */
   durationMs: shape.FINITE,
   /** The `ServicePortKey` of each row. */
   ports: shape.list(shape.TEXT),

@@ -27,7 +27,6 @@ const SERVICE_DETAILS = shape.record({
   mapIP: shape.BOOLEAN,
 });
 
-/** The target port of a service port. */
 const PORT_TARGET = shape.record({
   /** 0 for a named port. */
   port: shape.COUNT,
@@ -37,7 +36,6 @@ const PORT_TARGET = shape.record({
 /** See `PORT_TARGET`. */
 export type PortTarget = shape.TypeOf<typeof PORT_TARGET>;
 
-/** One port of a Service. */
 const SERVICE_PORT_SPEC = shape.record({
   /** Empty for the only port of a service. */
   name: SHARED,
@@ -94,19 +92,16 @@ const ENDPOINT_PORT = shape.record({ name: SHARED, protocol: PROTOCOL, port: sha
 /** See `ENDPOINT_PORT`. */
 export interface EndpointPort extends shape.TypeOf<typeof ENDPOINT_PORT> {}
 
-/** A reference to a pod. */
 const POD_REF = shape.record({ namespace: SHARED, name: SHARED, uid: SHARED });
 
 /** See `POD_REF`. */
 export interface PodRef extends shape.TypeOf<typeof POD_REF> {}
 
-/** The details of an endpoint. */
 const ENDPOINT_DETAILS = shape.record({ podName: shape.TEXT, hostname: shape.TEXT });
 
 /** See `ENDPOINT_DETAILS`. */
 export type EndpointDetails = shape.TypeOf<typeof ENDPOINT_DETAILS>;
 
-/** One endpoint of a slice. */
 const SLICE_ENDPOINT = shape.record({
   address: shape.TEXT,
   ready: shape.BOOLEAN,

@@ -76,7 +76,6 @@ export interface FamilyPlanner {
   noLocalEndpoints(): NoLocalEndpoints;
 }
 
-/** The dependencies of a planner. */
 interface FamilyPlannerOptions {
   readonly family: Family;
   readonly nodeName: string;

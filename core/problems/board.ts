@@ -26,7 +26,6 @@ export interface CurrentProblem extends Problem {
   readonly count: number;
 }
 
-/** Options of a report. */
 interface ReportOptions {
   /** Whether the reporter has already logged the problems, with its own details. */
   readonly isLogged?: boolean;

@@ -48,7 +48,6 @@ export interface Tracking extends SourceSink {
   take(): TrackedChanges;
 }
 
-/** Options of `createTracking`. */
 interface TrackingOptions {
   /** The kinds that the source reports; others need not be synced. */
   readonly kinds: readonly Kind[];

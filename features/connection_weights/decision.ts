@@ -7,7 +7,6 @@
  * that it lacks.
  */
 
-/** The counts of an endpoint. */
 interface EndpointCounts {
   readonly open: number;
   readonly opened: number;

@@ -14,7 +14,6 @@ import { openWatch, scopeOf, serveWatcher } from "./watcher.ts";
 import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { AddressInfo, ListenOptions, Server } from "node:net";
 
-/** Options of `serveInIsolate`. */
 interface IsolateOptions extends ServerSettings, ServerContext {
   /** Whether other isolates listen on the same address, among which the kernel distributes the connections. */
   readonly sharesPort: boolean;

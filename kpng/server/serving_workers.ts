@@ -19,7 +19,6 @@ import type { FromServingWorker, SentAnswer, SentPart, ToServingWorker } from ".
 /** Starts a worker; may throw. */
 export type SpawnServing = (listener: WorkerListener<FromServingWorker>) => WorkerHandle<ToServingWorker>;
 
-/** Options of `serveWithWorkers`. */
 interface WorkersOptions extends ClockAndLogger {
   readonly settings: ServerSettings;
   readonly address: TcpAddress;

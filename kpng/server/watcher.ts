@@ -7,7 +7,6 @@ import type { Call } from "./call.ts";
 import type { WatcherTraffic } from "./metrics.ts";
 import { type ChangeWaiters, createDeadline, type Semaphore, type SemaphoreSlot } from "./waiting.ts";
 
-/** The stream of one watcher. */
 interface WatcherStream {
   /** Resolves with the next request; undefined after the last one. */
   nextRequest(): Promise<Subscription | undefined>;
@@ -15,7 +14,6 @@ interface WatcherStream {
   write(bytes: Uint8Array): Promise<void>;
 }
 
-/** Options of `serveWatcher`. */
 interface WatcherOptions {
   readonly answers: Answers;
   readonly clock: Clock;

@@ -21,7 +21,6 @@ export interface ConnectionLimits {
   ended(): Promise<void>;
 }
 
-/** Options of `accept`. */
 interface AcceptOptions {
   readonly serve: (connection: Connection) => Promise<void>;
   readonly logger: Logger;

@@ -35,7 +35,6 @@ type RecordOf<F extends Fields> =
   & { readonly [Name in keyof F as F[Name] extends OptionalShape<unknown> ? never : Name]: TypeOf<F[Name]> }
   & { readonly [Name in keyof F as F[Name] extends OptionalShape<unknown> ? Name : never]?: TypeOf<F[Name]> };
 
-/** The shape of an object. */
 interface RecordShape<F extends Fields> extends Shape<RecordOf<F>> {
   readonly fields: F;
   /** Returns the name of the first invalid or unknown field, quoted; undefined if the value is valid. */

@@ -31,7 +31,6 @@ export interface ApiRequest {
   readonly readDeadlineMs: number;
 }
 
-/** The body of a request. */
 interface ApiRequestBody {
   readonly method: "POST" | "PATCH";
   /** `application/json`, or the kind of patch. */

@@ -4,7 +4,6 @@ import type { ApiClient } from "./http.ts";
 import { createObjectLimit } from "./object_limit.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";
 
-/** Options of `listResource`. */
 interface ListOptions {
   readonly resource: Resource;
   readonly api: ApiClient;

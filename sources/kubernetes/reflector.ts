@@ -7,7 +7,6 @@ import { listResource } from "./list.ts";
 import { type Resource, streamOf } from "./resource.ts";
 import { createWatchTimeout, watchResource, type WatchTimeout } from "./watch.ts";
 
-/** Options of `runReflector`. */
 interface ReflectorOptions extends ClockAndLogger {
   readonly resource: Resource;
   readonly api: ApiClient;

@@ -6,7 +6,6 @@ import { createObjectLimit } from "./object_limit.ts";
 import { acceptedTypes, type Resource } from "./resource.ts";
 import type { Clock } from "../../platform/mod.ts";
 
-/** Options of `watchResource`. */
 interface WatchOptions {
   readonly resource: Resource;
   readonly api: ApiClient;
