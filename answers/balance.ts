@@ -11,10 +11,8 @@ export interface EndpointShares {
   readonly open?: number;
 }
 
-type PolicyName = "cluster" | "local";
-
 /** The shares of the endpoints that a policy uses, in their order; undefined if they do not follow from the algorithm. */
-export function sharesOfPolicy(port: ServicePort, policy: PolicyName): readonly number[] | undefined {
+export function sharesOfPolicy(port: ServicePort, policy: "cluster" | "local"): readonly number[] | undefined {
   return balanceShares(port.balance, balancedList(port, policy));
 }
 

@@ -23,8 +23,6 @@ declare module "../core/problems/table.ts" {
 
 type FeatureFields = Intersection<(typeof REGISTERED)[number]["fields"]>;
 
-type FeatureOptions = OptionsOf<FeatureFields>;
-
 /** A feature among others, each of which finds its own options. */
 type RegisteredFeature = Omit<Feature<FeatureFields>, "fields"> & Pick<Feature, "fields">;
 
@@ -33,7 +31,7 @@ export const FEATURES: readonly RegisteredFeature[] = REGISTERED;
 
 /** The features that are on in a mode; by default, without those that depend on the environment of the process. */
 export function featuresOn(
-  options: FeatureOptions,
+  options: OptionsOf<FeatureFields>,
   mode: ModeDescription,
   environment: Environment = () => undefined,
 ): readonly RegisteredFeature[] {

@@ -15,9 +15,7 @@ interface FamilyTask {
   run(link: FamilyLink): Promise<void>;
 }
 
-/**
- * Removes all rules of Sluice and kube-proxy in both families and all modes. Resolves with the exit status.
- */
+/** Removes all rules of Sluice and kube-proxy in both families and all modes. Resolves with the exit status. */
 export function runCleanup(options: ProxyOptions): Promise<number> {
   return runInFamilies({
     done: "cleaned up",

@@ -70,9 +70,7 @@ const MAX_CONNECTIONS = 256;
 /** Linux's default limit. */
 const DEFAULT_LIMIT = 1024;
 
-/**
- * Divides `limit` descriptors, Linux's default if unknown. The remainder is for the tools, the API server and the runtime.
- */
+/** Divides `limit` descriptors, Linux's default if unknown. The rest is for the tools, the API server and the runtime. */
 export function shareFiles(limit = DEFAULT_LIMIT): FileShares {
   const shared = limit - Math.min(RESERVE, Math.floor(limit / 2));
   const connections = Math.min(MAX_CONNECTIONS, Math.floor(shared / 4));

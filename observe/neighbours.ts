@@ -49,7 +49,7 @@ export async function findNeighbours(
   connect: ConnectTo = Deno.connect,
 ): Promise<readonly Neighbour[]> {
   const ask = (place: string, path: string) => get(place, path, clock, connect);
-  const probe = async (place: string, path: string, judge: Judge): Promise<Neighbour | undefined> => {
+  const probe = async (place: string, path: string, judge: typeof judgeMode): Promise<Neighbour | undefined> => {
     const answer = await ask(place, path), kind = answer && judge(answer);
     if (kind === undefined) return undefined;
     // kube-proxy has no `/readyz`, and lists no paths.
@@ -94,8 +94,6 @@ interface Answer {
   readonly head: string;
   readonly body: string;
 }
-
-type Judge = (answer: Answer) => Neighbour["kind"] | undefined;
 
 function judgeMode({ head, body }: Answer): Neighbour["kind"] | undefined {
   const isMode = /^(iptables|ipvs|nftables|userspace)$/.test(body.trim());

@@ -34,9 +34,7 @@ export interface FamilyRecord {
 
 /** Keeps a bounded history of syncs for the status page and `sluice top`. */
 export interface StatusRecorder {
-  /**
-   * Records a finished sync, and the trigger times of the changes that took effect with it (milliseconds since 1970).
-   */
+  /** Records a finished sync, and the trigger times of the changes that took effect with it (milliseconds since 1970). */
   report(report: SyncReport, triggerTimesMs: readonly number[]): void;
   workerHealth(family: Family, health: FamilyHealth): void;
   families(): readonly FamilyRecord[];

@@ -3,12 +3,10 @@ import type { Clock } from "./clock.ts";
 import { errorText } from "./log.ts";
 import type { Backoff } from "./retry.ts";
 
-/** A request that a worker answers with `pong`. */
-type Ping = { readonly type: "ping" };
-
 /** A worker that takes messages of type `To`. */
 export interface WorkerHandle<To> {
-  post(message: To | Ping): void;
+  /** A worker answers `ping` with `pong`. */
+  post(message: To | { readonly type: "ping" }): void;
   /** Ends it at once, even in an endless loop. */
   terminate(): void;
 }

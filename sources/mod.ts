@@ -13,6 +13,7 @@ import {
   createDecode,
   type DetailFilters,
   KINDS,
+  type ObjectRef,
   type ReportLink,
   type Source,
 } from "../core/objects/mod.ts";
@@ -27,11 +28,6 @@ interface ApiAccess {
   readonly isRefusal: (error: unknown) => boolean;
 }
 
-interface ServiceRef {
-  readonly namespace: string;
-  readonly name: string;
-}
-
 /** An opened source and its resources. */
 export interface OpenSource {
   readonly source: Source;
@@ -40,7 +36,7 @@ export interface OpenSource {
   /** Sends Events about this node; undefined without an API server. */
   readonly events?: ApiAccess & {
     /** Reads the UID of a Service; undefined if it does not exist. */
-    readonly uidOf: (service: ServiceRef, signal: AbortSignal) => Promise<string | undefined>;
+    readonly uidOf: (service: Omit<ObjectRef, "kind">, signal: AbortSignal) => Promise<string | undefined>;
     /** Whether the error says that the object of the request does not exist. */
     readonly isGone: (error: unknown) => boolean;
   };

@@ -1,6 +1,4 @@
-/**
- * The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced.
- */
+/** The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced. */
 import { type Clock, dirname, errorText } from "../../platform/mod.ts";
 import { identifyProcess } from "./client.ts";
 import { pidFileOf, type ProxyProcess } from "./process.ts";

@@ -17,9 +17,7 @@ export interface Parts {
   readonly services: Html;
 }
 
-/**
- * The whole page. With JavaScript its parts stay up to date; without, they show the state at the time of the request.
- */
+/** The whole page. With JavaScript its parts stay up to date; without, they show the state at the time of the request. */
 export function pageDocument(status: NodeView, parts: Parts, view: View): Html {
   return html`
     <!DOCTYPE html>

@@ -87,9 +87,7 @@ export interface Backend<Figure extends string = string> {
   resetGone?(gone: readonly GoneEndpoint[]): Promise<void>;
   /** Removes what must not outlive the proxy; its rules stay. May be called during a sync. Absent if there is nothing. */
   stop?(): Promise<void>;
-  /**
-   * Describes the rules of a service port, from the desired state; undefined if the service port is not part of it.
-   */
+  /** Describes the rules of a service port, from the desired state; undefined if the service port is not part of it. */
   describe?(key: ServicePortKey): RuleDescription | undefined;
   /** Returns the traffic since the last call; undefined if none is counted. May run during a sync. */
   readTraffic?(): Promise<TrafficReading | undefined>;

@@ -199,9 +199,7 @@ async function findJumps(
   return true;
 }
 
-/**
- * Describes the rules of a service port in the order in which packets traverse them; undefined if the ruleset lacks it.
- */
+/** Describes the rules of a service port in the order in which packets traverse them; undefined if the ruleset lacks it. */
 function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
   const port = ruleset.servicePort(key);
   if (port === undefined) return undefined;
@@ -218,9 +216,7 @@ function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly Ru
   ];
 }
 
-/**
- * Reads the packet counts of the rules in the kernel, which kube-proxy keeps in nfacct objects. Throws as the tools do.
- */
+/** Reads the packet counts of the rules in the kernel, which kube-proxy keeps in nfacct objects. Throws as the tools do. */
 export async function readPacketCounts(family: Family, tools: IptablesTools): Promise<PacketCounts> {
   const [forwarding, localhost] = await Promise.all([
     rulesOf(tools, "filter", BASE.forward),

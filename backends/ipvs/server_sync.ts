@@ -25,9 +25,7 @@ interface ServerSync {
   announce(addresses: ReadonlySet<string>): Promise<void>;
   /** Writes the differences in one call, and removes real servers that have terminated. Throws if the host is at fault. */
   write(): Promise<void>;
-  /**
-   * The time until the next `write` for terminating real servers, even if nothing changes; undefined if there are none.
-   */
+  /** The time until the next `write` for terminating real servers, even if nothing changes; undefined if there are none. */
   againAfterMs(): number | undefined;
   /** The number of operations since the last call, refused ones included. */
   takeOperations(): number;
@@ -140,9 +138,7 @@ const COUNTING_SHARE = 0.02;
 
 const NONE: ReadonlySet<string> = new Set();
 
-/**
- * Graceful termination: real servers that get no new connections, and are removed when their last connection has ended.
- */
+/** Graceful termination: real servers that get no new connections, and are removed when their last connection has ended. */
 function createTermination(servers: VirtualServers, clock: Clock) {
   const terminating = new Map<ServerKey, ReadonlySet<string>>();
   let dueMs: number | undefined;

@@ -129,9 +129,7 @@ export interface SetChange {
   readonly entry: Entry;
 }
 
-/**
- * A failure of ipset, with the entry that it names. Changes before that entry may be in effect; those after it are not.
- */
+/** A failure of ipset, with the entry that it names. Changes before that entry may be in effect; those after it are not. */
 interface SetFailure extends ToolFailure {
   readonly entry: Entry | undefined;
 }

@@ -25,9 +25,7 @@ function readListeners(line: string): readonly Listener[] {
   return users.map(([, process, pid]) => ({ port: Number(port), process: process!, pid: Number(pid) }));
 }
 
-/**
- * The TCP ports at which only root and this user listen; at others, any program may answer. Empty without ss, or if it fails.
- */
+/** The TCP ports at which only root and this user listen, so that no other program answers. Empty if ss fails or is missing. */
 export async function trustedPorts(runner: Runner, uid: number | null): Promise<ReadonlySet<number>> {
   const listed = await ifInstalled(runner.run({ tool: "ss", args: ["-Htlne"] }));
   const trusted = new Set<number>(), others = new Set<number>();

@@ -155,9 +155,7 @@ function whatIsMissing(error: unknown): Trial["lacks"] {
   return /not permitted|Permission denied|must be root|CAP_NET_ADMIN/i.test(errorText(error)) ? "right" : "ability";
 }
 
-/**
- * Evaluates the trials: one family that cannot be served is a warning, two are an error. Tools are reported elsewhere.
- */
+/** Evaluates the trials: one family that cannot be served is a warning, two are an error. Tools are reported elsewhere. */
 function judgeTrials(mode: string, trials: readonly Trial[]): readonly Finding[] {
   const tried = trials.filter(({ lacks }) => lacks !== "tool");
   const someWork = tried.some(({ lacks }) => lacks === undefined);

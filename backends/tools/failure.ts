@@ -90,9 +90,7 @@ export function failureOf(call: string, result: ToolResult): ToolFailure | undef
   return { kind: isOfSignal(exitCode) ? "killed" : classifyFailure(tool, stderr), text: failureText(call, result) };
 }
 
-/**
- * Whether an exit status stands for one of Linux's 64 signals. ipvsadm exits with 255 if the kernel refuses its input.
- */
+/** Whether an exit status stands for one of Linux's 64 signals. ipvsadm exits with 255 if the kernel refuses its input. */
 function isOfSignal(exitCode: number): boolean {
   return exitCode > 128 && exitCode <= 192;
 }

@@ -13,10 +13,8 @@ import { NO_FIGURES, restoreAll, type RestoreContext } from "./apply.ts";
 import { type ChainsByTable, type Table, TABLES } from "./chains.ts";
 import { jumpsToMove, readKernel, type RealizedState } from "./realized.ts";
 
-type CommonReconciler = Reconciler<RealizedState, ServicePortKey>;
-
 /** Brings the chains of a layout to the desired ruleset. */
-export interface ChainReconciler extends CommonReconciler {
+export interface ChainReconciler extends Reconciler<RealizedState, ServicePortKey> {
   /** Marks chains that may differ from the kernel's. */
   touch(chains: ChainsByTable): void;
   /** Ends the refusals of service ports that are about to change. */

@@ -9,9 +9,7 @@ import { type Invocation, linesText, printAs, toolRunner } from "./command.ts";
 /** Before connection tracking and the table `raw`, so that rules there are traced, too. */
 const FIRST = -301;
 
-/**
- * Waits for a connection to any of the destinations and prints its path. Returns 1 on timeout.
- */
+/** Waits for a connection to any of the destinations and prints its path. Returns 1 on timeout. */
 export async function traceConnection(
   invocation: Invocation,
   answers: Pick<Answers, "state">,

@@ -274,8 +274,6 @@ async function watchPods(socket: string, onProblems: ReportProblems): Promise<Po
   }
 }
 
-type ReloadableOptions = Pick<ProxyOptions, "configuration" | "logger" | "logging" | "replaced">;
-
 /**
  * Runs the proxy, and restarts it in place after each valid change of its configuration file (kube-proxy exits instead).
  * Rules and connections stay in between. `onProblems` receives an invalid file. Resolves with the exit status of the last run.
@@ -283,7 +281,7 @@ type ReloadableOptions = Pick<ProxyOptions, "configuration" | "logger" | "loggin
 async function runWithReloads(
   { configuration, flags, logger, logging, clock, signal, reread }: Invocation,
   onProblems: ReportProblems,
-  run: (reloadable: ReloadableOptions) => Promise<number>,
+  run: (reloadable: Pick<ProxyOptions, "configuration" | "logger" | "logging" | "replaced">) => Promise<number>,
 ): Promise<number> {
   const path = flagValue(flags, RUN_FLAGS.config);
   if (!path || configuration.cleanup || configuration.initOnly) return await run({ configuration, logger, logging });

@@ -147,9 +147,7 @@ function parseConntrackEvent(line: string) {
 /** Finds the service port of a frontend in the state of the running proxy. */
 export interface ServiceFinder {
   readonly find: FindService;
-  /**
-   * The frontends of a family for rules of nft: `address . protocol . port`, and `protocol . port` of node ports.
-   */
+  /** The frontends of a family for rules of nft: `address . protocol . port`, and `protocol . port` of node ports. */
   frontends(family: Family): { readonly addresses: readonly string[]; readonly nodePorts: readonly string[] };
 }
 

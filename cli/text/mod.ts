@@ -1,6 +1,4 @@
-/**
- * Answers as text for a terminal.
- */
+/** Answers as text for a terminal. */
 export { eventLine } from "./lines.ts";
 export { clusterLines, statusLines } from "./status_text.ts";
 export { explanationText } from "./explanation_text.ts";

@@ -22,9 +22,7 @@ export interface Ledger {
    * @param hasUnsent whether any change is unsent; a change that was reverted before it was sent does not count
    */
   effect(name: ServicePortName, round: number, hasUnsent: boolean): Effect;
-  /**
-   * The number of service ports whose last change is not in the kernel, not counting refused ones; `hasUnsent` as in `effect`.
-   */
+  /** The number of service ports whose last change is not in the kernel, without refused ones; `hasUnsent` as in `effect`. */
   waiting(hasUnsent: boolean): number;
   /** Adds a list of items that wait until everything planned before them is in effect. */
   awaiting<Key, Item>(options: AwaitedOptions<Key, Item>): Awaited<Key, Item>;

@@ -55,9 +55,7 @@ export function certificatesOf({ tlsCAFile, tlsCertFile, tlsPrivateKeyFile }: Si
 
 type SiteFiles = Pick<SiteOptions, "tlsCAFile" | "tlsCertFile" | "tlsPrivateKeyFile">;
 
-/**
- * Reads the certificates of a site from configured files; all nodes have certificates of the same CA, for servers and clients.
- */
+/** Reads a site's certificates from configured files; all nodes have certificates of the same CA, for servers and clients. */
 function givenCertificates(paths: TlsPaths): SiteCertificates {
   const read = () => readUsable(paths);
   return {

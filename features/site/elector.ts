@@ -11,9 +11,7 @@ export type ElectionStep =
   /** Another node is the leader, at least until that time. */
   | { readonly kind: "follow"; readonly leader: LeaseRecord; readonly untilMs: number };
 
-/**
- * Decides who leads, from the versions of the Lease that this node has seen. Pure: it neither reads a clock nor sends requests.
- */
+/** Decides who leads, from the versions of the Lease that this node has seen. Reads no clock and sends no requests. */
 interface Elector {
   read(record: LeaseRecord, nowMs: number): void;
   /** A write of this node, sent at `sentMs`, was accepted. */

@@ -44,9 +44,7 @@ export const LIMITS = {
   transfers: 4,
   /** The bytes in the socket of one connection above which nothing more is written. */
   unreadBytesPerConnection: 64 * 1024,
-  /**
-   * The maximum number of bytes that wait for all clients; above it, the connection that has not read for longest is closed.
-   */
+  /** The most bytes that wait for all clients; above it, the connection that has not read for longest is closed. */
   unreadBytes: 64 * 1024 * 1024,
   /** The size of a request in bytes. */
   requestBytes: 4096,

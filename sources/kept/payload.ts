@@ -14,9 +14,7 @@ const PIECE = 32_768;
 /** The maximum time without yielding, in milliseconds: a change of the cluster waits no longer than this. */
 const TURN_MS = 5;
 
-/**
- * Compresses objects, in pieces; objects that are added, changed or deleted at the same time may be missing from the result.
- */
+/** Compresses objects, in pieces; objects that are added, changed or deleted meanwhile may be missing from the result. */
 export async function packObjects(objects: Iterable<ClusterObject>, clock: Clock): Promise<Packed> {
   const gzip = new CompressionStream("gzip");
   const packed = new Response(gzip.readable).bytes();

@@ -61,9 +61,7 @@ export function reviseSlices(
   return { slices: revised, replaced, leftOut };
 }
 
-/**
- * A static pod has the UID of its mirror pod in the API, and the UID of its file in the runtime, so it is identified by name.
- */
+/** A static pod has the UID of its mirror pod in the API, and that of its file in the runtime, so its name identifies it. */
 function keyOf({ namespace, name, uid }: PodRef, isStatic: boolean): string {
   return isStatic ? `${namespace}/${name}` : `${namespace}/${name}/${uid}`;
 }
