@@ -29,14 +29,9 @@ type Close = (reason: ClosureReason, code: number) => void;
 
 type CountClosed = (reason: ClosureReason, address: string | undefined) => void;
 
-interface Client {
-  count: number;
-  readonly idle: Set<Connection>;
-}
-
 interface Connection {
   readonly socket: Socket;
-  readonly client: Client;
+  readonly address: string;
   readonly cancelHandshake: () => void;
   /** The verified certificates of the CA that its handshake uses. */
   readonly verified: Set<string>;
@@ -113,41 +108,52 @@ export function admitConnections(
 
 /** Admits sockets within the limits. At a limit, the oldest idle connection makes room. */
 function createAdmission(isSecure: boolean, closed: CountClosed, { limits, clock, tally }: ServerContext) {
-  const clients = new Map<string, Client>();
-  const idle = createIdleConnections(closed);
+  // Those without a stream, oldest first.
+  const idle = new Set<Connection>();
   // By the client's address and port with TLS, where the session's socket differs from the accepted one; else by
   // socket.
   const connections = new Map<Socket | string, Connection>();
   const keyOf = (socket: Socket) => isSecure ? `${socket.remoteAddress} ${socket.remotePort}` : socket;
 
+  const setIdle = (connection: Connection, isIdle: boolean) => {
+    if (isIdle) idle.add(connection);
+    else idle.delete(connection);
+  };
+
+  /** Closes this idle connection, or else the new one. Returns whether the new one may stay. */
+  const makeRoom = (oldest: Connection | undefined, reason: ClosureReason, newcomer: Socket): boolean => {
+    const victim = oldest?.socket ?? newcomer;
+    closed(reason, victim.remoteAddress);
+    victim.destroy();
+    if (oldest !== undefined) idle.delete(oldest);
+    return oldest !== undefined;
+  };
+
   const admit = (socket: Socket, verified: Set<string>): void => {
     // Outside of its session's lifetime, a socket has no other error listener.
     socket.on("error", () => {});
     const address = socket.remoteAddress ?? "";
-    const client = clients.get(address) ?? { count: 0, idle: new Set() };
     if (tally.ofAddress(address) >= limits.connectionsPerAddress) {
-      if (!idle.makeRoom(client.idle, "too many connections from one address", socket)) return;
+      const own = idle.values().find((connection) => connection.address === address);
+      if (!makeRoom(own, "too many connections from one address", socket)) return;
     } else if (tally.total("connections") >= limits.connections) {
-      if (!idle.makeRoom(idle.all, "too many connections", socket)) return;
+      if (!makeRoom(idle.values().next().value, "too many connections", socket)) return;
     }
     const closeLate = () => {
       closed("no TLS handshake", address);
       socket.destroy();
     };
     const cancelHandshake = isSecure ? clock.schedule(limits.handshakeMs, closeLate) : () => {};
-    const connection = { socket, client, cancelHandshake, verified };
+    const connection = { socket, address, cancelHandshake, verified };
     const key = keyOf(socket);
     connections.set(key, connection);
-    clients.set(address, client);
-    client.count++;
     tally.add("connections", 1);
     tally.addAddress(address, 1);
-    idle.set(connection, true);
+    idle.add(connection);
     socket.once("close", () => {
       cancelHandshake();
-      idle.set(connection, false);
+      idle.delete(connection);
       if (connections.get(key) === connection) connections.delete(key);
-      if (--client.count === 0) clients.delete(address);
       tally.add("connections", -1);
       tally.addAddress(address, -1);
     });
@@ -157,7 +163,7 @@ function createAdmission(isSecure: boolean, closed: CountClosed, { limits, clock
     admit,
     admitted: () => connections.values(),
     connectionOf: (socket: Socket) => connections.get(keyOf(socket)),
-    setIdle: idle.set,
+    setIdle,
   };
 }
 
@@ -174,31 +180,6 @@ function isPermitted(socket: TLSSocket, { names, organization }: ClientRule): bo
   const { O, CN } = socket.getPeerCertificate().subject ?? {};
   const isOfOrganization = organization === undefined || [O].flat().includes(organization);
   return isOfOrganization && [CN].flat().some((name) => name !== undefined && names.includes(name));
-}
-
-/** The connections without a stream, oldest first. */
-function createIdleConnections(closed: CountClosed) {
-  const all = new Set<Connection>();
-
-  const set = (connection: Connection, isIdle: boolean) => {
-    for (const group of [all, connection.client.idle]) {
-      if (isIdle) group.add(connection);
-      else group.delete(connection);
-    }
-  };
-
-  /** Closes the oldest of these connections, or else the new one. Returns whether the new one may stay. */
-  const makeRoom = (among: ReadonlySet<Connection>, reason: ClosureReason, newcomer: Socket): boolean => {
-    const [oldest] = among;
-    const victim = oldest?.socket ?? newcomer;
-    closed(reason, victim.remoteAddress);
-    victim.destroy();
-    if (oldest === undefined) return false;
-    set(oldest, false);
-    return true;
-  };
-
-  return { all, set, makeRoom };
 }
 
 const NOTHING = new Uint8Array();
