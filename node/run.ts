@@ -274,7 +274,7 @@ function trackingOptions({ configuration, clock }: ProxyOptions, awaitsPodCIDR: 
 function serveFamilies(tracking: Tracking, options: ProxyOptions, listener: ServedFamilyListener, ledgers: Ledgers) {
   const families: readonly ServedFamily[] = FAMILIES.map((family) => {
     const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
-    return serveFamily(family, tracking, options, listener, ledgers[family], otherHasServicePorts);
+    return serveFamily({ family, tracking, options, listener, ledger: ledgers[family], otherHasServicePorts });
   });
   return families;
 }

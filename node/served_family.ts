@@ -103,25 +103,15 @@ interface FamilyParts {
   readonly tracking: Tracking;
   readonly options: ProxyOptions;
   readonly listener: ServedFamilyListener;
+  /** Tracks each change until it is in effect. */
   readonly ledger: Ledger;
+  /** Whether the other family has service ports. */
   readonly otherHasServicePorts: () => boolean;
 }
 
-/**
- * Starts a family's worker and planner.
- * @param ledger tracks each change until it is in effect
- * @param otherHasServicePorts whether the other family has service ports
- */
-export function serveFamily(
-  family: Family,
-  tracking: Tracking,
-  options: ProxyOptions,
-  listener: ServedFamilyListener,
-  ledger: Ledger,
-  otherHasServicePorts: () => boolean,
-): ServedFamily {
-  const { configuration, clock } = options;
-  const parts: FamilyParts = { family, tracking, options, listener, ledger, otherHasServicePorts };
+/** Starts a family's worker and planner. */
+export function serveFamily(parts: FamilyParts): ServedFamily {
+  const { family, tracking, listener, ledger, otherHasServicePorts, options: { configuration, clock } } = parts;
   const healthChecks = createHeldHealthChecks(family, ledger, listener);
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
   const { planner, leaveOut, weigh } = createPlanner(parts);

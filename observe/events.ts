@@ -1,6 +1,6 @@
 /** Kubernetes Events from this node, about its Node object or a Service, as `kubectl describe` shows them. */
 import type { ApiWrite } from "../core/objects/mod.ts";
-import { type Clock, type ClockAndLogger, createBackoff, errorText, retry, sleep } from "../platform/mod.ts";
+import { type Clock, type ClockAndLogger, createBackoff, errorText, retry, sleep, timestamp } from "../platform/mod.ts";
 
 interface EventRecorderOptions extends ClockAndLogger {
   readonly nodeName: string;
@@ -240,8 +240,4 @@ function writeRequest(nodeName: string, { name, count, message, created, ...one 
     count,
   };
   return { verb: "create", resource: "events", path, object };
-}
-
-function timestamp(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -15,7 +15,7 @@ import {
   textAnswer,
 } from "../platform/http/mod.ts";
 import { CONTENT_TYPE, counter, createRegistry, gauge } from "../platform/metrics/mod.ts";
-import { KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
+import { KUBERNETES_VERSION, loadYaml, timestamp } from "../platform/mod.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Answers the requests for the status page. */
@@ -143,7 +143,7 @@ function statusz(nowMs: number, startedAtMs: number, paths: readonly string[]): 
   const emulationVersion = binaryVersion.replace(/\.\d+$/, "");
   // kube-proxy reports its Go version here.
   const goVersion = `deno${Deno.version.deno}`;
-  const startTime = new Date(startedAtMs).toISOString().replace(/\.\d+Z$/, "Z");
+  const startTime = timestamp(startedAtMs);
   return {
     text: `
 Started: ${unixDate(startedAtMs)}

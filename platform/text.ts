@@ -55,6 +55,11 @@ export function timeOfDay(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 19);
 }
 
+/** Formats a time in whole seconds, as the API's are: `2026-01-31T12:03:41Z`. */
+export function timestamp(atMs: number): string {
+  return new Date(atMs).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
 /** Counts the newlines of a text. */
 export function countLines(text: string): number {
   let count = 0;

@@ -1,5 +1,5 @@
 import type { ApiWrite } from "../../core/objects/mod.ts";
-import { createBackoff, errorText, sleep } from "../../platform/mod.ts";
+import { createBackoff, errorText, sleep, timestamp } from "../../platform/mod.ts";
 import type { FeatureStatus, Node, RunningFeature } from "../contract.ts";
 
 const STATUSES = ["True", "False", "Unknown"] as const;
@@ -159,9 +159,4 @@ function requestOf(nodeName: string, state: ConditionState, now: string, since: 
     object: { status: { conditions: [condition] } },
     patch: "strategic",
   };
-}
-
-/** Kubernetes' times have whole seconds. */
-function timestamp(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 }

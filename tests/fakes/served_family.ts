@@ -50,10 +50,10 @@ export function serveIPv4(
   const reported: [string, number][] = [], triggerTimesMs: number[] = [];
   const problems = new Map<string, readonly Problem[]>(), syncEnded: FamilyTopics["reported"] = createTopic();
   syncEnded.subscribe((_, timesMs) => triggerTimesMs.push(...timesMs));
-  const family = serveFamily(
-    "IPv4",
+  const family = serveFamily({
+    family: "IPv4",
     tracking,
-    {
+    options: {
       configuration,
       logger: silentLogger,
       logging: { level: "info", format: "text" },
@@ -62,15 +62,15 @@ export function serveIPv4(
       cores: 4,
       signal: new AbortController().signal,
     },
-    {
+    listener: {
       ...{ planned: createTopic(), reported: syncEnded, healthChanged: createTopic() },
       onHealthChecks: (_family, counts) => reported.push(...counts),
       onProblems: (scope, list) => void problems.set(scope, list),
       onBalanceLimit: () => {},
     },
     ledger,
-    () => true,
-  );
+    otherHasServicePorts: () => true,
+  });
   family.configure();
   family.start();
   link.reset();

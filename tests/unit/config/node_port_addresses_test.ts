@@ -50,7 +50,8 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     onBalanceLimit() {},
     onProblems,
   };
-  const one = serveFamily(family, tracking, options, listener, createLedger(clock), () => true);
+  const ledger = createLedger(clock), otherHasServicePorts = () => true;
+  const one = serveFamily({ family, tracking, options, listener, ledger, otherHasServicePorts });
   const apply = () => {
     const changes = tracking.take();
     one.configure();
