@@ -20,7 +20,7 @@ import {
   ToolTooOldError,
   tooOld,
 } from "../tools/mod.ts";
-import { attemptsIn } from "./counters.ts";
+import { ATTEMPTS, attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired } from "./desired.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { removeOwnTables } from "./own_tables.ts";
@@ -29,7 +29,7 @@ import type { ConnectionCounter } from "./open_connections.ts";
 import { declaredSets, kindOfSet } from "./sets.ts";
 import { sharedItem } from "./shared_chains.ts";
 import { CONNECTIONS_TABLE, type Dialect, DIALECTS, KUBE_PROXY_TABLE, TABLE } from "./table.ts";
-import { createNftTools } from "./tools.ts";
+import { createNftTools, elementsOf } from "./tools.ts";
 import { chainLines, elementText, type Item } from "./transaction.ts";
 
 /** The nftables backend of one family. */
@@ -98,7 +98,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     },
     readTraffic: async () => await traffic.current()?.read(),
     openConnections: async () => await (connections ?? await loadConnections()).read(),
-    attemptCounts: async () => attemptsIn(await tools.listElements("count-attempts", readings) ?? []),
+    attemptCounts: async () => attemptsIn(await elementsOf(tools, ATTEMPTS, readings) ?? []),
     describe(key) {
       const parts = describeServicePort(desired, dialect, key);
       return parts && { parts, problem: reconciler.problemOf(key)?.message };

@@ -5,7 +5,8 @@ import { clientElement, numberingOf } from "./affinity_names.ts";
 import type { Change } from "./build.ts";
 import type { RealizedState } from "./realized.ts";
 import { KUBE_PROXY_TABLE } from "./table.ts";
-import type { NftTools } from "./tools.ts";
+import { elementReader } from "./listing.ts";
+import { LIST_TIMEOUT_MS, type NftTools } from "./tools.ts";
 import type { Item, Transaction } from "./transaction.ts";
 
 /**
@@ -33,11 +34,15 @@ export function createEarlierClients(tools: NftTools): EarlierClients {
     }
     if (sources.size === 0) return undefined;
     const found: Item[] = [];
-    isKubeProxyHere = await tools.listSets(KUBE_PROXY_TABLE, (set, element) => {
-      const [, client, left] = /^(\S+) .*\bexpires (\w+)/.exec(element) ?? [], elementOf = sources.get(set);
-      if (elementOf === undefined || client === undefined) return;
-      found.push({ list: "clients", key: `${elementOf(client)} timeout ${left}`, text: "" });
-    });
+    isKubeProxyHere = await tools.list(
+      `sets table ${tools.dialect.ip} ${KUBE_PROXY_TABLE}`,
+      elementReader((set, element) => {
+        const [, client, left] = /^(\S+) .*\bexpires (\w+)/.exec(element) ?? [], elementOf = sources.get(set);
+        if (elementOf === undefined || client === undefined) return;
+        found.push({ list: "clients", key: `${elementOf(client)} timeout ${left}`, text: "" });
+      }),
+      { timeoutMs: LIST_TIMEOUT_MS },
+    );
     if (found.length === 0) return undefined;
     return { table: "keep", deleted: new Map(), added: new Map([["clients", found]]) };
   };

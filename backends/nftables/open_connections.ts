@@ -15,7 +15,7 @@ import { listFlows } from "../host/mod.ts";
 import { ifInstalled, type NftSession, type Runner } from "../tools/mod.ts";
 import type { Desired } from "./desired.ts";
 import { CONNECTIONS_TABLE, type Dialect, endpointElement } from "./table.ts";
-import type { NftTools } from "./tools.ts";
+import { elementsOf, type NftTools } from "./tools.ts";
 
 /** Counts connections while service ports ask for it. */
 export interface ConnectionCounter {
@@ -54,7 +54,7 @@ interface CounterOptions {
   readonly family: Family;
   readonly desired: Pick<Desired, "servicePorts">;
   readonly dialect: Dialect;
-  readonly tools: Pick<NftTools, "write" | "listElements" | "removeTable">;
+  readonly tools: Pick<NftTools, "write" | "list" | "dialect" | "removeTable">;
   /** The nft that lists the sets. */
   readonly readings: NftSession;
   readonly runner: Runner;
@@ -109,8 +109,8 @@ function createCountingTable({ desired, dialect, tools, readings }: CounterOptio
     /** The elements of both sets; undefined while unknown. */
     counted?: ReadonlySet<string>;
   } = {};
-  const elementsOf = async (set: string) => {
-    const elements = await tools.listElements(set, readings, CONNECTIONS_TABLE);
+  const countersOf = async (set: string) => {
+    const elements = await elementsOf(tools, set, readings, CONNECTIONS_TABLE);
     if (elements !== undefined) return elements;
     throw new Error(`the set ${set} of table ${name} is gone`);
   };
@@ -121,11 +121,11 @@ function createCountingTable({ desired, dialect, tools, readings }: CounterOptio
       await tools.removeTable(CONNECTIONS_TABLE);
       await tools.write(statements);
     });
-    return new Set((await elementsOf("opened")).map((element) => element.split(" counter ")[0]!));
+    return new Set((await countersOf("opened")).map((element) => element.split(" counter ")[0]!));
   };
 
   return {
-    elementsOf,
+    elementsOf: countersOf,
     isEmpty: () => state.wanted?.size === 0,
     noteChange: () => void (state.wanted = undefined),
     /** The next call of `follow` creates the table, or finds it. */
@@ -152,7 +152,7 @@ function createCountingTable({ desired, dialect, tools, readings }: CounterOptio
     },
     /** The counters of a set by endpoint. */
     async countersIn(set: typeof SETS[number]): Promise<ReadonlyMap<string, number>> {
-      return new Map((await elementsOf(set)).flatMap((element) => {
+      return new Map((await countersOf(set)).flatMap((element) => {
         const [, key = "", packets] = COUNTER.exec(element) ?? [], endpoint = state.wanted?.get(key);
         return endpoint === undefined ? [] : [[endpoint, Number(packets)] as const];
       }));

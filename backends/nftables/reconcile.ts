@@ -14,10 +14,11 @@ import { NO_FIGURES, type TransactionContext, writeDirty } from "./apply.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./earlier_clients.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
-import { compare, type Comparison, readTable, type RealizedState, udpFrontendsOf } from "./realized.ts";
+import { compare, type Comparison, type RealizedState, udpFrontendsOf } from "./realized.ts";
 import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
-import { type ChainHandles, chainsInTable, chainsShown, type NftTools } from "./tools.ts";
+import type { ChainHandles } from "./listing.ts";
+import { chainsInTable, chainsShown, type NftTools } from "./tools.ts";
 import { chainLines, itemId, type Listing, parseItemId } from "./transaction.ts";
 
 /**
@@ -66,14 +67,13 @@ export function createTableReconciler(
     async list(before, isFirst) {
       const settings = settingsOf(desired);
       chains.beginAgain();
-      let isDormant = false;
-      const listing = await readTable(tools, () => isDormant = true);
+      const table = await tools.readTable(), listing = table?.items;
       const udpFrontends = isFirst && listing ? udpFrontendsOf(listing, dialect) : undefined;
       spellings.begin();
       if (listing) respell(listing, before, spellings, dialect);
       // The chain is created again: restored once more, the same copy would have the same handles.
       if (chains.takeReplaced()) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
-      const comparison = compare(listing, isDormant, desired, settings, dialect, isFirst);
+      const comparison = compare(table, desired, settings, dialect, isFirst);
       const drifted = before ? countDrift(comparison, before, dirty) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);
@@ -86,8 +86,8 @@ export function createTableReconciler(
     },
     async confirm() {
       if (!spellings.areInQuestion()) return 0;
-      const listing = await readTable(tools);
-      return spellings.confirm((id) => listing?.get("chain")?.get(parseItemId(id).key));
+      const table = await tools.readTable();
+      return spellings.confirm((id) => table?.items.get("chain")?.get(parseItemId(id).key));
     },
   };
   const reconciler = createReconciler({ target, refusals, searchLimit: SEARCH_LIMIT, clock, generation });
@@ -102,7 +102,7 @@ export function createTableReconciler(
       refusals.forget(keys);
       for (const key of keys) dirty.add(key);
     },
-    isBlank: async () => (await chainsInTable(tools, dialect)).size === 0,
+    isBlank: async () => (await chainsInTable(tools)).size === 0,
     takeFigures: () => ({ ...figures.take(), drift_repaired: reconciler.takeDrifted() }),
   };
 }
@@ -119,7 +119,7 @@ function createChainWatch(looks: NftSession, tools: NftTools, dialect: Dialect) 
       const names = [...chains.keys()];
       // The long-running nft can only confirm that all is well: its listing may be cut off.
       const shown = names.length > 0 ? await chainsShown(looks, dialect, names) : undefined;
-      const there = shown && isSame(shown) ? shown : await chainsInTable(tools, dialect);
+      const there = shown && isSame(shown) ? shown : await chainsInTable(tools);
       state.isReplaced = !isSame(there);
       if (state.isReplaced) return false;
       state.handles = there;

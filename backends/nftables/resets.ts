@@ -11,7 +11,7 @@ import { endpointsIn, type FamilyDelta, type GoneEndpoint, RESET_LIFETIME_MS } f
 import { createTurns, errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions } from "../contract/mod.ts";
 import { deleteFlows, inTurns, listFlows } from "../host/mod.ts";
-import { createNftSession, ifInstalled, ToolMissingError } from "../tools/mod.ts";
+import { createNftSession, ifInstalled, type Runner, ToolMissingError } from "../tools/mod.ts";
 import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
@@ -252,7 +252,7 @@ function createTable(options: BackendOptions) {
     /** Whether packets of connections may skip the table, when that was last found out. */
     hasFlowTable: () => state.hasFlowTable,
     async findFlowTable(): Promise<void> {
-      state.hasFlowTable = await tools.hasFlowTable();
+      state.hasFlowTable = await hasFlowTable(runner);
     },
     /** Adds or deletes the elements of endpoints, by the verbs of nft. */
     async write(some: readonly EndpointReset[], verbs: readonly ("add" | "delete")[]): Promise<void> {
@@ -263,7 +263,7 @@ function createTable(options: BackendOptions) {
       const { write } = elements.length > MOST_IN_SESSION ? tools : sessionTools, isNew = state.presence !== "present";
       await write(isNew ? [...create, ...statements] : statements);
       state.presence = "present";
-      if (isNew) state.hasFlowTable = await tools.hasFlowTable();
+      if (isNew) state.hasFlowTable = await hasFlowTable(runner);
     },
     async remove(): Promise<void> {
       // At the end of the proxy, there is little time to start a process.
@@ -275,12 +275,17 @@ function createTable(options: BackendOptions) {
     },
     /** The packets rejected since the last call; undefined if another program has removed the table. */
     async readRejected(): Promise<number | undefined> {
-      const packets = await tools.readCounter(RESETS_TABLE, COUNTER);
-      if (packets === undefined) {
+      let packets = NaN;
+      const isThere = await tools.list(`counter ${name} ${COUNTER}`, (line) => {
+        const count = /^\s*packets (\d+)/.exec(line)?.[1];
+        if (count !== undefined) packets = Number(count);
+      });
+      if (!isThere) {
         state.presence = "absent";
         state.counted = 0;
         return undefined;
       }
+      if (Number.isNaN(packets)) throw new Error("nft list counter succeeded, but its output is malformed");
       const rejected = packets - state.counted;
       state.counted = packets;
       return rejected;
@@ -359,4 +364,14 @@ function createOffloadedDeletion(options: BackendOptions, resets: ReadonlyMap<st
       if (state.current !== undefined && endpoints.includes(state.current.endpoint)) await state.current.stop();
     },
   };
+}
+
+/** It takes milliseconds, and a change may wait for it. */
+const FLOW_TABLES_TIMEOUT_MS = 10_000;
+
+/** Whether the host has a flow table, whose connections skip most hooks. */
+async function hasFlowTable(runner: Runner): Promise<boolean> {
+  const call = { tool: "nft", args: ["list", "flowtables"], timeoutMs: FLOW_TABLES_TIMEOUT_MS };
+  const { stdout } = await runner.run(call);
+  return /^\s*flowtable /m.test(stdout);
 }

@@ -15,7 +15,8 @@ import type { Desired } from "./desired.ts";
 import { type PairFrontend, pairHashes } from "./hashes.ts";
 import { declarationOf, type SetName, setsWith } from "./sets.ts";
 import { type Dialect, TABLE } from "./table.ts";
-import { elementReader, isThere } from "./tools.ts";
+import { elementReader } from "./listing.ts";
+import { isThere } from "./tools.ts";
 
 const FAILURES = setsWith("failures"), SETS: readonly SetName[] = ["count-connections", "count-packets", ...FAILURES];
 

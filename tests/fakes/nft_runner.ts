@@ -112,7 +112,8 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     if (counter !== undefined) {
       const packets = host.tables.get(withCounter!)?.counters.get(counter);
       if (packets === undefined) return answer("", 1, "Error: No such file or directory\n");
-      return answer(`table ${withCounter} {\n\tcounter ${counter} {\n\t\tpackets ${packets} bytes 0\n\t}\n}\n`);
+      const printed = `table ${withCounter} {\n\tcounter ${counter} {\n\t\tpackets ${packets} bytes 0\n\t}\n}\n`;
+      return deliverOutput(answer(printed), call);
     }
     const family = /^(?:-a )?list (chains|tables) (\S+)$/.exec(args);
     if (!family) throw new Error(`the fake nft does not support ${args}`);

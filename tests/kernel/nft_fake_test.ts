@@ -1,6 +1,6 @@
 /** The fake nft answers as the real one: runs the same transactions with both, the real one in a new network namespace. */
 import assert from "node:assert/strict";
-import { asRendered } from "../../backends/nftables/realized.ts";
+import { asRendered } from "../../backends/nftables/listing.ts";
 import { createFakeNftHost } from "../fakes/nft_runner.ts";
 import { backendUnderTest } from "../unit/backends/nftables/host.ts";
 import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";

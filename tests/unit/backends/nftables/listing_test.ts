@@ -1,7 +1,8 @@
 /** The lines of chains and sets, as different versions of nft print them. */
 import assert from "node:assert/strict";
 import { udpFrontend } from "../../../../backends/host/mod.ts";
-import { asRendered, udpFrontendsOf } from "../../../../backends/nftables/realized.ts";
+import { asRendered } from "../../../../backends/nftables/listing.ts";
+import { udpFrontendsOf } from "../../../../backends/nftables/realized.ts";
 import { DIALECTS } from "../../../../backends/nftables/table.ts";
 
 const ATTEMPTS = "ct status dnat update @count-attempts { ip saddr . tcp sport . ct direction }";

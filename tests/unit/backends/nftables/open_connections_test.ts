@@ -46,11 +46,13 @@ function counting() {
         sets.clear();
         return Promise.resolve(true);
       },
-      listElements(set) {
+      dialect: DIALECTS.IPv4,
+      list(object, onLine) {
+        const set = object.split(" ").at(-1)!, elements = sets.get(set);
         listed.push(set);
-        const elements = sets.get(set);
         const textOf = ([key, packets]: [string, number]) => `${key} counter packets ${packets} bytes ${60 * packets}`;
-        return Promise.resolve(elements && [...elements].map(textOf));
+        if (elements?.size) onLine(`\t\telements = { ${[...elements].map(textOf).join(", ")} }`);
+        return Promise.resolve(elements !== undefined);
       },
     },
     readings: {
