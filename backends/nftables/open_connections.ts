@@ -14,8 +14,9 @@ import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import { listFlows } from "../host/mod.ts";
 import { ifInstalled, type NftSession, type Runner } from "../tools/mod.ts";
 import type { Desired } from "./desired.ts";
-import { CONNECTIONS_TABLE, type Dialect, endpointElement } from "./table.ts";
+import { type BaseChain, CONNECTIONS_TABLE, type Dialect, endpointElement, filterChain } from "./table.ts";
 import { elementsOf, type NftTools } from "./tools.ts";
+import { elementStatements, tableStatements } from "./transaction.ts";
 
 /** Counts connections while service ports ask for it. */
 export interface ConnectionCounter {
@@ -42,9 +43,6 @@ const FIRST_LISTING_PAUSE_MS = 10_000;
 const LONGEST_LISTING_PAUSE_MS = 600_000;
 /** Listings take at most this share of the time: 100,000 entries take half a second of processor time. */
 const LISTING_SHARE = 0.001;
-
-/** The number of elements that one statement adds or deletes. */
-const PORTION = 1_000;
 
 /** Matches an element and its counter: `10.1.0.1 . 80 counter packets 5 bytes 260`. */
 const COUNTER = /^(\S+ \. \d+) counter packets (\d+)/;
@@ -115,7 +113,7 @@ function createCountingTable({ desired, dialect, tools, readings }: CounterOptio
     throw new Error(`the set ${set} of table ${name} is gone`);
   };
   const create = async (): Promise<ReadonlySet<string>> => {
-    const statements = tableStatements(dialect);
+    const statements = statementsOf(dialect);
     await tools.write(statements).catch(async () => {
       // Another version of Sluice may have left other sets.
       await tools.removeTable(CONNECTIONS_TABLE);
@@ -144,7 +142,7 @@ function createCountingTable({ desired, dialect, tools, readings }: CounterOptio
       const added = [...wanted.keys()].filter((key) => !before.has(key));
       const deleted = [...before].filter((key) => !wanted.has(key));
       const statements = [["delete", deleted] as const, ["add", added] as const].flatMap(([verb, keys]) =>
-        SETS.flatMap((set) => portions(keys).map((some) => `${verb} element ${name} ${set} { ${some.join(", ")} }`))
+        SETS.flatMap((set) => [...elementStatements(verb, name, set, keys, (key) => key)])
       );
       if (statements.length > 0) await tools.write(statements);
       state.counted = new Set(wanted.keys());
@@ -237,39 +235,28 @@ function endpointsToCount(desired: Pick<Desired, "servicePorts">): ReadonlyMap<s
   return found;
 }
 
-function portions(keys: readonly string[]): readonly (readonly string[])[] {
-  const count = Math.ceil(keys.length / PORTION);
-  return Array.from({ length: count }, (_, i) => keys.slice(i * PORTION, (i + 1) * PORTION));
-}
-
-/** Creates the table, or writes its rules again. */
-function tableStatements({ ip, addressType }: Dialect): readonly string[] {
-  const table = `${ip} ${CONNECTIONS_TABLE}`;
+/** Statements that create the table, or write its rules again. */
+function statementsOf(dialect: Dialect): readonly string[] {
+  const { ip } = dialect, counters = { lines: ["type ipv4_addr . inet_service", "counter"] };
   // nft 1.0.6 knows the type of ct's ports only after a match of one protocol.
   const endpoint = `meta l4proto tcp ct reply ${ip} saddr . ct reply proto-src`;
   const counted = `ct label ${COUNTED}`, ended = `ct label ${ENDED}`;
-  const chains: Readonly<Record<string, readonly string[]>> = {
-    "count-opened": [`${counted} return`, `${endpoint} @opened ct label set ${COUNTED} meta l4proto @changes`],
-    "count-ended": [`${ended} return`, `${counted} ct label set ${ENDED} ${endpoint} @ended meta l4proto @changes`],
-  };
+  const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
+  const sets = { ended: counters, opened: counters, changes: { lines: ["type inet_proto", "counter"] } };
   const ofHook = [
     "tcp flags & (syn | ack) == syn | ack ct status dnat goto count-opened",
     "tcp flags & (fin | rst) != 0 ct status dnat goto count-ended",
   ];
+  const chains = [
+    inner("count-opened", [`${counted} return`, `${endpoint} @opened ct label set ${COUNTED} meta l4proto @changes`]),
+    inner("count-ended", [
+      `${ended} return`,
+      `${counted} ct label set ${ENDED} ${endpoint} @ended meta l4proto @changes`,
+    ]),
+    ...HOOKS.map((hook) => filterChain(hook, ofHook)),
+  ];
   return [
-    `add table ${table}`,
-    ...SETS.map((set) => `add set ${table} ${set} { type ${addressType} . inet_service; counter; }`),
-    `add set ${table} changes { type inet_proto; counter; }`,
-    `add element ${table} changes { tcp }`,
-    ...Object.entries(chains).flatMap(([name, rules]) => [
-      `add chain ${table} ${name}`,
-      `flush chain ${table} ${name}`,
-      ...rules.map((rule) => `add rule ${table} ${name} ${rule}`),
-    ]),
-    ...HOOKS.flatMap((hook) => [
-      `add chain ${table} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
-      `flush chain ${table} ${hook}`,
-      ...ofHook.map((rule) => `add rule ${table} ${hook} ${rule}`),
-    ]),
+    ...tableStatements(CONNECTIONS_TABLE, sets, chains, dialect),
+    `add element ${ip} ${CONNECTIONS_TABLE} changes { tcp }`,
   ];
 }

@@ -12,8 +12,9 @@ import { createTurns, errorText } from "../../platform/mod.ts";
 import type { Backend, BackendOptions } from "../contract/mod.ts";
 import { deleteFlows, inTurns, listFlows } from "../host/mod.ts";
 import { createNftSession, ifInstalled, type Runner, ToolMissingError } from "../tools/mod.ts";
-import { DIALECTS, durationText, endpointElement, RESETS_TABLE } from "./table.ts";
+import { type Dialect, DIALECTS, durationText, endpointElement, filterChain, RESETS_TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
+import { elementStatements, tableStatements } from "./transaction.ts";
 
 const SET = "connections", COUNTER = "rejected";
 /** The longest time from the decision to add an element until the kernel has it, when its lifetime begins. */
@@ -223,23 +224,22 @@ function createReport({ family, onProblems }: BackendOptions): Report {
   };
 }
 
+/** Statements that create the table. */
+function* creation(dialect: Dialect): Generator<string> {
+  const { ip } = dialect, type = "type ipv4_addr . inet_service . ipv4_addr . inet_service";
+  const rule = `meta l4proto tcp tcp flags & (fin | syn | rst) == 0 ct state established ct direction original ` +
+    `ct status dnat ct original ${ip} daddr . ct original proto-dst . ${ip} daddr . tcp dport @${SET} ` +
+    `counter name ${COUNTER} reject with tcp reset`;
+  const sets = { [SET]: { lines: [type, `timeout ${durationText(RESET_LIFETIME_MS / 1_000)}`] } };
+  yield* [`add table ${ip} ${RESETS_TABLE}`, `add counter ${ip} ${RESETS_TABLE} ${COUNTER}`];
+  yield* tableStatements(RESETS_TABLE, sets, HOOKS.map((hook) => filterChain(hook, [rule])), dialect);
+}
+
 /** The table in the kernel. Its asynchronous methods throw the tool's error. */
 function createTable(options: BackendOptions) {
-  const { family, runner } = options, { ip, addressType } = DIALECTS[family], name = `${ip} ${RESETS_TABLE}`;
+  const { family, runner } = options, dialect = DIALECTS[family], name = `${dialect.ip} ${RESETS_TABLE}`;
   const session = createNftSession(options);
   const tools = createNftTools(family, runner), sessionTools = createNftTools(family, runner, session);
-  const create = [
-    `add table ${name}`,
-    `add counter ${name} ${COUNTER}`,
-    `add set ${name} ${SET} { type ${addressType} . inet_service . ${addressType} . inet_service; ` +
-    `timeout ${durationText(RESET_LIFETIME_MS / 1_000)}; }`,
-    ...HOOKS.flatMap((hook) => [
-      `add chain ${name} ${hook} { type filter hook ${hook} priority filter; policy accept; }`,
-      `add rule ${name} ${hook} meta l4proto tcp tcp flags & (fin | syn | rst) == 0 ct state established ` +
-      `ct direction original ct status dnat ct original ${ip} daddr . ct original proto-dst . ${ip} daddr . tcp dport ` +
-      `@${SET} counter name ${COUNTER} reject with tcp reset`,
-    ]),
-  ];
   const state = {
     // Unknown at the start and after a failure: it may have elements of endpoints that are used again.
     presence: "unknown" as "unknown" | "absent" | "present",
@@ -259,9 +259,9 @@ function createTable(options: BackendOptions) {
       const elements = some.flatMap(([endpoint, { frontends }]) =>
         frontends.map((frontend) => `${endpointElement(frontend)} . ${endpointElement(endpoint)}`)
       );
-      const statements = verbs.map((verb) => `${verb} element ${name} ${SET} { ${elements.join(", ")} }`);
+      const statements = verbs.flatMap((verb) => [...elementStatements(verb, name, SET, elements, (text) => text)]);
       const { write } = elements.length > MOST_IN_SESSION ? tools : sessionTools, isNew = state.presence !== "present";
-      await write(isNew ? [...create, ...statements] : statements);
+      await write(isNew ? [...creation(dialect), ...statements] : statements);
       state.presence = "present";
       if (isNew) state.hasFlowTable = await hasFlowTable(runner);
     },

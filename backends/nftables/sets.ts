@@ -7,7 +7,7 @@ import { CLIENT_HASHES } from "./hashes.ts";
 import type { Dialect } from "./table.ts";
 
 /** A set or map. */
-interface SetDeclaration {
+export interface SetDeclaration {
   readonly kind?: "map";
   /** The lines between its braces in an IPv4 table, as nft prints and accepts them. */
   readonly lines: readonly string[];

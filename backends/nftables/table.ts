@@ -17,7 +17,6 @@ export const KUBE_PROXY_TABLE = "kube-proxy";
 export interface Dialect {
   /** The name of the family, of its header, and of its addresses in statements. */
   readonly ip: "ip" | "ip6";
-  readonly addressType: "ipv4_addr" | "ipv6_addr";
   /** The address that stands for any address of this node in the keys of node ports. */
   readonly anyAddress: string;
   /** The prefix that does not serve node ports: the kernel does not route from there to pods. */
@@ -26,8 +25,8 @@ export interface Dialect {
 
 /** The keywords of nft for each family. */
 export const DIALECTS: Readonly<Record<Family, Dialect>> = {
-  IPv4: { ip: "ip", addressType: "ipv4_addr", anyAddress: "0.0.0.0", loopback: "127.0.0.0/8" },
-  IPv6: { ip: "ip6", addressType: "ipv6_addr", anyAddress: "::", loopback: "::1" },
+  IPv4: { ip: "ip", anyAddress: "0.0.0.0", loopback: "127.0.0.0/8" },
+  IPv6: { ip: "ip6", anyAddress: "::", loopback: "::1" },
 };
 
 /** The two lists of endpoints of a service port. */
@@ -48,6 +47,11 @@ export interface BaseChain {
   /** The hook at which the kernel calls it, as nft prints it; undefined for a chain that is only jumped to. */
   readonly hook: string | undefined;
   readonly rules: readonly string[];
+}
+
+/** A chain of a filter hook at the priority of filters, with the name of the hook. */
+export function filterChain(hook: "forward" | "input" | "output", rules: readonly string[]): BaseChain {
+  return { name: hook, hook: `type filter hook ${hook} priority filter; policy accept;`, rules };
 }
 
 // Parts of rules, spelled as nft prints them, so that chains can be compared as text.

@@ -17,7 +17,7 @@ import {
 } from "./listing.ts";
 import { declarationOf } from "./sets.ts";
 import { type Dialect, DIALECTS, TABLE } from "./table.ts";
-import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
+import { changedPlaces, isShort, type Transaction, transactionStatements } from "./transaction.ts";
 
 /** nft, for one family. */
 export interface NftTools {
@@ -69,31 +69,35 @@ const TRANSACTION_TIMEOUT_MS = 60_000;
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family];
-  const runInput = async (input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">) =>
-    failureOf("nft", await runner.run({ tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input }));
+  /** Applies statements atomically, in the session if they are short. */
+  const apply = async (
+    statements: () => Iterable<string>,
+    isShort: boolean,
+    options?: Pick<ToolCall, "onInputTaken" | "changes">,
+  ) => {
+    if (isShort && await session?.transact([...statements()])) return undefined;
+    // If the session refused them, this run returns the reason.
+    const stdin = printedInput(function* () {
+      for (const statement of statements()) yield `${statement}\n`;
+    });
+    const call = { tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, stdin, ...options };
+    return failureOf("nft", await runner.run(call));
+  };
   return {
     dialect,
     async transact(transaction, onInputTaken) {
-      const changes = () => changedPlaces(transaction);
-      if (!session || !isShort(transaction)) {
-        const stdin = printedInput(() => transactionText(transaction, dialect));
-        return await runInput({ stdin, onInputTaken, changes });
-      }
-      const statements = [...transactionText(transaction, dialect)];
-      if (await session.transact(statements.map((statement) => statement.trimEnd()))) return undefined;
-      // If the session refused the transaction, this run returns the reason.
-      return await runInput({ stdin: statements, onInputTaken, changes });
+      const options = { onInputTaken, changes: () => changedPlaces(transaction) };
+      return await apply(() => transactionStatements(transaction, dialect), isShort(transaction), options);
     },
     async write(statements) {
-      if (session && await session.transact(statements)) return;
-      const failure = await runInput({ stdin: statements.map((statement) => `${statement}\n`) });
+      const failure = await apply(() => statements, true);
       if (failure) throw new Error(failure.text);
     },
     readTable: createTableListing(dialect, runner, session),
     async list(object, onLine, options) {
       return isThere((await list(runner, object, onLine, options)).failure);
     },
-    removeTable: async (name) => isThere(await runInput({ stdin: [`delete table ${dialect.ip} ${name}\n`] })),
+    removeTable: async (name) => isThere(await apply(() => [`delete table ${dialect.ip} ${name}`], false)),
   };
 }
 

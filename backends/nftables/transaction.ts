@@ -1,6 +1,6 @@
 import type { PlaceChange } from "../tools/mod.ts";
-import { kindOfSet, type SetName } from "./sets.ts";
-import { type Dialect, TABLE } from "./table.ts";
+import { kindOfSet, type SetDeclaration, type SetName, setText } from "./sets.ts";
+import { type BaseChain, type Dialect, TABLE } from "./table.ts";
 
 /** A part of the table that is written and deleted as a whole, as nft prints it: parts are compared as text. */
 export interface Item {
@@ -56,35 +56,80 @@ export interface Transaction {
 /** nft reads a statement as a whole, so one statement with all elements would make it hold them all twice. */
 const ELEMENTS_PER_STATEMENT = 1000;
 
-/** Prints a transaction as input of nft, one statement at a time, newlines included. */
-export function* transactionText(transaction: Transaction, { ip }: Dialect): Generator<string> {
+/** The statements of a transaction, without newlines. */
+export function* transactionStatements(transaction: Transaction, { ip }: Dialect): Generator<string> {
   const { deleted, added } = transaction;
   const table = `${ip} ${TABLE}`;
-  if (transaction.table === "replace") yield `add table ${table}\ndelete table ${table}\n`;
-  if (transaction.table !== "keep") yield `add table ${table}\n`;
-  for (const { key, text } of added.get("set") ?? []) {
-    const [kind, ...lines] = text.split("\n");
-    yield `add ${kind} ${table} ${key} { ${lines.join("; ")}; }\n`;
-  }
+  if (transaction.table === "replace") yield* [`add table ${table}`, `delete table ${table}`];
+  if (transaction.table !== "keep") yield `add table ${table}`;
+  for (const { key, text } of added.get("set") ?? []) yield setStatement(table, key, text);
   const chains = chainTexts(added), chainsBefore = chainTexts(deleted);
   for (const [name, text] of chains) {
     const before = chainsBefore.get(name), hook = hookOf(text);
     // A hook cannot be changed: the chain must go first.
     const isKept = before !== undefined && (hook === undefined || hook === before.split("\n", 1)[0]);
-    if (before !== undefined) yield `flush chain ${table} ${name}\n`;
-    if (before !== undefined && !isKept) yield `delete chain ${table} ${name}\n`;
-    if (!isKept) yield `add chain ${table} ${name}${hook === undefined ? "" : ` { ${hook} }`}\n`;
+    if (before !== undefined) yield `flush chain ${table} ${name}`;
+    if (before !== undefined && !isKept) yield `delete chain ${table} ${name}`;
+    if (!isKept) yield chainStatement(table, name, hook);
   }
   for (const [name, text] of chains) {
     const rules = chainLines(text).slice(hookOf(text) === undefined ? 0 : 1);
-    for (const rule of rules) yield `add rule ${table} ${name} ${rule}\n`;
+    for (const rule of rules) yield ruleStatement(table, name, rule);
   }
-  yield* elementStatements(`delete element ${table}`, deleted, ({ key }) => key);
-  yield* elementStatements(`add element ${table}`, added, elementText);
+  for (const [set, items] of elementsOf(deleted)) {
+    yield* elementStatements("delete", table, set, items, ({ key }) => key);
+  }
+  for (const [set, items] of elementsOf(added)) yield* elementStatements("add", table, set, items, elementText);
   const unwanted = [...chainsBefore.keys()].filter((name) => !chains.has(name));
-  for (const name of unwanted) yield `flush chain ${table} ${name}\n`;
-  for (const name of unwanted) yield `delete chain ${table} ${name}\n`;
-  for (const { key, text } of deleted.get("set") ?? []) yield `delete ${kindOf(text)} ${table} ${key}\n`;
+  for (const name of unwanted) yield `flush chain ${table} ${name}`;
+  for (const name of unwanted) yield `delete chain ${table} ${name}`;
+  for (const { key, text } of deleted.get("set") ?? []) yield `delete ${kindOf(text)} ${table} ${key}`;
+}
+
+/**
+ * Statements that create a table beside the main one, or write its rules again.
+ * @param chains each after those that it refers to
+ */
+export function* tableStatements(
+  name: string,
+  sets: Readonly<Record<string, SetDeclaration>>,
+  chains: readonly BaseChain[],
+  dialect: Dialect,
+): Generator<string> {
+  const table = `${dialect.ip} ${name}`;
+  yield `add table ${table}`;
+  for (const [set, declaration] of Object.entries(sets)) yield setStatement(table, set, setText(declaration, dialect));
+  for (const { name, hook, rules } of chains) {
+    yield* [chainStatement(table, name, hook), `flush chain ${table} ${name}`];
+    for (const rule of rules) yield ruleStatement(table, name, rule);
+  }
+}
+
+function setStatement(table: string, name: string, text: string): string {
+  const [kind, ...lines] = text.split("\n");
+  return `add ${kind} ${table} ${name} { ${lines.join("; ")}; }`;
+}
+
+function chainStatement(table: string, name: string, hook: string | undefined): string {
+  return `add chain ${table} ${name}${hook === undefined ? "" : ` { ${hook} }`}`;
+}
+
+function ruleStatement(table: string, chain: string, rule: string): string {
+  return `add rule ${table} ${chain} ${rule}`;
+}
+
+/** Statements that add or delete elements of a set. */
+export function* elementStatements<Element>(
+  verb: "add" | "delete",
+  table: string,
+  set: string,
+  elements: readonly Element[],
+  textOf: (element: Element) => string,
+): Generator<string> {
+  for (let i = 0; i < elements.length; i += ELEMENTS_PER_STATEMENT) {
+    const texts = elements.slice(i, i + ELEMENTS_PER_STATEMENT).map(textOf);
+    yield `${verb} element ${table} ${set} { ${texts.join(", ")} }`;
+  }
 }
 
 /** The texts of chains, by name. */
@@ -100,14 +145,6 @@ function hookOf(text: string): string | undefined {
 /** An element as nft prints it. */
 export function elementText({ key, text }: Item): string {
   return text === "" ? key : `${key} : ${text}`;
-}
-
-function* elementStatements(what: string, items: Items, textOf: (item: Item) => string): Generator<string> {
-  for (const [set, elements] of elementsOf(items)) {
-    for (let i = 0; i < elements.length; i += ELEMENTS_PER_STATEMENT) {
-      yield `${what} ${set} { ${elements.slice(i, i + ELEMENTS_PER_STATEMENT).map(textOf).join(", ")} }\n`;
-    }
-  }
 }
 
 /** The elements among items, by set. */

@@ -27,7 +27,7 @@ async function nft(...statements: readonly string[]): Promise<void> {
 }
 
 for (const family of ["IPv4", "IPv6"] as const) {
-  const { ip, addressType } = DIALECTS[family];
+  const { ip } = DIALECTS[family], addressType = family === "IPv4" ? "ipv4_addr" : "ipv6_addr";
 
   /** The tools of a test with a service of three endpoints and affinity, whose only client is the node. */
   interface Shop {
