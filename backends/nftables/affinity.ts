@@ -36,7 +36,7 @@ import {
   sharedList,
 } from "./affinity_names.ts";
 import { CLIENT_HASHES, clientHashText, destinationHashText } from "./hashes.ts";
-import { type Draw, drawOf, drawText, tableOf } from "./slots.ts";
+import { type Draw, drawOf, drawText, tableOf } from "./endpoints.ts";
 import { type Dialect, durationText, fromThisNode, type ListName, setMark } from "./table.ts";
 import { chainText, type Item } from "./transaction.ts";
 

@@ -21,13 +21,12 @@ import {
   tooOld,
 } from "../tools/mod.ts";
 import { ATTEMPTS, attemptsIn } from "./counters.ts";
-import { contributionOf, createDesired, type Desired } from "./desired.ts";
+import { contributionOf, createDesired, type Desired, sharedItem } from "./desired.ts";
 import type { NftablesFigure } from "./mode.ts";
-import { removeOwnTables } from "./own_tables.ts";
+import { removeOwnTables } from "./other_proxies.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
 import { declaredSets, kindOfSet } from "./sets.ts";
-import { sharedItem } from "./shared_chains.ts";
 import { CONNECTIONS_TABLE, type Dialect, DIALECTS, KUBE_PROXY_TABLE, TABLE } from "./table.ts";
 import { createNftTools, elementsOf } from "./tools.ts";
 import { chainLines, elementText, type Item } from "./transaction.ts";

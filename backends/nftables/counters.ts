@@ -69,16 +69,19 @@ export function trafficChains(settings: FamilySettings, dialect: Dialect): {
   };
 }
 
-/** The rules that count packets at the start of a filter chain; none if traffic metrics are off. */
-export function countPackets({ countTraffic }: FamilySettings, hook: "input" | "forward" | "output"): string[] {
-  if (!countTraffic) return [];
+/** The rules of a filter chain that count all packets, and those for new ones; none if traffic metrics are off. */
+export function countPackets(
+  { countTraffic }: FamilySettings,
+  hook: "input" | "forward" | "output",
+): { readonly ofAll: readonly string[]; readonly ofNew: readonly string[] } {
+  if (!countTraffic) return { ofAll: [], ofNew: [] };
   // Packets of this node to itself are counted when they are sent.
   const received = hook === "input" ? 'iifname != "lo" ' : "";
-  return [
-    `${received}ct status dnat jump count-packets`,
+  return {
+    ofAll: [`${received}ct status dnat jump count-packets`],
     // A connection is confirmed once its first packet has left, and new until the answer: its first packet is repeated.
-    `${received}ct state new ct status dnat ct status confirmed jump count-unanswered`,
-  ];
+    ofNew: [`${received}ct status dnat ct status confirmed jump count-unanswered`],
+  };
 }
 
 /** The statement that counts a packet of a new connection that the set refuses, with a trailing space. */
@@ -94,28 +97,14 @@ export function countFailure(
 /** The set of the counters of attempts. */
 export const ATTEMPTS = "count-attempts" satisfies SetName;
 
-/** The chains through which packets reach endpoints, and the answers come back. */
-const PASSED: readonly string[] = ["filter-input", "filter-forward", "filter-output"];
-const OF_NEW_PACKETS = "ct state new ";
-
-/** The fixed chains with the rules that count attempts, if these are counted. */
-export function withAttemptCounters(
-  chains: readonly BaseChain[],
-  { countsAttempts }: Pick<FamilySettings, "countsAttempts">,
-  { ip }: Dialect,
-): readonly BaseChain[] {
-  if (!countsAttempts) return chains;
+/** The rules that count attempts of new connections, and answers to them. */
+export function countAttempts({ ip }: Dialect): { readonly attempts: string; readonly answers: string } {
   const update = (address: string, port: string) =>
     `ct status dnat update @${ATTEMPTS} { ${ip} ${address} . tcp ${port} . ct direction }`;
-  return chains.flatMap((chain): BaseChain[] => {
-    if (!PASSED.includes(chain.name)) return [chain];
-    const name = `${chain.name}-new`;
-    const ofNew = chain.rules.filter((rule) => rule.startsWith(OF_NEW_PACKETS));
-    const ofAll = chain.rules.filter((rule) => !ofNew.includes(rule));
-    const rules = [update("daddr", "dport"), ...ofNew.map((rule) => rule.slice(OF_NEW_PACKETS.length))];
-    const answers = `tcp flags syn,ack / syn,ack ${update("saddr", "sport")}`;
-    return [{ name, hook: undefined, rules }, { ...chain, rules: [...ofAll, `ct state new goto ${name}`, answers] }];
-  });
+  return {
+    attempts: update("daddr", "dport"),
+    answers: `tcp flags syn,ack / syn,ack ${update("saddr", "sport")}`,
+  };
 }
 
 const COUNTER = /(\S+) \. (\d+) \. (original|reply) .*?counter packets (\d+)/;

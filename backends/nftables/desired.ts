@@ -11,16 +11,25 @@ import {
   sharesSlots,
 } from "../../core/model/mod.ts";
 import { prefixText, splitHostPort } from "../../platform/mod.ts";
-import { ownAffinityChains } from "./affinity.ts";
+import { affinityRules, ownAffinityChains } from "./affinity.ts";
 import { type AffinityChainNames, affinityChainNames, endpointNumbers, type NumberedPort } from "./affinity_names.ts";
 import { countFailure } from "./counters.ts";
-import { NODE_PORT_REFUSALS } from "./frame.ts";
-import { outsideMapName, pickChainName, type PickKind, pickRules } from "./shared_chains.ts";
-import { keepSlots, type SlotList, slotList, type SlotOrder } from "./slots.ts";
-import { outsideMap, type SetName, setText } from "./sets.ts";
-import { sourceRanges } from "./sources.ts";
+import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
+import {
+  keepSlots,
+  outsideMapName,
+  parsePickChain,
+  pickChainName,
+  type PickKind,
+  pickRules,
+  type SlotList,
+  slotList,
+  type SlotOrder,
+} from "./endpoints.ts";
+import { declarationOf, outsideMap, type SetName, setText } from "./sets.ts";
+import { sourceRanges, sourceRules } from "./sources.ts";
 import { type Dialect, endpointElement, type ListName, servicePortHash } from "./table.ts";
-import { chainText, type Item, itemId } from "./transaction.ts";
+import { chainText, type Item, itemId, parseItemId } from "./transaction.ts";
 
 /** The desired state of a family: its service ports and settings after all deltas. */
 export interface Desired {
@@ -282,4 +291,27 @@ function sharedElements(port: ServicePort): string[] {
     itemId({ list: "cluster-ips", key: port.clusterIP }),
     ...[...addresses].map((address) => itemId({ list: "hairpins", key: `${address} . ${address}` })),
   ];
+}
+
+/** The text of a chain that service ports share, which follows from its name; undefined if it is not shared. */
+export function sharedChainText(name: string, settings: FamilySettings, dialect: Dialect): string | undefined {
+  if (name === NODE_PORT_REFUSALS) return nodePortRefusals(settings, dialect);
+  const chain = parsePickChain(name);
+  const rules = chain
+    ? pickRules(chain, settings, dialect)
+    : sourceRules(name, settings, dialect) ?? affinityRules(name, dialect);
+  return rules && chainText(undefined, rules);
+}
+
+/** An element, set or chain that service ports share, by its id. */
+export function sharedItem(id: string, settings: FamilySettings, dialect: Dialect): Item {
+  const { list, key } = parseItemId(id);
+  switch (list) {
+    case "chain":
+      return { list, key, text: sharedChainText(key, settings, dialect)! };
+    case "set":
+      return { list, key, text: setText(declarationOf(key), dialect) };
+    default:
+      return { list, key, text: "" };
+  }
 }

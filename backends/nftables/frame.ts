@@ -1,6 +1,6 @@
 import type { FamilySettings } from "../../core/model/mod.ts";
 import { prefixText } from "../../platform/mod.ts";
-import { countFailure, countPackets, trafficChains, withAttemptCounters } from "./counters.ts";
+import { countAttempts, countFailure, countPackets, trafficChains } from "./counters.ts";
 import { type BaseChain, clearMark, type Dialect, frontendKey, localMatch, setMark, unmarked } from "./table.ts";
 import { chainText } from "./transaction.ts";
 
@@ -22,16 +22,30 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): readonly
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
   const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
   const count = trafficChains(settings, dialect);
+  /** A chain through which packets reach endpoints, and answers come back, with its first rules and those for new packets. */
+  const passed = (at: "input" | "forward" | "output", first: readonly string[], others: readonly string[]) => {
+    const name = `filter-${at}`, hook = `type filter hook ${at} priority filter; policy accept;`;
+    const counted = countPackets(settings, at), ofNew = [...counted.ofNew, "jump services-check", ...others];
+    const ofAll = [...first, ...counted.ofAll];
+    if (!settings.countsAttempts) {
+      return [hooked(name, hook, [...ofAll, ...ofNew.map((rule) => `ct state new ${rule}`)])];
+    }
+    const { attempts, answers } = countAttempts(dialect);
+    return [
+      inner(`${name}-new`, [attempts, ...ofNew]),
+      hooked(name, hook, [...ofAll, `ct state new goto ${name}-new`, answers]),
+    ];
+  };
   // No other host and no pod gets at what is for this node alone (CVE-2020-8558): as it arrives, before translation, and where
   // it enters the node, since a source route ends there, whose packets conntrack may call INVALID (their checksum is for its end).
   // See backends/xtables/martians.ts.
   const martian = (verdict: string) => ip === "ip" ? [`ip daddr ${dialect.loopback} iifname != "lo" ${verdict}`] : [];
   // kube-proxy's cluster-ips-check: packets to a service already have another destination here, after DNAT.
   const checkClusterIPs = [
-    `ct state new ${ip} daddr @cluster-ips reject`,
-    ...settings.serviceRanges.map((range) => `ct state new ${ip} daddr ${prefixText(range)} drop`),
+    `${ip} daddr @cluster-ips reject`,
+    ...settings.serviceRanges.map((range) => `${ip} daddr ${prefixText(range)} drop`),
   ];
-  const chains = [
+  return [
     inner("nodeports", [`${nodePortKey} vmap @services`]),
     inner("services", [
       ...masqueradeClusterIPs(settings, dialect),
@@ -59,22 +73,13 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): readonly
     hooked("filter-output-first", "type filter hook output priority -110; policy accept;", [
       "ct state new jump firewall-check",
     ]),
-    hooked("filter-input", "type filter hook input priority filter; policy accept;", [
-      ...martian("jump martians"),
-      ...countPackets(settings, "input"),
-      "ct state new jump services-check",
-      ...nodePortEntries(settings, dialect).map((match) => `ct state new ${match}goto nodeports-check`),
-    ]),
-    hooked("filter-forward", "type filter hook forward priority filter; policy accept;", [
-      ...countPackets(settings, "forward"),
-      "ct state new jump services-check",
-      ...checkClusterIPs,
-    ]),
-    hooked("filter-output", "type filter hook output priority filter; policy accept;", [
-      ...countPackets(settings, "output"),
-      "ct state new jump services-check",
-      ...checkClusterIPs,
-    ]),
+    ...passed(
+      "input",
+      martian("jump martians"),
+      nodePortEntries(settings, dialect).map((match) => `${match}goto nodeports-check`),
+    ),
+    ...passed("forward", [], checkClusterIPs),
+    ...passed("output", [], checkClusterIPs),
     hooked("nat-postrouting", "type nat hook postrouting priority srcnat; policy accept;", [
       `ct status dnat ${ip} saddr . ${ip} daddr @hairpins masquerade fully-random`,
       `${unmarked(settings)} return`,
@@ -84,7 +89,6 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): readonly
     hooked("nat-prerouting", "type nat hook prerouting priority dstnat; policy accept;", ["jump services"]),
     hooked(LAST_BASE_CHAIN, "type nat hook output priority -100; policy accept;", ["jump services"]),
   ];
-  return withAttemptCounters(chains, settings, dialect);
 }
 
 /** The rules that refuse packets to frontends without usable endpoints. */

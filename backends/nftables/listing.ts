@@ -62,7 +62,7 @@ interface Block {
 /** Reads the lines of listings of the main table, of many tables, or of single sets and maps of it. */
 interface TableReader {
   readonly onLine: (line: string) => void;
-  /** What has been read of the table; undefined if it was in no listing. */
+  /** Returns the table; undefined if it was in no listing. */
   result(): TableListing | undefined;
   /** The number of lines with elements that rules have added. */
   addedLines(): number;

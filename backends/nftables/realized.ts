@@ -1,12 +1,11 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import type { NumberedPort } from "./affinity_names.ts";
-import { contributionOf, type Desired } from "./desired.ts";
+import { contributionOf, type Desired, sharedChainText } from "./desired.ts";
 import { baseChains } from "./frame.ts";
 import type { TableListing } from "./listing.ts";
 import { declarationOf, declaredSets, isSourceList, type SetName, setsWith, setText } from "./sets.ts";
-import { sharedChainText } from "./shared_chains.ts";
-import { slotsIn } from "./slots.ts";
+import { slotsIn } from "./endpoints.ts";
 import type { Dialect } from "./table.ts";
 import { type Item, itemId, type ItemList, type Listing } from "./transaction.ts";
 

@@ -10,9 +10,9 @@ import {
   type Target,
 } from "../reconcile/mod.ts";
 import { type NftSession, type RulesetGeneration, unlessUnchanged } from "../tools/mod.ts";
-import { NO_FIGURES, type TransactionContext, writeDirty } from "./apply.ts";
+import { NO_FIGURES, type TransactionContext, writeDirty } from "./write.ts";
 import { contributionOf, type Desired } from "./desired.ts";
-import { createEarlierClients } from "./earlier_clients.ts";
+import { createEarlierClients } from "./other_proxies.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
 import { compare, type Comparison, type RealizedState, udpFrontendsOf } from "./realized.ts";
 import { declaredSets } from "./sets.ts";

@@ -12,7 +12,6 @@ import {
   createChainReader,
   createTableReader,
   elementReader,
-  elementsIn,
   type TableListing,
 } from "./listing.ts";
 import { declarationOf } from "./sets.ts";
@@ -63,7 +62,7 @@ const MOST_OMITTING = 100;
 const MOST_SETS = 64;
 /** It takes milliseconds, and a change may wait for it. */
 const LIST_CHAINS_TIMEOUT_MS = 10_000;
-/** Transactions are cut into batches that take a second or two (see apply.ts). */
+/** Transactions are cut into batches that take a second or two (see write.ts). */
 const TRANSACTION_TIMEOUT_MS = 60_000;
 
 /** The nft of this host, for a family. */

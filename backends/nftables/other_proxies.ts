@@ -1,8 +1,16 @@
-import { type Family, INTERNAL_PORT } from "../../core/model/mod.ts";
-import { FAMILIES, plural } from "../../platform/mod.ts";
+/**
+ * Other proxies in the kernel: the frontends that they serve, so that Sluice's own tables may go, and the clients that kube-proxy
+ * remembers, which keep their endpoints.
+ */
+import { type Family, INTERNAL_PORT, type ServicePort } from "../../core/model/mod.ts";
+import { FAMILIES, plural, splitHostPort } from "../../platform/mod.ts";
+import { shortHash } from "../reconcile/mod.ts";
 import { failureOf, ifInstalled, type Runner } from "../tools/mod.ts";
 import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, TABLE } from "./table.ts";
-import { createNftTools, isThere } from "./tools.ts";
+import { createNftTools, isThere, LIST_TIMEOUT_MS, type NftTools } from "./tools.ts";
+import { clientElement, type NumberedPort, numberingOf } from "./affinity_names.ts";
+import { elementReader } from "./listing.ts";
+import type { Item } from "./transaction.ts";
 
 /** The end of the canary's frontend, which no other proxy serves. */
 const CANARY = ` . tcp . ${INTERNAL_PORT}`;
@@ -103,4 +111,49 @@ function ofSets(sets: string, family: Family): readonly string[] {
 /** The output of a tool; empty if it is missing or fails, since then no other proxy uses it. */
 async function printed(runner: Runner, tool: string, args: readonly string[]): Promise<string> {
   return (await ifInstalled(runner.run({ tool, args })))?.stdout ?? "";
+}
+
+/**
+ * The elements of the clients that kube-proxy's nftables mode remembers for service ports with session affinity. Throws if its table
+ * cannot be read.
+ */
+export type EarlierClients = (ports: readonly NumberedPort[]) => Promise<readonly Item[]>;
+
+/** Reads the sets of kube-proxy when they are first needed. */
+export function createEarlierClients({ list, dialect }: NftTools): EarlierClients {
+  // A takeover deletes the table, and it never returns while Sluice runs.
+  let isKubeProxyHere = true;
+
+  return async (ports) => {
+    /** The element of a client, by the name of the set that has it. */
+    const sources = new Map<string, (client: string) => string>();
+    for (const port of isKubeProxyHere ? ports : []) {
+      const { numbers } = port.numbering ?? numberingOf(port);
+      for (const [endpoint, number] of numbers) {
+        sources.set(kubeProxyName(port, endpoint), (client) => clientElement(port, number, client));
+      }
+    }
+    const found: Item[] = [];
+    if (sources.size === 0) return found;
+    const onElement = (set: string, element: string) => {
+      const [, client, left] = /^(\S+) .*\bexpires (\w+)/.exec(element) ?? [], elementOf = sources.get(set);
+      if (elementOf === undefined || client === undefined) return;
+      found.push({ list: "clients", key: `${elementOf(client)} timeout ${left}`, text: "" });
+    };
+    const sets = `sets table ${dialect.ip} ${KUBE_PROXY_TABLE}`;
+    isKubeProxyHere = await list(sets, elementReader(onElement), { timeoutMs: LIST_TIMEOUT_MS });
+    return found;
+  };
+}
+
+/** The longest name of a set, without its prefix, in kube-proxy. */
+const LONGEST_NAME = 240;
+
+/** The name of the set in kube-proxy (`servicePortEndpointChainNameBase` in pkg/proxy/nftables/proxier.go, 1.37). */
+function kubeProxyName({ name, protocol }: ServicePort, endpoint: string): string {
+  const [namespace, rest] = name.split("/", 2), [service, portName = ""] = rest!.split(":", 2);
+  const { address, port } = splitHostPort(endpoint);
+  const base = `${namespace}/${service}/${protocol}/${portName}__${address.replaceAll(":", ".")}/${port}`;
+  const full = `${shortHash(base).slice(0, 8)}-${base}`;
+  return `affinity-${full.length > LONGEST_NAME ? `${full.slice(0, LONGEST_NAME - 3)}...` : full}`;
 }

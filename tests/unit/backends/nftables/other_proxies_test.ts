@@ -1,6 +1,6 @@
 /** The removal of Sluice's tables beside ipvs mode; those beside the other modes are in tests/kernel. */
 import assert from "node:assert/strict";
-import { removeOwnTables } from "../../../../backends/nftables/own_tables.ts";
+import { removeOwnTables } from "../../../../backends/nftables/other_proxies.ts";
 import { INTERNAL_PORT } from "../../../../core/model/mod.ts";
 import { type Runner, ToolMissingError, type ToolResult } from "../../../../backends/tools/runner.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { numberingOf } from "../../../../backends/nftables/affinity_names.ts";
-import { keepSlots } from "../../../../backends/nftables/slots.ts";
+import { keepSlots } from "../../../../backends/nftables/endpoints.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest } from "./host.ts";
