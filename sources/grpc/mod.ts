@@ -10,7 +10,6 @@ import { createReceiver } from "../../kpng/receiving/mod.ts";
 import { DEFAULT_MESSAGE_BYTES, type TlsFiles, type WireAddress, wireAddressText } from "../../kpng/address/mod.ts";
 import {
   createFrameReader,
-  ERROR_CODE,
   framesOf,
   LIVENESS,
   type LivenessLimits,
@@ -18,7 +17,6 @@ import {
   watchLiveness,
 } from "../../kpng/transport/mod.ts";
 import { type ClockAndLogger, createBackoff, errorText, type Logger, sleep, startReading } from "../../platform/mod.ts";
-import type { ClientHttp2Stream } from "node:http2";
 
 /** Options of `createGrpcSource`. */
 export interface GrpcSourceOptions extends ClockAndLogger {
@@ -262,9 +260,8 @@ export async function call(options: CallOptions): Promise<never> {
   });
   const onAbort = () => reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
-  let stream: ClientHttp2Stream | undefined;
   try {
-    stream = connection.request(method);
+    const stream = connection.request(method);
     watchEnd(stream, reject);
     const frames = createFrameReader(options.maxMessageBytes ?? DEFAULT_MESSAGE_BYTES);
     const yieldAfter = startReading();
@@ -273,13 +270,13 @@ export async function call(options: CallOptions): Promise<never> {
       try {
         for (const message of frames.push(bytes)) {
           if (!onMessage(message)) continue;
-          if (stream!.writableLength > REQUEST_BYTES_WAITING) throw new Error("the server does not read requests");
-          stream!.write(framesOf([request]));
+          if (stream.writableLength > REQUEST_BYTES_WAITING) throw new Error("the server does not read requests");
+          stream.write(framesOf([request]));
         }
         const turn = yieldAfter(bytes.length);
         if (turn === undefined) return;
-        stream!.pause();
-        turn.then(() => stream!.resume());
+        stream.pause();
+        turn.then(() => stream.resume());
       } catch (error) {
         reject(error);
       }
@@ -289,7 +286,6 @@ export async function call(options: CallOptions): Promise<never> {
   } finally {
     signal.removeEventListener("abort", onAbort);
     liveness.stop();
-    stream?.close(ERROR_CODE.CANCEL);
     connection.close();
   }
 }

@@ -151,6 +151,19 @@ Deno.test("unreachable endpoints are probed in turns, and others if they have at
   assert.deepEqual(detector.takeUntried(9), ["b", "a"]);
 });
 
+Deno.test("further attempts without an answer do not make the silence begin again", () => {
+  const { detector, attempts, answers, read } = detecting();
+  attempts("a", 1);
+  answers("a", 1);
+  read(0);
+  detector.noteProbe("a", "answered");
+  const suspects = Array.from({ length: 4 }, () => {
+    attempts("a", 1);
+    return read(50);
+  });
+  assert.deepEqual(suspects, [[], [], ["a"], []]);
+});
+
 Deno.test("an endpoint without attempts is never a suspect, however long it has none", () => {
   const { detector, attempts, answers, read } = detecting();
   attempts("a", 3);

@@ -20,9 +20,9 @@ function startNode(options: { readonly held?: LeaseRecord; readonly remembered?:
   const logger = createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line.slice(25)) });
   let remembered = options.remembered, version = 1;
   const requests: string[] = [], roles: Role[] = [], standBysMs: number[] = [];
-  const problems: { current: readonly string[] } = { current: [] };
+  const problems: { current: readonly string[]; details: readonly string[] } = { current: [], details: [] };
   const server = {
-    failure: undefined as ApiErrorKind | undefined,
+    failure: undefined as ApiErrorKind | Error | undefined,
     failWrites: false,
     lease: options.held ?? FREE,
     /** The duration that somebody gives the Lease at its next renewal. */
@@ -34,9 +34,9 @@ function startNode(options: { readonly held?: LeaseRecord; readonly remembered?:
   const answer = <T>(request: string, act: () => T): Promise<T> => {
     requests.push(`${clock.monotonic()} ${request}`);
     if (server.failWrites && request === "take") return Promise.reject(new ApiError("timeout", "it is late"));
-    return server.failure
-      ? Promise.reject(new ApiError(server.failure, `it is ${server.failure}`))
-      : Promise.resolve(act());
+    const { failure } = server;
+    if (failure === undefined) return Promise.resolve(act());
+    return Promise.reject(failure instanceof Error ? failure : new ApiError(failure, `it is ${failure}`));
   };
   const put = (write: LeaseWrite & Pick<LeaseRecord, "term" | "renewedMs">) =>
     server.lease = { ...write, version: String(++version) };
@@ -62,7 +62,10 @@ function startNode(options: { readonly held?: LeaseRecord; readonly remembered?:
     onRole: (role) => roles.push(role),
     onStandBy: () => standBysMs.push(clock.monotonic()),
     onMembers() {},
-    onProblems: (_, list) => problems.current = list.map(({ code }) => code),
+    onProblems(_, list) {
+      problems.current = list.map(({ code }) => code);
+      problems.details = list.map(({ subject, detail }) => `${subject}: ${detail}`);
+    },
     clock,
     logger,
     random: () => 0,
@@ -184,11 +187,37 @@ Deno.test("a leader that the API server refuses has a problem, one that it does 
   node.server.failure = "forbidden";
   await node.pass(10_000);
   assert.deepEqual(node.problems.current, ["site-lease-refused"]);
+  assert.deepEqual(node.problems.details, [
+    "the Lease of the site: cannot write the Lease of the site: it is forbidden",
+  ]);
   assert.equal(node.roles.at(-1)!.kind, "leader");
   node.server.failure = undefined;
   await node.pass(10_000);
   assert.deepEqual(node.problems.current, []);
   node.stop();
+});
+
+Deno.test("an answer and a fault of the node's own certificates are refusals of the Lease, a silent server is none", async () => {
+  const subject = "the Lease of the site: cannot read the Lease of the site";
+  for (const failure of ["unauthorized", "forbidden", "not-found", new Error("no such key")] as const) {
+    const node = startNode();
+    node.server.failure = failure;
+    await node.pass(4_000);
+    assert.deepEqual(node.problems.current, ["site-lease-refused"]);
+    assert.deepEqual(node.problems.details, [
+      `${subject}: ${failure instanceof Error ? failure.message : `it is ${failure}`}`,
+    ]);
+    assert.deepEqual(node.roles, [{ kind: "alone" }]);
+    node.stop();
+  }
+  for (const failure of ["unreachable", "timeout"] as const) {
+    const node = startNode({ remembered: OTHER });
+    node.server.failure = failure;
+    await node.pass(4_000);
+    assert.deepEqual(node.problems.current, []);
+    assert.deepEqual(node.roles, [{ kind: "follower", leader: OTHER, isConfirmed: false }]);
+    node.stop();
+  }
 });
 
 Deno.test("a node that is refused takes no part, and says so once", async () => {

@@ -4,7 +4,7 @@ import { counter, createRegistry } from "../../../../platform/metrics/mod.ts";
 import { telemetryChoice } from "../../../../features/telemetry/choice.ts";
 import { start, type Telemetry } from "../../../../features/telemetry/start.ts";
 import { systemClock } from "../../../../platform/clock.ts";
-import { silentLogger } from "../../../../platform/log.ts";
+import { createLogger, type Logger, silentLogger } from "../../../../platform/log.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 import { type FakeCollector, startFakeCollector } from "../../../fakes/otlp_collector.ts";
 import { withManifests, withWholeProxy } from "../../../fakes/whole_proxy.ts";
@@ -12,18 +12,19 @@ import { until } from "../../../fakes/wait.ts";
 
 /** Runs a test with a collector and what exports to it; `scopes` are the problems by scope. */
 async function withTelemetry(
-  env: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string | undefined>>,
   test: (
     telemetry: Telemetry,
     collector: FakeCollector,
     scopes: ReadonlyMap<string, readonly Problem[]>,
   ) => Promise<void>,
+  own: { readonly nodeName?: string; readonly logger?: Logger } = { nodeName: "node-1" },
 ): Promise<void> {
   const collector = startFakeCollector();
   const scopes = new Map<string, readonly Problem[]>();
-  const given: Readonly<Record<string, string>> = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env };
+  const given: Readonly<Record<string, string | undefined>> = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env };
   const environment = (name: string) => given[name];
-  const process = { nodeName: "node-1", environment, logger: silentLogger };
+  const process = { nodeName: own.nodeName, environment, logger: own.logger ?? silentLogger };
   const reportProblems: ReportProblems = (scope, problems) => void scopes.set(scope, problems);
   const telemetry = start({ ...process, reportProblems, clock: systemClock }, telemetryChoice(environment));
   try {
@@ -85,12 +86,90 @@ Deno.test("a collector that refuses is a problem of each signal until it accepts
   });
 });
 
+/** Reports a sync, of which a trace is exported. */
+function reportSync(telemetry: Telemetry): void {
+  const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
+  telemetry.startRun(node)?.reported?.({ ...sync, problems: [], figures: {} }, []);
+}
+
+Deno.test("the environment chooses a sampler, with or without parentbased_, which makes no difference", async () => {
+  const table: readonly (readonly [sampler: string | undefined, argument: string | undefined, isExported: boolean])[] =
+    [
+      [undefined, undefined, true],
+      ["unknown", undefined, true],
+      ["always_on", "0", true],
+      [" parentbased_always_on ", undefined, true],
+      ["always_off", undefined, false],
+      ["parentbased_always_off", "1", false],
+      ["traceidratio", "0", false],
+      ["parentbased_traceidratio", "0", false],
+      ["traceidratio", "1", true],
+      ["traceidratio", undefined, true],
+    ];
+  for (const [sampler, argument, isExported] of table) {
+    const variables = { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: argument };
+    await withTelemetry(variables, async (telemetry, { received }) => {
+      reportSync(telemetry);
+      await telemetry.flush();
+      assert.deepEqual(received.map(({ path }) => path), isExported ? ["/v1/traces"] : [], `${sampler} ${argument}`);
+    });
+  }
+});
+
+Deno.test("a server names itself, and no node", async () => {
+  await withTelemetry({}, async (telemetry, { received }) => {
+    reportSync(telemetry);
+    await telemetry.flush();
+    const { resource } = received[0]!, host = Deno.hostname();
+    assert.deepEqual(
+      ["service.name", "service.instance.id", "host.name", "k8s.node.name"].map((name) => resource[name]),
+      ["sluice-serve", host, host, undefined],
+    );
+  }, {});
+});
+
+Deno.test("what is not exported yet is exported at the end", async () => {
+  await withTelemetry({}, async (telemetry, { received }) => {
+    reportSync(telemetry);
+    assert.deepEqual(received, []);
+    await telemetry.stop();
+    assert.deepEqual(received.map(({ path }) => path), ["/v1/traces"]);
+  });
+});
+
+Deno.test("the environment sets how often and how much is exported; what is no positive number is warned of", async () => {
+  const logged: string[] = [];
+  const logger = createLogger({
+    ...{ level: "warn", format: "text", clock: systemClock },
+    write: (line) => void logged.push(/variable=(\S+) value=(\S+)/.exec(line)!.slice(1).join(" ")),
+  });
+  const variables = {
+    OTEL_METRIC_EXPORT_INTERVAL: "1",
+    OTEL_METRIC_EXPORT_TIMEOUT: "0",
+    OTEL_BSP_SCHEDULE_DELAY: "1",
+    OTEL_BSP_MAX_QUEUE_SIZE: "2147483648",
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "many",
+    OTEL_BSP_EXPORT_TIMEOUT: " ",
+  };
+  await withTelemetry(variables, async (telemetry, { received }) => {
+    const registry = createRegistry();
+    counter(registry, "n_total", "N").inc({});
+    telemetry.attach({ read: () => Promise.resolve(registry.read()) }, 0);
+    reportSync(telemetry);
+    await until(() => ["/v1/metrics", "/v1/traces"].every((wanted) => received.some(({ path }) => path === wanted)));
+  }, { logger });
+  assert.deepEqual(logged, [
+    "OTEL_METRIC_EXPORT_TIMEOUT 0",
+    "OTEL_BSP_MAX_QUEUE_SIZE 2147483648",
+    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE many",
+  ]);
+});
+
 Deno.test("only the signals that the environment asks for are exported", async () => {
   const only = { OTEL_METRICS_EXPORTER: "none", OTEL_TRACES_SAMPLER: "always_off" };
   await withTelemetry(only, async (telemetry, { received }) => {
     telemetry.attach({ read: () => Promise.reject(new Error("not to be read")) }, 0);
-    const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
-    telemetry.startRun(node)?.reported?.({ ...sync, problems: [], figures: {} }, []);
+    reportSync(telemetry);
     await telemetry.flush();
     assert.deepEqual(received, []);
   });

@@ -6,11 +6,13 @@ import type { WireAddress } from "../../../../kpng/address/mod.ts";
 import { LIVENESS } from "../../../../kpng/transport/peers.ts";
 import { METHODS } from "../../../../kpng/messages/messages.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
-import { systemClock } from "../../../../platform/clock.ts";
+import { type Clock, systemClock } from "../../../../platform/clock.ts";
 import { ServerLeavingError } from "../../../../kpng/client/mod.ts";
 import type { ReportLink } from "../../../../core/objects/source.ts";
 import { call } from "../../../../sources/grpc/mod.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { startHttp2Server } from "../../../fakes/http2_server.ts";
+import { inTime, until } from "../../../fakes/wait.ts";
 import { withSource } from "./grpc_source.ts";
 
 const ANSWER = { ":status": 200, "content-type": "application/grpc" };
@@ -33,16 +35,19 @@ async function withAnswer(
   }
 }
 
-function callOnce(address: WireAddress): Promise<never> {
+function callOnce(address: WireAddress, { clock = systemClock, signal }: {
+  readonly clock?: Clock;
+  readonly signal?: AbortSignal;
+} = {}): Promise<never> {
   return call({
     address,
     tls: undefined,
     method: METHODS.global,
     request: new Uint8Array(),
     onMessage: () => false,
-    clock: systemClock,
+    clock,
     liveness: LIVENESS,
-    signal: new AbortController().signal,
+    signal: signal ?? new AbortController().signal,
   });
 }
 
@@ -82,6 +87,23 @@ for (const [name, answer, reason] of ENDS) {
         assert.ok(!(error instanceof ServerLeavingError));
         return true;
       });
+    });
+  });
+}
+
+for (const how of ["by the server", "by the client"]) {
+  Deno.test(`a call that is ended ${how} leaves neither its connection nor a timer`, async () => {
+    const clock = createFakeClock(), stop = new AbortController(), closed = Promise.withResolvers<void>();
+    await withAnswer((stream) => {
+      stream.session!.once("close", closed.resolve);
+      stream.on("error", () => {});
+      if (how === "by the client") stop.abort(new Error("stopped"));
+      else stream.respond({ ...ANSWER, "grpc-status": "14" }, { endStream: true });
+    }, async (address) => {
+      const ending = callOnce(address, { clock, signal: stop.signal });
+      await assert.rejects(ending, how === "by the client" ? /^Error: stopped$/ : /UNAVAILABLE/);
+      await inTime("the connection is closed", closed.promise);
+      await until(() => clock.pending().length === 0);
     });
   });
 }

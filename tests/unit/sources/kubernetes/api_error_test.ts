@@ -42,6 +42,15 @@ Deno.test("a failed fetch is classified by the messages of all supported Deno ve
   }
 });
 
+Deno.test("a missing resource names the first version of Kubernetes that has it", () => {
+  for (const [since, version] of [[undefined, "1.21"], ["1.33", "1.33"]]) {
+    assert.match(
+      errorOfStatus({ ...subject, since }, 404, undefined).message,
+      new RegExp(`of version ${version} or later`),
+    );
+  }
+});
+
 Deno.test("a status is classified by its code and reason", () => {
   const cases = [
     [401, "unauthorized"],

@@ -84,6 +84,29 @@ Deno.test("a watch from a future version that receives nothing causes a relist t
   }, { clock, kinds: KINDS, server: { silentAhead: true } });
 });
 
+Deno.test("a watch that breaks off before its first bookmark is no reason for a relist", async () => {
+  const clock = createFakeClock();
+  await withSource((server) => server.apply(service("web")), async (source) => {
+    const { server, receives } = source;
+    await silentFor(clock, UNTAUGHT_MS);
+    clock.advance(60_000);
+    await bookmarked(source, "one");
+    for (let time = 0; time < 3; time++) {
+      const before = requests(server, "watch").length;
+      server.dropWatches("broken");
+      await until(() => {
+        const isWatched = requests(server, "watch").length > before;
+        if (!isWatched) clock.advance(10);
+        return isWatched;
+      });
+      await silentFor(clock, 120_000);
+    }
+    server.apply(service("two"));
+    await receives(`set Service default/two ${server.revision()}`);
+    assert.equal(requests(server, "list").length, 1);
+  }, { clock, kinds: KINDS });
+});
+
 Deno.test("without bookmarks, a watch may be silent for its duration and half a minute", () => {
   const timeout = createWatchTimeout({ clock: createFakeClock(), random: () => 0.5, fixedMs: undefined });
   timeout.begin(450);
