@@ -132,20 +132,16 @@ function addRow(rows: TrafficRows, owner: ServicePortKey | undefined, of: RuleCo
 
 /** Lets readings run alone, and restores together, in the order of their calls. */
 function createReadingTurns() {
-  let reading: Promise<unknown> = Promise.resolve();
-  const restores = new Set<Promise<unknown>>();
+  let reading: Promise<unknown> = Promise.resolve(), restoring = reading;
   return {
     alone<Result>(read: () => Promise<Result>): Promise<Result> {
-      const running = Promise.allSettled([reading, ...restores]).then(read);
+      const running = Promise.all([reading, restoring]).then(read);
       reading = running.catch(() => {});
       return running;
     },
-    async together<Result>(restore: () => Promise<Result>): Promise<Result> {
+    together<Result>(restore: () => Promise<Result>): Promise<Result> {
       const running = reading.then(restore);
-      const settled = running.catch(() => {});
-      restores.add(settled);
-      await settled;
-      restores.delete(settled);
+      restoring = Promise.allSettled([restoring, running]).then(() => {});
       return running;
     },
   };
