@@ -33,30 +33,32 @@ Deno.test("the counters of a chain restart when it is written, and not if its re
   assert.deepEqual(await connections(), [5, 0, 0]);
 });
 
-Deno.test("a reading waits for all restores under way, and further restores wait for it", async () => {
-  const { reader, listed } = readingFive();
-  await reader.start();
-  const steps = [1, 2, 3].map(() => Promise.withResolvers<boolean>());
-  const started: number[] = [];
-  const restore = (number: number) =>
-    reader.aroundRestore([], () => {
-      started.push(number);
-      return steps[number]!.promise;
-    });
-  const first = restore(0), second = restore(1);
-  await settled();
-  assert.deepEqual(started, [0, 1]);
-  listed.length = 0;
-  const reading = reader.read(), third = restore(2);
-  steps[0]!.resolve(true);
-  await first;
-  await settled();
-  assert.deepEqual([listed, started], [[], [0, 1]]);
-  steps[1]!.resolve(true);
-  await Promise.all([second, reading]);
-  assert.deepEqual(listed, ["filter", "nat"]);
-  await settled();
-  assert.deepEqual(started, [0, 1, 2]);
-  steps[2]!.resolve(true);
-  await third;
-});
+for (const [name, one, other] of [["the first", 0, 1], ["the second", 1, 0]] as const) {
+  Deno.test(`a reading waits for all restores under way, also if ${name} ends first, and further restores wait for it`, async () => {
+    const { reader, listed } = readingFive();
+    await reader.start();
+    const steps = [1, 2, 3].map(() => Promise.withResolvers<boolean>());
+    const started: number[] = [];
+    const restore = (number: number) =>
+      reader.aroundRestore([], () => {
+        started.push(number);
+        return steps[number]!.promise;
+      });
+    const restores = [restore(0), restore(1)];
+    await settled();
+    assert.deepEqual(started, [0, 1]);
+    listed.length = 0;
+    const reading = reader.read(), third = restore(2);
+    steps[one]!.resolve(true);
+    await restores[one];
+    await settled();
+    assert.deepEqual([listed, started], [[], [0, 1]]);
+    steps[other]!.resolve(true);
+    await Promise.all([restores[other], reading]);
+    assert.deepEqual(listed, ["filter", "nat"]);
+    await settled();
+    assert.deepEqual(started, [0, 1, 2]);
+    steps[2]!.resolve(true);
+    await third;
+  });
+}

@@ -137,19 +137,38 @@ Deno.test("what is not exported yet is exported at the end", async () => {
   });
 });
 
-Deno.test("the environment sets how often and how much is exported; what is no positive number is warned of", async () => {
+/** A logger, and its lines without their times. */
+function lines(level: "debug" | "warn") {
   const logged: string[] = [];
-  const logger = createLogger({
-    ...{ level: "warn", format: "text", clock: systemClock },
-    write: (line) => void logged.push(/variable=(\S+) value=(\S+)/.exec(line)!.slice(1).join(" ")),
-  });
+  const write = (line: string) => void logged.push(line.slice(25).trimEnd());
+  return { logged, logger: createLogger({ level, format: "text", clock: systemClock, write }) };
+}
+
+/** The intervals in milliseconds at which `act` has something done. */
+async function intervalsOf(act: () => Promise<void>): Promise<readonly unknown[]> {
+  const original = globalThis.setInterval, intervals: unknown[] = [];
+  const noting = (...args: Parameters<typeof setInterval>) => {
+    intervals.push(args[1]);
+    return original(...args);
+  };
+  globalThis.setInterval = noting as typeof setInterval;
+  try {
+    await act();
+  } finally {
+    globalThis.setInterval = original;
+  }
+  return intervals;
+}
+
+Deno.test("the environment sets how often and how much is exported; what is no positive number is warned of", async () => {
+  const { logged, logger } = lines("warn");
   const variables = {
     OTEL_METRIC_EXPORT_INTERVAL: "1",
     OTEL_METRIC_EXPORT_TIMEOUT: "0",
     OTEL_BSP_SCHEDULE_DELAY: "1",
     OTEL_BSP_MAX_QUEUE_SIZE: "2147483648",
     OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "many",
-    OTEL_BSP_EXPORT_TIMEOUT: " ",
+    OTEL_BSP_EXPORT_TIMEOUT: "2147483647",
   };
   await withTelemetry(variables, async (telemetry, { received }) => {
     const registry = createRegistry();
@@ -158,11 +177,51 @@ Deno.test("the environment sets how often and how much is exported; what is no p
     reportSync(telemetry);
     await until(() => ["/v1/metrics", "/v1/traces"].every((wanted) => received.some(({ path }) => path === wanted)));
   }, { logger });
-  assert.deepEqual(logged, [
+  assert.deepEqual(logged.map((line) => /variable=(\S+) value=(\S+)/.exec(line)?.slice(1).join(" ")), [
     "OTEL_METRIC_EXPORT_TIMEOUT 0",
     "OTEL_BSP_MAX_QUEUE_SIZE 2147483648",
     "OTEL_BSP_MAX_EXPORT_BATCH_SIZE many",
   ]);
+});
+
+Deno.test("metrics are exported every minute unless the environment sets another interval", async () => {
+  for (const [interval, expected] of [[undefined, 60_000], [" ", 60_000], ["5000", 5_000]] as const) {
+    const start = () => withTelemetry({ OTEL_METRIC_EXPORT_INTERVAL: interval }, () => Promise.resolve());
+    assert.deepEqual(await intervalsOf(start), [expected]);
+  }
+});
+
+Deno.test("the start logs the endpoints and warnings of the SDK; later ones repeat a problem, and are for debugging", async () => {
+  const { logged, logger } = lines("debug");
+  const variables = { OTEL_BSP_MAX_QUEUE_SIZE: "1", OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "2" };
+  await withTelemetry(variables, async (telemetry, collector) => {
+    const { url } = collector;
+    assert.match(logged.shift()!, /^WARN .*maxExportBatchSize/);
+    assert.deepEqual(logged.splice(0), [`INFO  exporting telemetry metrics=${url}/v1/metrics traces=${url}/v1/traces`]);
+    await telemetry.flush();
+    assert.deepEqual([logged, collector.received], [[], []], "there are no metrics yet");
+    collector.answer(400);
+    reportSync(telemetry);
+    await telemetry.flush();
+    assert.notDeepEqual(logged, []);
+    assert.deepEqual(logged.filter((line) => !line.startsWith("DEBUG ")), []);
+  }, { logger });
+});
+
+Deno.test("the environment of the process adds attributes to the resource, and overrides them", async () => {
+  Deno.env.set("OTEL_RESOURCE_ATTRIBUTES", "host.name=other,site=north");
+  Deno.env.set("OTEL_SERVICE_NAME", "edge");
+  try {
+    await withTelemetry({}, async (telemetry, { received }) => {
+      reportSync(telemetry);
+      await telemetry.flush();
+      const { resource } = received[0]!;
+      assert.deepEqual(["host.name", "site", "service.name"].map((name) => resource[name]), ["other", "north", "edge"]);
+    });
+  } finally {
+    Deno.env.delete("OTEL_RESOURCE_ATTRIBUTES");
+    Deno.env.delete("OTEL_SERVICE_NAME");
+  }
 });
 
 Deno.test("only the signals that the environment asks for are exported", async () => {
