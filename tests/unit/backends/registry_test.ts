@@ -143,3 +143,19 @@ Deno.test("modes have distinct names, metrics and traces", () => {
     assert.equal(new Set(names).size, names.length);
   }
 });
+
+Deno.test("no two modes claim the same traces, so that none is removed or reported twice", () => {
+  const calls = MODE_DESCRIPTIONS.flatMap(({ traces }) => traces.calls.map((call) => JSON.stringify(call)));
+  assert.deepEqual(calls.filter((call, i) => calls.indexOf(call) !== i), []);
+});
+
+Deno.test("modes whose rules lead to endpoints reset connections to those that are gone, and count the packets", async () => {
+  for (const mode of MODE_DESCRIPTIONS) {
+    const isResetting = mode.name === "iptables" || mode.name === "nftables";
+    assert.equal(mode.settings.resetsConnections, isResetting || undefined, mode.name);
+    if (!isResetting) continue;
+    const metrics = createMetrics({ ...NOTHING_COUNTED, mode });
+    metrics.observe(reportOf({ connections_reset: 2 }));
+    assert.match(await metrics.expose(), /^sluice_connections_reset_total\{ip_family="IPv4"\} 2$/m);
+  }
+});

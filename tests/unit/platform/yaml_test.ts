@@ -121,6 +121,17 @@ Deno.test("each value and key has its line", () => {
   });
 });
 
+Deno.test("a value has the line where it begins, of a block that of its key", () => {
+  const lines = (text: string) => {
+    const { documents: [root] } = parseTree(text, { line: 1, uniqueKeys: true });
+    assert(root?.kind === "map");
+    return root.entries.map(({ line, value }) => [line, value.line]);
+  };
+  assert.deepEqual(lines("a:\n  1\nb: |\n  text\n\n  more\nc: >\n  text\nd:\n  'x\n  y'\ne: 2\n"), [
+    ...[[1, 2], [3, 3], [7, 7], [9, 10], [12, 12]],
+  ]);
+});
+
 Deno.test("aliases and merge keys are resolved, and a map's own keys win", () => {
   assert.deepEqual(read("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: *a\n"), {
     a: { x: 1, y: 2 },

@@ -20,7 +20,7 @@ function follow() {
   let report: ((report: PodReport) => void) | undefined;
   const follower = createPodFollower({
     watch: {
-      endpoint: "/run/runtime.sock",
+      ...{ endpoint: "/run/runtime.sock", end: () => Promise.resolve(), isEnded: () => false },
       follow(onReport) {
         report = onReport;
         return () => void reported.push("unfollowed");
