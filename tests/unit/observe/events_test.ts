@@ -16,6 +16,7 @@ interface WrittenEvent {
   readonly reason: string;
   readonly message: string;
   readonly count: number;
+  readonly lastTimestamp: string;
 }
 
 function setUp(answer: (request: ApiWrite) => Promise<unknown> = () => Promise.resolve({}), random = () => 0.5) {
@@ -78,6 +79,9 @@ Deno.test("repeats become one event with a count, written at most every five min
     ["patch", 300, "failure 299"],
     ["patch", 600, "failure 599"],
   ]);
+  const secondsOf = ({ lastTimestamp }: WrittenEvent) => Date.parse(lastTimestamp) / 1000;
+  const [first, ...later] = written().map(secondsOf);
+  assert.deepEqual(later.map((seconds) => seconds - first!), [299, 599], "the time of the last repeat");
   assert.ok(requests[1]!.path.startsWith("/api/v1/namespaces/default/events/n1."));
   await clock.advanceSettled(60 * MINUTE);
   assert.equal(requests.length, 3, "the event is not written again after the last repeat");

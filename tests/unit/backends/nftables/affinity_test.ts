@@ -332,6 +332,9 @@ const KUBE_PROXY = [
     `add set ip kube-proxy ${name} { type ipv4_addr; flags dynamic,timeout; timeout ${THREE_HOURS}s; }`
   ),
   `add element ip kube-proxy ${KUBE_PROXY_SETS[1]} { ${REGULAR} timeout 2h, 10.2.0.8 timeout 1h }`,
+  // The elements of its other sets do not expire.
+  "add set ip kube-proxy cluster-ips { type ipv4_addr; }",
+  "add element ip kube-proxy cluster-ips { 10.96.0.10 }",
 ];
 
 Deno.test("clients of kube-proxy keep their endpoint", async () => {

@@ -55,6 +55,19 @@ Deno.test("the kernel is read before the first write, but not before later ones"
   assert.deepEqual(takeCalls(), ["list after undefined", "write 1", "write 1"]);
 });
 
+Deno.test("the UDP frontends of the first listing are taken once, whatever later listings have", async () => {
+  let listings = 0;
+  const { reconciler } = setUp({
+    list: () => Promise.resolve({ realized: ++listings, drifted: 0, udpFrontends: new Set([`listing ${listings}`]) }),
+  });
+  assert.deepEqual([...reconciler.takeEarlierUdpFrontends()], []);
+  await reconciler.run();
+  reconciler.invalidate();
+  await reconciler.run();
+  assert.deepEqual([...reconciler.takeEarlierUdpFrontends()], ["listing 1"]);
+  assert.deepEqual([...reconciler.takeEarlierUdpFrontends()], []);
+});
+
 Deno.test("an invalidated state is read again, and its differences are no drift", async () => {
   const { reconciler, takeCalls, setDrifted } = setUp();
   await reconciler.run();

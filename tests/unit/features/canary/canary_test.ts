@@ -383,6 +383,17 @@ Deno.test("a try takes no account of the time in which this process stood still"
   }
 });
 
+Deno.test("an answer says how long it took", async () => {
+  const clock = createFakeClock(undefined, promisesSettled);
+  clock.advance(5_000);
+  const outcome = tryCanary("192.0.2.1:1", "", 1000, clock, () =>
+    new Promise((resolve) => {
+      clock.schedule(30, () => resolve({ read: () => Promise.resolve(null), close() {} }));
+    }));
+  await clock.advanceSettled(30);
+  assert.deepEqual(await outcome, { kind: "answered", durationMs: 30 });
+});
+
 Deno.test("another program's answer is no answer", () =>
   setUp(async ({ clock, place, t, status }) => {
     await place();

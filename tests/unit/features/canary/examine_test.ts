@@ -162,6 +162,20 @@ Deno.test("chains of other programs that drop are suspects: not Sluice's, the ot
   );
 });
 
+Deno.test("of several causes, those that explain most are named first", async () => {
+  const { "net.ipv4.ip_forward": _, ...others } = HEALTHY;
+  const values = { "net.ipv4.conf.all.rp_filter": 1, ...others, "net.netfilter.nf_conntrack_count": 262144 };
+  const runner = printing({
+    ...NFT,
+    "sysctl -a -r ^net\\.ipv4\\.conf\\..*\\.forwarding$": "",
+    sysctl: sysctls({ ...values, "net.ipv4.ip_forward": 0 }),
+  });
+  const findings = await examinePath({ runner, family: "IPv4" }, "everything");
+  assert.deepEqual([...new Set(findings.map(({ cause }) => cause))], [
+    ...["forwarding-off", "table-full", "foreign-chain", "rp-filter"],
+  ]);
+});
+
 Deno.test("a chain that drops everything forwarded is certain to stop the pods' packets", async () => {
   const table = (body: string, flags = "") => ({
     "nft list chains":

@@ -1,22 +1,24 @@
 import assert from "node:assert/strict";
 import { createSitePart, type SiteStatus } from "../../../../features/site/part.ts";
 import type { Role } from "../../../../features/site/lease.ts";
-import { silentLogger } from "../../../../platform/log.ts";
+import { createLogger } from "../../../../platform/log.ts";
 import { createRegistry } from "../../../../platform/metrics/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { featureNode } from "../../../fakes/feature_node.ts";
 
 /** A part that runs on node `b`, with what it shows and records. */
 function start() {
-  const clock = createFakeClock();
-  const part = createSitePart("north", { nodeName: "b", clock, logger: silentLogger });
+  const clock = createFakeClock(), logged: string[] = [];
+  const write = (line: string) => void logged.push(line.slice(25).trimEnd());
+  const logger = createLogger({ level: "info", format: "text", clock, write });
+  const part = createSitePart("north", { nodeName: "b", clock, logger });
   const events: string[] = [];
   const recordEvent = (reason: string, _subject: string, message: string) => void events.push(`${reason}: ${message}`);
   const running = part.startRun(featureNode({ tracking: undefined as never, recordEvent, clock }));
   const registry = createRegistry();
   running.addMetrics!(registry);
   const metrics = () => registry.expose().split("\n").filter((line) => line.startsWith("sluice_site_")).sort();
-  return { ...part, clock, events, metrics, status: running.status! };
+  return { ...part, clock, events, logged, metrics, status: running.status! };
 }
 
 const LEADER = { kind: "leader", isConfirmed: true } as const;
@@ -69,5 +71,21 @@ Deno.test("a node records an Event when it begins to lead with its Lease, and no
   assert.deepEqual(events, [
     "SiteLeader: this node watches the API server for site north (leader number 1)",
     "SiteLeader: this node watches the API server for site north (leader number 3)",
+  ]);
+});
+
+Deno.test("each part of a node in its site is logged, and one that is not in order is a warning", () => {
+  const { enter, logged } = start();
+  enter(LEADER, "api", 0);
+  enter({ kind: "leader", isConfirmed: false }, "api", 0);
+  enter(follower(true), "leader", 0);
+  enter(follower(false), "leader", 0);
+  enter({ kind: "alone" }, "api", 0);
+  assert.deepEqual(logged, [
+    "INFO  leading the site site=north",
+    "WARN  leading the site without its Lease: the API server cannot be reached site=north",
+    "INFO  following the leader of the site site=north leader=a address=10.0.0.1:12091",
+    "WARN  following the last leader of the site: its Lease cannot be read site=north leader=a address=10.0.0.1:12091",
+    "WARN  no Lease for the site, watching the API server site=north",
   ]);
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { isAnsweredTo } from "../../../fakes/sockets.ts";
+import { until } from "../../../fakes/wait.ts";
 import { withServer } from "./served.ts";
 
 const HOUR_MS = 3_600_000;
@@ -70,4 +71,16 @@ Deno.test("a handshake from before a change of the CA lets nobody in", async () 
     assert.equal(await isAnsweredTo(client, port), false);
     await ended;
   }, { tls: old });
+});
+
+Deno.test("a client that speaks no HTTP/2 is refused, and counted with the reason", async () => {
+  const files = await newFiles();
+  await withServer([], async ({ port, serving }) => {
+    const { ca, crt: cert, key } = files;
+    const client = await Deno.connectTls({ hostname: "127.0.0.1", port, caCerts: [ca], cert, key, alpnProtocols: [] });
+    await client.handshake();
+    await until(() => serving.closed("no HTTP/2 over TLS") === 1);
+    assert.equal(await client.read(new Uint8Array(1)).catch(() => null), null, "the connection is closed");
+    client.close();
+  }, { tls: files });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { oidcProvider } from "../../../../sources/kubernetes/oidc.ts";
 import { readKubeconfig } from "../../../../sources/kubernetes/kubeconfig.ts";
+import { type CertificatePair, createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const { signal } = new AbortController();
@@ -42,9 +43,10 @@ async function withIssuer(
     issuer: string,
     requests: { readonly authorization: string | null; readonly fields: object }[],
   ) => Promise<void>,
+  tls?: CertificatePair,
 ) {
   const requests: { authorization: string | null; fields: object }[] = [], left = [...answers];
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, ...tls }, async (request) => {
     const { pathname, origin } = new URL(request.url);
     if (pathname === "/realm/.well-known/openid-configuration") {
       return Response.json({ issuer: `${origin}/realm`, token_endpoint: `${origin}/token` });
@@ -55,7 +57,7 @@ async function withIssuer(
     return left.shift()?.() ?? new Response("no more answers", { status: 500 });
   });
   try {
-    await test(`http://127.0.0.1:${server.addr.port}/realm`, requests);
+    await test(`http${tls ? "s" : ""}://127.0.0.1:${server.addr.port}/realm`, requests);
   } finally {
     await server.shutdown();
   }
@@ -181,4 +183,26 @@ Deno.test("any other auth-provider is refused at the start, as client-go refuses
     const { at, start } = await pluginOf({ name });
     assert.throws(start, { message: `${at} is not supported; use exec` });
   }
+});
+
+Deno.test("the issuer's certificate may be signed by a CA in the kubeconfig or in a file, and by no other", async () => {
+  const authority = await createCertificateAuthority("issuer");
+  const token = idToken(4_000_000_000, "new");
+  const folder = await Deno.makeTempDir();
+  await Deno.writeTextFile(`${folder}/ca.pem`, authority.cert);
+  const own = [
+    { "idp-certificate-authority-data": btoa(authority.cert) },
+    { "idp-certificate-authority": `${folder}/ca.pem` },
+    { "idp-certificate-authority-data": btoa(authority.cert), "idp-certificate-authority": `${folder}/missing.pem` },
+  ];
+  await withIssuer(own.map(() => tokens(token)), async (issuer) => {
+    const credentials = async (ca: object) => {
+      const config = { "idp-issuer-url": issuer, "client-id": "sluice", "refresh-token": "r", "id-token": idToken(0) };
+      const { start } = await pluginOf({ name: "oidc", config: { ...config, ...ca } });
+      return await (await start()).credentials(signal);
+    };
+    for (const ca of own) assert.deepEqual(await credentials(ca), bearer(token));
+    await assert.rejects(credentials({}), /UnknownIssuer|invalid peer certificate/);
+  }, await authority.issue("issuer"));
+  await Deno.remove(folder, { recursive: true });
 });
