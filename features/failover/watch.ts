@@ -75,7 +75,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     const list = [...now].map((endpoint) => ({ endpoint, servicePorts: uses.get(endpoint)?.servicePorts ?? [] }));
     options.onChange(list, changed);
   };
-  const applySoon = gathering(clock, signal, applyChanges);
+  const applySoon = gathering(clock, applyChanges);
 
   const probe: ProbeEndpoint = async (endpoint, kind) => {
     if (signal.aborted) return "unknown";
@@ -109,14 +109,13 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     return nextMs;
   };
 
-  const examineLater = limited(MOST_PROBED, examine, signal);
+  const examineLater = limited(MOST_PROBED, examine);
   const readForever = async () => {
     const pace = createReadingPace(settings.intervalMs);
     for (let waitMs = settings.intervalMs;;) {
       await sleep(clock, waitMs, signal);
       const startedAtMs = clock.monotonic();
       const counts = await options.read();
-      signal.throwIfAborted();
       const nowMs = clock.monotonic();
       if (counts) examineLater(detector.note(counts));
       if (nowMs >= tryAtMs) {
@@ -158,12 +157,13 @@ function releaseAlone(
 }
 
 /** Returns a function that has `apply` called soon, once for all calls until then. */
-function gathering(clock: Clock, signal: AbortSignal, apply: () => void): () => void {
-  let cancel: (() => void) | undefined;
-  signal.addEventListener("abort", () => cancel?.(), { once: true });
+function gathering(clock: Clock, apply: () => void): () => void {
+  let isDue = false;
   return () => {
-    cancel ??= clock.schedule(GATHER_MS, () => {
-      cancel = undefined;
+    if (isDue) return;
+    isDue = true;
+    clock.schedule(GATHER_MS, () => {
+      isDue = false;
       apply();
     });
   };
@@ -173,12 +173,11 @@ function gathering(clock: Clock, signal: AbortSignal, apply: () => void): () => 
 function limited(
   most: number,
   act: (item: string) => Promise<void>,
-  signal: AbortSignal,
 ): (items: readonly string[]) => void {
   const waiting: string[] = [];
   let running = 0;
   const next = () => {
-    while (running < most && waiting.length > 0 && !signal.aborted) {
+    while (running < most && waiting.length > 0) {
       running++;
       act(waiting.shift()!).finally(() => {
         running--;

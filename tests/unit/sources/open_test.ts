@@ -140,6 +140,43 @@ Deno.test("which errors of the API server only an administrator can fix", async 
   close();
 });
 
+Deno.test("beside its objects, an API server tells UIDs, this node's own Node and the names of others, and takes writes", async () => {
+  const server = startFakeApiServer(), { signal } = new AbortController();
+  const { configuration } = accepted(["--hostname-override", "node-a", "--master", server.url]);
+  const { events, ownNode, otherNodes, server: address, close } = await openSource({
+    ...{ configuration, logger: silentLogger, clock: systemClock },
+  });
+  server.apply({ ...WEB, metadata: { ...WEB.metadata, uid: "1" } });
+  for (const name of ["node-a", "node-b"]) server.apply({ kind: "Node", metadata: { name } });
+  assert.equal(address, server.url);
+  assert.equal(await events!.uidOf({ namespace: "default", name: "web" }, signal), "1");
+  assert.match(await otherNodes!(signal) ?? "", /node-b/);
+  const requested = async (act: () => Promise<unknown>) => {
+    const before = server.requests.length;
+    await act().catch(() => {});
+    return server.requests.slice(before).map(({ verb, path }) => `${verb} ${path}`);
+  };
+  assert.deepEqual(await requested(() => ownNode!.readNode(signal)), ["get /api/v1/nodes/node-a"]);
+  for (const { send } of [events!, ownNode!]) {
+    const path = "/api/v1/namespaces/default/events";
+    const write = () => send({ verb: "create", resource: "events", path, object: {} }, signal);
+    assert.deepEqual(await requested(write), [`create ${path}`]);
+  }
+  close();
+  await server.close();
+});
+
+Deno.test("in a pod, the environment has the address of the API server", async () => {
+  const { configuration } = accepted([]);
+  const env = (name: string) => name === "KUBERNETES_SERVICE_HOST" ? "10.0.0.1" : undefined;
+  const opening = openSource({ configuration, logger: silentLogger, clock: systemClock, env });
+  await assert.rejects(opening, ({ message }: Error) => {
+    assert.match(message, /KUBERNETES_SERVICE_PORT/);
+    assert.doesNotMatch(message, /KUBERNETES_SERVICE_HOST/);
+    return true;
+  });
+});
+
 Deno.test("TLS is refused if any of several servers is a unix socket", async () => {
   const folder = await Deno.makeTempDir();
   Deno.writeTextFileSync(`${folder}/ca`, "a certificate");

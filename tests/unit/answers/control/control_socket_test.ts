@@ -114,6 +114,14 @@ Deno.test("a stale socket is replaced; a live socket or any other file is not", 
     assert.equal(await Deno.readTextFile(path), "precious");
   }));
 
+Deno.test("a path that no socket can have is refused with the system's reason", () =>
+  withPath((path) =>
+    assert.rejects(listenOnControlSocket(`${path}${"x".repeat(300)}`), (error: Error) => {
+      assert.match(error.message, /^cannot open the control socket .*x: .*File name too long/);
+      return true;
+    })
+  ));
+
 Deno.test("a truncated answer is an error", () =>
   withPath(async (path) => {
     const listener = await listenOnControlSocket(path);
