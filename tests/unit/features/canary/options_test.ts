@@ -3,10 +3,13 @@ import { type CanaryOptions, checkCanary, decideCanaryRanges } from "../../../..
 
 const OPTIONS: CanaryOptions = { enabled: true, addressRanges: [], intervalMs: 2_000, timeoutMs: 1_000 };
 
-/** What is reported of these options, without the path's common beginning. */
+/** The reports about these options, without the common beginning of their paths. */
 function reported(changes: Partial<CanaryOptions>): readonly string[] {
   const lines: string[] = [];
-  checkCanary({ ...OPTIONS, ...changes }, (path, value, must) => lines.push(`${path.replace("canary.", "")} ${value} ${must}`));
+  checkCanary(
+    { ...OPTIONS, ...changes },
+    (path, value, must) => lines.push(`${path.replace("canary.", "")} ${value} ${must}`),
+  );
   return lines;
 }
 
@@ -27,11 +30,16 @@ Deno.test("a range must be a prefix of more than one address, of a family of its
     [["fd00:1::/128"], "addressRanges[0] fd00:1::/128 must have more than one address: /126 or shorter"],
     [["fe80::/64"], "addressRanges[0] fe80::/64 must not be link-local: these addresses need an interface"],
     [["10.250.0.0/30", "10.251.0.0/30"], "addressRanges[1] 10.251.0.0/30 must be the only range of IPv4"],
-    ...[["169.254.169.0/28", "169.254.169.0/24"], ["169.254.0.0/16", "169.254.169.0/24"], ["fd00:ec2:1::/64", "fd00:ec2::/32"]]
-      .map(([given, taken]) => [
-        [given!],
-        `addressRanges[0] ${given} must not overlap ${taken}, which other programs on nodes use`,
-      ] as const),
+    ...[["169.254.169.0/28", "169.254.169.0/24"], ["169.254.0.0/16", "169.254.169.0/24"], [
+      "fd00:ec2:1::/64",
+      "fd00:ec2::/32",
+    ]]
+      .map(([given, taken]) =>
+        [
+          [given!],
+          `addressRanges[0] ${given} must not overlap ${taken}, which other programs on nodes use`,
+        ] as const
+      ),
   ];
   for (const [addressRanges, ...expected] of table) assert.deepEqual(reported({ addressRanges }), expected);
   assert.deepEqual(ranges("10.250.0.0/30", "10.251.0.0/30", "nonsense"), { IPv4: "10.250.0.0/30" });
@@ -43,5 +51,7 @@ Deno.test("the interval and the timeout have a least value, and the timeout ends
   assert.deepEqual(reported({ intervalMs: 499, timeoutMs: 99 }), [
     ...["interval 499ms must be 500ms or longer", "timeout 99ms must be 100ms or longer"],
   ]);
-  assert.deepEqual(reported({ intervalMs: 1_000, timeoutMs: 1_001 }), ["timeout 1.001s must not be longer than canary.interval"]);
+  assert.deepEqual(reported({ intervalMs: 1_000, timeoutMs: 1_001 }), [
+    "timeout 1.001s must not be longer than canary.interval",
+  ]);
 });

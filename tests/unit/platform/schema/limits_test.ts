@@ -11,7 +11,7 @@ const FIELDS = {
 };
 const VALID = { port: 5, count: 5, any: 0, waitMs: 5_000, part: { share: 1 }, parts: [{ share: 0 }, { share: 1 }] };
 
-/** What is reported of the valid values with these changes. */
+/** The reports about the valid values with these changes. */
 function reported(changes: Partial<typeof VALID>): readonly string[] {
   const lines: string[] = [];
   checkLimits(FIELDS, { ...VALID, ...changes }, (path, value, must) => lines.push(`${path} ${value} ${must}`));
