@@ -140,7 +140,7 @@ export function count(state: State, cause: CanaryCause): void {
 /** The canary cannot be tried. */
 export function unusable(state: State, detail: string): void {
   count(state, "no-route");
-  if (state.status.state !== "unusable" || state.status.detail !== detail) change(state, "unusable", detail);
+  change(state, "unusable", detail);
 }
 
 /** Enters a state in which packets are not known to have stopped. */

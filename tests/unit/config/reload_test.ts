@@ -11,7 +11,7 @@ function follow(content: string) {
   const files: { "kp.yaml"?: string } = { "kp.yaml": HEADER + content };
   const clock = createFakeClock();
   const lines: string[] = [];
-  let reads = 0;
+  let reads = 0, texts = 0;
   const logger = createLogger({ level: "info", format: "text", clock, write: (line) => lines.push(line.slice(25)) });
   const end = new AbortController();
   const board = createProblemBoard(clock, logger);
@@ -22,6 +22,7 @@ function follow(content: string) {
       return Promise.resolve(parse(["--config", "kp.yaml"], { files }));
     },
     readText(path) {
+      texts++;
       const text = files[path as keyof typeof files];
       if (text === undefined) throw new Error("no such file");
       return text;
@@ -38,6 +39,8 @@ function follow(content: string) {
   return {
     lines,
     reads: () => reads,
+    texts: () => texts,
+    clock,
     problems: () => board.current().map(({ code, subject }) => `${code} ${subject}`),
     configuration,
     next: () => next(configuration),
@@ -57,6 +60,19 @@ Deno.test("a changed configuration file yields the new configuration", async () 
   const next = file.next();
   await file.write("mode: nftables\nportRange: 1-2\n");
   assert.equal((await next)?.mode, "nftables");
+});
+
+Deno.test("a file without events is read every ten seconds", async () => {
+  const file = follow("mode: iptables\n"), { clock, texts } = file;
+  const next = file.next();
+  await until(() => clock.pending().length > 0);
+  await clock.advanceSettled(9_999);
+  assert.equal(texts(), 1, "when it began to be followed");
+  await clock.advanceSettled(1);
+  await until(() => clock.pending().length > 0);
+  assert.equal(texts(), 2);
+  file.end();
+  assert.equal(await next, undefined);
 });
 
 Deno.test("an invalid configuration file is logged once with its line, and the next valid one is applied", async () => {

@@ -225,6 +225,8 @@ Deno.test("a nearly full connection table is reported unless the configuration m
   const unreadable = await check("!cannot stat", 1);
   assert.equal(unreadable.verdict, "yellow");
   assert.match(unreadable.message, /cannot be read/);
+  const withoutTool: Runner = { run: ({ tool }) => Promise.reject(new ToolMissingError(tool)) };
+  assert.deepEqual(await checkConntrack(withoutTool, 1), unreadable);
 });
 
 Deno.test("the worst verdict wins, and every finding that is not green has a fix", () => {

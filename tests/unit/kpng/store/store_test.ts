@@ -38,3 +38,21 @@ Deno.test("nothing is announced before the state is complete, and everything the
   clock.advance(1_000);
   assert.ok(isComplete, "watchers learn that there is nothing");
 });
+
+Deno.test("a list that the source sends again makes no new revision unless something has changed", () => {
+  const clock = createFakeClock(), store = createStore({ clock, onProblems: () => {} }), announced: number[] = [];
+  store.set(service("default/web"));
+  for (const kind of KINDS) store.synced(kind);
+  clock.advance(1_000);
+  const revision = store.revision();
+  store.subscribe(() => announced.push(store.revision()));
+  store.reset("Service");
+  store.set(service("default/web"));
+  store.synced("Service");
+  clock.advance(1_000);
+  assert.deepEqual([store.revision(), announced], [revision, []]);
+  store.reset("Service");
+  store.synced("Service");
+  clock.advance(1_000);
+  assert.deepEqual(announced, [revision + 1], "the service is gone");
+});
