@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { createAnswers, isAddressAndPort, QuestionError } from "../../../answers/mod.ts";
+import { resolveDestination } from "../../../answers/question.ts";
+import { describeMode } from "../../../backends/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { node, service } from "../../fakes/cluster_objects.ts";
 
@@ -100,6 +102,20 @@ Deno.test("an impossible address and a ping are named", async () => {
     /a ping does not test it \(in iptables mode, .*ask for 10\.0\.0\.2:PORT/,
   );
   await assert.rejects(resolved("10.9.9.9/icmp"), /no service has this address/);
+});
+
+Deno.test("a ping of a service's address meets another fate in each mode", () => {
+  const objects = [node(HERE, { addresses: ["192.168.1.1"] }), service("default/web", { clusterIPs: ["10.0.0.2"] })];
+  const table = {
+    iptables: /no rule matches it/,
+    userspace: /no rule matches it/,
+    nftables: /it is rejected/,
+    ipvs: /this node itself answers/,
+  } as const;
+  for (const [mode, answer] of Object.entries(table)) {
+    const basis = fakeAnswerBasis(objects, { mode: describeMode(mode as keyof typeof table) });
+    assert.throws(() => resolveDestination("10.0.0.2/icmp", undefined, basis), answer, mode);
+  }
 });
 
 Deno.test("of two services that claim an address, it stands for the one that has it; the other is still found by name", async () => {
