@@ -41,6 +41,9 @@ interface Reading {
   readonly lenient: string[];
 }
 
+/** The characters that end a line, and so a comment, for kube-proxy only. */
+const LINE_ENDS_OF_YAML_1_1 = /[\u0085\u2028\u2029]/g;
+
 /**
  * Reads a KubeProxyConfiguration in YAML or JSON. `name` is the file's name in messages. Unknown and repeated fields (the last
  * one counts) are warnings, because kube-proxy falls back to lenient decoding for them, or errors if `strict`; a value of the
@@ -53,7 +56,7 @@ export function readConfigurationFile(
   strict: boolean,
   parseYaml: ParseYaml,
 ): FileReading {
-  const parsed = parseYaml(content, { uniqueKeys: false });
+  const parsed = parseYaml(content.replace(LINE_ENDS_OF_YAML_1_1, "\n"), { uniqueKeys: false });
   const [root, second] = parsed.documents;
   const at = (line: number) => `${name}:${line}`;
   const errors = parsed.errors.map(({ line, message }) => `${at(line)}: ${message}`);

@@ -1,3 +1,4 @@
+import { parseInteger } from "../platform/mod.ts";
 import { parseDuration, type ScalarField } from "../platform/schema/mod.ts";
 
 /** A parsed value, or the expectation that it does not meet. */
@@ -7,21 +8,13 @@ const MUST_BE_DURATION = "a duration such as 300ms, 30s or 1h30m";
 const MUST_BE_INTEGER = "a 32-bit integer";
 const QUANTITY = /^[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
-/** The booleans that YAML 1.1, and so kube-proxy, accepts in addition to JSON's. */
-const YAML_BOOLEANS: ReadonlyMap<unknown, boolean> = new Map([
-  ...["yes", "Yes", "YES", "on", "On", "ON"].map((word) => [word, true] as const),
-  ...["no", "No", "NO", "off", "Off", "OFF"].map((word) => [word, false] as const),
-]);
-
 /** Reads a value from a configuration file, in which numbers and booleans are typed. */
 export function readScalar(field: ScalarField, value: unknown): ScalarReading {
   switch (field.kind) {
     case "text":
       return typeof value === "string" ? { value } : { must: "a string (quote it if it looks like another type)" };
-    case "boolean": {
-      const read = typeof value === "boolean" ? value : YAML_BOOLEANS.get(value);
-      return read === undefined ? { must: "true or false" } : { value: read };
-    }
+    case "boolean":
+      return typeof value === "boolean" ? { value } : { must: "true or false" };
     case "integer":
       return typeof value === "number" && isInt32(value) ? { value } : { must: MUST_BE_INTEGER };
     case "number":
@@ -62,14 +55,6 @@ export function parseScalar(field: ScalarField, given: string): ScalarReading {
     case "quantity":
       return readScalar(field, given);
   }
-}
-
-/** Parses an integer as Go's strconv.ParseInt does with base 0: also 0x1f, 0b11, 0o17 and 017. */
-function parseInteger(given: string): number | undefined {
-  const [, sign, digits] = /^([+-]?)(0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.exec(given) ?? [];
-  if (digits === undefined) return undefined;
-  const magnitude = /^0\d/.test(digits) ? parseInt(digits, 8) : Number(digits);
-  return sign === "-" && magnitude !== 0 ? -magnitude : magnitude;
 }
 
 function isInt32(value: number): boolean {

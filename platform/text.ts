@@ -1,4 +1,4 @@
-/** Formats numbers for people, measures text, and suggests similar names. */
+/** Formats numbers for people, parses them, measures text, and suggests similar names. */
 
 /**
  * Formats a duration in its largest unit, with at least two significant digits.
@@ -58,6 +58,14 @@ export function timeOfDay(atMs: number): string {
 /** Formats a time in whole seconds, as the API's are: `2026-01-31T12:03:41Z`. */
 export function timestamp(atMs: number): string {
   return new Date(atMs).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** Parses an integer as Go's strconv.ParseInt does with base 0: also 0x1f, 0b11, 0o17 and 017. */
+export function parseInteger(given: string): number | undefined {
+  const [, sign, digits] = /^([+-]?)(0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.exec(given) ?? [];
+  if (digits === undefined) return undefined;
+  const magnitude = /^0\d/.test(digits) ? parseInt(digits, 8) : Number(digits);
+  return sign === "-" && magnitude !== 0 ? -magnitude : magnitude;
 }
 
 /** Counts the newlines of a text. */

@@ -1,5 +1,4 @@
 import {
-  CORE_SCHEMA,
   dump,
   type Event,
   EVENT_ID,
@@ -9,6 +8,7 @@ import {
   type ScalarEvent,
   YAMLException,
 } from "js-yaml";
+import { parseInteger } from "./text.ts";
 
 /** A value of a YAML or JSON file and its line, from 1. */
 export type TreeNode =
@@ -45,17 +45,39 @@ interface TreeOptions {
 }
 
 /**
- * Parses YAML 1.2, and resolves aliases and merge keys (`<<`). Aliases of the same anchor share its node. Never throws: problems
- * are in `errors`.
+ * Parses YAML, and resolves aliases and merge keys (`<<`). Plain text has the value that it has for Kubernetes, whose parser
+ * (go.yaml.in/yaml/v2) follows YAML 1.1: `yes` is true and `010` is 8. Aliases of the same anchor share its node. Never throws:
+ * problems are in `errors`.
  */
-export function parseTree(text: string, { line: firstLine = 1, uniqueKeys }: TreeOptions): ParsedTree {
-  try {
-    return readDocuments(text, parseEvents(text, {}), firstLine, uniqueKeys);
-  } catch (error) {
-    if (!(error instanceof YAMLException)) throw error;
-    const line = firstLine + (error.mark?.line ?? 0);
-    return { documents: [], hasAliases: false, errors: [{ line, message: `not YAML: ${error.reason}` }] };
+export function parseTree(text: string, options: TreeOptions): ParsedTree {
+  let indented = text, first: YAMLException | undefined;
+  for (let parsed = 0;; parsed += indented.length) {
+    try {
+      return readDocuments(indented, parseEvents(indented, {}), options);
+    } catch (error) {
+      if (!(error instanceof YAMLException)) throw error;
+      first ??= error;
+      if (error.reason !== TOO_FAR_LEFT || parsed > MOST_PARSED_AGAIN) {
+        const line = (options.line ?? 1) + (first.mark?.line ?? 0);
+        return { documents: [], hasAliases: false, errors: [{ line, message: `not YAML: ${first.reason}` }] };
+      }
+      indented = withIndentation(indented, error.mark?.position ?? 0);
+    }
   }
+}
+
+/**
+ * js-yaml's error about a line of a list or map in brackets, or of a string in quotes, that begins no further right than its
+ * parent, such as a closing bracket. Kubernetes' parser accepts it.
+ */
+const TOO_FAR_LEFT = "deficient indentation";
+/** How many characters are parsed again, because of such lines, before that error counts. */
+const MOST_PARSED_AGAIN = 2 ** 20;
+
+/** Moves a line that has this offset far to the right, which changes no value within brackets or quotes. */
+function withIndentation(text: string, offset: number): string {
+  const start = text.lastIndexOf("\n", offset - 1) + 1;
+  return text.slice(0, start) + " ".repeat(200) + text.slice(start);
 }
 
 /** Aliases may repeat what was read at most this often: aliases of aliases grow exponentially for whoever reads the values. */
@@ -64,7 +86,33 @@ const MOST_REPETITION = 10, FREE_REPETITION = 10_000;
 /** Tags of scalars whose text decides what they are, as without a tag. */
 const RESOLVED_TAGS: ReadonlySet<string> = new Set(["!!int", "!!float", "!!bool", "!!null"]);
 
-function readDocuments(text: string, events: readonly Event[], firstLine: number, uniqueKeys: boolean): ParsedTree {
+/** The words that are no strings, in the three spellings that YAML accepts. */
+const WORDS: ReadonlyMap<string, boolean | null> = new Map(
+  ([[true, "true", "yes", "on", "y"], [false, "false", "no", "off", "n"], [null, "null", "~", ""]] as const)
+    .flatMap(([value, ...words]) =>
+      words.flatMap((word) =>
+        [word, word.slice(0, 1).toUpperCase() + word.slice(1), word.toUpperCase()].map((spelling) => [spelling, value])
+      )
+    ),
+);
+
+const FLOAT = /^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/;
+
+/** The value of plain text. Infinity and NaN are strings, since JSON has no such numbers. */
+function resolvePlain(text: string): string | number | boolean | null {
+  const word = WORDS.get(text);
+  if (word !== undefined) return word;
+  if (!/^[-+.\d]/.test(text)) return text;
+  const digits = text.replaceAll("_", "");
+  const number = parseInteger(digits) ?? (FLOAT.test(digits) ? Number(digits) : NaN);
+  return Number.isFinite(number) ? number : text;
+}
+
+function readDocuments(
+  text: string,
+  events: readonly Event[],
+  { line: firstLine = 1, uniqueKeys }: TreeOptions,
+): ParsedTree {
   const errors: { line: number; message: string }[] = [];
   const lineAt = lineFinder(text, firstLine);
   const mostNodes = MOST_REPETITION * events.length + FREE_REPETITION;
@@ -106,7 +154,7 @@ function readDocuments(text: string, events: readonly Event[], firstLine: number
     const isResolved = event.tagStart < 0
       ? event.style === SCALAR_STYLE.PLAIN
       : RESOLVED_TAGS.has(text.slice(event.tagStart, event.tagEnd));
-    const value = isResolved ? CORE_SCHEMA.resolveImplicitScalarTag(source).value : source;
+    const value = isResolved ? resolvePlain(source) : source;
     // The text of a block begins on the line after its key.
     const isBlock = event.style === SCALAR_STYLE.LITERAL_BLOCK || event.style === SCALAR_STYLE.FOLDED_BLOCK;
     return { kind: "scalar", line: lineAt(isBlock ? -1 : event.valueStart), value, source };
@@ -118,18 +166,22 @@ function readDocuments(text: string, events: readonly Event[], firstLine: number
     return { kind: "list", line, items };
   };
   const readMap = (line: number): TreeNode => {
-    const entries: TreeEntry[] = [], merged: TreeEntry[] = [];
+    const entries: TreeEntry[] = [], merged = new Set<TreeEntry>();
     for (let event: Event; (event = events[at]!).type !== EVENT_ID.POP;) {
       const key = read(), value = read();
-      if (isMerge(text, event)) { for (const entry of entriesToMerge(value)) merged.push(entry); }
-      else if (key.kind !== "scalar") fail(key.line, "a list or a map cannot be a key");
+      if (isMerge(text, event)) {
+        const added = entriesToMerge(value);
+        if (added === undefined) fail(value.line, "only a map or a list of maps can be merged");
+        for (const entry of added ?? []) entries.push(entry), merged.add(entry);
+      } else if (key.kind !== "scalar") fail(key.line, "a list or a map cannot be a key");
       else entries.push({ key: key.source ?? "", line: key.line, value });
     }
     at++;
+    const effective = merged.size > 0 ? withoutOverridden(entries, merged) : entries;
     if (uniqueKeys) {
-      for (const { key, line } of repeatedIn(entries)) fail(line, `key ${JSON.stringify(key)} is repeated`);
+      for (const { key, line } of repeatedIn(effective)) fail(line, `key ${JSON.stringify(key)} is repeated`);
     }
-    return { kind: "map", line, entries: merged.length > 0 ? withMerged(entries, merged) : entries };
+    return { kind: "map", line, entries: effective };
   };
 
   const documents: TreeNode[] = [];
@@ -156,16 +208,20 @@ function isMerge(text: string, event: Event): boolean {
     text.startsWith("<<", event.valueStart);
 }
 
-/** The entries of a map, or of a list of maps, of which the first one with a key counts. */
-function entriesToMerge(node: TreeNode): readonly TreeEntry[] {
+/** The entries of a map, or of a list of maps, of which the first one with a key counts; undefined for another value. */
+function entriesToMerge(node: TreeNode): readonly TreeEntry[] | undefined {
   if (node.kind === "map") return node.entries;
-  return node.kind === "list" ? node.items.flatMap((item) => item.kind === "map" ? item.entries : []) : [];
+  if (node.kind !== "list" || !node.items.every((item) => item.kind === "map")) return undefined;
+  return node.items.toReversed().flatMap(({ entries }) => entries);
 }
 
-/** A map's own entries and, of those to merge, the first one of each other key. */
-function withMerged(own: readonly TreeEntry[], merged: readonly TreeEntry[]): readonly TreeEntry[] {
-  const keys = new Set(own.map(({ key }) => key));
-  return [...own, ...merged.filter(({ key }) => !keys.has(key) && keys.add(key))];
+/** The entries of a map without those that a merged one, or one after a merged one, replaces. A key may repeat without a merge. */
+function withoutOverridden(entries: readonly TreeEntry[], merged: ReadonlySet<TreeEntry>): readonly TreeEntry[] {
+  const last = new Map(entries.map((entry) => [entry.key, entry]));
+  return entries.filter((entry) => {
+    const effective = last.get(entry.key)!;
+    return entry === effective || !(merged.has(entry) || merged.has(effective));
+  });
 }
 
 /** The entries whose key an earlier one has. Most maps are small, and a set costs more than a few comparisons. */

@@ -102,7 +102,7 @@ function readValue(shape: FieldShape, node: TreeNode, where: string): unknown {
 /** An unsigned integer of 64 bits, which only its source text holds exactly. */
 function readUint64(node: TreeNode, where: string): bigint {
   const text = node.kind === "scalar" && typeof node.value === "number" ? node.source ?? String(node.value) : "";
-  const value = /^[0-9]{1,20}$/.test(text) ? BigInt(text) : undefined;
+  const value = /^(0|[1-9][0-9]{0,19})$/.test(text) ? BigInt(text) : undefined;
   if (value !== undefined && value < 2n ** 64n) return value;
   throw new StateError(`${where} must be an integer of 64 bits without a sign`, node.line);
 }

@@ -52,7 +52,7 @@ balance: { algorithm: consistent-hash, affinityHash: client, nodeLabels: [exampl
 site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1",
   advertiseAddress: h,
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
-winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
+winkernel: {networkName: net, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
 clusterCIDR: 10.0.0.0/8,fd00::/8
@@ -131,7 +131,7 @@ windowsRunAsService: true
       tlsPrivateKeyFile: "key",
     },
     winkernel: {
-      networkName: "n",
+      networkName: "net",
       sourceVip: "v",
       enableDSR: true,
       rootHnsEndpointName: "r",
@@ -218,9 +218,16 @@ Deno.test("every field of every feature is read", () => {
   assert.deepEqual(settings, { ...defaultSettings(), ...read });
 });
 
+Deno.test("numbers are read, and lines end, as in YAML 1.1", () => {
+  for (const end of ["\n", "\r\n", "\u0085", "\u2028", "\u2029"]) {
+    const { configuration } = loaded(`# comment${end}conntrack: {maxPerCore: 010}`);
+    assert.equal(configuration.conntrack.maxPerCore, 8);
+  }
+});
+
 Deno.test("the booleans of YAML 1.1 are booleans", () => {
   for (
-    const [words, expected] of [["yes Yes YES on On ON true", true], ["no No NO off Off OFF false", false]] as const
+    const [words, expected] of [["y yes Yes YES on On ON true", true], ["n no No NO off Off OFF false", false]] as const
   ) {
     for (const word of words.split(" ")) {
       assert.equal(loaded(`iptables: {masqueradeAll: ${word}}`).configuration.masqueradeAll, expected, word);

@@ -194,7 +194,7 @@ metadata:
   name: web
   namespace: default
   labels: { app: web, example.com/team: a }
-  annotations: { example.com/note: n, kubectl.kubernetes.io/last-applied-configuration: long }
+  annotations: { example.com/note: "n", kubectl.kubernetes.io/last-applied-configuration: long }
 spec: { clusterIP: 10.0.0.1, ports: [{ port: 80 }] }
 ---
 apiVersion: v1
@@ -204,7 +204,7 @@ spec: { clusterIP: 10.0.0.2, ports: [{ port: 80 }] }
 ---
 apiVersion: v1
 kind: Node
-metadata: { name: node-a, labels: { topology.kubernetes.io/zone: z, rack: r1 }, annotations: { note: n } }
+metadata: { name: node-a, labels: { topology.kubernetes.io/zone: z, rack: r1 }, annotations: { note: "n" } }
 `;
 
 /** The exported labels and annotations by object, with these flags. */
