@@ -76,15 +76,9 @@ async function start(
   const backend = await loadBackend(mode, options);
   const loop = startSyncLoop({
     family,
-    backend: {
-      ...backend,
-      async setup() {
-        await backend.setup();
-        // A sysctl that hangs must not delay the first sync.
-        const written = Promise.all([writeHostSettings(options, kernel), backend.configure?.()]);
-        if (kernelFirst) await written;
-      },
-    },
+    backend,
+    writeHostSettings: () => writeHostSettings(options, kernel),
+    kernelFirst,
     backoff: createBackoff({ firstMs: 250, longestMs: 30_000 }),
     clock,
     logger,

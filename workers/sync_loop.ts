@@ -8,6 +8,10 @@ import type { FromWorker } from "./protocol.ts";
 interface SyncLoopOptions {
   readonly family: Family;
   readonly backend: Backend;
+  /** Writes further kernel settings, as `Backend.configure` does. */
+  readonly writeHostSettings?: () => Promise<void>;
+  /** Whether a setup ends only once the kernel settings are written. */
+  readonly kernelFirst?: boolean;
   /** The delays after a failed setup or sync. */
   readonly backoff: Backoff;
   readonly clock: Clock;
@@ -167,6 +171,9 @@ async function setUp(loop: Loop): Promise<void> {
   loop.retry.clear();
   try {
     await loop.backend.setup();
+    // A sysctl that hangs must not delay the first sync.
+    const written = Promise.all([loop.writeHostSettings?.(), loop.backend.configure?.()]);
+    if (loop.kernelFirst) await written;
   } catch (error) {
     if (loop.isStopped) return;
     const reason = errorText(error);

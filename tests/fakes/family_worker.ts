@@ -11,14 +11,14 @@ export interface FamilyWorker {
   readonly failed: Promise<string>;
 }
 
-/** Starts a worker that may run these tools; without any, each setup fails. */
-export function startFamilyWorker(tools: readonly string[] = []): FamilyWorker {
+/** Starts a worker that may run these tools, or all; without any, each setup fails. */
+export function startFamilyWorker(tools: readonly string[] | "all" = []): FamilyWorker {
   const worker = new Worker(workerEntry("family"), {
     type: "module",
     deno: {
       permissions: {
         ...{ env: false, ffi: false, import: false, net: false, sys: false, write: false },
-        run: tools.length > 0 ? [...tools] : false,
+        run: tools === "all" || tools.length > 0 && [...tools],
         read: [new URL("../..", import.meta.url)],
       },
     },

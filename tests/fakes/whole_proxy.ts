@@ -3,7 +3,13 @@ import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { COMMANDS } from "../../cli/commands/mod.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { serveControlSocket } from "../../answers/control/mod.ts";
-import type { FamilyHealth, FamilyLink, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
+import type {
+  FamilyHealth,
+  FamilyLink,
+  FamilyListener,
+  StartFamily,
+  StopOptions,
+} from "../../core/channel/family_link.ts";
 import type { ProcessProblems } from "../../core/problems/mod.ts";
 import {
   type CallWorker,
@@ -40,6 +46,8 @@ export interface WholeProxy {
   replace(): Promise<void>;
   /** Ends the proxy at the same time as a changed configuration file ends its run. */
   endReplaced(): void;
+  /** The stops of workers so far: whether each kept the worker for another run. */
+  readonly stops: readonly boolean[];
 }
 
 /** Options of `withWholeProxy`. */
@@ -70,11 +78,15 @@ export async function withWholeProxy(
     ...(hasHealthz ? [] : ["--healthz-port", "0"]),
     ...args,
   ]);
-  const workers = new Map<Family, FakeWorker>();
+  const workers = new Map<Family, FakeWorker>(), stops: boolean[] = [];
   const startFamily: StartFamily = ({ family }, listener) => {
     const worker = createFakeWorker(family, listener);
     workers.set(family, worker);
-    return { ...worker.link, relayFigures, ...call && { call: call(family) } };
+    const stop = (options?: StopOptions) => {
+      stops.push(options?.keepWorker === true);
+      return worker.link.stop();
+    };
+    return { ...worker.link, relayFigures, stop, ...call && { call: call(family) } };
   };
   const end = new AbortController();
   const process = createProcessRecord(clock);
@@ -113,7 +125,7 @@ export async function withWholeProxy(
     const ended = running.then(() => Promise.reject(new Error("the proxy ended before it answered")));
     await Promise.race([ended, until(() => answers(url))]);
     await test({
-      url,
+      ...{ url, stops },
       health: (family, health) => workers.get(family)!.listener.onHealth(health),
       report: (family, report) => workers.get(family)!.report(report),
       hold: (family) => workers.get(family)!.hold(true),

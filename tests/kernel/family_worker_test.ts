@@ -1,8 +1,13 @@
 /** The worker of a family with real tools: what its start waits for, and what its stop leaves behind. */
 import assert from "node:assert/strict";
+import { createProcessRunner } from "../../backends/tools/process_runner.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { searchPath } from "../../platform/host.ts";
+import { createPacking } from "../../workers/packed_delta.ts";
 import type { StartMessage } from "../../workers/protocol.ts";
 import { FAMILY_START } from "../fakes/family_start.ts";
 import { following, startFamilyWorker } from "../fakes/family_worker.ts";
+import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 import { until } from "../fakes/wait.ts";
 
 const REAL = ["iptables", "iptables-save", "iptables-restore", "conntrack"];
@@ -52,6 +57,7 @@ Deno.test("a kernel setting that hangs does not delay the start, and is given up
     post({ type: "stop", keepWorker: true });
     await next("stopped");
     await endOf(folder);
+    assert.match((await next("problems")).problems[0]!.detail, /the worker is stopping/);
     worker.terminate();
   }));
 
@@ -69,7 +75,7 @@ Deno.test("a start that awaits the kernel settings is ready once they are made, 
     worker.terminate();
   }));
 
-Deno.test("a stop kills a tool that hangs, and ends the worker", () =>
+Deno.test("a stop kills a tool that hangs", () =>
   withTools({ "iptables-restore": HANGS }, async ({ worker, post }, folder) => {
     const next = following(worker);
     post(START);
@@ -77,5 +83,79 @@ Deno.test("a stop kills a tool that hangs, and ends the worker", () =>
     post({ type: "stop", keepWorker: false });
     await next("stopped");
     await endOf(folder);
-    // A worker that still ran would be reported as one that this test has not terminated.
+    worker.terminate();
   }));
+
+Deno.test("a worker writes changed endpoints of a large service port, compares when asked, and cleans up", () =>
+  withTools({ sysctl: "exit 1" }, async ({ worker, post }) => {
+    const next = following(worker), pack = createPacking();
+    const endpoints = Array.from({ length: 200 }, (_, i) => `10.1.0.${i}:80`);
+    const sync = async (base: number | undefined, clusterEndpoints: readonly string[]) => {
+      const revision = (base ?? 0) + 1, settings = base === undefined ? fakeSettings() : undefined;
+      const set = [fakeServicePort("shop/web:http", { clusterEndpoints })];
+      post({ type: "sync", delta: pack({ revision, base, settings, set, deleted: [] }) });
+      const { report } = await next("report");
+      assert.deepEqual([report.revision, report.ok], [revision, true], JSON.stringify(report.problems));
+    };
+    post(FAMILY_START);
+    await next("ready");
+    await sync(undefined, endpoints);
+    await sync(1, endpoints.slice(1));
+    post({ type: "compare" });
+    assert.equal((await next("report")).report.full, true);
+    post({ type: "cleanup" });
+    assert.equal((await next("cleaned")).problem, undefined);
+    post({ type: "stop", keepWorker: true });
+    await next("stopped");
+    worker.terminate();
+  }));
+
+Deno.test("a worker that is stopped runs on for the sibling that it has started", async () => {
+  const { worker, post } = startFamilyWorker("all"), next = following(worker);
+  const { port1, port2 } = new MessageChannel(), nextOfSibling = following(port1);
+  post({ type: "role", family: "IPv4", path: "" });
+  post({ type: "start-sibling", number: 1, port: port2 }, port2);
+  for (let pings = 0; pings < 2; pings++) {
+    port1.postMessage({ type: "ping" });
+    await nextOfSibling("pong");
+    post({ type: "stop", keepWorker: false });
+    await next("stopped");
+  }
+  port1.close();
+  worker.terminate();
+});
+
+/** A program that runs as long as its worker does, in which two calls fail, and a sibling starts and ends. */
+const PROGRAM = `
+import { FAMILY_START } from ${JSON.stringify(new URL("../fakes/family_start.ts", import.meta.url))};
+import { following, startFamilyWorker } from ${JSON.stringify(new URL("../fakes/family_worker.ts", import.meta.url))};
+const { worker, post } = startFamilyWorker("all"), next = following(worker);
+post({ type: "role", family: "IPv4", path: "" });
+post({ ...FAMILY_START, logLevel: "warn" });
+for (const number of [1, 2]) {
+  post({ type: "call", number, name: "readPacketCounts", request: undefined });
+  await next("answered");
+}
+const { port1, port2 } = new MessageChannel(), nextOfSibling = following(port1);
+post({ type: "start-sibling", number: 3, port: port2 }, port2);
+port1.postMessage({ type: "ping" });
+await nextOfSibling("pong");
+port1.close();
+post({ type: "end-sibling" });
+post({ type: "stop", keepWorker: false });
+await next("stopped");
+`;
+
+Deno.test("a worker that is not kept logs the number of repeated messages, and ends", async () => {
+  const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
+  const { exitCode, stderr } = await runner.run({
+    tool: Deno.execPath(),
+    args: ["run", "--quiet", "--no-check", "--allow-all", "--unstable-worker-options", "-"],
+    env: Deno.env.toObject(),
+    stdin: [PROGRAM],
+    timeoutMs: 60_000,
+  });
+  assert.equal(exitCode, 0, stderr);
+  assert.equal(stderr.match(/call not answered .*/g)?.length, 2);
+  assert.match(stderr, /call not answered .* times=1$/m);
+});

@@ -4,8 +4,9 @@ import { connectToProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
 import { type CallWorker, readPacketCounts } from "../../../core/model/mod.ts";
 import type { Node, RunningFeature, RunningProcessFeature } from "../../../features/mod.ts";
+import { FAMILIES } from "../../../platform/address.ts";
 import { systemClock } from "../../../platform/clock.ts";
-import { silentLogger } from "../../../platform/log.ts";
+import { createLogger, silentLogger } from "../../../platform/log.ts";
 import { type ApiObject, startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { startSilentLine } from "../../fakes/silent_line.ts";
@@ -56,8 +57,11 @@ endpoints: [{ addresses: [10.1.0.1], nodeName: host }]
 `;
 
 /** A feature of the process that only does this at the start of each run. */
-function featureThatStarts(startRun: (node: Node) => RunningFeature) {
-  const feature: RunningProcessFeature = { attach() {}, startRun, stop: () => Promise.resolve() };
+function featureThatStarts(
+  startRun: RunningProcessFeature["startRun"],
+  attach: RunningProcessFeature["attach"] = () => {},
+) {
+  const feature: RunningProcessFeature = { attach, startRun, stop: () => Promise.resolve() };
   return new Map([["test", feature]]);
 }
 
@@ -142,6 +146,35 @@ spec: { clusterIP: "${clusterIP}", ports: [{ port: 80 }] }
     }));
 });
 
+Deno.test("health check node ports listen at the addresses of node ports", async () => {
+  const port = reservePort();
+  // A program that has the port at another address would be in the way of a listener at all addresses.
+  const other = Deno.listen({ hostname: "127.0.0.2", port });
+  await withManifests(
+    healthCheckedAt(port),
+    ({ args }) => withWholeProxy({ args: [...args, "--nodeport-addresses", "127.0.0.0/8"] }, () => answers(port, 200)),
+  );
+  other.close();
+});
+
+Deno.test("a host that can serve neither family ends the proxy with status 1", async () => {
+  const lines: string[] = [];
+  const logger = createLogger({
+    level: "error",
+    format: "text",
+    clock: systemClock,
+    write: (line) => lines.push(line),
+  });
+  await withManifests("", ({ args }) =>
+    assert.rejects(
+      withWholeProxy({ args, logger }, async ({ health }) => {
+        for (const family of FAMILIES) health(family, { state: "unfit", reason: "no nft", unsupported: true });
+        await until(() => lines.some((line) => /exiting .*can serve neither IP family \(no nft\)/.test(line)));
+      }),
+      /has ended with status 1/,
+    ));
+});
+
 Deno.test("with NodeCIDR, services of a source that has no Node objects do not wait for the node's pod CIDR", async () => {
   const port = reservePort();
   await withManifests(
@@ -164,6 +197,40 @@ Deno.test("after a changed configuration, every server listens at the first try"
       }),
   );
   assert.deepEqual(errors, []);
+});
+
+Deno.test("workers outlast a changed configuration, and end with the proxy", async () => {
+  let stops: readonly boolean[] = [];
+  await withManifests("", ({ args }) =>
+    withWholeProxy({ args }, async (proxy) => {
+      stops = proxy.stops;
+      await proxy.replace();
+      assert.deepEqual(stops, [true, true]);
+    }));
+  assert.deepEqual(stops, [true, true, false, false]);
+});
+
+Deno.test("a feature is told of each step of a change, of each scrape, and since when the process runs", async () => {
+  const steps = new Set<string>(), attachedMs: number[] = [];
+  const note = (step: string) => () => void steps.add(step);
+  const processFeatures = featureThatStarts(() => ({
+    ...{ planned: note("planned"), changed: note("changed"), reported: note("reported") },
+    updateMetrics: () => Promise.resolve(void steps.add("scraped")),
+  }), (_, startedAtMs) => void attachedMs.push(startedAtMs));
+  const startMs = Date.now();
+  await withManifests(
+    healthCheckedAt(reservePort()),
+    ({ args }) =>
+      withWholeProxy({ args, processFeatures }, async ({ url }) => {
+        await until(() => steps.size === 3);
+        assert.deepEqual([...steps].sort(), ["changed", "planned", "reported"]);
+        const metrics = await (await fetch(`${url}metrics`)).text();
+        assert.ok(steps.has("scraped"));
+        const [, queued] = /^kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds\{ip_family="IPv4"\} (.*)$/m
+          .exec(metrics)!;
+        for (const ms of [Number(queued) * 1_000, attachedMs[0]!]) assert.ok(ms >= startMs && ms <= Date.now());
+      }),
+  );
 });
 
 Deno.test("what a feature does in a run ends with the proxy, not with a changed configuration", async () => {
@@ -203,7 +270,11 @@ for (const site of ["", "branch"]) {
       serviceOf("same-port", 11, checked),
       serviceOf("dns", 12, { ports: [{ port: 53, protocol: "UDP" }] }, { "sluice.dev/balance": "least-connections" }),
     );
-    await withWholeProxy({ args: ["--master", server.url, "--site", site], clock }, async () => {
+    const nodes: Node[] = [], processFeatures = featureThatStarts((node) => (nodes.push(node), {}));
+    const args = ["--master", server.url, "--site", site];
+    await withWholeProxy({ args, clock, processFeatures }, async ({ url }) => {
+      nodes[0]!.recordEvent("Tested", "", "of a feature");
+      await passing(clock, () => isRecorded('"reason":"Tested"'));
       for (
         const text of ['"reason":"FailedToStartServiceHealthcheck"', '"action":"Balance"', '"reason":"NodeNotFound"']
       ) {

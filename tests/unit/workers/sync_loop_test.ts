@@ -24,14 +24,14 @@ function start(
   prepare: (backend: FakeBackend) => void = () => {},
   logger: Logger = silentLogger,
   longestMs = 1000,
+  host: Pick<Parameters<typeof startSyncLoop>[0], "writeHostSettings" | "kernelFirst"> = {},
 ): Setup {
   const backend = createFakeBackend();
   prepare(backend);
   const clock = createFakeClock();
   const emitted: FromWorker[] = [];
   const loop = startSyncLoop({
-    family: "IPv4",
-    backend,
+    ...{ family: "IPv4", backend, ...host },
     backoff: createBackoff({ firstMs: 100, longestMs, jitter: 0 }),
     clock,
     logger,
@@ -74,6 +74,30 @@ Deno.test("setup is retried with backoff until it succeeds, and only then is a s
   assert.deepEqual(types(emitted), ["setup-failed", "setup-failed", "ready"]);
   assert.deepEqual(backend.calls, ["setup", "setup", "setup"]);
   assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("kernel settings are written after the setup, which waits for them only where that is asked for", async () => {
+  for (const kernelFirst of [false, true]) {
+    const settings = Promise.withResolvers<void>(), mode = Promise.withResolvers<void>();
+    const written: string[] = [];
+    const note = (what: string, promise: Promise<void>) => () => (written.push(what), promise);
+    const writeHostSettings = note("settings", settings.promise), configure = note("mode", mode.promise);
+    const prepare = (backend: FakeBackend) => {
+      backend.failNext(new Error("locked"));
+      Object.assign(backend, { configure });
+    };
+    const { clock, emitted } = start(prepare, silentLogger, 1000, { writeHostSettings, kernelFirst });
+    await settled();
+    assert.deepEqual(written, []);
+    await clock.advanceSettled(100);
+    assert.deepEqual(written, ["settings", "mode"]);
+    for (const one of [settings, mode]) {
+      assert.deepEqual(types(emitted), ["setup-failed", ...kernelFirst ? [] : ["ready"]]);
+      one.resolve();
+      await settled();
+    }
+    assert.deepEqual(types(emitted), ["setup-failed", "ready"]);
+  }
 });
 
 Deno.test("a host is reported as unsupported only after three unsupported results in a row", async () => {
