@@ -168,7 +168,6 @@ function nextStep(loop: Loop): (() => Promise<void>) | undefined {
 }
 
 async function setUp(loop: Loop): Promise<void> {
-  loop.retry.clear();
   try {
     await loop.backend.setup();
     // A sysctl that hangs must not delay the first sync.

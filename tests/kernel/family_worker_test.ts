@@ -45,8 +45,8 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** Resolves when a hanging tool has ended. */
-const endOf = (folder: string) => until(() => textOf(`/proc/${textOf(`${folder}/pid`)!.trim()}/stat`) === undefined);
+/** Whether a hanging tool has ended. */
+const hasEnded = (folder: string) => textOf(`/proc/${textOf(`${folder}/pid`)!.trim()}/stat`) === undefined;
 
 Deno.test("a kernel setting that hangs does not delay the start, and is given up at the stop", () =>
   withTools({ sysctl: HANGS }, async ({ worker, post }, folder) => {
@@ -56,7 +56,7 @@ Deno.test("a kernel setting that hangs does not delay the start, and is given up
     await until(() => textOf(`${folder}/pid`) !== undefined);
     post({ type: "stop", keepWorker: true });
     await next("stopped");
-    await endOf(folder);
+    await until(() => hasEnded(folder));
     assert.match((await next("problems")).problems[0]!.detail, /the worker is stopping/);
     worker.terminate();
   }));
@@ -80,9 +80,9 @@ Deno.test("a stop kills a tool that hangs", () =>
     const next = following(worker);
     post(START);
     await until(() => textOf(`${folder}/pid`) !== undefined);
-    post({ type: "stop", keepWorker: false });
+    post({ type: "stop", keepWorker: true });
     await next("stopped");
-    await endOf(folder);
+    assert.ok(hasEnded(folder));
     worker.terminate();
   }));
 
@@ -110,10 +110,10 @@ Deno.test("a worker writes changed endpoints of a large service port, compares w
     worker.terminate();
   }));
 
-Deno.test("a worker that is stopped runs on for the sibling that it has started", async () => {
+Deno.test("a worker that is stopped runs on for its sibling, the worker of the other family", async () => {
   const { worker, post } = startFamilyWorker("all"), next = following(worker);
   const { port1, port2 } = new MessageChannel(), nextOfSibling = following(port1);
-  post({ type: "role", family: "IPv4", path: "" });
+  post({ type: "role", family: "IPv4", path: "/nowhere" });
   post({ type: "start-sibling", number: 1, port: port2 }, port2);
   for (let pings = 0; pings < 2; pings++) {
     port1.postMessage({ type: "ping" });
@@ -121,6 +121,8 @@ Deno.test("a worker that is stopped runs on for the sibling that it has started"
     post({ type: "stop", keepWorker: false });
     await next("stopped");
   }
+  port1.postMessage(FAMILY_START);
+  assert.match((await nextOfSibling("setup-failed")).reason, /iptables mode cannot serve IPv6 on this host/);
   port1.close();
   worker.terminate();
 });
@@ -130,7 +132,7 @@ const PROGRAM = `
 import { FAMILY_START } from ${JSON.stringify(new URL("../fakes/family_start.ts", import.meta.url))};
 import { following, startFamilyWorker } from ${JSON.stringify(new URL("../fakes/family_worker.ts", import.meta.url))};
 const { worker, post } = startFamilyWorker("all"), next = following(worker);
-post({ type: "role", family: "IPv4", path: "" });
+post({ type: "role", family: "IPv4", path: "/nowhere" });
 post({ ...FAMILY_START, logLevel: "warn" });
 for (const number of [1, 2]) {
   post({ type: "call", number, name: "readPacketCounts", request: undefined });
@@ -158,4 +160,5 @@ Deno.test("a worker that is not kept logs the number of repeated messages, and e
   assert.equal(exitCode, 0, stderr);
   assert.equal(stderr.match(/call not answered .*/g)?.length, 2);
   assert.match(stderr, /call not answered .* times=1$/m);
+  assert.match(stderr, /setup failed, retrying .* inSeconds=0\.[23]$/m);
 });
