@@ -120,10 +120,7 @@ export function createNftSession(options: SessionOptions): NftSession {
 function createInteractiveNft({ runner, clock, args = [] }: SessionOptions) {
   const state: { conversation?: Conversation; printing?: Printing; lines: number } = { lines: 0 };
 
-  const close = () => {
-    state.conversation?.close();
-    state.conversation = undefined;
-  };
+  const close = () => state.conversation?.close();
   const onLine = (line: string) => {
     const { printing } = state;
     if (!printing) return;

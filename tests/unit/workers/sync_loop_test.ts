@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type SyncResult, UnsupportedHostError } from "../../../backends/contract/backend.ts";
 import type { FamilyDelta, SyncReport } from "../../../core/model/mod.ts";
+import { sleep } from "../../../platform/clock.ts";
 import { createLogger, type Logger, silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker } from "../../../workers/protocol.ts";
@@ -667,6 +668,42 @@ Deno.test("a check of the entry rules that fails makes a comparison due; one tha
   loop.cleanup();
   await settled();
   assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("checks of the entry rules take a 500th of the time, but are at most 8 s apart unless they take very long", async () => {
+  for (const [tookMs, nextMs] of [[4, 4_000], [12, 6_000], [50, 8_000], [400, 20_000]] as const) {
+    let looks = 0;
+    const { loop, clock } = start((backend) => {
+      backend.hasEntryRules = async () => {
+        looks++;
+        await sleep(clock, tookMs);
+        return true;
+      };
+    });
+    loop.sync(snapshot(1));
+    await settled();
+    await clock.advanceSettled(4_000);
+    await clock.advanceSettled(tookMs);
+    assert.equal(looks, 1);
+    assert.ok(clock.pending().includes(nextMs), `${tookMs}: ${clock.pending()}`);
+  }
+});
+
+Deno.test("changes that succeed after a failure are reported with it, and not logged as synced", async () => {
+  const lines: string[] = [], clock = createFakeClock();
+  const log = createLogger({ level: "debug", format: "text", clock, write: (line) => lines.push(line) });
+  const { loop, backend, reports } = start(() => {}, log);
+  loop.sync(snapshot(1));
+  await settled();
+  backend.failNext(new Error("locked"));
+  loop.sync(delta(1));
+  await settled();
+  const refused = { code: "rules-refused", servicePort: "default/a:http", message: "no" } as const;
+  backend.returnNext({ problems: [refused], figures: {} });
+  loop.sync(delta(2));
+  await settled();
+  assert.deepEqual(reports().at(-1)!.problems.map(({ message }) => message), ["locked", "no"]);
+  assert.equal(lines.filter((line) => /DEBUG synced/.test(line)).length, 1);
 });
 
 Deno.test("a check of the entry rules that hangs is a problem after 5 s", async () => {

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { constants } from "node:os";
 import { type Backend, UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
 import {
   classifyFailure,
   failureOf,
+  failureText,
   isHostFailure,
   isLackOfFeature,
   isOutcomeUnknown,
@@ -153,6 +155,14 @@ Deno.test("a tool's own messages outweigh features, and messages about the host 
   assert.equal(classifyFailure("nft", "No such file or directory: Permission denied"), "forbidden");
   assert.equal(failureOf("nft", { exitCode: 137, stdout: "", stderr: "No such file" })!.kind, "killed");
   assert.equal(failureOf("nft", { exitCode: 0, stdout: "", stderr: "No such file" }), undefined);
+});
+
+Deno.test("a failure names the signal that ended the tool", () => {
+  const { SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGTERM, SIGSYS } = constants.signals;
+  const named = { SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGTERM, SIGSYS };
+  for (const [name, number] of Object.entries({ ...named, "signal 42": 42 })) {
+    assert.equal(failureText("nft", { exitCode: 128 + number, stdout: "", stderr: "" }), `nft was ended by ${name}`);
+  }
 });
 
 Deno.test("only the exit status of a signal makes a failure a kill", () => {

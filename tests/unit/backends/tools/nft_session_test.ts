@@ -54,13 +54,14 @@ Deno.test("a session is opened once an nft that failed to start works again", as
 
 /** A session whose nft prints a listing for each question; `prints` gets its lines, before or after the answer. */
 function listingSession(prints: (line: string, print: (line: string) => void) => "answers" | "refuses") {
-  const clock = createFakeClock(), asked: string[] = [];
+  const clock = createFakeClock(), asked: string[] = [], timeoutsMs: number[] = [];
   let isAsked = false;
   const runner: Runner = {
     run: () => Promise.reject(new Error("unexpected run")),
     converse: ({ onLine }) => ({
-      async ask(text) {
+      async ask(text, _end, timeoutMs) {
         assert.ok(!isAsked, "one question at a time");
+        timeoutsMs.push(timeoutMs);
         isAsked = true;
         await Promise.resolve();
         isAsked = false;
@@ -73,8 +74,19 @@ function listingSession(prints: (line: string, print: (line: string) => void) =>
       close() {},
     }),
   };
-  return { clock, asked, session: createNftSession({ runner, clock }) };
+  return { clock, asked, timeoutsMs, session: createNftSession({ runner, clock }) };
 }
+
+Deno.test("nft has 5 s to start, 8 s for a transaction or a look at an object, and a minute for a listing", async () => {
+  const { session, timeoutsMs } = listingSession((_, print) => {
+    print("}");
+    return "answers";
+  });
+  await session.transact(["add element ip s a { 10.0.0.1 }"]);
+  await session.shows("list chain ip s a", () => true);
+  await session.list("list set ip s a");
+  assert.deepEqual(timeoutsMs, [5_000, 8_000, 8_000, 60_000]);
+});
 
 Deno.test("a listing ends with its last line, also if that is read after the answer", async () => {
   const { session } = listingSession((line, print) => {

@@ -51,6 +51,7 @@ Deno.test("calls of one tool that do different things have limits of their own",
   const limits = createRunLimits(), sets = { tool: "nft", args: ["list", "set", "ip", "sluice", "services"] };
   limits.ended(sets, 20, true);
   assert.equal(limits.limitMs({ ...sets, args: ["list", "set", "ip", "sluice", "other"] }, 0), 8_000);
+  assert.equal(limits.limitMs({ ...sets, args: ["delete", "set", "ip", "sluice", "other"] }, 0), 60_000);
   assert.equal(limits.limitMs(LISTING, 0), 180_000);
 });
 
