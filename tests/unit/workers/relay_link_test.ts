@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyListener, FamilyOptions } from "../../../core/channel/mod.ts";
-import { type FamilyDelta, readTraffic, type SyncProblem, type TrafficReading } from "../../../core/model/mod.ts";
+import {
+  type FamilyDelta,
+  readPacketCounts,
+  readTraffic,
+  type SyncProblem,
+  type TrafficReading,
+} from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { defaultRelayLimits } from "../../../relay/mod.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
@@ -129,7 +135,7 @@ Deno.test("a new address of the node moves the relay, which gets the whole state
 });
 
 Deno.test("ports for a state that the worker has lost are not sent", () => {
-  const { link, family, relay } = linked();
+  const { link, family, relay, told } = linked();
   link.send(whole(1));
   relay().answers([{ cluster: 41_000 }]);
   link.send(delta(2));
@@ -139,6 +145,9 @@ Deno.test("ports for a state that the worker has lost are not sent", () => {
   link.send(whole(3));
   relay().tell().onApplied({ type: "applied", revision: 2, ports: [{ cluster: 1 }], problems: [], recovered: false });
   assert.deepEqual(family.sent.map(({ revision }) => revision), [1]);
+  for (let answers = 0; answers < 2; answers++) relay().answers([{ cluster: 41_000 }]);
+  assert.deepEqual(family.sent.map(({ revision }) => revision), [1, 3], "a second answer sends nothing");
+  assert.deepEqual(told, ["reset"]);
 });
 
 Deno.test("a relay that dies is reported, and the rules stay until a new one has the whole state", () => {
@@ -208,6 +217,45 @@ Deno.test("the relay of a family without services ends, and one that is started 
   }
 });
 
+Deno.test("a relay that has ended since it was kept is not used again", async () => {
+  const { link, startAgain, relays, family } = linked();
+  link.send(whole(1));
+  await link.stop({ keepWorker: true });
+  const without = startAgain({ relay: undefined });
+  family.report({ ok: true, full: true });
+  await without.stop({ keepWorker: true });
+  startAgain().send(whole(1));
+  assert.deepEqual(relays.map((relay) => relay.isStopped()), [true, false]);
+});
+
+Deno.test("a relay that the rules do not wait for neither delays them nor counts as the family's health", () => {
+  const { link, family, relay, told } = linked();
+  link.send(whole(1, fakeSettings({ mode: "nftables", localhostNodePorts: true })));
+  relay().tell().onApplied({ type: "applied", revision: 1, ports: [{ cluster: 1 }], problems: [], recovered: true });
+  relay().tell().onLost("out of memory", 1);
+  family.health({ state: "ready" });
+  assert.deepEqual([family.sent.length, told, link.relayPlaces!()], [1, ["ready"], undefined]);
+});
+
+Deno.test("without a relay that serves, no port of one is known", () => {
+  const { link, relay } = linked();
+  assert.equal(link.relayPlaces!(), undefined);
+  link.send(whole(1));
+  relay().answers([{ cluster: 41_000 }]);
+  assert.equal(link.relayPlaces!()!.ports.size, 1);
+  link.rest();
+  assert.equal(link.relayPlaces!(), undefined);
+});
+
+Deno.test("only readings of traffic ask the relay", async () => {
+  const { link, relay } = linked();
+  link.send(whole(1));
+  const reading = { durationMs: 0, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
+  relay().carried.push(reading);
+  assert.equal(await link.call(readPacketCounts, undefined), undefined);
+  assert.deepEqual(relay().carried, [reading]);
+});
+
 Deno.test("a relay that was kept ends if the family is started again with other settings for it", async () => {
   const { link, startAgain, relays } = linked();
   link.send(whole(1));
@@ -223,11 +271,12 @@ Deno.test("a relay that was kept and is no longer needed ends when the rules are
     await lab.link.stop({ keepWorker: true });
     return { ...lab, link: lab.startAgain({ relay: undefined }) };
   };
-  const { family, relay } = await left();
+  const { family, relay, told } = await left();
   for (const report of [{ ok: false, full: true }, { ok: true, full: false }]) family.report(report);
   assert.equal(relay().isStopped(), false);
   family.report({ ok: true, full: true });
   assert.equal(relay().isStopped(), true);
+  assert.deepEqual(told, ["report 0", "report 0", "report 0"], "the reports are passed on");
   const stopped = await left();
   await stopped.link.stop();
   assert.equal(stopped.relay().isStopped(), true);

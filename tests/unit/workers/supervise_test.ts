@@ -46,6 +46,7 @@ interface Setup {
   /** Calls of the listener in order: `reset`, `report 1`, or a health state. */
   readonly events: string[];
   readonly health: FamilyHealth[];
+  readonly reports: SyncReport[];
   worker(): FakeWorker;
 }
 
@@ -54,7 +55,7 @@ async function supervise(failures: Error[] = [], logger = silentLogger): Promise
   const clock = createFakeClock();
   const workers: FakeWorker[] = [];
   const events: string[] = [];
-  const health: FamilyHealth[] = [];
+  const health: FamilyHealth[] = [], reports: SyncReport[] = [];
   const works = new Set<(reason: string) => void>();
   const spawn = (listener: WorkerListener<FromWorker>) => {
     const failure = failures.shift();
@@ -80,7 +81,10 @@ async function supervise(failures: Error[] = [], logger = silentLogger): Promise
     spawn,
     listener: {
       onReset: () => events.push("reset"),
-      onReport: (report) => events.push(`report ${report.revision}`),
+      onReport(report) {
+        events.push(`report ${report.revision}`);
+        reports.push(report);
+      },
       onProblems: (scope, problems) => events.push(`problems ${scope} ${problems.map(({ code }) => code)}`),
       onHealth(state) {
         events.push(state.state);
@@ -97,7 +101,7 @@ async function supervise(failures: Error[] = [], logger = silentLogger): Promise
     backoff: createBackoff({ firstMs: 100, longestMs: 10_000, jitter: 0 }),
   });
   await settled();
-  return { link, works, clock, workers, events, health, worker: () => workers.at(-1)! };
+  return { link, works, clock, workers, events, health, reports, worker: () => workers.at(-1)! };
 }
 
 const LEFTOVERS = { code: "leftovers-kept", subject: "IPv4", detail: "busy" } as const;
@@ -124,6 +128,27 @@ Deno.test("a worker is started with the first message, and its messages are forw
     "reset",
   ]);
   assert.deepEqual(health[1], { state: "unfit", reason: "no ip6tables", unsupported: true });
+});
+
+Deno.test("figures and problems that no worker may report are left out", async () => {
+  const { worker, reports, events } = await supervise();
+  worker().says({ type: "ready" });
+  worker().says({ type: "report", report: { ...REPORT, figures: { drift_repaired: 1, 'x"} 1': 2 } } });
+  worker().says({
+    type: "problems",
+    scope: "takeover",
+    problems: [LEFTOVERS, { ...LEFTOVERS, code: "no-such" as never }],
+  });
+  assert.deepEqual(reports.map(({ figures }) => figures), [{ drift_repaired: 1 }]);
+  assert.equal(events.at(-1), "problems takeover leftovers-kept");
+});
+
+Deno.test("a second stop ends with the first", async () => {
+  const { link, worker } = await supervise();
+  const stops = [link.stop(), link.stop({ keepWorker: true })];
+  worker().says({ type: "stopped" });
+  await Promise.all(stops);
+  assert.deepEqual(types(worker()), ["start", "stop"]);
 });
 
 Deno.test("a failed worker is terminated, and restarted with growing backoff", async () => {

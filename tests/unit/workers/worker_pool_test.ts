@@ -3,6 +3,7 @@ import { FAMILIES, type Family } from "../../../platform/address.ts";
 import { createWorkerPool, type FirstWorker } from "../../../workers/worker_pool.ts";
 import type { WorkerListener } from "../../../platform/supervised_worker.ts";
 import type { FamilyHandle, FromWorker, ToWorker } from "../../../workers/protocol.ts";
+import { settled } from "../../fakes/clock.ts";
 
 interface FakeWorker {
   readonly received: ToWorker[];
@@ -198,4 +199,13 @@ Deno.test("the failure of a worker that has ended is not reported, neither to it
   IPv4.fail("later");
   assert.deepEqual(failures, ["boom"]);
   closePorts(IPv6);
+});
+
+Deno.test("a worker that failed before its family was served reports that to the first listener", async () => {
+  const { spawn, IPv4 } = poolUnderTest();
+  const failures: string[] = [];
+  IPv4.fail("boom");
+  spawn("IPv4", { onFailure: (reason) => failures.push(reason) });
+  await settled();
+  assert.deepEqual(failures, ["boom"]);
 });
