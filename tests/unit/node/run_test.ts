@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connectToProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
 import { type CallWorker, readPacketCounts } from "../../../core/model/mod.ts";
-import type { Node, RunningFeature, RunningProcessFeature } from "../../../features/mod.ts";
+import type { Node, RunningProcessFeature } from "../../../features/mod.ts";
 import { FAMILIES } from "../../../platform/address.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger, silentLogger } from "../../../platform/log.ts";
@@ -290,6 +290,8 @@ for (const site of ["", "branch"]) {
       );
       await passing(clock, () => isRecorded('"name":"other"'));
       if (site === "") await passing(clock, () => isRecorded('"reason":"SourceRestored"'));
+      const metrics = await passingDuring(clock, fetch(`${url}metrics`).then((answer) => answer.text()));
+      assert.match(metrics, /^sluice_problem\{code="balance-ignored",severity="warning"\} 2$/m);
       assert.deepEqual(
         [isRecorded('"reason":"Starting"'), isRecorded('"reason":"SourceRestored"')],
         Array(2).fill(site === ""),
@@ -379,4 +381,13 @@ Deno.test("a relay's figures are metrics where there is one, and a link's where 
         }),
     );
   }
+});
+
+Deno.test("the servers that a node may get the cluster from are metrics", async () => {
+  const address = `127.0.0.1:${reservePort()}`;
+  await withWholeProxy({ args: ["--source", `grpc://${address}`] }, async ({ url }) => {
+    const metrics = await (await fetch(`${url}metrics`)).text();
+    assert.ok(metrics.includes(`\nsluice_source_server{server="${address}"} 0\n`));
+    assert.match(metrics, /^sluice_source_connected 0$/m);
+  });
 });
