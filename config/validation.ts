@@ -30,8 +30,6 @@ export interface Decisions extends Pick<Configuration, "mode" | "modeDescription
   readonly healthzBindAddress: string;
   readonly metricsBindAddress: string;
   readonly nodePortAddresses: readonly string[];
-  /** With the current name of the algorithm. */
-  readonly balance: Settings["balance"];
   readonly excludeCIDRs: readonly string[];
 }
 
@@ -97,7 +95,6 @@ export function validate(
       mode.settings.defaultNodePortAddresses,
       report,
     ),
-    balance: settings.balance,
     excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, section === "ipvs" ? report : () => {}),
   };
   return { decisions, problems, warnings };

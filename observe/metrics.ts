@@ -91,7 +91,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addFeatures(registry, featureGates);
   if (mode.metrics.countsPackets) updates.push(addWorkerCounts(registry, PACKETS, [], readPacketCounts, last));
   if (readRelayFigures) {
-    const counts = [...RELAY, ...mode.metrics.countsListeners ? LISTENERS : []];
+    const counts = { ...RELAY, ...mode.metrics.countsListeners && LISTENERS };
     updates.push(addWorkerCounts(registry, counts, FAMILY, readRelayFigures, last));
   }
 
@@ -254,78 +254,43 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
   }
 }
 
-type WorkerCount<Name = string> = readonly [count: Name, kind: "counter" | "gauge", name: string, help: string];
+/** The counts of workers, by the metric that shows each: a counter if its name ends in `_total`, otherwise a gauge. */
+type WorkerMetrics<Name = string> = Readonly<Record<string, readonly [count: Name, help: string]>>;
 
 /** The two counters that kube-proxy keeps with nfacct. */
-const PACKETS: readonly WorkerCount<keyof PacketCounts>[] = [
-  [
+const PACKETS: WorkerMetrics<keyof PacketCounts> = {
+  kubeproxy_iptables_ct_state_invalid_dropped_packets_total: [
     "ctStateInvalidDropped",
-    "counter",
-    "kubeproxy_iptables_ct_state_invalid_dropped_packets_total",
     "Packets dropped because connection tracking considers them INVALID",
   ],
-  [
+  kubeproxy_iptables_localhost_nodeports_accepted_packets_total: [
     "localhostNodePortsAccepted",
-    "counter",
-    "kubeproxy_iptables_localhost_nodeports_accepted_packets_total",
     "Connections to node ports at localhost",
   ],
-];
+};
 
-const RELAY: readonly WorkerCount[] = [
-  ["connectionsOpen", "gauge", "sluice_relay_connections", "Open TCP connections of clients"],
-  ["udpFlows", "gauge", "sluice_relay_udp_flows", "UDP flows in the table"],
-  ["listeners", "gauge", "sluice_relay_listeners", "Open listeners, TCP and UDP"],
-  ["connectionsAccepted", "counter", "sluice_relay_connections_accepted_total", "Connections accepted from clients"],
-  [
-    "connectionsRefused",
-    "counter",
-    "sluice_relay_connections_refused_total",
-    "Connections reset because too many are open",
-  ],
-  [
-    "connectionsFailed",
-    "counter",
-    "sluice_relay_connections_failed_total",
-    "Connections reset because no endpoint accepted them",
-  ],
-  [
-    "failovers",
-    "counter",
-    "sluice_relay_failovers_total",
-    "Endpoints passed over because they did not accept a connection",
-  ],
-  ["bytesToEndpoints", "counter", "sluice_relay_to_endpoints_bytes_total", "TCP payload carried to endpoints"],
-  ["bytesToClients", "counter", "sluice_relay_to_clients_bytes_total", "TCP payload carried to clients"],
-  [
-    "udpFlowsEvicted",
-    "counter",
-    "sluice_relay_udp_flows_evicted_total",
-    "UDP flows closed early because too many are open",
-  ],
-  [
-    "datagramsDropped",
-    "counter",
-    "sluice_relay_datagrams_dropped_total",
-    "Datagrams of clients that reached no endpoint",
-  ],
-];
+const RELAY: WorkerMetrics = {
+  sluice_relay_connections: ["connectionsOpen", "Open TCP connections of clients"],
+  sluice_relay_udp_flows: ["udpFlows", "UDP flows in the table"],
+  sluice_relay_listeners: ["listeners", "Open listeners, TCP and UDP"],
+  sluice_relay_connections_accepted_total: ["connectionsAccepted", "Connections accepted from clients"],
+  sluice_relay_connections_refused_total: ["connectionsRefused", "Connections reset because too many are open"],
+  sluice_relay_connections_failed_total: ["connectionsFailed", "Connections reset because no endpoint accepted them"],
+  sluice_relay_failovers_total: ["failovers", "Endpoints passed over because they did not accept a connection"],
+  sluice_relay_to_endpoints_bytes_total: ["bytesToEndpoints", "TCP payload carried to endpoints"],
+  sluice_relay_to_clients_bytes_total: ["bytesToClients", "TCP payload carried to clients"],
+  sluice_relay_udp_flows_evicted_total: ["udpFlowsEvicted", "UDP flows closed early because too many are open"],
+  sluice_relay_datagrams_dropped_total: ["datagramsDropped", "Datagrams of clients that reached no endpoint"],
+};
 
 /** kube-proxy's metrics of the listeners for node ports at localhost (KEP-6032). */
-const LISTENERS: readonly WorkerCount[] = [
-  [
-    "listeners",
-    "gauge",
-    "kubeproxy_nftables_localhost_nodeport_listeners",
-    "Open listeners for node ports at localhost",
-  ],
-  [
+const LISTENERS: WorkerMetrics = {
+  kubeproxy_nftables_localhost_nodeport_listeners: ["listeners", "Open listeners for node ports at localhost"],
+  kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total: [
     "listenersFailed",
-    "counter",
-    "kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total",
     "Failures to listen on a node port at localhost",
   ],
-];
+};
 
 /**
  * Registers metrics of what the workers count; returns a function that updates them. Counters keep growing when a rewritten
@@ -333,15 +298,16 @@ const LISTENERS: readonly WorkerCount[] = [
  */
 function addWorkerCounts<Name extends string>(
   registry: Registry,
-  counts: readonly WorkerCount<Name>[],
+  described: WorkerMetrics<Name>,
   labels: readonly "ip_family"[],
   read: () => Promise<WorkerCounts<Readonly<Partial<Record<Name, number>>>>>,
   last: LastCounts,
 ): () => Promise<void> {
-  const metrics = counts.map(([count, kind, name, help]) => (
-    { count, kind, update: createMetric(registry, kind, name, help, labels) }
-  ));
-  const group = counts[0]!.at(0);
+  const metrics = Object.entries(described).map(([name, [count, help]]) => {
+    const kind = name.endsWith("_total") ? "counter" : "gauge";
+    return { count, kind, update: createMetric(registry, kind, name, help, labels) };
+  });
+  const group = metrics[0]!.count;
   const readOnce = async () => {
     for (const [ip_family, now] of Object.entries(await read())) {
       const before = last.get(`${group} ${ip_family}`);

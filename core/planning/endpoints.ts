@@ -150,11 +150,9 @@ interface Survey {
   /** The number of endpoints that are not ready, but terminating and still serving. */
   readonly terminating: number;
   readonly localReady: number;
-  /** The number of ready endpoints with a hint, and with a hint for this node or zone. */
+  /** The number of ready endpoints with a hint. */
   readonly withNodeHint: number;
-  readonly forThisNode: number;
   readonly withZoneHint: number;
-  readonly forThisZone: number;
   readonly topology: TopologyMode;
 }
 
@@ -181,7 +179,7 @@ function surveyEndpoints(endpoints: readonly ServiceEndpoint[], use: EndpointUse
     : withZoneHint === ready && forThisZone > 0
     ? "same-zone"
     : "any";
-  return { use, node, ready, terminating, localReady, withNodeHint, forThisNode, withZoneHint, forThisZone, topology };
+  return { use, node, ready, terminating, localReady, withNodeHint, withZoneHint, topology };
 }
 
 function clusterFate(endpoint: SliceEndpoint, survey: Survey): EndpointFate {
