@@ -41,12 +41,8 @@ export function readQuestion(destination: string, from?: string): Question {
   const isBareIPv6 = given.includes(":") && !target?.startsWith("[");
   const address = isBareIPv6 ? undefined : canonicalAddress(given);
   if (address === undefined || port < 1 || port > 65_535) {
-    throw new QuestionError(
-      `${
-        JSON.stringify(destination)
-      } is not a destination: use ADDRESS:PORT, or [ADDRESS]:PORT for IPv6, followed by /udp ` +
-        `or /sctp unless it is TCP`,
-    );
+    const form = "ADDRESS:PORT, or [ADDRESS]:PORT for IPv6, followed by /udp or /sctp unless it is TCP";
+    throw new QuestionError(`${JSON.stringify(destination)} is not a destination: use ${form}`);
   }
   const family = familyOf(address);
   return { family, address, port, protocol: protocol.toLowerCase() as Protocol, from: readFrom(from, family) };

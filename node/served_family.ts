@@ -297,13 +297,11 @@ function createNodePortCheck(
     const closed = isReported ? undefined : set.find((port) => nodePortOf(port));
     if (closed === undefined) return;
     isReported = true;
+    const example = `${nodePortOf(closed)!.port} of ${closed.name}`;
     onProblems(scope, [{
       code: "node-ports-closed",
       subject: `Node ${configuration.nodeName} (${family})`,
-      detail:
-        `node ports, such as ${
-          nodePortOf(closed)!.port
-        } of ${closed.name}, are served on no ${family} address that other hosts reach: ` +
+      detail: `node ports, such as ${example}, are served on no ${family} address that other hosts reach: ` +
         `nodePortAddresses has primary, and no primary ${family} address is known`,
     }]);
   };

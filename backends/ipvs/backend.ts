@@ -155,12 +155,10 @@ async function examineHost({ family, runner, ipvs: { scheduler } = DEFAULTS }: H
     const modules = ["ip_vs", `ip_vs_${scheduler}`, "nf_conntrack", "ip_set", "dummy"];
     await ifInstalled(runner.run({ tool: "modprobe", args: ["-q", "-a", ...modules] }));
     await servers.list().catch((error: unknown) => {
-      if (!/Can't initialize ipvs/i.test(String(error))) throw error;
-      throw new UnsupportedHostError(
-        `this kernel has no IPVS (the module ip_vs): ${
-          (error as Error).message
-        }; set --proxy-mode nftables or iptables`,
-      );
+      const reason = errorText(error);
+      if (!/Can't initialize ipvs/i.test(reason)) throw error;
+      const fix = "set --proxy-mode nftables or iptables";
+      throw new UnsupportedHostError(`this kernel has no IPVS (the module ip_vs): ${reason}; ${fix}`);
     });
     await createSets(family, runner).list();
     await tryScheduler(family, scheduler, servers);

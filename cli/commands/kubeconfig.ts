@@ -94,11 +94,8 @@ async function createIdentity(
     const content = await identity.kubeconfigText(server, token.token);
     if (path === "-") invocation.print(content);
     else await writePrivately(path, content);
-    say(
-      `wrote    ${path === "-" ? "the kubeconfig" : `${path} (mode 600)`}, for ${server.server}; ${
-        lifetime(token, namespace)
-      }\n`,
-    );
+    const written = path === "-" ? "the kubeconfig" : `${path} (mode 600)`;
+    say(`wrote    ${written}, for ${server.server}; ${lifetime(token, namespace)}\n`);
   } finally {
     api.close();
   }

@@ -114,9 +114,8 @@ async function compare(invocation: Invocation): Promise<0 | 1> {
 }
 
 function differenceText({ family, place, what, lines }: Found): string {
-  return `${family} ${place} ${DIFFERENCE_TEXTS[what]}\n${
-    lines.map(({ sign, text }) => `  ${sign} ${text}\n`).join("")
-  }`;
+  return [`${family} ${place} ${DIFFERENCE_TEXTS[what]}\n`, ...lines.map(({ sign, text }) => `  ${sign} ${text}\n`)]
+    .join("");
 }
 
 function unservedFamilies({ families }: NodeView): readonly Family[] {

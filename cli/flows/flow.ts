@@ -49,9 +49,8 @@ export function flowLine(flow: Flow): string {
       : [`${countText(bytesSent)} bytes sent, ${countText(bytesReceived ?? 0)} received`]),
     ...(flow.durationMs === undefined || event === "begin" ? [] : [durationText(flow.durationMs)]),
   ];
-  return `${timeOfDay(atMs)}  ${event.padEnd(6)}  ${client} → ${frontend}/${protocol} (${service}) → ${endpoint}  ${
-    facts.join("  ")
-  }`.trimEnd();
+  const path = `${client} → ${frontend}/${protocol} (${service}) → ${endpoint}`;
+  return [timeOfDay(atMs), event.padEnd(6), path, ...facts].join("  ");
 }
 
 type FindService = (address: string, protocol: Protocol, port: number) => ServicePortName | undefined;

@@ -250,9 +250,8 @@ interface Drop extends DropReason, Pick<Flow, "atMs" | "protocol" | "client" | "
 /** A drop in one line. */
 export function dropLine({ atMs, client, frontend, protocol, service, reason, place, owner, rule }: Drop): string {
   const at = owner === "other" ? `${place}: ${rule}` : place;
-  return `${timeOfDay(atMs)}  drop    ${client} → ${frontend}/${protocol}${
-    service === undefined ? "" : ` (${service})`
-  }  ${reason}  [${at}]`;
+  const of = service === undefined ? "" : ` (${service})`;
+  return `${timeOfDay(atMs)}  drop    ${client} → ${frontend}/${protocol}${of}  ${reason}  [${at}]`;
 }
 
 /** The drop that a trace ends with. */
@@ -279,6 +278,8 @@ export function pathLines(trace: Trace, service: ServicePortName | undefined): r
     return `  ${placeOf(step).padEnd(width)}  ${stepText(step, service, next)}`;
   });
   const from = first.inInterface === "" ? "sent by this node" : `arrived at ${first.inInterface}`;
+  const source = joinHostPort(first.source, first.sourcePort);
+  const destination = joinHostPort(first.destination, first.destinationPort);
   const to = joinHostPort(last.destination, last.destinationPort);
   const end = isDropped
     ? `It ended here: ${dropReason(trace).reason}.`
@@ -286,9 +287,7 @@ export function pathLines(trace: Trace, service: ServicePortName | undefined): r
     ? `No rule dropped it; its destination is ${to}, on this node.`
     : `No rule dropped it; it left at ${last.outInterface} for ${to}.`;
   return [
-    `${joinHostPort(first.source, first.sourcePort)} → ${
-      joinHostPort(first.destination, first.destinationPort)
-    }/${first.protocol}, ${from}`,
+    `${source} → ${destination}/${first.protocol}, ${from}`,
     ...rows,
     end,
   ];

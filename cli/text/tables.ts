@@ -97,10 +97,10 @@ export function serviceRows(services: readonly BrowsedService[], columns: number
   const isCounted = services.some(({ traffic }) => traffic !== undefined);
   const names = [HEADINGS, ...services].map(({ name }) => name);
   const endpoints = Math.max(HEADINGS.endpoints.length, ...services.map((one) => endpointsText(one).length));
-  const afterName = (cells: typeof HEADINGS) =>
-    `  ${cells.family.padEnd(6)}  ${cells.endpoints.padStart(endpoints)}  ${
-      isCounted ? cells.rates.map((rate) => `${rate.padStart(RATE_WIDTH)}  `).join("") : ""
-    }`;
+  const afterName = (cells: typeof HEADINGS) => {
+    const rates = isCounted ? cells.rates.map((rate) => `${rate.padStart(RATE_WIDTH)}  `).join("") : "";
+    return `  ${cells.family.padEnd(6)}  ${cells.endpoints.padStart(endpoints)}  ${rates}`;
+  };
   const room = Math.max(NARROWEST_NAME, columns - 2 - afterName(HEADINGS).length - LEAST_STATE);
   const name = Math.min(WIDEST_NAME, room, Math.max(...names.map(({ length }) => length)));
   const rowText = (cells: typeof HEADINGS) => `  ${cell(cells.name, name)}${afterName(cells)}`;

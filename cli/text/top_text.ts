@@ -66,19 +66,13 @@ function titleLine(page: ServicePage | undefined, { order, search, attention, of
   if (page === undefined) return [["bold", "Services"]];
   const { total, attention: needs, services } = page;
   const needy = attentionText(needs);
-  const of = `${countText(services.length === 0 ? 0 : offset + 1)}–${countText(offset + services.length)} of ${
-    countText(total)
-  }`;
+  const first = countText(services.length === 0 ? 0 : offset + 1), last = countText(offset + services.length);
+  const choice = `${attention ? "needing attention only, " : ""}${ORDER_WORDS[order]}`;
   return [
     ["bold", "Services"],
-    `  ${of}`,
+    `  ${first}–${last} of ${countText(total)}`,
     ...(needy === "" ? [] : [[needs.refused > 0 ? "bad" : "warning", `  ${needy}`] as const]),
-    [
-      "soft",
-      `  ${attention ? "needing attention only, " : ""}${ORDER_WORDS[order]}${
-        search === "" ? "" : `, filter ${search}`
-      }`,
-    ],
+    ["soft", `  ${choice}${search === "" ? "" : `, filter ${search}`}`],
   ];
 }
 

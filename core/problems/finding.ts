@@ -38,8 +38,7 @@ export function findingsText(findings: readonly Finding[], colored = false): str
   return findings.map(({ verdict, name, message, code, fix }) => {
     const word = verdict.padEnd(6);
     const sign = colored ? `\x1b[${COLORS[verdict]}m${word}\x1b[0m` : word;
-    return `${sign}  ${name.padEnd(width)}  ${message}${fix === undefined ? "" : `; fix: ${fix}`}${
-      code === undefined ? "" : ` (${code})`
-    }\n`;
+    const advice = `${fix === undefined ? "" : `; fix: ${fix}`}${code === undefined ? "" : ` (${code})`}`;
+    return `${sign}  ${name.padEnd(width)}  ${message}${advice}\n`;
   }).join("");
 }

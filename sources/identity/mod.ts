@@ -179,12 +179,8 @@ export async function readSecretToken(
     };
     if (secret.data?.token) return { token: atob(secret.data.token), expires: undefined };
     if (clock.monotonic() >= endMs) {
-      throw new Error(
-        `Secret ${namespace}/${name} has no token after ${
-          FILLED_WITHIN_MS / 1000
-        } s: the controller manager does not ` +
-          "issue tokens (see its log, or use --token-duration)",
-      );
+      const cause = "the controller manager does not issue tokens (see its log, or use --token-duration)";
+      throw new Error(`Secret ${namespace}/${name} has no token after ${FILLED_WITHIN_MS / 1000} s: ${cause}`);
     }
     await sleep(clock, POLL_MS, signal);
   }

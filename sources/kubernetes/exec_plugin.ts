@@ -22,18 +22,12 @@ export function readExecSection(path: string, user: string, exec: RawObject, clu
   if (typeof command !== "string" || command === "") throw new Error(`${where}: exec has no command`);
   const apiVersion = exec.apiVersion;
   if (typeof apiVersion !== "string" || !API_VERSIONS.includes(apiVersion)) {
-    throw new Error(
-      `${where}: exec has apiVersion ${JSON.stringify(apiVersion) ?? "undefined"}: must be ${
-        API_VERSIONS.join(" or ")
-      }`,
-    );
+    const given = JSON.stringify(apiVersion) ?? "undefined";
+    throw new Error(`${where}: exec has apiVersion ${given}: must be ${API_VERSIONS.join(" or ")}`);
   }
   if (exec.interactiveMode === "Always") {
-    throw new Error(
-      `${where}: the credential plugin ${
-        JSON.stringify(command)
-      } needs an interactive terminal (interactiveMode Always)`,
-    );
+    const plugin = `the credential plugin ${JSON.stringify(command)}`;
+    throw new Error(`${where}: ${plugin} needs an interactive terminal (interactiveMode Always)`);
   }
   return {
     where,

@@ -97,7 +97,6 @@ export function streamOf({ name, metadataOnly }: Resource): string {
 /** The accepted media types of answers about a resource: metadata alone if that is enough and the server supports it. */
 export function acceptedTypes({ metadataOnly }: Resource, verb: "list" | "watch"): string | undefined {
   if (metadataOnly === undefined) return undefined;
-  return `application/json;as=PartialObjectMetadata${
-    verb === "list" ? "List" : ""
-  };g=meta.k8s.io;v=v1,application/json`;
+  const type = verb === "list" ? "PartialObjectMetadataList" : "PartialObjectMetadata";
+  return `application/json;as=${type};g=meta.k8s.io;v=v1,application/json`;
 }

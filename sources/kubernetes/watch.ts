@@ -42,13 +42,8 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
     timeout.received(event.type === "BOOKMARK");
     const { resourceVersion } = metaOf(event.object);
     if (isBefore(resourceVersion, position)) {
-      throw new ApiError(
-        "expired",
-        `${
-          what(subject)
-        } went back from resourceVersion ${position} to ${resourceVersion}, as after a restore from a ` +
-          "backup",
-      );
+      const step = `from resourceVersion ${position} to ${resourceVersion}`;
+      throw new ApiError("expired", `${what(subject)} went back ${step}, as after a restore from a backup`);
     }
     if (event.type === "DELETED") handler.delete(event.object);
     else if (event.type !== "BOOKMARK") handler.set(event.object);
@@ -86,22 +81,15 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
     if (isAnswered && error instanceof ApiError && error.kind === "timeout" && timeout.missedBookmarks()) {
       // kube-apiserver accepts a watch from a future version, as after a restore from a backup, and sends nothing until then
       // (https://github.com/kubernetes/kubernetes/issues/107457).
-      throw new ApiError(
-        "expired",
-        `${
-          what(subject)
-        } received nothing since resourceVersion ${options.from}, not even bookmarks; the server may not have ` +
-          "this version",
-        { cause: error },
-      );
+      const nothing = `nothing since resourceVersion ${options.from}, not even bookmarks`;
+      const message = `${what(subject)} received ${nothing}; the server may not have this version`;
+      throw new ApiError("expired", message, { cause: error });
     }
     throw error;
   }
   if (decoder.unfinishedBytes() > 0) {
-    throw new ApiError(
-      "unreachable",
-      `${what(subject)} broke off in the middle of an event; resuming after the last complete one`,
-    );
+    const message = `${what(subject)} broke off in the middle of an event; resuming after the last complete one`;
+    throw new ApiError("unreachable", message);
   }
 }
 

@@ -281,9 +281,8 @@ function mistakeIn(raw: RawObject): string | undefined {
 }
 
 function describe(raw: RawObject): string {
-  return `${typeof raw.apiVersion === "string" ? `${raw.apiVersion} ` : ""}${
-    typeof raw.kind === "string" ? raw.kind : "?"
-  }`;
+  const version = typeof raw.apiVersion === "string" ? `${raw.apiVersion} ` : "";
+  return version + (typeof raw.kind === "string" ? raw.kind : "?");
 }
 
 function inNamespace(raw: RawObject): RawObject {

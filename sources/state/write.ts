@@ -23,9 +23,8 @@ export function* writeStateFile({ services, scoped }: StoreState): Generator<str
   for (const state of services) {
     const { service, slices } = state;
     if (service === undefined || service.ignored) continue;
-    yield `- service: ${
-      JSON.stringify(inLowerCase(SERVICE, annotateAffinity(serviceMessage(service, false))))
-    }\n  endpoints:\n`;
+    const message = inLowerCase(SERVICE, annotateAffinity(serviceMessage(service, false)));
+    yield `- service: ${JSON.stringify(message)}\n  endpoints:\n`;
     for (const one of podEndpoints(slices, true)) {
       // The service follows from the position in the file.
       const { podName, endpoint, conditions, topology, hints } = endpointInfoMessage(
