@@ -112,62 +112,56 @@ export interface Grown {
 
 const FIRST_CAPACITY = 64;
 
+/** The numbers of a counter, in the array that all counters share: its two counts, and the reading in which it was noted. */
+const FIRST = 0, PACKETS = 1, BYTES = 2, NOTED_IN = 3, NUMBERS = 4;
+
 /**
- * Creates the state without counters. A counter takes some 130 bytes, or 70 with a number as its key: the key, and the
- * counts in arrays that all counters share.
+ * Creates the state without counters. A counter takes some 130 bytes, or 70 with a number as its key: the key, and its numbers in
+ * an array that all counters share.
  */
 export function createGrowth<Key extends string | number = string>(): Growth<Key> {
   const places = new Map<Key, number>();
   const free: number[] = [];
-  let used = 0;
-  let reading = 0;
-  let firstOf = new Float64Array(FIRST_CAPACITY);
-  let packetsOf = new Float64Array(FIRST_CAPACITY), bytesOf = new Float64Array(FIRST_CAPACITY);
-  let notedIn = new Uint32Array(FIRST_CAPACITY);
+  let numbers = new Float64Array(FIRST_CAPACITY * NUMBERS);
+  let used = 0, reading = 0;
 
-  const place = (key: Key): number => {
+  const placeOf = (key: Key): number => {
     const known = places.get(key);
     if (known !== undefined) return known;
-    const fresh = free.pop() ?? used++;
-    if (fresh >= notedIn.length) {
-      firstOf = larger(firstOf, Float64Array);
-      packetsOf = larger(packetsOf, Float64Array);
-      bytesOf = larger(bytesOf, Float64Array);
-      notedIn = larger(notedIn, Uint32Array);
+    const place = free.pop() ?? used++, at = place * NUMBERS;
+    if (at >= numbers.length) {
+      const larger = new Float64Array(2 * numbers.length);
+      larger.set(numbers);
+      numbers = larger;
     }
-    firstOf[fresh] = packetsOf[fresh] = bytesOf[fresh] = 0;
-    places.set(copyOf(key), fresh);
-    return fresh;
+    numbers.fill(0, at, at + NUMBERS);
+    places.set(copyOf(key), place);
+    return place;
   };
 
   return {
     note(which, key, packets, bytes) {
-      const at = place(key);
-      notedIn[at] = reading;
+      const place = placeOf(key), at = place * NUMBERS;
+      numbers[at + NOTED_IN] = reading;
+      const before = numbers[at + (which === "first" ? FIRST : PACKETS)]!;
+      const hasRestarted = packets < before, grown = hasRestarted ? packets : packets - before;
       if (which === "first") {
-        const before = firstOf[at]!;
-        firstOf[at] = packets;
-        const grown = packets < before ? packets : packets - before;
-        return grown === 0 ? undefined : { place: at, packets: grown, bytes: 0 };
+        numbers[at + FIRST] = packets;
+        return grown === 0 ? undefined : { place, packets: grown, bytes: 0 };
       }
-      const restarted = packets < packetsOf[at]!;
-      const grown = {
-        place: at,
-        packets: restarted ? packets : packets - packetsOf[at]!,
-        bytes: restarted ? bytes : bytes - bytesOf[at]!,
-      };
-      packetsOf[at] = packets;
-      bytesOf[at] = bytes;
-      return grown.packets === 0 ? undefined : grown;
+      const grownBytes = hasRestarted ? bytes : bytes - numbers[at + BYTES]!;
+      numbers[at + PACKETS] = packets;
+      numbers[at + BYTES] = bytes;
+      return grown === 0 ? undefined : { place, packets: grown, bytes: grownBytes };
     },
     endReading(onForgotten) {
-      for (const [key, at] of places) {
-        if (notedIn[at] === reading) continue;
+      for (const [key, place] of places) {
+        if (numbers[place * NUMBERS + NOTED_IN] === reading) continue;
         places.delete(key);
-        free.push(at);
-        onForgotten?.(at);
+        free.push(place);
+        onForgotten?.(place);
       }
-      reading = (reading + 1) >>> 0;
+      reading++;
     },
   };
 }
@@ -175,10 +169,4 @@ export function createGrowth<Key extends string | number = string>(): Growth<Key
 /** A copy of a text, since a part of a line would keep the whole line in memory. */
 function copyOf<Key extends string | number>(key: Key): Key {
   return typeof key === "string" ? joinFlat(" ", ...key.split(" ")) as Key : key;
-}
-
-function larger<T extends Float64Array | Uint32Array>(full: T, kind: new (length: number) => T): T {
-  const copy = new kind(2 * full.length);
-  copy.set(full);
-  return copy;
 }
