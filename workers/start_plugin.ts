@@ -1,4 +1,4 @@
-import type { ProgramResult, RunProgram } from "../platform/mod.ts";
+import { createQuestions, type ProgramResult, type RunProgram, systemClock } from "../platform/mod.ts";
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 
 /** The first message, before anything from the network is read: the program that this worker runs. It never changes. */
@@ -61,32 +61,23 @@ export function startPluginWorker(
     const text = `${program} is not installed, or this executable may not start it: ${fix(program)}`;
     return () => Promise.reject(new Error(text));
   }
-  const awaited = new Map<number, PromiseWithResolvers<ProgramResult>>();
-  let numbers = 0;
-  let lost: Error | undefined;
+  const runs = createQuestions<PluginOutcome>(systemClock), gone = Promise.withResolvers<never>();
+  gone.promise.catch(() => {});
   const worker = createWebWorker(
     { entry: workerEntry("plugin"), name: "sluice-plugin", tools: [program] },
     (reason) => {
-      lost = new Error(`the worker for ${name} is gone: ${reason}`);
+      const error = new Error(`the worker for ${name} is gone: ${reason}`);
       worker.terminate();
-      for (const { reject } of awaited.values()) reject(lost);
-      onLost(lost.message);
+      gone.reject(error);
+      onLost(error.message);
     },
   );
   worker.postMessage(role);
-  worker.onmessage = ({ data: outcome }: MessageEvent<PluginOutcome>) => {
-    const waiter = awaited.get(outcome.number);
-    awaited.delete(outcome.number);
-    if ("result" in outcome) waiter?.resolve(outcome.result);
-    else waiter?.reject(new Error(outcome.problem));
-  };
-  return (call) => {
-    if (lost) return Promise.reject(lost);
-    const waiter = Promise.withResolvers<ProgramResult>();
-    const number = ++numbers;
-    awaited.set(number, waiter);
-    const { env: { KUBERNETES_EXEC_INFO: execInfo }, stdin, timeoutMs } = call;
-    worker.postMessage({ number, execInfo, stdin, timeoutMs } satisfies PluginRequest);
-    return waiter.promise;
+  worker.onmessage = ({ data }: MessageEvent<PluginOutcome>) => runs.answer(data.number, data);
+  return async ({ env: { KUBERNETES_EXEC_INFO: execInfo }, stdin, timeoutMs }) => {
+    const post = (number: number) => worker.postMessage({ number, execInfo, stdin, timeoutMs } satisfies PluginRequest);
+    const outcome = (await Promise.race([gone.promise, runs.ask(post)]))!;
+    if ("problem" in outcome) throw new Error(outcome.problem);
+    return outcome.result;
   };
 }
