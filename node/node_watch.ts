@@ -1,7 +1,7 @@
 import type { NodeChange, NodeTracker } from "../core/tracking/mod.ts";
 import { logProblem, type Problem, type ProblemBoard, problemKind } from "../core/problems/mod.ts";
 import type { ProxyHealth } from "../observe/mod.ts";
-import { type ClockAndLogger, errorText, sleep } from "../platform/mod.ts";
+import { type ClockAndLogger, errorText, sleep, untilAborted } from "../platform/mod.ts";
 
 interface NodeWatchOptions extends ClockAndLogger {
   readonly nodeName: string;
@@ -67,9 +67,7 @@ const BETWEEN_REMINDERS_MS = 60_000;
  * Resolves when there is nothing left to warn about, or when the signal aborts.
  */
 export async function watchNodePresence(options: NodePresence): Promise<void> {
-  await Promise.all([warnOfMissingNode(options), remindOfPodCIDR(options)]).catch((error) => {
-    if (!options.signal.aborted) throw error;
-  });
+  await untilAborted(Promise.all([warnOfMissingNode(options), remindOfPodCIDR(options)]), options.signal);
 }
 
 async function warnOfMissingNode(options: NodePresence): Promise<void> {

@@ -120,6 +120,13 @@ export function abortedBy(...signals: readonly (AbortSignal | undefined)[]): Abo
   return controller;
 }
 
+/** Settles like work that a signal ends, but resolves if it fails after the abort. */
+export async function untilAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  await work.catch((error) => {
+    if (!signal.aborted) throw error;
+  });
+}
+
 /** Settles like `promise`, or rejects with the signal's reason if that is aborted first. Does not cancel the operation. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

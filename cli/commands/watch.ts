@@ -14,6 +14,7 @@ import {
   printable,
   type RunProgram,
   sleep,
+  untilAborted,
 } from "../../platform/mod.ts";
 
 const EXEC = option(
@@ -150,12 +151,8 @@ async function watchStore(
     },
   };
   const { changed } = createChangeWaiters(store, clock);
-  try {
-    const transfers = createSemaphore(1);
-    await serveWatcher(stream, { answers: createAnswers(store, clock), clock, signal, changed, transfers });
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
+  const options = { answers: createAnswers(store, clock), clock, signal, changed, transfers: createSemaphore(1) };
+  await untilAborted(serveWatcher(stream, options), signal);
 }
 
 /** Formats an operation: `+` added, `~` changed, `-` removed; an empty line ends a batch. */

@@ -1,6 +1,6 @@
 import { type ConnectionReading, isCounted, type ServicePort, type ServicePortKey } from "../../core/model/mod.ts";
 import type { ServiceKey } from "../../core/tracking/mod.ts";
-import { sleep } from "../../platform/mod.ts";
+import { sleep, untilAborted } from "../../platform/mod.ts";
 import type { Node, NodeFamily } from "../contract.ts";
 import { readConnections } from "./calls.ts";
 import { type EndpointLoad, factorsOf, nextLoad, steppedFactors } from "./decision.ts";
@@ -105,9 +105,7 @@ export function watchConnections(
   };
 
   weigh({ factors: (key) => factors.get(key), open: (target) => counted.loads.get(target)?.counts.open });
-  run().catch((error) => {
-    if (!signal.aborted) throw error;
-  });
+  untilAborted(run(), signal);
 }
 
 /** The planned service ports of the services that ask; removes those that no longer do. */

@@ -1,4 +1,4 @@
-import { type Clock, sleep } from "../../platform/mod.ts";
+import { type Clock, sleep, untilAborted } from "../../platform/mod.ts";
 import type { AttemptCounts, ServicePortName } from "../../core/model/mod.ts";
 import { createFailureDetector, type FailureDetector, type Thresholds } from "./detector.ts";
 import type { ProbeEndpoint } from "./endpoint_probe.ts";
@@ -125,9 +125,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
       waitMs = pace.waitMs(nowMs - startedAtMs, counts?.size ?? 0);
     }
   };
-  readForever().catch((error) => {
-    if (!signal.aborted) throw error;
-  });
+  untilAborted(readForever(), signal);
   return { unreachable: () => unreachable, ejections: () => ejections };
 }
 

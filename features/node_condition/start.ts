@@ -1,5 +1,5 @@
 import type { ApiWrite } from "../../core/objects/mod.ts";
-import { createBackoff, errorText, sleep, timestamp } from "../../platform/mod.ts";
+import { createBackoff, errorText, sleep, timestamp, untilAborted } from "../../platform/mod.ts";
 import type { FeatureStatus, Node, RunningFeature } from "../contract.ts";
 
 const STATUSES = ["True", "False", "Unknown"] as const;
@@ -96,9 +96,7 @@ export function start(
       }
     }
   };
-  run().catch((error) => {
-    if (!signal.aborted) throw error;
-  });
+  untilAborted(run(), signal);
 
   return Promise.resolve({
     status: () => statusLine(written),

@@ -1,5 +1,5 @@
 /** Watches the leader of a site or the API server, depending on the role of the node. */
-import { type ClockAndLogger, errorText, sleep } from "../../platform/mod.ts";
+import { type ClockAndLogger, errorText, sleep, untilAborted } from "../../platform/mod.ts";
 import {
   type Kind,
   KINDS,
@@ -203,9 +203,7 @@ function watchSource(
       mute();
       sink.end();
     },
-    ended: run().catch((error) => {
-      if (!ending.signal.aborted) throw error;
-    }),
+    ended: untilAborted(run(), ending.signal),
   };
 }
 

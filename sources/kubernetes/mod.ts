@@ -30,7 +30,15 @@ import {
   type ReportLink,
   type Source,
 } from "../../core/objects/mod.ts";
-import { type Clock, createBackoff, type Logger, sleep, systemClock, withDeadline } from "../../platform/mod.ts";
+import {
+  type Clock,
+  createBackoff,
+  type Logger,
+  sleep,
+  systemClock,
+  untilAborted,
+  withDeadline,
+} from "../../platform/mod.ts";
 import { timeAnswers } from "./answer_time.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { createRecovery, createServerFailures, type ServerFailures } from "./recovery.ts";
@@ -95,23 +103,17 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
       const api = timeAnswers(options.api, { clock, logger, failures });
       const shared = { api, clock, logger, recovery, failures, random, pageSize, readDeadlineMs };
       const probe = createLinkProbe(api, { clock, logger, onLink });
-      const probing = options.onLink && probe.run(failures, signal).catch((error) => {
-        if (!signal.aborted) throw error;
-      });
       await Promise.all([
-        probing,
-        ...resourcesOf(kinds, nodeName, serviceProxyName, labelKeys).map(async (resource) => {
+        options.onLink && untilAborted(probe.run(failures, signal), signal),
+        ...resourcesOf(kinds, nodeName, serviceProxyName, labelKeys).map((resource) => {
           const backoff = createBackoff({ firstMs, longestMs, random });
           const known = createKnownObjects(resource.kind, decode, sink);
           const onEvent = (event: LinkEvent) => {
             if (event.type !== "failed") probe.received();
             onLink(streamOf(resource), api.server, event);
           };
-          try {
-            await runReflector({ resource, known, backoff, onLink: onEvent, ...shared }, sink, signal);
-          } catch (error) {
-            if (!signal.aborted) throw error;
-          }
+          const reflecting = runReflector({ resource, known, backoff, onLink: onEvent, ...shared }, sink, signal);
+          return untilAborted(reflecting, signal);
         }),
       ]);
     },

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { abortedBy, unlessAborted } from "../../../platform/clock.ts";
+import { abortedBy, unlessAborted, untilAborted } from "../../../platform/clock.ts";
 
 Deno.test("the first aborted signal gives the reason; the controller can be aborted on its own", () => {
   const one = new AbortController(), other = new AbortController();
@@ -26,4 +26,11 @@ Deno.test("a wait settles like its promise unless the signal is aborted first", 
   shutdown.abort(new Error("shutdown"));
   await assert.rejects(waiting, /shutdown/);
   await assert.rejects(unlessAborted(new Promise(() => {}), shutdown.signal), /shutdown/);
+});
+
+Deno.test("work that a signal ends may fail once that is aborted, and not before", async () => {
+  const stop = new AbortController(), failing = () => Promise.reject(new Error("broken"));
+  await assert.rejects(untilAborted(failing(), stop.signal), /broken/);
+  stop.abort();
+  await untilAborted(failing(), stop.signal);
 });
