@@ -114,11 +114,8 @@ export interface AffinityChainNames {
 /** The names of the chains that serve a service port with session affinity: its own, and those that it shares. */
 export function affinityChainNames(port: NumberedPort): AffinityChainNames {
   const own = ownAffinityNames(port);
-  // A packet to another address than the cluster IP does not have the key of the endpoints, and a table has other probabilities.
-  if (port.balance !== undefined || hasExternalFrontends(port)) return own;
+  if (!sharesChains(port)) return own;
   const numbers = endpointNumbers(port, sharedList(port)).sort((a, b) => a - b);
-  // For each rule with a map, the kernel goes through all others with it: chains that few share would hold up all changes.
-  if (port.affinitySeconds !== DEFAULT_TIMEOUT_SECONDS || numbers.length > MOST_SHARED_ENDPOINTS) return own;
   const runs = runsOf(numbers).map(({ first, length }) => length === 1 ? first : `${first}-${first + length - 1}`);
   const name = `affinity-${port.protocol}-${port.affinitySeconds}-${runs.join(".")}`;
   if (numbers.length <= LONGEST_CHAIN && name.length <= LONGEST_NAME) {
@@ -133,6 +130,15 @@ const DEFAULT_TIMEOUT_SECONDS = 10_800;
 
 /** The most endpoints of a service port that shares chains. */
 const MOST_SHARED_ENDPOINTS = 5_000;
+
+/** Whether a service port with session affinity shares chains, which find its endpoints in a map; its own chains name them. */
+export function sharesChains(port: ServicePort): boolean {
+  // A packet to another address than the cluster IP does not have the key of the endpoints, and a table has other probabilities.
+  if (port.balance !== undefined || hasExternalFrontends(port)) return false;
+  const endpoints = sharedList(port) === "local" ? port.localEndpoints : port.clusterEndpoints;
+  // For each rule with a map, the kernel goes through all others with it: chains that few share would hold up all changes.
+  return port.affinitySeconds === DEFAULT_TIMEOUT_SECONDS && endpoints.length <= MOST_SHARED_ENDPOINTS;
+}
 
 /** The list of endpoints of a service port that shares chains: it has a single frontend. */
 export function sharedList(port: ServicePort): ListName {

@@ -12,7 +12,13 @@ import {
 } from "../../core/model/mod.ts";
 import { prefixText, splitHostPort } from "../../platform/mod.ts";
 import { affinityRules, ownAffinityChains } from "./affinity.ts";
-import { type AffinityChainNames, affinityChainNames, endpointNumbers, type NumberedPort } from "./affinity_names.ts";
+import {
+  type AffinityChainNames,
+  affinityChainNames,
+  endpointNumbers,
+  type NumberedPort,
+  sharesChains,
+} from "./affinity_names.ts";
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
 import {
@@ -94,9 +100,8 @@ type Slots = Readonly<Record<ListName, readonly number[]>>;
 
 /** The slots that two versions of a service port differ in; undefined if they may differ in more. */
 export function changedSlots(before: NumberedPort, after: NumberedPort): Slots | undefined {
-  if (after.balance !== undefined || !differsInEndpointsOnly(before, after)) {
-    return undefined;
-  }
+  if (after.balance !== undefined || !differsInEndpointsOnly(before, after)) return undefined;
+  if (sharesChains(before) !== sharesChains(after)) return undefined;
   const changed = (one: readonly string[], other: readonly string[]) => {
     const slots = [];
     for (let i = 0; i < one.length || i < other.length; i++) if (one[i] !== other[i]) slots.push(i);
