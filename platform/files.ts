@@ -19,6 +19,11 @@ function requireWithin({ size, isCharDevice, isBlockDevice, isFifo }: Deno.FileI
   if (size > mostBytes) throw new Error(`it has ${size} bytes, more than the limit of ${mostBytes / 2 ** 20} MiB`);
 }
 
+/** Returns undefined for the error of a file that does not exist, as a handler of rejections; throws any other. */
+export function ifMissing(error: unknown): undefined {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}
+
 // `node:path` would load 130 kB of Node's own code in every isolate (docs/bottlenecks.md).
 const withoutTrailingSlashes = (path: string) => path.replace(/(?<=.)\/+$/, "");
 

@@ -1,5 +1,5 @@
 /** The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced. */
-import { type Clock, dirname, errorText } from "../../platform/mod.ts";
+import { type Clock, dirname, errorText, ifMissing } from "../../platform/mod.ts";
 import { identifyProcess } from "./client.ts";
 import { pidFileOf, type ProxyProcess } from "./process.ts";
 
@@ -28,13 +28,8 @@ export async function listenOnControlSocket(path: string): Promise<Deno.Listener
 }
 
 async function removeStale(path: string): Promise<void> {
-  let found: Deno.FileInfo;
-  try {
-    found = await Deno.lstat(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
-    throw error;
-  }
+  const found = await Deno.lstat(path).catch(ifMissing);
+  if (found === undefined) return;
   if (!found.isSocket) throw new Error("the path exists and is not a socket (remove it or choose another path)");
   if (await answers(path)) throw new SocketInUseError(`another process answers on ${path}`);
   await Deno.remove(path);

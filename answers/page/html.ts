@@ -36,6 +36,11 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
+/** A length in a drawing, with one decimal. */
+export function round(length: number): number {
+  return Math.round(length * 10) / 10;
+}
+
 function escape(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }

@@ -9,7 +9,7 @@ import {
   sharesText,
   stateOfService,
 } from "../mod.ts";
-import { type Html, html, literally } from "./html.ts";
+import { type Html, html, literally, round } from "./html.ts";
 import { type CountedTraffic, hasExternalFrontends, type ServiceTraffic } from "../../core/model/mod.ts";
 import { countText, joinHostPort, plural, rateText } from "../../platform/mod.ts";
 
@@ -170,10 +170,6 @@ function meter(used: number, all: number): Html {
       `
     )
   }</svg>`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }
 
 function endpointsOf({ name, endpoints, shownEndpoints }: BrowsedService): Html {

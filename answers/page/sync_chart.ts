@@ -1,6 +1,6 @@
 import type { SyncSummary } from "../../observe/mod.ts";
 import { sizeOfSync } from "../status/mod.ts";
-import { type Html, html, moment } from "./html.ts";
+import { type Html, html, moment, round } from "./html.ts";
 import { countText, durationText, plural, timeOfDay } from "../../platform/mod.ts";
 
 /** The number of bars; style.ts has a column of the time axis for each. */
@@ -88,8 +88,4 @@ function titleOf(sync: SyncSummary, parts: readonly string[]): string {
 /** Scales a value logarithmically to a number from 0 to 1. */
 function share(value: number, most: number): number {
   return Math.min(1, Math.log1p(Math.max(0, value)) / Math.log1p(most));
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }

@@ -1,4 +1,5 @@
 /** The interface through which backends run tools. */
+import type { ProgramResult } from "../../platform/mod.ts";
 
 /** One run of a tool. */
 export interface ToolCall {
@@ -32,11 +33,7 @@ export function printedInput(print: () => Iterator<string>): Iterable<string> {
 }
 
 /** The result of a run. */
-export interface ToolResult {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+export interface ToolResult extends ProgramResult {}
 
 /** A tool that keeps running and reads commands, a line at a time. */
 export interface Conversation {

@@ -108,9 +108,10 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
         ...resourcesOf(kinds, nodeName, serviceProxyName, labelKeys).map((resource) => {
           const backoff = createBackoff({ firstMs, longestMs, random });
           const known = createKnownObjects(resource.kind, decode, sink);
+          const stream = streamOf(resource);
           const onEvent = (event: LinkEvent) => {
             if (event.type !== "failed") probe.received();
-            onLink(streamOf(resource), api.server, event);
+            onLink(stream, api.server, event);
           };
           const reflecting = runReflector({ resource, known, backoff, onLink: onEvent, ...shared }, sink, signal);
           return untilAborted(reflecting, signal);

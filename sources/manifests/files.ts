@@ -1,4 +1,4 @@
-import { dirname, nearest, pathIn } from "../../platform/mod.ts";
+import { dirname, ifMissing, nearest, pathIn } from "../../platform/mod.ts";
 import {
   type ClusterObject,
   type Decode,
@@ -50,21 +50,12 @@ export async function findFiles(path: string): Promise<{ files: readonly FoundFi
   const files: FoundFile[] = [];
   for (const name of names.sort()) {
     const file = pathIn(path, name);
-    const fileInfo = await statIfThere(file);
+    const fileInfo = await Deno.stat(file).catch(ifMissing);
     // A folder that disappears meanwhile does not look like one without files.
     if (fileInfo === undefined) await Deno.stat(path);
     else files.push({ path: file, isFile: fileInfo.isFile, fingerprint: fingerprintOf(fileInfo) });
   }
   return { files, folder: path };
-}
-
-async function statIfThere(path: string): Promise<Deno.FileInfo | undefined> {
-  try {
-    return await Deno.stat(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }
 
 function fingerprintOf(info: Deno.FileInfo): string {
