@@ -71,6 +71,12 @@ Deno.test("connections and their bytes are counted by endpoint, if traffic is co
   const { ports, endpoints, counts } = counting.relay.takeTraffic()!;
   assert.deepEqual([ports, endpoints, [...counts]], [[KEY], [two.endpoint], [2, 0, 2 * "two".length]]);
   assert.deepEqual(counting.relay.takeTraffic()!.ports, []);
+  await using echo = await startServer((socket) => void socket.pipe(socket));
+  await using asking = await startLab([echo.endpoint], { countTraffic: true });
+  const client = open(asking.front);
+  client.end("question");
+  assert.equal(await received(client), "question");
+  assert.deepEqual([...asking.relay.takeTraffic()!.counts], [1, 0, 2 * "question".length], "in both directions");
   await using plain = await startLab([two.endpoint]);
   await answerOf(plain.front);
   assert.equal(plain.relay.takeTraffic(), undefined);

@@ -101,6 +101,17 @@ Deno.test("a renewal opens the TCP listeners again on their ports; UDP listeners
   assert.deepEqual([opened, counters.listeners], [[40_001, 40_002, 40_001], 2]);
 });
 
+Deno.test("a service port whose listener cannot be opened again has no port until it can", async () => {
+  const { listeners, refused, set } = startLab();
+  await set(fakeServicePort("default/web"));
+  refused.error = "EMFILE";
+  await listeners.renew();
+  assert.deepEqual([listeners.ports.get(KEY), listeners.problems().length], [undefined, 1]);
+  refused.error = undefined;
+  await listeners.openMissing();
+  assert.deepEqual(listeners.ports.get(KEY), { cluster: 40_002 });
+});
+
 Deno.test("the end closes all listeners, also those that drain", async () => {
   const { clock, listeners, open, set } = startLab();
   await set(fakeServicePort("default/web"), fakeServicePort("default/api"));

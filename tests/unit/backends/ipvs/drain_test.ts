@@ -242,6 +242,8 @@ Deno.test("a return to ipvs mode during a drain restores everything", async () =
 Deno.test("before the first rule of another mode, service addresses are no source of the node's connections any more", async () => {
   const { runner, prepare, held } = await node();
   const { servers, weights } = held();
+  // The first address of the node is not the one that its default route has.
+  runner.ipvs.interfaces.set("eth1", new Set(["10.0.0.1/24"]));
   await prepare("iptables");
   assert.deepEqual(held(), { servers, weights, addresses: [web.clusterIP, other.clusterIP], interface: false });
   assert.match(runner.ipvs.localRoutes.get(web.clusterIP)!, /src 192\.168\.1\.1$/);

@@ -366,6 +366,25 @@ Deno.test("a new address of the node serves node ports from the next comparison 
   assert.equal(host.runner.ipvs.servers.has("-t 192.168.7.1:30080"), false);
 });
 
+Deno.test("soon after a slow listing, a comparison reads the addresses and the rules only", async () => {
+  const host = createIpvsHost();
+  const runner: FakeRunner = {
+    ...host.runner,
+    run(call) {
+      if (call.args[0] === "--save") host.clock.advance(2_000);
+      return host.runner.run(call);
+    },
+  };
+  const { snapshot, backend } = await backendUnderTest({ ...host, runner });
+  await snapshot([web({ nodePort: 30080, external: "cluster" })]);
+  host.runner.forgetCalls();
+  host.runner.ipvs.interfaces.set("eth7", new Set(["192.168.7.1/24"]));
+  await backend.resync("interval");
+  assert.ok(host.runner.ipvs.servers.has("-t 192.168.7.1:30080"));
+  const reads = host.runner.calls.filter(({ args }) => ["save", "--save"].includes(args[0]!));
+  assert.deepEqual(reads.map(({ tool }) => tool), []);
+});
+
 Deno.test("a service that the kernel refuses is reported and does not delay others", async () => {
   const host = createIpvsHost();
   const { snapshot, change, backend, runner, takeWrites } = await backendUnderTest(host);
@@ -488,6 +507,56 @@ Deno.test("on an unsupported host the error names what is missing", async () => 
   host.runner.inject(({ tool }) => tool === "ipset", { how: "is missing" });
   host.runner.ipvs.hasIpvs = true;
   await assert.rejects(backendUnderTest(host), /ipset is not installed.*ipvs mode needs/);
+});
+
+Deno.test("a host that lacks a privilege is not unsupported, and the error names the capability", async () => {
+  const host = createIpvsHost();
+  const stderr = "Permission denied (you must be root)";
+  host.runner.inject(({ args }) => args[0] === "--restore", { how: "exits", exitCode: 1, stderr });
+  await assert.rejects(
+    backendUnderTest(host),
+    (error) => !(error instanceof UnsupportedHostError) && /needs the capability CAP_NET_ADMIN/.test(String(error)),
+  );
+});
+
+Deno.test("an address that the kernel refuses is a problem of its service and delays no other", async () => {
+  const host = createIpvsHost();
+  const { snapshot, change } = await backendUnderTest(host);
+  await snapshot([web()]);
+  host.runner.inject(({ tool, stdin }) => tool === "ip" && stdin.includes(" 10.96.0.66/32 "), {
+    ...{ how: "exits", exitCode: 1 },
+    stderr: "RTNETLINK answers: Cannot allocate memory\nCommand failed -:1\n",
+  });
+  const { problems } = await change([
+    web({ name: "default/bad:http", clusterIP: "10.96.0.66" }),
+    web({ clusterEndpoints: [ENDPOINTS[0]!] }),
+  ]);
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/bad:http"]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
+});
+
+Deno.test("each element of a set that is added or deleted counts", async () => {
+  const { snapshot, change } = await backendUnderTest();
+  const changes = async (sync: ReturnType<typeof change>) => (await sync).figures.set_changes;
+  assert.equal(await changes(snapshot([web()])), 2);
+  assert.equal(await changes(change([web({ name: "default/web:other", port: 81 })])), 1);
+  assert.equal(await changes(change([], ["default/web:http|tcp", "default/web:other|tcp"])), 3);
+  assert.equal(await changes(change([])), 0);
+});
+
+Deno.test("a service port is described by its virtual servers, set elements and addresses, as the tools write them", async () => {
+  const { snapshot, backend } = await backendUnderTest();
+  await snapshot([web({ clusterEndpoints: [ENDPOINTS[0]!], nodePort: 30080, external: "cluster" })]);
+  const described = await backend.describe!("default/web:http|tcp");
+  assert.deepEqual(described!.parts.map(({ place, lines }) => `${place}: ${lines.join("; ")}`), [
+    `virtual server ${KEY}: -A ${KEY} -s rr; -a ${KEY} -r ${ENDPOINTS[0]} -m -w 1`,
+    "virtual server -t 192.168.1.1:30080: -A -t 192.168.1.1:30080 -s rr; " +
+    `-a -t 192.168.1.1:30080 -r ${ENDPOINTS[0]} -m -w 1`,
+    "set KUBE-IPVS-IPS: 10.96.0.10",
+    "set KUBE-CLUSTER-IP: 10.96.0.10,tcp:80",
+    "set KUBE-NODE-PORT-TCP: 30080",
+    "addresses of kube-ipvs0: 10.96.0.10",
+  ]);
 });
 
 Deno.test("cleanup removes everything of Sluice and nothing else", async () => {
