@@ -217,6 +217,7 @@ Deno.test("after a day, connections that are still open end; their addresses go 
   const { clock, logged, start, nothing, connect, held, web: at } = await node();
   connect(at, 1);
   const { backend } = await start("iptables");
+  assert.ok(logged.every((line) => !/ending/.test(line)));
   clock.advance(24 * 3_600_000);
   assert.equal((await backend.sync(nothing)).againAfterMs, 5_000);
   assert.deepEqual(held(), { ...GONE, addresses: [web.clusterIP] });

@@ -29,6 +29,23 @@ Deno.test("addresses that are all there already are no failure; a failure of no 
   );
 });
 
+Deno.test("a dry run shows the interface and its addresses, also those that go", async () => {
+  const shown: unknown[] = [];
+  const dummy = createDummyInterface("IPv4", {
+    run({ changes }) {
+      shown.push(...changes?.() ?? []);
+      return Promise.resolve({ exitCode: 0, stdout: "", stderr: "" });
+    },
+  });
+  await dummy.create();
+  await dummy.apply([...CHANGES.slice(1), { does: "del", address: "10.96.0.1" }]);
+  const place = { kind: "members", place: "interface kube-ipvs0" };
+  assert.deepEqual(shown, [
+    { ...place, removed: [], added: ["type dummy"] },
+    { ...place, removed: ["10.96.0.1/32"], added: ["10.96.0.2/32", "10.96.0.3/32"] },
+  ]);
+});
+
 Deno.test("a held address that is there already is no failure, also beside one that is refused", async () => {
   const held = (stderr: string) =>
     createHeldAddresses("IPv4", { run: () => Promise.resolve({ exitCode: 1, stdout: "", stderr }) });
