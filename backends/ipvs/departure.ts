@@ -177,8 +177,8 @@ function nodePorts(
   }));
 }
 
-function localPolicy(states: readonly State[], { name, traffic }: ModeDescription): readonly Difference[] {
-  const local = traffic.by === "rules" ? total(states, "local") : 0;
+function localPolicy(states: readonly State[], { name }: ModeDescription): readonly Difference[] {
+  const local = total(states, "local");
   return ifAny(local, {
     name: "ipvs policy Local",
     message:

@@ -26,6 +26,8 @@ export interface ServedIPv4 {
   readonly triggerTimesMs: readonly number[];
   /** The endpoint counts of health checks whose rules are in effect, oldest first. */
   readonly reported: readonly (readonly [string, number])[];
+  /** The plans that were announced, as the numbers of service ports that they set and delete. */
+  readonly announced: readonly (readonly [set: number, deleted: number])[];
   /** Plans these objects, and waits until the worker has received the result. */
   apply(...objects: ClusterObject[]): Promise<void>;
 }
@@ -49,6 +51,8 @@ export function serveIPv4(
   const planner = createHealthCheckPlanner("here", tracking);
   const reported: [string, number][] = [], triggerTimesMs: number[] = [];
   const problems = new Map<string, readonly Problem[]>(), syncEnded: FamilyTopics["reported"] = createTopic();
+  const announced: [number, number][] = [], planned: FamilyTopics["planned"] = createTopic();
+  planned.subscribe((_, { set, deleted }) => announced.push([set.size, deleted.length]));
   syncEnded.subscribe((_, timesMs) => triggerTimesMs.push(...timesMs));
   const family = serveFamily({
     family: "IPv4",
@@ -63,7 +67,7 @@ export function serveIPv4(
       signal: new AbortController().signal,
     },
     listener: {
-      ...{ planned: createTopic(), reported: syncEnded, healthChanged: createTopic() },
+      ...{ planned, reported: syncEnded, healthChanged: createTopic() },
       onHealthChecks: (_family, counts) => reported.push(...counts),
       onProblems: (scope, list) => void problems.set(scope, list),
       onBalanceLimit: () => {},
@@ -82,6 +86,7 @@ export function serveIPv4(
     problems,
     triggerTimesMs,
     reported,
+    announced,
     family,
     ledger,
     async apply(...objects: ClusterObject[]) {

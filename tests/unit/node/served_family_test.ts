@@ -57,6 +57,15 @@ Deno.test("a change that is reverted before it is sent delays nothing", async ()
   assert.deepEqual(reported, [["default/web", 1]]);
 });
 
+Deno.test("only changes of service ports are announced: no sync would follow others", async () => {
+  const { announced, apply } = serveIPv4();
+  await apply(node("elsewhere"));
+  await apply(web, slice("10.1.0.1"));
+  await apply(service("default/six", { clusterIPs: ["fd00::1"] }), node("elsewhere"));
+  await apply({ ...web, clusterIPs: [] });
+  assert.deepEqual(announced, [[1, 0], [0, 1]]);
+});
+
 Deno.test("endpoints that change no rule are reported at once if everything sent is in effect", async () => {
   const { link, reported, apply } = serveIPv4();
   await apply(web, slice("10.1.0.1"));

@@ -117,7 +117,8 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
   const relay = startRelayWorker({
     start: { ...START, settings: { ...START.settings, ports: { first, last: first } } },
     spawn: (listener) => spawnRelay("IPv4", listener),
-    clock: systemClock,
+    // No time passes in which the worker could be terminated.
+    clock: createFakeClock(),
     logger: silentLogger,
   });
   let applied = Promise.withResolvers<RelayApplied>();

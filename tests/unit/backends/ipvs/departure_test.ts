@@ -99,6 +99,16 @@ Deno.test("addresses, affinity and policies are reported where there are any", a
   assert.equal(all.get("ipvs policy Local")!.verdict, "green");
 });
 
+Deno.test("of several schedulers, the one of most virtual servers comes first", async () => {
+  const { runner } = await served([{ balance: { algorithm: "sed" } }, {}, {}]);
+  const options = { mode: findMode("nftables"), modes: MODES, runner, settings: DEFAULTS };
+  const found = (await checkDifferences({ byMode: IN_IPVS }, options)).filter(({ name }) => name === "ipvs scheduler");
+  assert.deepEqual(found.map(({ message }) => message.split(":")[0]), [
+    "rr at 2 virtual servers",
+    "sed at 1 virtual server",
+  ]);
+});
+
 Deno.test("settings that outlive the mode, and virtual servers of other programs, are reported", async () => {
   const host = await served([{}], { strictARP: true, timeoutSeconds: { tcp: 0, tcpFin: 0, udp: 60 } });
   const definition = { scheduler: "wlc", persistentSeconds: 0, flags: "", reals: new Map(), clients: new Map() };
