@@ -25,6 +25,7 @@ import {
   type AffinityChainNames,
   type BlockNames,
   blocksOf,
+  endpointMap,
   endpointNumbers,
   knownOf,
   LONGEST_CHAIN,
@@ -45,17 +46,18 @@ export function affinityRules(name: string, { ip }: Dialect): string[] | undefin
   const chain = parseShared(name);
   if (chain === undefined) return undefined;
   const { protocol, seconds, numbers, clients } = chain;
-  const statement = (drawn: string) =>
-    `dnat ${ip} to ${ip} daddr . ${protocol} dport . ${drawn} map @${protocol}-endpoints`;
+  const statement = (drawn: string, number: number) =>
+    `dnat ${ip} to ${ip} daddr . ${protocol} dport . ${drawn} map @${endpointMap(protocol, seconds, number)}`;
   const endpoints: Endpoints = {
     ip,
     seconds,
     service: destinationHashText(ip, protocol),
-    statementOf: (number) => statement(constantText(number)),
+    statementOf: (number) => statement(constantText(number), number),
   };
-  const unremembered = runsOf(numbers).map(({ first, length }) => ({
+  const runs = blocksOf(numbers).flatMap((block) => runsOf(block.numbers));
+  const unremembered = runs.map(({ first, length }) => ({
     weight: length,
-    statement: statement(drawText("random", length, ip, protocol) + offsetText(first)),
+    statement: statement(drawText("random", length, ip, protocol) + offsetText(first), first),
   }));
   if (clients === "known") return knownRules(endpoints, numbers);
   const draws = equalDraws("random", numbers, ip, protocol), spread = weightedRules(unremembered, ip, protocol);
@@ -76,7 +78,7 @@ export function ownAffinityChains(
     chains.push({ list: "chain", key, text: chainText(undefined, rules) });
   if (names.shared) {
     const list = sharedList(port), numbers = endpointNumbers(port, list);
-    if (numbers.length === 0 || names.shared.includes(names[list])) return [];
+    if (numbers.length === 0 || names.shared.chains.includes(names[list])) return [];
     const blocks = blocksOf(numbers).map((block) => ({ ...sharedBlock(port, block), weight: block.numbers.length }));
     add(names[list], headRules(blocks, dialect.ip, port.protocol));
     return chains;

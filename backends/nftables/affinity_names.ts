@@ -1,6 +1,7 @@
 /** The numbers of the endpoints of service ports with session affinity, and the names of the chains that serve them. */
 import { hasExternalFrontends, type Protocol, type ServicePort } from "../../core/model/mod.ts";
 import { CLIENT_HASHES, clientHash, destinationHash } from "./hashes.ts";
+import type { EndpointMapName } from "./sets.ts";
 import { endpointElement, type ListName, servicePortHash } from "./table.ts";
 import type { Listing } from "./transaction.ts";
 
@@ -57,15 +58,18 @@ export function numberingIn(listing: Listing, port: NumberedPort, isFirst: boole
   return { numbers, spent: new Set(spent.filter((number) => !live.has(number))) };
 }
 
-/** The numbers of endpoints in the map of endpoints, if chains that service ports share serve this one. */
+/** The numbers of endpoints in the maps of endpoints, if chains that service ports share serve this one. */
 function* numbersOfShared(listing: Listing, port: ServicePort): Generator<readonly [string, number]> {
-  const { protocol, clusterIP } = port, elements = listing.get(`${protocol}-endpoints`);
+  const { protocol, clusterIP } = port;
   const verdict = listing.get("services")?.get(`${clusterIP} . ${protocol} . ${port.port}`) ?? "";
   const byElement = new Map(
     [...port.clusterEndpoints, ...port.localEndpoints].map((endpoint) => [endpointElement(endpoint), endpoint]),
   );
   for (const name of withBlocks(listing, verdict.slice("goto ".length))) {
-    for (const number of parseShared(name)?.numbers ?? []) {
+    const { numbers = [], seconds = 0 } = parseShared(name) ?? {};
+    for (const number of numbers) {
+      // Earlier versions had the endpoints in the map of those without session affinity.
+      const elements = listing.get(endpointMap(protocol, seconds, number)) ?? listing.get(`${protocol}-endpoints`);
       const endpoint = byElement.get(elements?.get(`${clusterIP} . ${port.port} . ${number}`) ?? "");
       if (endpoint !== undefined) yield [endpoint, number];
     }
@@ -107,37 +111,40 @@ export interface AffinityChainNames {
   readonly cluster: string;
   readonly local: string;
   readonly external: string;
-  /** The chains that it shares with other service ports; undefined if its own chains name the endpoints. */
-  readonly shared?: readonly string[];
+  /** The names of everything that it shares with other service ports; undefined if its own chains name the endpoints. */
+  readonly shared?: SharedAffinityNames;
+}
+
+/** The chains and the maps of endpoints that a service port shares with others. */
+interface SharedAffinityNames {
+  readonly chains: readonly string[];
+  readonly maps: readonly EndpointMapName[];
 }
 
 /** The names of the chains that serve a service port with session affinity: its own, and those that it shares. */
 export function affinityChainNames(port: NumberedPort): AffinityChainNames {
   const own = ownAffinityNames(port);
-  if (!sharesChains(port)) return own;
-  const numbers = endpointNumbers(port, sharedList(port)).sort((a, b) => a - b);
+  // A packet to another address than the cluster IP does not have the key of the endpoints, and a table has other probabilities.
+  if (port.balance !== undefined || hasExternalFrontends(port)) return own;
+  const { protocol, affinitySeconds } = port;
+  const numbers = endpointNumbers(port, sharedList(port)).sort((a, b) => a - b), blocks = blocksOf(numbers);
+  const maps = blocks.map((block) => endpointMap(protocol, affinitySeconds, block.numbers[0]!));
   const runs = runsOf(numbers).map(({ first, length }) => length === 1 ? first : `${first}-${first + length - 1}`);
-  const name = `affinity-${port.protocol}-${port.affinitySeconds}-${runs.join(".")}`;
+  const name = `clients-${protocol}-${affinitySeconds}-${runs.join(".")}`;
   if (numbers.length <= LONGEST_CHAIN && name.length <= LONGEST_NAME) {
-    return { cluster: name, local: name, external: name, shared: [name] };
+    return { cluster: name, local: name, external: name, shared: { chains: [name], maps } };
   }
-  const blocks = blocksOf(numbers).map((block) => sharedBlock(port, block));
-  return { ...own, shared: blocks.flatMap(({ known, fresh }) => [known, fresh]) };
+  const chains = blocks.map((block) => sharedBlock(port, block)).flatMap(({ known, fresh }) => [known, fresh]);
+  return { ...own, shared: { chains, maps } };
 }
 
-/** The timeout of most service ports, in seconds (Kubernetes: the default of `timeoutSeconds`). */
-const DEFAULT_TIMEOUT_SECONDS = 10_800;
-
-/** The most endpoints of a service port that shares chains. */
-const MOST_SHARED_ENDPOINTS = 5_000;
-
-/** Whether a service port with session affinity shares chains, which find its endpoints in a map; its own chains name them. */
-export function sharesChains(port: ServicePort): boolean {
-  // A packet to another address than the cluster IP does not have the key of the endpoints, and a table has other probabilities.
-  if (port.balance !== undefined || hasExternalFrontends(port)) return false;
-  const endpoints = sharedList(port) === "local" ? port.localEndpoints : port.clusterEndpoints;
-  // For each rule with a map, the kernel goes through all others with it: chains that few share would hold up all changes.
-  return port.affinitySeconds === DEFAULT_TIMEOUT_SECONDS && endpoints.length <= MOST_SHARED_ENDPOINTS;
+/**
+ * The map with the endpoint of a number, for all service ports with this timeout whose chains are shared. For a chain with a rule
+ * that looks into a map, the kernel goes through all elements of the map and all other rules with it: one map for all would make a
+ * change as slow as the services of the whole cluster are large.
+ */
+export function endpointMap(protocol: Protocol, seconds: number, number: number): EndpointMapName {
+  return `endpoints-${protocol}-${seconds}-${Math.floor(number / BLOCK_SIZE)}`;
 }
 
 /** The list of endpoints of a service port that shares chains: it has a single frontend. */
@@ -198,11 +205,11 @@ export interface BlockNames {
   readonly fresh: string;
 }
 
-/** `affinity-known-tcp-10800-1-00000005` finds clients of the endpoints 32 and 34. */
+/** `clients-known-tcp-10800-1-00000005` finds clients of the endpoints 32 and 34. */
 export function sharedBlock({ protocol, affinitySeconds }: ServicePort, { index, numbers }: Block): BlockNames {
   const mask = numbers.reduce((bits, number) => bits | 1 << number % BLOCK_SIZE, 0) >>> 0;
   const rest = `${protocol}-${affinitySeconds}-${index}-${mask.toString(16).padStart(8, "0")}`;
-  return { known: `affinity-known-${rest}`, fresh: `affinity-new-${rest}` };
+  return { known: `clients-known-${rest}`, fresh: `clients-new-${rest}` };
 }
 
 /** The chain for known clients of the block whose chain for new ones has this name. */
@@ -216,8 +223,9 @@ export function endpointNumbers(port: NumberedPort, list: ListName): number[] {
   return (list === "cluster" ? port.clusterEndpoints : port.localEndpoints).map((endpoint) => numbers.get(endpoint)!);
 }
 
-const SHARED = /^affinity-(tcp|udp|sctp)-(\d+)-(\d+(?:[.-]\d+)*)$/;
-const SHARED_BLOCK = /^affinity-(known|new)-(tcp|udp|sctp)-(\d+)-(\d+)-([\da-f]{8})$/;
+// Earlier versions had the prefix `affinity`.
+const SHARED = /^(?:clients|affinity)-(tcp|udp|sctp)-(\d+)-(\d+(?:[.-]\d+)*)$/;
+const SHARED_BLOCK = /^(?:clients|affinity)-(known|new)-(tcp|udp|sctp)-(\d+)-(\d+)-([\da-f]{8})$/;
 
 /** The purpose of a shared chain. */
 interface SharedChain {

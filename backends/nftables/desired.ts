@@ -15,9 +15,9 @@ import { affinityRules, ownAffinityChains } from "./affinity.ts";
 import {
   type AffinityChainNames,
   affinityChainNames,
+  endpointMap,
   endpointNumbers,
   type NumberedPort,
-  sharesChains,
 } from "./affinity_names.ts";
 import { countFailure } from "./counters.ts";
 import { NODE_PORT_REFUSALS, nodePortRefusals } from "./frame.ts";
@@ -101,7 +101,6 @@ type Slots = Readonly<Record<ListName, readonly number[]>>;
 /** The slots that two versions of a service port differ in; undefined if they may differ in more. */
 export function changedSlots(before: NumberedPort, after: NumberedPort): Slots | undefined {
   if (after.balance !== undefined || !differsInEndpointsOnly(before, after)) return undefined;
-  if (sharesChains(before) !== sharesChains(after)) return undefined;
   const changed = (one: readonly string[], other: readonly string[]) => {
     const slots = [];
     for (let i = 0; i < one.length || i < other.length; i++) if (one[i] !== other[i]) slots.push(i);
@@ -182,8 +181,8 @@ function keyOf(draft: Draft, frontend: Frontend): string {
   return `${addressOf(draft, frontend)} . ${draft.port.protocol} . ${frontend.port}`;
 }
 
-function shareChain({ shared }: Draft, key: string): void {
-  shared.add(itemId({ list: "chain", key }));
+function share({ shared }: Draft, list: "chain" | "set", key: string): void {
+  shared.add(itemId({ list, key }));
 }
 
 /** Adds a chain of its own, and returns its name. */
@@ -205,7 +204,7 @@ function refuse(draft: Draft, set: "refused" | "dropped", frontend: Frontend): v
   if (destinations === undefined) return void own.push({ list: set, key, text: "" });
   const statement = countFailure(settings, set, dialect, true) + (set === "refused" ? "reject" : "drop");
   own.push({ list: "restricted", key, text: `goto ${addLimit(draft, "nodeport-refused", destinations, statement)}` });
-  shareChain(draft, NODE_PORT_REFUSALS);
+  share(draft, "chain", NODE_PORT_REFUSALS);
 }
 
 /** Has packets to a frontend dropped unless they come from one of these ranges. */
@@ -213,21 +212,23 @@ function admit(draft: Draft, frontend: Frontend, sources: readonly string[]): vo
   const { port, own, shared } = draft, key = keyOf(draft, frontend);
   const { chain, list, elements } = sourceRanges(sources, sharesSlots(port));
   own.push({ list: "restricted", key, text: `goto ${chain}` });
-  shareChain(draft, chain);
+  share(draft, "chain", chain);
   if (list === undefined) {
     for (const element of elements) own.push({ list: "sources", key: `${key} . ${element}`, text: "" });
   } else if (!shared.has(itemId({ list: "set", key: list }))) {
-    shared.add(itemId({ list: "set", key: list }));
+    share(draft, "set", list);
     for (const element of elements) shared.add(itemId({ list, key: element }));
   }
 }
 
 /** Adds the elements of a list's slots. */
-function fill({ lists, only, own }: Draft, set: SetName, prefix: string, list: ListName): void {
+function fill({ port, lists, only, own }: Draft, set: SetName, prefix: string, list: ListName): void {
   const { slots, numbers } = lists[list];
   for (const i of only?.[list] ?? slots.keys()) {
     if (i >= slots.length) continue;
-    own.push({ list: set, key: `${prefix}${numbers?.[i] ?? i}`, text: endpointElement(slots[i]!) });
+    const number = numbers?.[i];
+    const map = number === undefined ? set : endpointMap(port.protocol, port.affinitySeconds, number);
+    own.push({ list: map, key: `${prefix}${number ?? i}`, text: endpointElement(slots[i]!) });
   }
 }
 
@@ -246,7 +247,8 @@ function addRoute(draft: Draft, frontend: Frontend, { set, kind, list }: Route):
     if (isNew) addChain(draft, `outside-${kind}`, pickRules(chain, settings, dialect, map));
   } else {
     name = affinity === undefined ? pickChainName(chain) : kind === "pick" ? affinity[list] : affinity.external;
-    for (const chain of affinity ? affinity.shared ?? [] : [name]) shareChain(draft, chain);
+    for (const chain of affinity ? affinity.shared?.chains ?? [] : [name]) share(draft, "chain", chain);
+    for (const map of affinity?.shared?.maps ?? []) share(draft, "set", map);
   }
   const { destinations } = frontend;
   // Packets reach a shortcut through the chain in the map of services.

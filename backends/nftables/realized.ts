@@ -4,7 +4,7 @@ import type { NumberedPort } from "./affinity_names.ts";
 import { contributionOf, type Desired, sharedChainText } from "./desired.ts";
 import { baseChains } from "./frame.ts";
 import type { TableListing } from "./listing.ts";
-import { declarationOf, declaredSets, isSourceList, type SetName, setsWith, setText } from "./sets.ts";
+import { declarationOf, declaredSets, isSharedSet, type SetName, setsWith, setText } from "./sets.ts";
 import { slotsIn } from "./endpoints.ts";
 import type { Dialect } from "./table.ts";
 import { type Item, itemId, type ItemList, type Listing } from "./transaction.ts";
@@ -139,9 +139,11 @@ function claimShared(listing: Listing, realized: RealizedState, settings: Family
   }
   for (const [name, text] of sets) {
     const declaration = declarationOf(name);
-    if (declaration.elements !== "shared" || text !== setText(declaration, dialect)) continue;
-    for (const key of listing.get(name as SetName)!.keys()) claim(name as SetName, key);
-    if (!isSourceList(name)) continue;
+    if (text !== setText(declaration, dialect)) continue;
+    if (declaration.elements === "shared") {
+      for (const key of listing.get(name as SetName)!.keys()) claim(name as SetName, key);
+    }
+    if (!isSharedSet(name)) continue;
     sets.delete(name);
     claim("set", name);
   }

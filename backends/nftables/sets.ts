@@ -105,18 +105,30 @@ export type SourceListName = `sources-${string}`;
 /** The name of the map with the slots that the external frontends of a service port share. */
 export type OutsideMapName = `outside-${string}`;
 
+/** The name of the map with the endpoints of a block of numbers, of service ports with session affinity (see affinity_names.ts). */
+export type EndpointMapName = `endpoints-${Protocol}-${number}-${number}`;
+
 /** The name of a set or map. */
-export type SetName = keyof typeof SETS | SourceListName | OutsideMapName;
+export type SetName = keyof typeof SETS | SourceListName | OutsideMapName | EndpointMapName;
 
 const DECLARATIONS: ReadonlyMap<string, SetDeclaration> = new Map<string, SetDeclaration>(Object.entries(SETS));
 
 /** Whether a set of this name belongs to a list of sources. */
-export function isSourceList(name: string): name is SourceListName {
+function isSourceList(name: string): name is SourceListName {
   return name.startsWith("sources-");
 }
 
-/** The declaration of a set or map by its name. Those that are neither fixed nor lists of sources have the slots of service ports. */
+/** Whether service ports share the set or map of this name, which is not fixed. */
+export function isSharedSet(name: string): name is SourceListName | EndpointMapName {
+  return isSourceList(name) || ENDPOINT_MAP.test(name);
+}
+
+const ENDPOINT_MAP = /^endpoints-(tcp|udp|sctp)-/;
+
+/** The declaration of a set or map by its name. Those that are neither fixed nor shared have the slots of service ports. */
 export function declarationOf(name: string): SetDeclaration {
+  const protocol = ENDPOINT_MAP.exec(name)?.[1] as Protocol | undefined;
+  if (protocol !== undefined) return endpointsOf(protocol);
   return DECLARATIONS.get(name) ?? (isSourceList(name) ? SOURCE_LIST : outsideMap("tcp"));
 }
 

@@ -59,7 +59,7 @@ const MANY_ADDED = 16_384;
 /** The number of such listings until one has all again: the clients may have expired. */
 const MOST_OMITTING = 100;
 /** The number of other sets of which each is then listed for itself. */
-const MOST_SETS = 64;
+const MOST_SETS = 256;
 /** It takes milliseconds, and a change may wait for it. */
 const LIST_CHAINS_TIMEOUT_MS = 10_000;
 /** Transactions are cut into batches that take a second or two (see write.ts). */

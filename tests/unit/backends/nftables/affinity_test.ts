@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { shortHash } from "../../../../backends/reconcile/mod.ts";
-import type { Balance, ServicePort } from "../../../../core/model/mod.ts";
+import { type Balance, type ServicePort, servicePortKey } from "../../../../core/model/mod.ts";
 import type { FakeNftHost } from "../../../fakes/nft_runner.ts";
 import { applyStatement, type NftTable, sizeOf } from "../../../fakes/nft_tables.ts";
 import { outcomeShares } from "../../../fakes/packet.ts";
@@ -34,7 +34,9 @@ function serving(host?: FakeNftHost) {
     clients: () => under.table().sets.get("clients")!.clients,
     /** Sets and chains that belong to service ports with session affinity. */
     objects: () =>
-      [...under.table().sets.keys(), ...under.table().chains.keys()].filter((name) => /affinity/.test(name)),
+      [...under.table().sets.keys(), ...under.table().chains.keys()].filter((name) =>
+        /^affinity-|^clients-|^endpoints-/.test(name)
+      ),
   };
 }
 
@@ -125,21 +127,21 @@ Deno.test("a client keeps its endpoint when its service port gets frontends or l
 Deno.test("service ports share their chains and the set of clients, but no client", async () => {
   const { snapshot, change, host, connect, objects, packet, shares } = serving();
   await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const })));
-  assert.deepEqual(objects(), ["affinity-tcp-10800-0-2"]);
+  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-0-2"]);
   connect(REGULAR);
   assert.equal(Object.keys(shares(REGULAR)).length, 1);
   assert.equal(Object.keys(outcomeShares(host, packet(REGULAR, OTHER.clusterIP))).length, 3);
   const next = ["10.1.0.7:80", ...ENDPOINTS.slice(1)];
   await change([{ ...OTHER, external: "reject", clusterEndpoints: next }]);
-  assert.deepEqual(objects(), ["affinity-tcp-10800-0-2", "affinity-tcp-10800-1-3"]);
+  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-0-2", "clients-tcp-10800-1-3"]);
   host.transactions.length = 0;
   await change([{ ...SHOP, external: "reject", clusterEndpoints: next }]);
-  assert.deepEqual(objects(), ["affinity-tcp-10800-1-3"]);
+  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-1-3"]);
   assert.deepEqual(host.transactions[0]!.filter((statement) => statement.includes(" element ")), [
     "delete element ip sluice services { 10.96.0.1 . tcp . 80 }",
-    "delete element ip sluice tcp-endpoints { 10.96.0.1 . 80 . 0 }",
-    "add element ip sluice services { 10.96.0.1 . tcp . 80 : goto affinity-tcp-10800-1-3 }",
-    "add element ip sluice tcp-endpoints { 10.96.0.1 . 80 . 3 : 10.1.0.7 . 80 }",
+    "delete element ip sluice endpoints-tcp-10800-0 { 10.96.0.1 . 80 . 0 }",
+    "add element ip sluice services { 10.96.0.1 . tcp . 80 : goto clients-tcp-10800-1-3 }",
+    "add element ip sluice endpoints-tcp-10800-0 { 10.96.0.1 . 80 . 3 : 10.1.0.7 . 80 }",
   ]);
 });
 
@@ -167,7 +169,7 @@ for (const [kind, [changes, mostRules]] of Object.entries(LARGE)) {
     host.transactions.length = 0;
     await change([{ ...large, clusterEndpoints: rest }]);
     assert.ok(rulesWritten(host).length < mostRules, `${rulesWritten(host).length} rules`);
-    const elements = host.transactions.flat().filter((statement) => statement.includes(" tcp-endpoints { "));
+    const elements = host.transactions.flat().filter((statement) => / endpoints-\S+ \{ /.test(statement));
     assert.ok(elements.every((statement) => !statement.includes(",")), "more than one endpoint's elements are written");
     for (const [client, endpoint] of at) {
       if (endpoint !== gone) assert.deepEqual(Object.keys(shares(client)), [endpoint + " masqueraded"]);
@@ -207,8 +209,7 @@ const DAMAGE: Readonly<Record<string, readonly [changes: Partial<ServicePort>, d
     for (const chain of chains.values()) chain.rules = chain.rules.filter((rule) => !/^jump \S+-3-/.test(rule));
   }],
   "elements of endpoints are gone": [{ external: "reject" }, ({ sets }) => {
-    const { elements } = sets.get("tcp-endpoints")!;
-    for (const key of elements.keys()) if (Number(key.split(" . ")[2]) >= 96) elements.delete(key);
+    sets.get("endpoints-tcp-10800-3")!.elements.clear();
   }],
 };
 
@@ -231,38 +232,82 @@ Deno.test("large service ports with endpoints of the same numbers share the chai
   const many = Array.from({ length: 70 }, (_, i) => `10.1.1.${i}:80`);
   await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const, clusterEndpoints: many })));
   const blocks = ["0-ffffffff", "1-ffffffff", "2-0000003f"].flatMap((block) =>
-    ["known", "new"].map((clients) => `affinity-${clients}-tcp-10800-${block}`)
+    ["known", "new"].map((clients) => `clients-${clients}-tcp-10800-${block}`)
   );
+  const maps = [0, 1, 2].map((block) => `endpoints-tcp-10800-${block}`);
   const heads = ["shop/web:httptcp", "shop/other:httptcp"].map((name) => `affinity-${shortHash(name)}`);
-  assert.deepEqual(objects().sort(), [...blocks, ...heads].sort());
+  assert.deepEqual(objects().sort(), [...blocks, ...heads, ...maps].sort());
   for (const { clusterIP } of [SHOP, OTHER]) assert.equal(connect(REGULAR, clusterIP), connect(REGULAR, clusterIP));
 });
 
-/** Service ports whose chains few others could have. */
+/** Changes that give a service port chains that no other has. */
 const RARE: Readonly<Record<string, Partial<ServicePort>>> = {
-  "a timeout of its own": { affinitySeconds: 1_000 },
-  "too many endpoints": { clusterEndpoints: Array.from({ length: 5_001 }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`) },
+  "another timeout": { affinitySeconds: 1_000 },
+  "many endpoints": { clusterEndpoints: Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`) },
 };
 
 for (const [kind, changes] of Object.entries(RARE)) {
-  Deno.test(`a service port has no rule with the map that all share while it has ${kind}, and its clients stay`, async () => {
-    const { snapshot, change, connect, table } = serving();
-    const withMap = () =>
-      [...table().chains.values()].flatMap((chain) => chain.rules.filter((rule) => /map @tcp-endpoints/.test(rule)));
-    await snapshot([SHOP]);
+  Deno.test(`a rule looks into a map of 32 numbers of one timeout, and clients stay (${kind})`, async () => {
+    const { snapshot, change, connect, table, objects } = serving();
+    await snapshot([SHOP, { ...OTHER, external: "reject" }]);
     const endpoint = connect(REGULAR);
-    assert.notEqual(withMap().length, 0);
-    await change([{
+    const changed = {
       ...SHOP,
       ...changes,
       clusterEndpoints: [...new Set([...ENDPOINTS, ...changes.clusterEndpoints ?? []])],
-    }]);
-    const elements = () => table().sets.get("tcp-endpoints")!.elements.size;
-    assert.deepEqual([withMap(), elements()], [[], 0]);
+    };
+    await change([changed]);
+    for (const [name, { rules }] of table().chains) {
+      const maps = new Set(rules.flatMap((rule) => rule.match(/(?<= map @)\S+/) ?? []));
+      assert.ok(maps.size < 2 && !maps.has("tcp-endpoints"), name);
+    }
+    for (const [name, { elements }] of table().sets) {
+      const ofShop = [...elements.keys()].filter((key) => key.startsWith(`${SHOP.clusterIP} . 80 . `));
+      assert.ok(ofShop.length <= 32, name);
+    }
     assert.equal(connect(REGULAR), endpoint);
     await change([SHOP]);
-    assert.equal(elements(), ENDPOINTS.length);
+    assert.equal(table().sets.get("endpoints-tcp-10800-0")!.elements.size, 2 * ENDPOINTS.length);
     assert.equal(connect(REGULAR), endpoint);
+    await change([], [servicePortKey(SHOP.name, SHOP.protocol)]);
+    assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-0-2"]);
+  });
+}
+
+/** Puts the endpoints of all service ports into the one map, and gives chains the names, that earlier versions had. */
+function asEarlierVersion({ sets, chains }: NftTable): void {
+  for (const [name, { elements }] of [...sets]) {
+    if (!name.startsWith("endpoints-tcp-")) continue;
+    for (const [key, value] of elements) sets.get("tcp-endpoints")!.elements.set(key, value);
+    sets.delete(name);
+  }
+  const earlier = (text: string) =>
+    text.replace(/\bclients-((?:known-|new-)?tcp-)/, "affinity-$1").replace(/@endpoints-\S+/, "@tcp-endpoints");
+  for (const [name, chain] of [...chains]) {
+    chains.delete(name);
+    chains.set(earlier(name), { ...chain, rules: chain.rules.map(earlier) });
+  }
+  const { elements } = sets.get("services")!;
+  for (const [key, verdict] of elements) elements.set(key, earlier(verdict));
+}
+
+for (const count of [3, 100]) {
+  Deno.test(`clients of an earlier version keep their endpoints, and its chains are deleted (${count} endpoints)`, async () => {
+    const before = serving();
+    const many = Array.from({ length: count }, (_, i) => `10.1.1.${i}:80`);
+    const shop = { ...SHOP, external: "reject" as const, clusterEndpoints: many };
+    await before.snapshot([shop]);
+    const changed = { ...shop, clusterEndpoints: [...many.slice(1), "10.1.0.1:80", "10.1.0.2:80"] };
+    await before.change([changed]);
+    const at = new Map(CLIENTS.map((client) => [client, before.connect(client)]));
+    const objects = before.objects().sort();
+    asEarlierVersion(before.table());
+    for (const [client, endpoint] of at) assert.equal(before.connect(client), endpoint);
+    const after = serving(before.host);
+    await after.snapshot([changed]);
+    for (const [client, endpoint] of at) assert.equal(after.connect(client), endpoint);
+    assert.deepEqual(after.objects().sort(), objects);
+    assert.equal(after.table().sets.get("tcp-endpoints")!.elements.size, 0);
   });
 }
 
