@@ -14,6 +14,7 @@ import { NO_FIGURES, type TransactionContext, writeDirty } from "./write.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./other_proxies.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
+import { createOverdue } from "./overdue.ts";
 import { compare, type Comparison, type RealizedState, udpFrontendsOf } from "./realized.ts";
 import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
@@ -56,6 +57,8 @@ export function createTableReconciler(
   const chains = createChainWatch(looks, tools, dialect);
   const context: TransactionContext = {
     ...options,
+    clock,
+    overdue: createOverdue(),
     earlierClients: createEarlierClients(tools),
     refusals,
     figures,

@@ -1,11 +1,11 @@
 /**
  * One write: the changes in batches, a transaction for each, its effect on the realized state, and the search for changes that the
- * kernel refuses.
+ * kernel refuses or nft does not end in time.
  */
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
-import { errorText, type Logger } from "../../platform/mod.ts";
+import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import { type Accumulator, findRefused, type Outcome, type Refusals, type RunState } from "../reconcile/mod.ts";
-import { isHostFailure, isOutcomeUnknown } from "../tools/mod.ts";
+import { isHostFailure, isOutcomeUnknown, ToolTimeoutError } from "../tools/mod.ts";
 import {
   changedSlots,
   type Contribution,
@@ -17,6 +17,7 @@ import {
 } from "./desired.ts";
 import type { EarlierClients } from "./other_proxies.ts";
 import { baseChains, LAST_BASE_CHAIN } from "./frame.ts";
+import type { Overdue } from "./overdue.ts";
 import type { Applied, RealizedState } from "./realized.ts";
 import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
@@ -46,7 +47,9 @@ export interface TransactionContext {
   readonly desired: Desired;
   readonly tools: NftTools;
   readonly dialect: Dialect;
+  readonly clock: Clock;
   readonly logger: Logger;
+  readonly overdue: Overdue;
   readonly earlierClients: EarlierClients;
   readonly refusals: Refusals<ServicePortKey>;
   readonly figures: Accumulator<typeof NO_FIGURES>;
@@ -68,11 +71,37 @@ class TransactionError extends Error {
   override readonly name = "TransactionError";
 }
 
+/** Thrown if nft does not end a transaction with these changes in time. */
+class OverdueError extends Error {
+  override readonly name = "OverdueError";
+  constructor(readonly changes: readonly Change[], failure: string) {
+    super(failure);
+  }
+}
+
+/** The time until a service port is tried again whose transaction alone takes too long: it delays all others by its time limit. */
+const OVERDUE_REST_MS = 600_000;
+
 /** Above this number of dirty service ports there are several transactions, each built while nft works on another. */
 const MANY = 5_000;
 
 /** Writes the parts of all dirty service ports. */
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
+  try {
+    const outcome = await writePunctual(transactions);
+    return outcome === "written" ? await writeOverdue(transactions) : outcome;
+  } catch (error) {
+    if (!(error instanceof OverdueError)) throw error;
+    const { changes: [first, ...others], message } = error, { overdue, run, clock } = transactions;
+    overdue.add(error.changes);
+    if (run.isFresh && others.length > 0) throw new TransactionError(message);
+    if (run.isFresh) refuse(transactions, first!, message, clock.monotonic() + OVERDUE_REST_MS);
+    return uncertain(transactions, message);
+  }
+}
+
+/** Writes the parts of the dirty service ports whose transactions have been in time so far. */
+async function writePunctual(transactions: Transactions): Promise<Outcome> {
   const { realized, dirty, run } = transactions;
   const build = (changes: readonly Change[], stage: Stage) => buildTransaction(transactions, changes, stage);
   const replaces = realized.isDifferent;
@@ -106,6 +135,20 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   return await transactWhole(transactions, build([], "last"));
 }
 
+/** Writes the parts of the other dirty service ports. */
+async function writeOverdue(transactions: Transactions): Promise<Outcome> {
+  const { overdue, dirty, run } = transactions;
+  for (const group of overdue.groups()) {
+    const changes = Array.from(dirty.intersection(group), (key) => changeOf(key, transactions));
+    if (changes.length === 0) continue;
+    const failure = await transact(transactions, buildTransaction(transactions, changes, "last"));
+    if (failure === undefined) overdue.remove(group);
+    else if (!run.isFresh) return uncertain(transactions, failure);
+    else await isolate(transactions, changes, failure);
+  }
+  return "written";
+}
+
 /** Adds the clients that kube-proxy remembers, before rules look for them. */
 async function keepClients(
   { earlierClients, realized, tools, logger }: Transactions,
@@ -129,7 +172,9 @@ async function keepClients(
 }
 
 function uncertain({ logger }: Transactions, failure: string): Outcome {
-  logger.warn("nft refused a transaction, comparing with the kernel and searching for the cause", { error: failure });
+  logger.warn("nft failed with a transaction, comparing with the kernel and searching for the cause", {
+    error: failure,
+  });
   return "uncertain";
 }
 
@@ -141,9 +186,12 @@ async function transactWhole(transactions: Transactions, built: BuiltTransaction
   throw new TransactionError(failure);
 }
 
-/** Applies a transaction. Returns the tool's message if the kernel refuses it; throws if the host is at fault. */
+/**
+ * Applies a transaction. Returns the tool's message if the kernel refuses it; throws if the host is at fault, or if it takes too
+ * long.
+ */
 async function transact(
-  { tools, dirty, figures: { value: figures }, invalidate }: Transactions,
+  { tools, dirty, realized, figures: { value: figures }, invalidate }: Transactions,
   { transaction, changes, commit }: BuiltTransaction,
   onInputTaken?: () => void,
 ): Promise<string | undefined> {
@@ -153,7 +201,8 @@ async function transact(
     // If the tool is killed, its input may be in effect or not.
     const failure = await tools.transact(transaction, onInputTaken).catch((error) => {
       invalidate();
-      throw error;
+      const isOverdue = error instanceof ToolTimeoutError && changes.length > 0 && !realized.isDifferent;
+      throw isOverdue ? new OverdueError(changes, error.message) : error;
     });
     if (failure) {
       figures.nftables_sync_failures++;
@@ -186,9 +235,14 @@ async function isolate(transactions: Transactions, changes: readonly Change[], f
   }
 }
 
-function refuse({ refusals, dirty }: Transactions, { key, next }: Change, failure: string): void {
-  const servicePort = next?.port.name;
-  refusals.add(key, { what: `rules of ${servicePort ?? key}`, effect: "unchanged", servicePort, failure });
+function refuse(
+  { refusals, dirty }: Transactions,
+  { key, next }: Change,
+  failure: string,
+  restsUntilMs?: number,
+): void {
+  const servicePort = next?.port.name, what = `rules of ${servicePort ?? key}`;
+  refusals.add(key, { what, effect: "unchanged", servicePort, failure, restsUntilMs });
   dirty.delete(key);
 }
 
@@ -200,13 +254,14 @@ const ELEMENTS_PER_TRANSACTION = 10_000;
 
 /** Cuts the changes into batches, each rendered when it is requested; deleted service ports come last. */
 function* changeBatches(transactions: Transactions): Generator<Change[]> {
-  const { desired, dirty, realized } = transactions;
+  const { desired, dirty, realized, overdue } = transactions;
   const limit = realized.isDifferent ? Infinity : ELEMENTS_PER_TRANSACTION;
   const counted = new Set<string>();
   let batch: Change[] = [], elements = 0;
   for (const isDeleted of [false, true]) {
     for (const key of dirty) {
       if ((desired.servicePort(key) === undefined) !== isDeleted) continue;
+      if (!realized.isDifferent && overdue.has(key)) continue;
       const change = changeOf(key, transactions);
       batch.push(change);
       elements += Math.max(change.before.own.length, change.after.own.length);

@@ -181,7 +181,7 @@ export function createReconciler<Realized, Owner>(
       state.hasUnreadWrites = true;
     },
     async compareAndRun(cause = "interval") {
-      const refused = refusals.takeAll();
+      const refused = refusals.takeAll(clock?.monotonic());
       if (refused.length > 0) state.proof = NO_PROOF;
       target.retry(refused);
       if (state.realized !== undefined) await compare(state.realized, cause);

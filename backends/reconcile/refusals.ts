@@ -9,8 +9,8 @@ export interface Refusals<Key> {
   has(key: Key, wanted?: unknown): boolean;
   /** Ends the refusals of these keys. */
   forget(keys: Iterable<Key>): void;
-  /** Ends all refusals; returns their keys. */
-  takeAll(): readonly Key[];
+  /** Ends all refusals, except those that rest at this time; returns their keys. */
+  takeAll(nowMs?: number): readonly Key[];
   problems(): SyncProblem[];
   problemOf(key: Key): SyncProblem | undefined;
 }
@@ -25,23 +25,25 @@ interface Refusal {
   readonly failure: string;
   /** The refused value, if `has` is called with one. */
   readonly wanted?: unknown;
+  /** The monotonic time until which comparisons do not try it again. */
+  readonly restsUntilMs?: number;
 }
 
 /** No refusals yet. */
 export function createRefusals<Key>(logger: Logger): Refusals<Key> {
-  const refused = new Map<Key, { readonly wanted: unknown; readonly problem: SyncProblem }>();
+  const refused = new Map<Key, Pick<Refusal, "wanted" | "restsUntilMs"> & { readonly problem: SyncProblem }>();
   return {
-    add(key, { what, effect, servicePort, failure, wanted }) {
+    add(key, { what, effect, servicePort, failure, wanted, restsUntilMs }) {
+      const until = `${restsUntilMs === undefined ? "the next" : "a later"} comparison`;
       const message =
-        `the kernel refuses the ${what} (${effect} until it changes or the next comparison with the kernel): ` +
-        failure;
-      logger.error("the kernel refused a change, retrying at the next comparison", {
+        `the kernel refuses the ${what} (${effect} until it changes or ${until} with the kernel): ${failure}`;
+      logger.error(`the kernel refused a change, retrying at ${until}`, {
         service: servicePort,
         refused: what,
         effect,
         error: failure,
       });
-      refused.set(key, { wanted, problem: { code: "rules-refused", servicePort, message } });
+      refused.set(key, { wanted, restsUntilMs, problem: { code: "rules-refused", servicePort, message } });
     },
     has(key, wanted) {
       const known = refused.get(key);
@@ -52,9 +54,9 @@ export function createRefusals<Key>(logger: Logger): Refusals<Key> {
     forget(keys) {
       if (refused.size > 0) { for (const key of keys) refused.delete(key); }
     },
-    takeAll() {
-      const keys = [...refused.keys()];
-      refused.clear();
+    takeAll(nowMs = Infinity) {
+      const keys = [...refused].filter(([, { restsUntilMs = 0 }]) => restsUntilMs <= nowMs).map(([key]) => key);
+      for (const key of keys) refused.delete(key);
       return keys;
     },
     problems: () => Array.from(refused.values(), ({ problem }) => problem),

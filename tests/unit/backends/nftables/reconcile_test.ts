@@ -1,11 +1,11 @@
 /** Reconciliation of the table: batches, refusals, restarts and repairs. */
 import assert from "node:assert/strict";
-import { UnsupportedHostError } from "../../../../backends/contract/backend.ts";
+import { type SyncResult, UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { createNftTools } from "../../../../backends/nftables/tools.ts";
-import type { Runner } from "../../../../backends/tools/runner.ts";
+import { type Runner, ToolTimeoutError } from "../../../../backends/tools/runner.ts";
 import { TABLE } from "../../../../backends/nftables/table.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
-import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import { createFakeNftHost, type FakeNftHost } from "../../../fakes/nft_runner.ts";
 import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
@@ -169,6 +169,84 @@ Deno.test("a refused service port is not tried again because of a comparison tha
   assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
   assert.ok(table().sets.get("services")!.elements.has("10.96.0.30 . tcp . 80"));
   assert.equal(tries, before);
+});
+
+/** Has nft hang in every transaction with one of these addresses; returns how often it did. */
+function hangAt(host: FakeNftHost, ...addresses: readonly string[]): () => number {
+  let hung = 0;
+  host.refuses = (statement) => {
+    if (!addresses.some((address) => statement.includes(`${address} `))) return undefined;
+    hung++;
+    throw new ToolTimeoutError("nft", 60_000);
+  };
+  return () => hung;
+}
+
+/** Syncs until one succeeds, as a worker does; returns its problems. */
+async function untilWritten(sync: () => Promise<SyncResult>): Promise<SyncResult["problems"]> {
+  for (;;) {
+    const result = await sync().catch((error) => assert.match(String(error), /did not end within 60 s/));
+    if (result) return result.problems;
+  }
+}
+
+Deno.test("a service port whose transaction nft does not end in time is found, and holds up no other", async () => {
+  for (const [large, most] of [[[], 12], [["10.1.7.1:80", "10.1.7.2:80", "10.1.7.3:80"], 4]] as const) {
+    const { snapshot, change, host, table } = backendUnderTest();
+    const hung = hangAt(host, "10.96.0.5");
+    const changes = { clusterEndpoints: ["10.1.0.5:80", ...large.flatMap((endpoint) => [endpoint, `${endpoint}80`])] };
+    const ports = services(20).map((port, i) => i === 5 ? service(i, changes) : port);
+    await snapshot([]);
+    let sync = () => change(ports);
+    const problems = await untilWritten(() => sync().finally(() => sync = () => change([])));
+    assert.deepEqual(problems.map(({ code, servicePort }) => [code, servicePort]), [["rules-refused", "default/s5:p"]]);
+    assert.match(
+      problems[0]!.message,
+      /unchanged until it changes or a later comparison.*: nft did not end within 60 s/,
+    );
+    assert.equal(table().sets.get("services")!.elements.size, 19);
+    assert.ok(hung() <= most, `${hung()} transactions did not end in time`);
+    // Others are written in transactions of their own.
+    const before = hung();
+    assert.deepEqual((await change([service(30)])).problems, problems);
+    assert.ok(table().sets.get("services")!.elements.has("10.96.0.30 . tcp . 80"));
+    assert.equal(hung(), before);
+  }
+});
+
+Deno.test("several service ports whose transactions do not end in time are all found", async () => {
+  const { snapshot, host, table } = backendUnderTest();
+  hangAt(host, "10.96.0.3", "10.96.0.4", "10.96.0.17");
+  const problems = await untilWritten(() => snapshot(services(20)));
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort).sort(), [
+    "default/s17:p",
+    "default/s3:p",
+    "default/s4:p",
+  ]);
+  assert.equal(table().sets.get("services")!.elements.size, 17);
+  host.refuses = () => undefined;
+  // A change ends it.
+  const { problems: left } = await snapshot(services(20).filter((_, i) => i !== 3));
+  assert.deepEqual(left, []);
+  assert.equal(table().sets.get("services")!.elements.size, 19);
+});
+
+Deno.test("comparisons try a service port again ten minutes after its transaction did not end in time", async () => {
+  const { snapshot, change, host, table, backend, clock } = backendUnderTest();
+  await snapshot(services(3));
+  const hung = hangAt(host, "10.1.9.9");
+  const [problem] = await untilWritten(() => change([service(1, { clusterEndpoints: ["10.1.9.9:80"] })]));
+  const before = hung();
+  clock.advance(540_000);
+  assert.deepEqual((await backend.resync()).problems, [problem]);
+  assert.equal(hung(), before);
+  clock.advance(60_000);
+  assert.deepEqual((await backend.resync()).problems, [problem]);
+  assert.ok(hung() > before);
+  host.refuses = () => undefined;
+  clock.advance(600_000);
+  assert.deepEqual((await backend.resync()).problems, []);
+  assert.equal(table().sets.get("tcp-endpoints")!.elements.get("10.96.0.1 . 80 . 0"), "10.1.9.9 . 80");
 });
 
 Deno.test("a set that another program deleted is created again by a comparison", async () => {
