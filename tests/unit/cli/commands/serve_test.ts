@@ -8,6 +8,7 @@ import { isAnsweredTo, reservePort } from "../../../fakes/sockets.ts";
 import { createGrpcSource } from "../../../../sources/grpc/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
+import { startFakeCollector } from "../../../fakes/otlp_collector.ts";
 import { invoke } from "./invoke.ts";
 import { until } from "../../../fakes/wait.ts";
 
@@ -75,6 +76,8 @@ Deno.test("serve answers probes and scrapes, counts its watchers, and ends clean
     });
     assert.match(body, /^sluice_serve_watchers\{scope="local"\} 1$/m);
     assert.match(body, /^sluice_serve_source_ready 1$/m);
+    assert.match(body, /^sluice_serve_source_last_event_timestamp_seconds \d+/m);
+    assert.doesNotMatch(body, /^sluice_source_connected/m, "files are no server");
     stop.abort();
     const { status, log } = await serving;
     assert.equal(status, 0);
@@ -82,6 +85,52 @@ Deno.test("serve answers probes and scrapes, counts its watchers, and ends clean
     client.close();
     await assert.rejects(get(ports.health, "/livez"));
   });
+});
+
+Deno.test("as many workers write to the watchers as the flag says", async () => {
+  const original = globalThis.Worker;
+  for (const count of [0, 2]) {
+    let started = 0;
+    globalThis.Worker = class extends original {
+      constructor(...args: ConstructorParameters<typeof original>) {
+        super(...args);
+        started++;
+      }
+    };
+    const stop = new AbortController();
+    try {
+      await withFlags(async (flags, ports) => {
+        const serving = invoke(["serve", ...flags, `--serve-workers=${count}`], { signal: stop.signal });
+        await answers(serving, ports.health, "/readyz", 200);
+        stop.abort();
+        await serving;
+      });
+    } finally {
+      stop.abort();
+      globalThis.Worker = original;
+    }
+    assert.equal(started, count);
+  }
+});
+
+Deno.test("a server exports its metrics where the environment says, at the latest at its end", async () => {
+  const collector = startFakeCollector(), stop = new AbortController();
+  Deno.env.set("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url);
+  try {
+    await withFlags(async (flags, ports) => {
+      const serving = invoke(["serve", ...flags, "--serve-workers=0"], { signal: stop.signal });
+      await answers(serving, ports.health, "/readyz", 200);
+      stop.abort();
+      await serving;
+    });
+  } finally {
+    Deno.env.delete("OTEL_EXPORTER_OTLP_ENDPOINT");
+    await collector.close();
+  }
+  const [exported] = collector.received;
+  assert.deepEqual([collector.received.length, exported?.path], [1, "/v1/metrics"]);
+  assert.ok(exported!.names.includes("sluice_serve_source_ready"));
+  assert.equal(exported!.resource["service.name"], "sluice-serve");
 });
 
 Deno.test("the metrics of a server and of a relay behind it show requests, lag, link and problems", async () => {
