@@ -53,7 +53,7 @@ export function parseDuration(text: string): number | undefined {
  */
 export function formatDuration(ms: number): string {
   const ns = Math.round(Math.abs(ms) * 1e6);
-  const sign = ms < 0 && ns > 0 ? "-" : "";
+  const sign = ms < 0 ? "-" : "";
   if (ns === 0) return "0s";
   if (ns < 1e3) return `${sign}${ns}ns`;
   if (ns < 1e6) return `${sign}${ns / 1e3}µs`;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { serviceKey } from "../../../../core/tracking/service_key.ts";
-import type { ReceivedEndpoint } from "../../../../kpng/receiving/assemble_slices.ts";
+import { assembleSlices, type ReceivedEndpoint } from "../../../../kpng/receiving/assemble_slices.ts";
 import { createAssembler } from "../../../../kpng/receiving/assembler.ts";
 import { readGlobalEndpoint } from "../../../../kpng/receiving/mod.ts";
 import { createRecordingSink } from "../../../fakes/kpng.ts";
@@ -49,6 +49,18 @@ Deno.test("slices assembled ahead are reported with the round, and not assembled
     sink.take().filter((line) => line.startsWith("set EndpointSlice") && line.includes("10.180.0.1")).length,
     1,
   );
+});
+
+Deno.test("a slice has the time of the latest change of its endpoints", () => {
+  const at = (address: string, triggerTimeMs: number) => ({ ...endpointAt(address), triggerTimeMs });
+  const timesOf = (...received: readonly ReceivedEndpoint[]) => [
+    ...assembleSlices({ namespace: "default", name: "web" }, undefined, received, new Map()).values()
+      .map(({ triggerTimeMs }) => triggerTimeMs),
+  ];
+  const [one, two, three] = [at("10.180.0.1", 5), at("10.180.0.2", 9), at("10.180.0.3", 7)];
+  assert.deepEqual(timesOf(one, two, three), [9]);
+  assert.deepEqual(timesOf(two, one), [9]);
+  assert.deepEqual(timesOf(one, { ...two, slice: "web-2" }), [5, 9]);
 });
 
 Deno.test("the endpoints of a deleted service are reported when it returns", () => {

@@ -43,6 +43,8 @@ Deno.test("durations are formatted as in Go", () => {
     [3_723_004, "1h2m3.004s"],
     [0.002, "2µs"],
     [0.000007, "7ns"],
+    [-0.0000001, "0s"],
+    [-1, "-1ms"],
     [-90_000, "-1m30s"],
   ];
   for (const [ms, text] of table) assert.equal(formatDuration(ms), text);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkLimits, duration, integer, section, sections } from "../../../../platform/schema/mod.ts";
+import { checkLimits, duration, fieldAt, integer, section, sections } from "../../../../platform/schema/mod.ts";
 
 const FIELDS = {
   port: integer(1, { from: 1, to: 9 }),
@@ -30,4 +30,16 @@ Deno.test("values at both limits are valid, those beyond are reported with their
   assert.deepEqual(reported({ part: { share: 2 }, port: 0 }), ["port 0 must be 1 to 9", "part.share 2 must be 0 to 1"]);
   const parts = [{ share: 1 }, { share: -1 }];
   assert.deepEqual(reported({ parts }), ["parts[1].share -1 must be 0 to 1"]);
+});
+
+Deno.test("a path leads to a field and its value; one that leads to none is an error with the path", () => {
+  const share = fieldAt(FIELDS, "part.share"), wait = fieldAt(FIELDS, "wait");
+  assert.deepEqual([share.field, share.get(VALID), wait.get(VALID)], [FIELDS.part.fields.share, 1, 5_000]);
+  const values = { ...VALID, part: { share: 1 } };
+  share.set(values, 0);
+  wait.set(values, 7);
+  assert.deepEqual([values.part.share, values.waitMs], [0, 7]);
+  for (const path of ["", "none", "part.none", "port.none", "parts.share"]) {
+    assert.throws(() => fieldAt(FIELDS, path), new RegExp(`^Error: the configuration has no (field|section) ${path}$`));
+  }
 });
