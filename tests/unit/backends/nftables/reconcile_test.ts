@@ -4,8 +4,9 @@ import { type SyncResult, UnsupportedHostError } from "../../../../backends/cont
 import { createNftTools } from "../../../../backends/nftables/tools.ts";
 import { type Runner, ToolTimeoutError } from "../../../../backends/tools/runner.ts";
 import { TABLE } from "../../../../backends/nftables/table.ts";
-import type { ServicePort } from "../../../../core/model/mod.ts";
+import { type ServicePort, servicePortKey } from "../../../../core/model/mod.ts";
 import { createFakeNftHost, type FakeNftHost } from "../../../fakes/nft_runner.ts";
+import { outcomeShares } from "../../../fakes/packet.ts";
 import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
@@ -136,6 +137,21 @@ Deno.test("if the kernel refuses one service port of a replacement, all others a
   assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
   assert.equal(table().sets.get("services")!.elements.size, 19);
   assert.ok(table().chains.has("nat-prerouting"));
+});
+
+Deno.test("a service port that is deleted and added again is served at once, without another listing", async () => {
+  const host = createFakeNftHost(), port = fakeServicePort("default/web:http", { nodePort: 30080 });
+  const { snapshot, change } = backendUnderTest(host);
+  await snapshot([port]);
+  const ask = () => outcomeShares(host, { from: "pod-on-node", to: "10.96.0.10", port: 80 });
+  const served = ask(), { listings } = host;
+  for (let time = 0; time < 2; time++) {
+    await change([], [servicePortKey(port.name, port.protocol)]);
+    assert.notDeepEqual(ask(), served);
+    await change([port]);
+    assert.deepEqual(ask(), served);
+  }
+  assert.equal(host.listings, listings);
 });
 
 Deno.test("a refused service port does not delay others and is tried again", async () => {

@@ -124,6 +124,11 @@ Deno.test("the state in words follows a failure at once", () =>
     t.headline = "IPv4: syncs have been failing\nMAINPID=1";
     await t.report();
     assert.deepEqual(t.taken(), ["IPv4: syncs have been failing MAINPID=1"]);
+    await t.report();
+    assert.deepEqual(t.taken(), [], "the failure lasts");
+    t.failure = undefined;
+    await t.report();
+    assert.equal(t.taken().length, 1);
   }));
 
 Deno.test("a state that changes while a notification is on its way is sent right after it", () => {
