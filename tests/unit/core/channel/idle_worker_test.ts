@@ -99,6 +99,20 @@ Deno.test("a service port deleted within the same turn starts no worker", async 
   assert.deepEqual(link.rests, ["rest"]);
 });
 
+Deno.test("a worker that starts again is not stopped before it has synced, though its family is empty once more", async () => {
+  const { channel, link, clock } = await setUpResting(), web = fakeServicePort("web");
+  channel.set(byKey([web]));
+  await settled();
+  channel.delete([`${web.name}|tcp`]);
+  await clock.advanceSettled(3 * LATER_MS);
+  assert.deepEqual(link.rests, ["rest", "wake"]);
+  link.reset();
+  await settled();
+  link.report();
+  await clock.advanceSettled(LATER_MS);
+  assert.deepEqual(link.rests, ["rest", "wake", "rest"]);
+});
+
 Deno.test("changed settings start a worker until they are applied; equal ones do not", async () => {
   const { channel, link, clock } = await setUpResting();
   channel.configure(fakeSettings());
