@@ -8,7 +8,7 @@ import type {
   SyncProblem,
   TrafficReading,
 } from "../core/model/mod.ts";
-import type { Clock, Logger } from "../platform/mod.ts";
+import type { ClockAndLogger } from "../platform/mod.ts";
 import type { RelayFigures } from "./figures.ts";
 import type { RelayNetwork } from "./network.ts";
 
@@ -62,14 +62,12 @@ export type RelayPlacement =
   | { readonly by: "localhost-node-ports"; readonly addresses: readonly string[] };
 
 /** Inputs of `createRelay`. */
-export interface RelayOptions {
+export interface RelayOptions extends ClockAndLogger {
   readonly family: Family;
   readonly placement: RelayPlacement;
   /** The ports of a relay with placement `redirect`; any free one by default. */
   readonly ports?: PortRange | undefined;
   readonly limits: RelayLimits;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** The sockets of the system by default. */
   readonly network?: RelayNetwork;
   /** Whether the relay may connect to an endpoint (`address:port`); it may to all by default. Asked for each attempt. */

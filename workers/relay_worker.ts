@@ -8,12 +8,11 @@ import {
 } from "../core/model/mod.ts";
 import {
   type Backoff,
-  type Clock,
+  type ClockAndLogger,
   createBackoff,
   createQuestions,
   type Family,
   type Level,
-  type Logger,
   type Questions,
   superviseWorker,
   type WorkerHandle,
@@ -93,11 +92,9 @@ const ANSWER_TIMEOUT_MS = 5_000;
 /** How long the worker may take to stop before it is terminated. */
 const STOP_GRACE_MS = 7_000;
 
-interface RelayWorkerOptions {
+interface RelayWorkerOptions extends ClockAndLogger {
   readonly start: RelayStart;
   readonly spawn: (listener: WorkerListener<FromRelay>) => WorkerHandle<ToRelay>;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** The delays before a restart. */
   readonly backoff?: Backoff;
 }

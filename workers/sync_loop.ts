@@ -2,10 +2,10 @@
 import { type Backend, NOTHING_DONE, type SyncResult, UnsupportedHostError } from "../backends/contract/mod.ts";
 import { completesState, type Family, type FamilyDelta, type SyncProblem, type SyncReport } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
-import { type Backoff, type Clock, errorText, type Logger } from "../platform/mod.ts";
+import { type Backoff, type Clock, type ClockAndLogger, errorText, type Logger } from "../platform/mod.ts";
 import type { FromWorker } from "./protocol.ts";
 
-interface SyncLoopOptions {
+interface SyncLoopOptions extends ClockAndLogger {
   readonly family: Family;
   readonly backend: Backend;
   /** Writes further kernel settings, as `Backend.configure` does. */
@@ -14,8 +14,6 @@ interface SyncLoopOptions {
   readonly kernelFirst?: boolean;
   /** The delays after a failed setup or sync. */
   readonly backoff: Backoff;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Sends a message to the main isolate. */
   readonly emit: (message: FromWorker) => void;
 }

@@ -15,17 +15,15 @@ import type {
   TrafficReading,
 } from "../../core/model/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
-import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
+import { type ClockAndLogger, errorText, type Logger } from "../../platform/mod.ts";
 import type { RulesetGeneration, Runner } from "../tools/mod.ts";
 
 /** The inputs of every backend. */
-export interface BackendOptions {
+export interface BackendOptions extends ClockAndLogger {
   readonly family: Family;
   readonly runner: Runner;
   /** Spares readings of a ruleset that has not changed; undefined if it is unknown here. */
   readonly generation?: RulesetGeneration;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Receives problems that do not fail a sync; ignored by default. */
   readonly onProblems?: ReportProblems;
   /** For IPVS mode; undefined in others. */

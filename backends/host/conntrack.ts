@@ -11,7 +11,7 @@ import {
   type SyncFigures,
   type SyncProblem,
 } from "../../core/model/mod.ts";
-import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
+import { type ClockAndLogger, errorText, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
 import {
   createPasses,
@@ -78,11 +78,9 @@ interface SyncedRules<Figures> {
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-interface CleanerOptions {
+interface CleanerOptions extends ClockAndLogger {
   readonly family: Family;
   readonly runner: Runner;
-  readonly logger: Logger;
-  readonly clock: Clock;
 }
 
 /** The reason why flows to a frontend may be stale. */

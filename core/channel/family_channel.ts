@@ -1,5 +1,5 @@
 /** Sends the planned state of one IP family to its worker, in deltas by revision. */
-import type { Clock, Logger } from "../../platform/mod.ts";
+import type { Clock, ClockAndLogger, Logger } from "../../platform/mod.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey, SyncReport } from "../model/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
 import { createOutgoingState, type OutgoingState, type SentState } from "./outgoing_state.ts";
@@ -15,7 +15,7 @@ export interface RestDelays {
 /** The delays of a running proxy. */
 export const REST_DELAYS: RestDelays = { firstMs: 5_000, laterMs: 300_000 };
 
-interface FamilyChannelOptions {
+interface FamilyChannelOptions extends ClockAndLogger {
   readonly family: Family;
   /** Starts the worker; called once, immediately. */
   readonly connect: (listener: FamilyListener) => FamilyLink;
@@ -25,8 +25,6 @@ interface FamilyChannelOptions {
   readonly restDelays: RestDelays;
   /** Whether the worker may be stopped now, as long as the family has no service ports. */
   readonly mayRest: () => boolean;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /**
    * Called when all changes so far were sent as part of `revision`. They are in effect with the first successful report of this
    * or a later revision: revisions only grow, even across restarts of the worker.

@@ -1,5 +1,5 @@
 /** The cluster side's interface to the worker of one IP family, independent of how the worker runs. */
-import type { Clock, Logger } from "../../platform/mod.ts";
+import type { ClockAndLogger } from "../../platform/mod.ts";
 import type { Problem } from "../problems/mod.ts";
 import type { CallWorker, FamilyDelta, PortRange, RelayPlaces, SyncReport, WorkerStart } from "../model/mod.ts";
 
@@ -16,11 +16,9 @@ export interface RelaySettings {
 }
 
 /** The options of a family's worker. */
-export interface FamilyOptions extends WorkerStart {
+export interface FamilyOptions extends WorkerStart, ClockAndLogger {
   /** Undefined if this family needs no relay (see `ModeRelay` in backends/contract). */
   readonly relay?: RelaySettings;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /**
