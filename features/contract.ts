@@ -208,14 +208,22 @@ export interface NodeFamily {
 interface NodeHealth {
   /** Sets what is known of a family's packets; undefined for nothing, as initially. */
   setPackets(family: Family, packets: PacketFlow | undefined): void;
-  status(): {
-    readonly healthy: boolean;
-    /** Whether the rules of every family took effect at least once since this process started. */
-    readonly inEffect: boolean;
-    /** Why the last sync of a family failed, until one succeeds; absent if none did. */
-    readonly failure?: string;
-    readonly packets?: PacketFlow;
-  };
+  status(): NodeHealthStatus;
+}
+
+/** The health of the proxy itself, regardless of its node. */
+export interface NodeHealthStatus {
+  /** Whether no family has an overdue update. */
+  readonly healthy: boolean;
+  /**
+   * Whether the rules of every family took effect at least once since this process started; families that the host
+   * cannot serve do not count.
+   */
+  readonly inEffect: boolean;
+  /** The error of a family's last sync, until a sync succeeds: the state of the kernel is unknown. Absent if no sync failed. */
+  readonly failure?: string;
+  /** Absent if unknown. */
+  readonly packets?: PacketFlow;
 }
 
 /** Whether packets flow. */

@@ -1,6 +1,6 @@
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
-import type { PacketFlow } from "../features/mod.ts";
+import type { NodeHealthStatus, PacketFlow } from "../features/mod.ts";
 import {
   type HttpAnswer,
   jsonAnswer,
@@ -21,21 +21,9 @@ interface FamilyStatus {
   readonly reason: string | undefined;
 }
 
-/** The health of the proxy itself, regardless of its node. */
-interface ProxyHealthStatus {
-  /** Whether no family has an overdue update. */
-  readonly healthy: boolean;
-  /**
-   * Whether the rules of every family took effect at least once since this process started; families that the host
-   * cannot serve do not count.
-   */
-  readonly inEffect: boolean;
-  /** The error of a family's last sync, until a sync succeeds: the state of the kernel is unknown. Absent if no sync failed. */
-  readonly failure?: string;
+interface ProxyHealthStatus extends NodeHealthStatus {
   /** The latest of the families' last updates. */
   readonly lastUpdatedMs: number | undefined;
-  /** Whether packets flow; absent if unknown. */
-  readonly packets?: PacketFlow;
   /** Families that have synced at least once, or whose worker is unable to. */
   readonly families: readonly FamilyStatus[];
 }

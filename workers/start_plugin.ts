@@ -1,13 +1,17 @@
-import { createQuestions, type ProgramResult, type RunProgram, systemClock } from "../platform/mod.ts";
+import {
+  createQuestions,
+  type ProgramCall,
+  type ProgramResult,
+  type RunProgram,
+  systemClock,
+} from "../platform/mod.ts";
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 
-/** The first message, before anything from the network is read: the program that this worker runs. It never changes. */
-export interface PluginRole {
-  readonly program: string;
-  readonly args: readonly string[];
-  /** The whole environment, except for KUBERNETES_EXEC_INFO. */
-  readonly env: Readonly<Record<string, string>>;
-}
+/**
+ * The first message, before anything from the network is read: the program that this worker runs, and its whole environment except
+ * for KUBERNETES_EXEC_INFO. It never changes.
+ */
+export interface PluginRole extends Pick<ProgramCall, "program" | "args" | "env"> {}
 
 /** Requests a run of the program; answered with an outcome of the same number. */
 export interface PluginRequest {

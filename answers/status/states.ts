@@ -1,16 +1,12 @@
 import type { Family } from "../../core/model/mod.ts";
 import { type ProblemCode, problemKind } from "../../core/problems/mod.ts";
+import type { FeatureStatus } from "../../features/mod.ts";
 import type { SourceLink } from "../../observe/process/mod.ts";
 import { durationText, plural, timeOfDay } from "../../platform/mod.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 
 /** A state in a few words, and its urgency. */
-export interface StateWords {
-  readonly tone: "good" | "warning" | "bad" | "idle";
-  readonly words: string;
-  /** The cause; undefined if there is nothing to add. */
-  readonly reason: string | undefined;
-}
+export interface StateWords extends Pick<FeatureStatus, "tone" | "words" | "reason"> {}
 
 interface FamilyState {
   readonly family: Family;
