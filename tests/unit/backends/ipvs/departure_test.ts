@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import type { DepartureSettings } from "../../../../backends/contract/mod.ts";
 import { describeMode, findMode, MODES } from "../../../../backends/mod.ts";
 import { removeIpvsTraces } from "../../../../backends/ipvs/leftovers.ts";
+import { readTimeouts } from "../../../../backends/ipvs/virtual_servers.ts";
 import { checkDifferences } from "../../../../backends/preflight/mod.ts";
+import type { Runner } from "../../../../backends/tools/mod.ts";
 import { IPVS_SCHEDULERS, type IpvsSettings, type ServicePort } from "../../../../core/model/mod.ts";
 import type { Finding } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -136,6 +138,8 @@ Deno.test("a missing tool is named with its consequence, and a failure with its 
   const failing = await served([{}]);
   failing.runner.inject(({ tool }) => tool === "ipvsadm", { how: "exits", exitCode: 1, stderr: "must be root" });
   assert.match((await findings(failing)).get("ipvs state")!.message, /^cannot be read: .*must be root/);
+  const strange: Runner = { run: () => Promise.resolve({ exitCode: 0, stdout: "Timeout: ?\n", stderr: "" }) };
+  await assert.rejects(readTimeouts(strange), /ipvsadm printed no timeouts: "Timeout: \?/);
 });
 
 Deno.test("each timeout that differs from the kernel's own is reported, and none that does not", async () => {

@@ -248,6 +248,19 @@ for (const protocol of ["udp", "sctp"] as const) {
   });
 }
 
+for (const [protocol, left] of [["tcp", { [ENDPOINTS[1]!]: 0 }], ["udp", {}]] as const) {
+  Deno.test(`a real server of weight 0 that another program left ${protocol === "tcp" ? "terminates" : "is removed"}`, async () => {
+    const host = createIpvsHost();
+    const { snapshot, backend } = await backendUnderTest(host);
+    await snapshot([web({ protocol, clusterEndpoints: [ENDPOINTS[0]!] })]);
+    const [key, { reals }] = [...host.runner.ipvs.servers][0]!;
+    reals.set(ENDPOINTS[1]!, { ...reals.get(ENDPOINTS[0]!)!, weight: 0, active: 1 });
+    reals.get(ENDPOINTS[0]!)!.weight = 7;
+    await backend.resync();
+    assert.deepEqual(weights(host, key), { [ENDPOINTS[0]!]: 1, ...left });
+  });
+}
+
 Deno.test("a changed definition of a virtual server leaves its real servers alone", async () => {
   const host = createIpvsHost();
   const { snapshot, change, takeWrites } = await backendUnderTest(host, "IPv4", { scheduler: "mh" });
