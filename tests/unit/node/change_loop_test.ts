@@ -10,6 +10,7 @@ import { fakeTracking } from "../../fakes/tracking.ts";
 /** A loop over two families with these services; `round` returns what was called, in order. */
 function looping(services: readonly string[] = []) {
   const tracking = fakeTracking(), clock = createFakeClock(), calls: string[] = [];
+  let tasks = 0;
   for (const kind of KINDS) tracking.synced(kind);
   for (const [i, name] of services.entries()) {
     tracking.set(service(name, { clusterIPs: [`10.0.${i >> 8}.${i & 255}`] }));
@@ -31,9 +32,18 @@ function looping(services: readonly string[] = []) {
     onPlanned: note("planned"),
     onStarted: note("started"),
     pace: { delayMs: () => 2, began: note("began") },
-    clock,
+    clock: {
+      ...clock,
+      schedule: (delayMs, callback) =>
+        clock.schedule(delayMs, () => {
+          tasks++;
+          callback();
+        }),
+    },
   });
   return {
+    /** The number of tasks so far. */
+    tasks: () => tasks,
     /** A round with these changes. */
     round(some: Partial<TrackedChanges> = {}) {
       changes = some;
@@ -47,10 +57,12 @@ function looping(services: readonly string[] = []) {
 const PLANNED = ["annotations", "planned", "health checks", "hold IPv4", "hold IPv6"];
 
 Deno.test("the first round configures and starts each family once it has the whole state", () => {
-  assert.deepEqual(looping().round(), [
+  const { round, tasks } = looping();
+  assert.deepEqual(round(), [
     ...["began", "configure IPv4", "apply IPv4", "start IPv4", "configure IPv6", "apply IPv6", "start IPv6"],
     ...[...PLANNED, "started"],
   ]);
+  assert.equal(tasks(), 1);
 });
 
 Deno.test("later rounds configure the families if the node or the service ranges have changed", () => {
@@ -65,8 +77,10 @@ Deno.test("later rounds configure the families if the node or the service ranges
 
 Deno.test("among many services, those that others wait for are sent ahead of the first round", () => {
   const many = Array.from({ length: 2_000 }, (_, i) => `default/s${i}`);
-  const { round } = looping([...many, "default/kubernetes", "kube-system/kube-dns"]);
+  const { round, tasks } = looping([...many, "default/kubernetes", "kube-system/kube-dns"]);
   const first = "default/kubernetes,kube-system/kube-dns";
   assert.deepEqual(round().slice(0, 3), [`ahead IPv4 ${first}`, `ahead IPv6 ${first}`, "began"]);
+  assert.equal(tasks(), 2, "they are sent before the others are planned");
   assert.equal(round()[0], "began");
+  assert.equal(tasks(), 3);
 });

@@ -34,3 +34,11 @@ Deno.test("a family that cannot be served is reported once the other one is read
   note("IPv6", unsupported("gone again"));
   assert.equal(events.length, 2, "a new loss is a new warning");
 });
+
+Deno.test("a family that may be served after all does not count when the other one cannot be", () => {
+  const { events, note } = watch();
+  note("IPv6", unsupported("no ip6tables"));
+  note("IPv6", { state: "restarting", reason: "it has ended", restarts: 1 });
+  note("IPv4", unsupported("no iptables"));
+  assert.deepEqual(events, []);
+});
