@@ -17,25 +17,35 @@ Deno.test("problems of a worker and of the process are logged, counted and shown
   });
   const processProblems = createProcessProblems();
   processProblems.report("configuration", [{ code: "configuration-invalid", subject: "kp.yaml", detail: "line 5" }]);
-  await withManifests("", ({ args }) =>
-    withWholeProxy({ args, logger, processProblems }, async ({ url, problems }) => {
-      const text = async (path: string) => await (await fetch(url + path)).text();
-      problems("IPv4", `setting ${SETTING}`, [{
-        code: "kernel-setting-failed",
-        subject: SETTING,
-        detail: "read-only",
-      }]);
-      const count = (code: string, severity: string) => `sluice_problem{code="${code}",severity="${severity}"}`;
-      const metrics = await text("metrics");
-      assert.ok(metrics.includes(`${count("kernel-setting-failed", "warning")} 1`));
-      assert.ok(metrics.includes(`${count("configuration-invalid", "error")} 1`));
-      assert.match(await text(""), /kernel setting cannot be read or set[^]*read-only/);
-      assert.match(lines.join(""), /ERROR the configuration is invalid.*subject=kp\.yaml/);
-      assert.match(lines.join(""), /WARN {2}a kernel setting cannot.*subject=net\.ipv4\.ip_forward detail=read-only/);
-      problems("IPv4", `setting ${SETTING}`, []);
-      processProblems.report("configuration", []);
-      const solved = await text("metrics");
-      assert.ok(!solved.includes(`${count("kernel-setting-failed", "warning")} 1`));
-      assert.ok(!solved.includes(`${count("configuration-invalid", "error")} 1`));
-    }));
+  await withManifests(
+    "",
+    ({ args }) =>
+      withWholeProxy({ args, logger, processProblems }, async ({ url, problems, report, health }) => {
+        const text = async (path: string) => await (await fetch(url + path)).text();
+        problems("IPv4", `setting ${SETTING}`, [{
+          code: "kernel-setting-failed",
+          subject: SETTING,
+          detail: "read-only",
+        }]);
+        const count = (code: string, severity: string) => `sluice_problem{code="${code}",severity="${severity}"}`;
+        const metrics = await text("metrics");
+        assert.ok(metrics.includes(`${count("kernel-setting-failed", "warning")} 1`));
+        assert.ok(metrics.includes(`${count("configuration-invalid", "error")} 1`));
+        assert.match(await text(""), /kernel setting cannot be read or set[^]*read-only/);
+        assert.match(lines.join(""), /ERROR the configuration is invalid.*subject=kp\.yaml/);
+        assert.match(lines.join(""), /WARN {2}a kernel setting cannot.*subject=net\.ipv4\.ip_forward detail=read-only/);
+        const before = lines.length;
+        report("IPv4", { ok: false, problems: [{ code: "sync-failed", servicePort: undefined, message: "locked" }] });
+        health("IPv4", { state: "restarting", reason: "it has ended", restarts: 1 });
+        for (const code of ["sync-failed", "worker-failed"]) {
+          assert.ok((await text("metrics")).includes(`${count(code, "error")} 1`));
+        }
+        assert.equal(lines.length, before, "workers and their supervision have logged these");
+        problems("IPv4", `setting ${SETTING}`, []);
+        processProblems.report("configuration", []);
+        const solved = await text("metrics");
+        assert.ok(!solved.includes(`${count("kernel-setting-failed", "warning")} 1`));
+        assert.ok(!solved.includes(`${count("configuration-invalid", "error")} 1`));
+      }),
+  );
 });

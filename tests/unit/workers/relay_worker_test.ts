@@ -15,7 +15,7 @@ import { spawnRelay } from "../../../workers/relays.ts";
 import { reservePort } from "../../fakes/sockets.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
-import { until } from "../../fakes/wait.ts";
+import { inTime, until } from "../../fakes/wait.ts";
 
 const START: RelayStart = {
   type: "start",
@@ -163,7 +163,7 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
   await until(() => isRefused(first));
   assert.equal(await echoed("after"), "after", "an open connection goes on while the relay stops");
   open.close();
-  await stopped;
+  await inTime("the end of the worker", stopped);
   endpoint.close();
   await serving;
 });

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { createTrafficReader } from "../../../../backends/ipvs/traffic_reader.ts";
+import type { RealServerCounters } from "../../../../backends/ipvs/virtual_servers.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
 import { rowsOf } from "../../../fakes/traffic.ts";
 import { backendUnderTest, createIpvsHost } from "./host.ts";
@@ -52,6 +55,14 @@ Deno.test("an endpoint that comes back counts from where the kernel left off", a
   server.reals.set(ONE, { weight: 1, active: 0, inactive: 0, connections });
   connect(1);
   assert.deepEqual(await read(), [`default/web:http|tcp ${ONE} 1,1,60`]);
+  host.clock.advance(180_000);
+  await read();
+  const back = server.reals.get(ONE)!;
+  server.reals.delete(ONE);
+  for (let reading = 0; reading < 2; reading++) await read();
+  server.reals.set(ONE, back);
+  connect(1);
+  assert.deepEqual(await read(), [`default/web:http|tcp ${ONE} 1,1,60`], "endpoints are forgotten every 3 minutes");
   server.reals.delete(ONE);
   host.clock.advance(180_000);
   await read();
@@ -91,4 +102,22 @@ Deno.test("counters are not listed if the settings do not ask for it", async () 
   const { host, read } = await counting(fakeSettings({ mode: "ipvs" }));
   assert.equal(await read(), undefined);
   assert.deepEqual(host.runner.calls.filter(({ args }) => args.includes("--stats")), []);
+});
+
+Deno.test("packets of connections that were open before are no new connections", async () => {
+  const counters = {
+    protocol: "tcp",
+    address: "10.96.0.10",
+    port: 80,
+    real: ONE,
+    connections: 4,
+    packets: 10,
+    bytes: 900,
+  } as const;
+  let now: RealServerCounters = counters;
+  const servers = { counters: (onReal: (counters: RealServerCounters) => void) => Promise.resolve(onReal(now)) };
+  const reader = createTrafficReader({ servicePorts: () => [WEB] }, servers, createFakeClock());
+  await reader.read();
+  now = { ...counters, packets: 12, bytes: 1_000 };
+  assert.deepEqual(rowsOf((await reader.read())!), [`default/web:http|tcp ${ONE} 0,2,100`]);
 });

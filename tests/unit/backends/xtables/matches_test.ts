@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { compareRule } from "../../../../backends/xtables/base_chains.ts";
 import { oneOf } from "../../../../backends/xtables/matches.ts";
+import type { Family } from "../../../../platform/address.ts";
 
 Deno.test("a probability is printed as iptables-save prints the rounded value of the kernel", () => {
   // As iptables-save 1.8.9 prints them, both flavours.
@@ -16,4 +18,14 @@ Deno.test("a probability is printed as iptables-save prints the rounded value of
     assert.equal(oneOf(left), `-m statistic --mode random --probability ${probability} `);
   }
   assert.equal(oneOf(1), "");
+});
+
+Deno.test("hairpin traffic of any endpoint is found by comparing its addresses, word by word", () => {
+  const program = (family: Family) => /--bytecode "(.*)" $/.exec(compareRule(family))![1]!.split(",");
+  assert.deepEqual(program("IPv4"), ["6", "32 0 0 12", "7 0 0 0", "32 0 0 16", "29 0 1 0", "6 0 0 1", "6 0 0 0"]);
+  assert.deepEqual(program("IPv6"), [
+    ...["18", "32 0 0 8", "7 0 0 0", "32 0 0 24", "29 0 13 0", "32 0 0 12", "7 0 0 0", "32 0 0 28", "29 0 9 0"],
+    ...["32 0 0 16", "7 0 0 0", "32 0 0 32", "29 0 5 0", "32 0 0 20", "7 0 0 0", "32 0 0 36", "29 0 1 0"],
+    ...["6 0 0 1", "6 0 0 0"],
+  ]);
 });
