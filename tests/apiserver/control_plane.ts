@@ -52,6 +52,10 @@ export interface ControlPlane {
   startServer(): Promise<void>;
   /** Gives kube-apiserver another serving certificate, which it uses from its next start on. */
   renewCertificate(): Promise<void>;
+  /** Certificates (PEM) of the authority that signs kube-apiserver's, and of its successor. All kubeconfigs here trust both. */
+  authorities(): readonly [current: string, next: string];
+  /** Gives kube-apiserver a certificate of the next authority, which it uses from its next start on; the two change places. */
+  rotateAuthority(): Promise<void>;
   /** Kills everything. */
   close(): Promise<void>;
 }
@@ -68,7 +72,9 @@ export const SERVICE_NETWORK = "10.96.0.0/16,fd00:10:96::/112";
 export async function startControlPlane(folder: string, options: ControlPlaneOptions): Promise<ControlPlane> {
   const { server, address, users, serverFlags = [], controllerFlags } = options;
   const url = `https://${address}:6443`;
-  const authority = await createCertificateAuthority("test");
+  // Of the same name, as kubeadm's; programs read their kubeconfigs once, so that both exist from the start.
+  let authority = await createCertificateAuthority("test"), next = await createCertificateAuthority("test");
+  const trusted = authority.cert + next.cert;
   const serving = await authority.issue("kube-apiserver", 3, address);
   const named = await authority.issue("kube-apiserver by name", 3, SERVER_NAME);
   const toKubelet = await authority.issueToClient("kube-apiserver", "system:masters");
@@ -78,7 +84,7 @@ export async function startControlPlane(folder: string, options: ControlPlaneOpt
   const accounts = [admin, ...others].map(([file, user]) => ({ ...user, file, token: crypto.randomUUID() }));
   const { token } = accounts[0]!;
   const files = {
-    "ca.pem": authority.cert,
+    "ca.pem": trusted,
     "server.pem": serving.cert,
     "server.key": serving.key,
     "named.pem": named.cert,
@@ -88,7 +94,7 @@ export async function startControlPlane(folder: string, options: ControlPlaneOpt
     "accounts.pem": signing.cert,
     "accounts.key": signing.key,
     "tokens.csv": accounts.map(({ name, group, token }) => `${token},${name},${name},${group}\n`).join(""),
-    ...Object.fromEntries(accounts.map(({ file, token }) => [file, kubeconfigWith(url, authority.cert, token)])),
+    ...Object.fromEntries(accounts.map(({ file, token }) => [file, kubeconfigWith(url, trusted, token)])),
   };
   for (const [name, text] of Object.entries(files)) Deno.writeTextFileSync(`${folder}/${name}`, text);
 
@@ -109,7 +115,7 @@ export async function startControlPlane(folder: string, options: ControlPlaneOpt
     await child.status;
   };
 
-  const client = Deno.createHttpClient({ caCerts: [authority.cert] });
+  const client = Deno.createHttpClient({ caCerts: [trusted] });
   const request: ControlPlane["request"] = async (method, path, object, withToken = token) => {
     const patch = method === "PATCH" ? "application/strategic-merge-patch+json" : "application/json";
     const response = await fetch(`${url}${path}`, {
@@ -151,6 +157,11 @@ export async function startControlPlane(folder: string, options: ControlPlaneOpt
       const { cert, key } = await authority.issue("kube-apiserver", 3, address);
       Deno.writeTextFileSync(`${folder}/server.pem`, cert);
       Deno.writeTextFileSync(`${folder}/server.key`, key);
+    },
+    authorities: () => [authority.cert, next.cert],
+    async rotateAuthority() {
+      [authority, next] = [next, authority];
+      await plane.renewCertificate();
     },
     async close() {
       client.close();

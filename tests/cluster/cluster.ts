@@ -51,6 +51,14 @@ function numberOf(node: NodeName): number {
   return NODES.indexOf(node) + 1;
 }
 
+/** How pods are attached to their nodes. */
+export interface Attachment {
+  /** The bridge of a node's pods. */
+  readonly bridge: string;
+  /** Whether nodes have routes to the pods of the others from the start. */
+  readonly isRouted: boolean;
+}
+
 /** A running cluster. */
 export interface Cluster {
   readonly plane: ControlPlane;
@@ -85,8 +93,14 @@ const CONTAINERD_SOCKET = "/run/containerd/containerd.sock";
  * @param images archive of the images of its pods
  * @param folder empty; not below /run, /var/lib or /var/log, of which nodes have their own
  */
-export async function startCluster(programs: string, images: string, pause: string, folder: string): Promise<Cluster> {
-  await sh(wiring());
+export async function startCluster(
+  programs: string,
+  images: string,
+  pause: string,
+  folder: string,
+  attachment: Attachment,
+): Promise<Cluster> {
+  await sh(wiring(attachment));
   const plane = await startControlPlane(folder, {
     server: `${programs}/kube-apiserver`,
     address: OUTSIDE.IPv4,
@@ -106,17 +120,12 @@ export async function startCluster(programs: string, images: string, pause: stri
   });
   plane.start("kube-scheduler", ["--kubeconfig", "kubeconfig", "--leader-elect=false", "--cert-dir", "scheduler"]);
   const nodes = new Map<NodeName, Deno.ChildProcess>();
-  const options = { plane, programs, images, pause, folder };
+  const options = { plane, programs, images, pause, folder, attachment };
   for (const node of NODES) {
     await createNode(node, options);
     nodes.set(node, startNode(node, options));
   }
-  await waitFor("all nodes are ready", NODES_READY_WITHIN_MS, async () => {
-    const { body } = await plane.request("GET", "/api/v1/nodes");
-    const conditions: readonly Condition[] = body.items?.flatMap((one: NodeObject) => one.status.conditions ?? []) ??
-      [];
-    return conditions.filter(({ type, status }) => type === "Ready" && status === "True").length === NODES.length;
-  }, 500);
+  await becomesReady(plane, NODES, true);
 
   const within = (node: NodeName, command: readonly string[], options: Deno.CommandOptions) => {
     const process = String(childrenOf(nodes.get(node)!.pid)[0]);
@@ -135,7 +144,7 @@ export async function startCluster(programs: string, images: string, pause: stri
     },
     async reboot(node) {
       await kill(nodes.get(node)!);
-      await sh(`ip netns exec ${node} sh -ec '${FORGET}'`);
+      await sh(`ip netns exec ${node} sh -ec '${forget(attachment)}'`);
       const child = startNode(node, options);
       nodes.set(node, child);
       const hasStarted = () => childrenOf(child.pid).length > 0;
@@ -149,8 +158,21 @@ export async function startCluster(programs: string, images: string, pause: stri
   };
 }
 
+/** Resolves once the API server calls all these nodes ready, or none. */
+export async function becomesReady(plane: ControlPlane, nodes: readonly NodeName[], isReady: boolean): Promise<void> {
+  await waitFor(`${nodes} are ${isReady ? "" : "not "}ready`, NODES_READY_WITHIN_MS, async () => {
+    const objects = await Promise.all(nodes.map((node) => plane.request("GET", `/api/v1/nodes/${node}`)));
+    return objects.every(({ body }) => {
+      const conditions = (body as NodeObject).status?.conditions ?? [];
+      return conditions.some(({ type, status }) => type === "Ready" && status === "True") === isReady;
+    });
+  }, 500);
+}
+
 /** Removes what the kernel forgets in a reboot. */
-const FORGET = "nft flush ruleset; conntrack -F; [ ! -e /sys/class/net/cni0 ] || ip link delete cni0";
+function forget({ bridge }: Attachment): string {
+  return `nft flush ruleset; conntrack -F; [ ! -e /sys/class/net/${bridge} ] || ip link delete ${bridge}`;
+}
 
 async function kill(child: Deno.ChildProcess): Promise<void> {
   child.kill("SIGKILL");
@@ -163,7 +185,7 @@ interface Condition {
 }
 
 interface NodeObject {
-  readonly status: { readonly conditions?: readonly Condition[] };
+  readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
 /** Sends a signal to a command of `Cluster.start`, and waits for its end. */
@@ -184,6 +206,12 @@ interface NodeOptions {
   readonly images: string;
   readonly pause: string;
   readonly folder: string;
+  readonly attachment: Attachment;
+}
+
+/** The file of a node's CNI configuration. */
+export function cniFileOf({ folder }: Pick<Cluster, "folder">, node: NodeName): string {
+  return `${folder}/${node}/cni/10-bridge.conflist`;
 }
 
 /** Creates a node's object and its files. */
@@ -203,13 +231,16 @@ async function createNode(node: NodeName, options: NodeOptions): Promise<void> {
   if (status !== 201) throw new Error(`cannot create the Node ${node}: ${body.message}`);
   Deno.mkdirSync(`${folder}/cni`, { recursive: true });
   const files = {
-    "cni/10-bridge.conflist": JSON.stringify(cniConfiguration(podNetworksOf(node))),
     "containerd.toml": containerdConfiguration(folder, programs, pause),
     "kubelet.yaml": JSON.stringify(kubeletConfiguration(options.folder, folder)),
     "kubelet.kubeconfig": Deno.readTextFileSync(plane.kubeconfigOf(node)),
     "addresses": Object.values(addressesOf(node)).join(),
     "resolv.conf": `nameserver ${OUTSIDE.IPv4}\n`,
   };
+  Deno.writeTextFileSync(
+    cniFileOf(options, node),
+    JSON.stringify(cniConfiguration(podNetworksOf(node), options.attachment)),
+  );
   for (const [name, text] of Object.entries(files)) Deno.writeTextFileSync(`${folder}/${name}`, text);
 }
 
@@ -222,14 +253,14 @@ function startNode(node: NodeName, { programs, images, folder }: NodeOptions): D
   }).spawn();
 }
 
-function cniConfiguration({ IPv4, IPv6 }: Addresses): unknown {
+function cniConfiguration({ IPv4, IPv6 }: Addresses, { bridge }: Attachment): unknown {
   return {
     cniVersion: "1.0.0",
     name: "cluster",
     plugins: [
       {
         type: "bridge",
-        bridge: "cni0",
+        bridge,
         isGateway: true,
         isDefaultGateway: true,
         hairpinMode: true,
@@ -285,7 +316,7 @@ function kubeletConfiguration(control: string, folder: string): unknown {
 }
 
 /** The network: a bridge outside, to which all nodes are attached, and routes to the pods of each. */
-function wiring(): string {
+function wiring({ isRouted }: Attachment): string {
   const forward = "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1";
   const lines = [
     "ip link add br0 type bridge",
@@ -312,7 +343,7 @@ function wiring(): string {
       `ip -n ${node} route add default via ${OUTSIDE.IPv6}`,
     );
   }
-  const places = ["", ...NODES.map((node) => `-n ${node}`)];
+  const places = ["", ...(isRouted ? NODES : []).map((node) => `-n ${node}`)];
   for (const node of NODES) {
     const pods = podNetworksOf(node), via = addressesOf(node);
     for (const place of places.filter((place) => !place.endsWith(node))) {

@@ -1,8 +1,9 @@
 /** Connections through all frontends of a service while a cluster lives: changes, restarts and replacements of its parts. */
 import { sleep, systemClock } from "../../platform/clock.ts";
-import { waitFor } from "../chaos/wait.ts";
+import { errorText } from "../../platform/log.ts";
+import { TIMEOUT_FACTOR, waitFor } from "../chaos/wait.ts";
 import type { Result } from "../suite.ts";
-import { BALANCED, type Cluster, NODES } from "./cluster.ts";
+import { BALANCED, type Cluster, type NodeName, NODES } from "./cluster.ts";
 import { deploymentObject, rolledOut } from "./deployments.ts";
 import {
   addressesOfPods,
@@ -13,7 +14,14 @@ import {
   type Frontends,
   NAMESPACE,
 } from "./pods.ts";
-import { installProxy, type Mode, type ProxyKind, type RunningProxy, sluiceBinary } from "./proxies.ts";
+import {
+  installProxy,
+  type Mode,
+  type ProxyKind,
+  type RunningProxy,
+  sluiceBinary,
+  type TrustPlace,
+} from "./proxies.ts";
 import type { PartOutcome, Trial } from "./results.ts";
 import {
   balanceThroughEntry,
@@ -36,14 +44,23 @@ const AWAY_MS = 10_000;
 const SERVES_WITHIN_MS = 25_000;
 const IN_EFFECT_WITHIN_MS = 60_000;
 const DRAINED = "node2";
+const WITNESS = "witness";
+const FOLLOWS = "a change afterwards takes effect without a restart of the proxy";
 /** How often blue and green switch, and switch back. */
 const SWITCHES = 3;
 
 /** The cluster, the proxy and the frontends to which an event happens. */
-interface Scene {
-  readonly cluster: Cluster;
-  readonly proxy: RunningProxy;
+interface Scene extends Pick<Trial, "cluster" | "proxy" | "network"> {
   readonly frontends: Frontends;
+  /** A Service of blue pods without traffic, whose changes show whether the proxies follow. */
+  readonly witness: Frontends;
+}
+
+/** An observation of an event beside its tallies. */
+interface Finding {
+  readonly rule: string;
+  readonly holds: boolean;
+  readonly figure: string;
 }
 
 /** The judgement of an event's tallies: what has to hold, by name. */
@@ -51,7 +68,7 @@ type Judge = (tallies: Tallies, kind: ProxyKind) => Readonly<Record<string, bool
 
 /** An event in the life of a cluster. */
 interface LifeEvent {
-  happens(scene: Scene): Promise<void>;
+  happens(scene: Scene): Promise<readonly Finding[] | void>;
   readonly judge: Judge;
   /** Whether it is an event of this kind of proxy, if not of all. */
   isOf?(kind: ProxyKind): boolean;
@@ -67,6 +84,15 @@ const EVENTS: Readonly<Record<string, LifeEvent>> = {
     },
     judge: nothingIsLost,
   },
+  "the API server's CA rotates, in a file": {
+    happens: (scene) => rotateAuthority(scene, "file"),
+    judge: nothingIsLost,
+  },
+  "the API server's CA rotates, in a new kubeconfig": {
+    happens: (scene) => rotateAuthority(scene, "kubeconfig"),
+    judge: nothingIsLost,
+  },
+  "the CNI restarts, node by node": { happens: restartNetwork, judge: flowsMove },
   "the proxy is upgraded": { happens: ({ proxy }) => replace(proxy, proxy), judge: nothingIsLost },
   "the mode changes, and changes back": { happens: changeModes, judge: nothingIsLost },
   "kube-proxy takes over, and gives back": {
@@ -84,10 +110,11 @@ const EVENTS: Readonly<Record<string, LifeEvent>> = {
 };
 
 /** Lets all events happen, or those whose names match the focus, each under traffic. */
-export async function testLife({ cluster, proxy, focus }: Trial): Promise<PartOutcome> {
+export async function testLife({ cluster, proxy, network, focus }: Trial): Promise<PartOutcome> {
   await createNamespace(cluster);
   for (const color of ["blue", "green"]) await create(cluster, colored(color));
   const frontends = await createService(cluster, "life", { color: "blue" }, { type: "LoadBalancer" });
+  const witness = await createService(cluster, WITNESS, { color: "blue" }, {});
   await balanceThroughEntry(cluster, "life", BALANCER);
   for (const color of ["blue", "green"]) await rolledOut(cluster, color);
 
@@ -101,17 +128,19 @@ export async function testLife({ cluster, proxy, focus }: Trial): Promise<PartOu
   for (const [name, { happens, judge, isOf = () => true }] of Object.entries(EVENTS)) {
     if (!pattern.test(name) || !isOf(proxy.kind)) continue;
     let tookMs = 0;
+    let findings: readonly Finding[] = [];
     const tallies = await underTraffic(cluster, targets, async () => {
       await sleep(systemClock, CALM_MS);
       const startedMs = systemClock.monotonic();
-      await happens({ cluster, proxy, frontends });
+      findings = await happens({ cluster, proxy, network, frontends, witness }) ?? [];
       tookMs = systemClock.monotonic() - startedMs;
       await sleep(systemClock, CALM_MS);
     });
-    figures[name] = describe(tallies);
+    figures[name] = [describe(tallies), ...findings.map(({ figure }) => figure)].join("; ");
     console.log(`${name}, ${Math.round(tookMs / 1000)} s: ${figures[name]}`);
     printFailures(tallies);
-    for (const [rule, passed] of Object.entries(judge(tallies, proxy.kind))) {
+    const found = findings.map(({ rule, holds }) => [rule, holds] as const);
+    for (const [rule, passed] of [...Object.entries(judge(tallies, proxy.kind)), ...found]) {
       const unit = `life: ${name}: ${rule}`;
       if (!passed) console.log(`FAILED ${unit}`);
       results.push({ name: unit, unit, passed, tookMs });
@@ -243,13 +272,81 @@ async function exchange({ cluster, proxy }: Scene): Promise<void> {
 
 /** Changes the selector of the Service to the pods of the other color, and back, several times. */
 async function switchColors({ cluster, frontends }: Scene): Promise<void> {
-  const path = `/api/v1/namespaces/${NAMESPACE}/services/life`;
-  const curl = ["curl", "-sm", "1", `http://${frontends.clusterIPs.IPv4}/hostname`];
   for (const color of Array(SWITCHES).fill(["green", "blue"]).flat()) {
-    const { status, body } = await cluster.plane.request("PATCH", path, { spec: { selector: { color } } });
-    if (status !== 200) throw new Error(`cannot change the selector: ${body.message}`);
-    const isServed = async () => (await cluster.run("node3", curl)).stdout.startsWith(color);
-    await waitFor(`the ${color} pods serve`, IN_EFFECT_WITHIN_MS, isServed, 200);
+    await select(cluster, "life", color);
+    await served(cluster, frontends, color, ["node3"]);
+    await sleep(systemClock, CALM_MS);
+  }
+}
+
+/** Changes the selector of a Service; resolves once its EndpointSlices have the pods of this color only. */
+async function select({ plane }: Cluster, name: string, color: string): Promise<void> {
+  const path = `/api/v1/namespaces/${NAMESPACE}/services/${name}`;
+  const { status, body } = await plane.request("PATCH", path, { spec: { selector: { color } } });
+  if (status !== 200) throw new Error(`cannot change the selector: ${body.message}`);
+  const slices = `/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`;
+  await waitFor(`the EndpointSlices of ${name} have the ${color} pods`, IN_EFFECT_WITHIN_MS, async () => {
+    const answer = await plane.request("GET", `${slices}?labelSelector=kubernetes.io/service-name=${name}`);
+    const endpoints = (answer.body.items as readonly Slice[]).flatMap(({ endpoints }) => endpoints ?? []);
+    return endpoints.length > 0 && endpoints.every(({ targetRef }) => targetRef.name.startsWith(color));
+  }, 200);
+}
+
+interface Slice {
+  readonly endpoints: readonly { readonly targetRef: { readonly name: string } }[] | null;
+}
+
+/** Resolves once pods of this color serve on these nodes. */
+async function served(
+  { run }: Cluster,
+  { clusterIPs }: Frontends,
+  color: string,
+  nodes: readonly NodeName[],
+): Promise<void> {
+  const curl = ["curl", "-sm", "1", `http://${clusterIPs.IPv4}/hostname`];
+  for (const node of nodes) {
+    const isServed = async () => (await run(node, curl)).stdout.startsWith(color);
+    await waitFor(`the ${color} pods serve on ${node}`, IN_EFFECT_WITHIN_MS, isServed, 200);
+  }
+}
+
+/** As Kubernetes documents it: both authorities are trusted, the server changes its certificate, the old one is no longer trusted. */
+async function rotateAuthority(scene: Scene, place: TrustPlace): Promise<readonly Finding[]> {
+  const { cluster: { plane }, proxy } = scene, [current, next] = plane.authorities();
+  proxy.trust([current, next], place);
+  await plane.rotateAuthority();
+  await restartServer(scene);
+  const first = await follows(scene, "green");
+  proxy.trust([next], place);
+  await restartServer(scene);
+  const second = first === undefined ? undefined : await follows(scene, "blue");
+  if (first !== undefined && second !== undefined) {
+    const slowest = (Math.max(first, second) / 1000).toFixed(1);
+    return [{ rule: FOLLOWS, holds: true, figure: `changes afterwards in effect within ${slowest} s` }];
+  }
+  await replace(proxy, proxy);
+  await follows(scene, "blue");
+  const limitS = IN_EFFECT_WITHIN_MS * TIMEOUT_FACTOR / 1000;
+  return [{ rule: FOLLOWS, holds: false, figure: `**changes afterwards not in effect within ${limitS} s**` }];
+}
+
+/** How long changed EndpointSlices take to be in effect on all nodes, in milliseconds; undefined if they are not. */
+async function follows({ cluster, witness }: Scene, color: string): Promise<number | undefined> {
+  await select(cluster, WITNESS, color);
+  const startedMs = systemClock.monotonic();
+  try {
+    await served(cluster, witness, color, NODES);
+  } catch (error) {
+    console.log(errorText(error));
+    return undefined;
+  }
+  return systemClock.monotonic() - startedMs;
+}
+
+async function restartNetwork({ cluster, network }: Scene): Promise<void> {
+  for (const node of NODES) {
+    await network.restart(node);
+    await addressesOfPods(cluster);
     await sleep(systemClock, CALM_MS);
   }
 }

@@ -1,12 +1,11 @@
 /** Other programs that change a node's network: all frontends beside each of them, and what it is there for. */
 import type { Result } from "../suite.ts";
 import { FAMILIES } from "../../platform/mod.ts";
-import { SERVICE_NETWORK } from "../apiserver/control_plane.ts";
-import { waitFor } from "../chaos/wait.ts";
 import { testAnswers } from "./answers.ts";
 import { type Addresses, addressesOf, type Cluster, endOnNode, type NodeName, NODES, OUTSIDE, sh } from "./cluster.ts";
 import { type Case, type Expected, tryAll } from "./connections.ts";
 import { createFrontends, type Scene } from "./frontends.ts";
+import { startKubeRouter } from "./kube_router.ts";
 import { startMetalLB, testMetalLB } from "./metallb.ts";
 import {
   balance,
@@ -33,12 +32,11 @@ interface Neighbour {
 }
 
 const PORTS = { tcp: 80, udp: 80 };
-const HEALTHY_WITHIN_MS = 60_000;
 /** An address in the nodes' own network. */
 const MOVING: Addresses = { IPv4: "192.168.77.100", IPv6: "fd00:77::100" };
 
 const NEIGHBOURS: readonly Neighbour[] = [
-  { name: "kube-router as policy engine", install: startKubeRouter, test: testPolicies },
+  { name: "kube-router as policy engine", install: startPolicies, test: testPolicies },
   { name: "a node's own server at a cluster IP (NOTRACK)", install: shadow, test: testShadow },
   { name: "a virtual IP that moves", install: () => Promise.resolve(() => removeMoving()), test: testMoving },
   { name: "a service mesh's sidecar", install: addSidecars, test: testSidecars, expectedOf: throughSidecars },
@@ -79,33 +77,20 @@ function answers(by: readonly string[], ...sources: readonly Addresses[]): Expec
 
 const BOTH = ["server-1", "server-2"];
 
-/** Removes the rules and sets of kube-router, which `kube-router --cleanup-config` of 2.1.0 leaves behind. */
-const FORGET_KUBE_ROUTER = ["iptables", "ip6tables"]
-  .map((tool) => `${tool}-save -t filter | grep -vE "KUBE-(ROUTER|POD-FW|NWPLCY)" | ${tool}-restore -w`)
-  .concat("ipset destroy").join("\n");
-
 /** Starts kube-router on all nodes as the engine of policies only. */
-async function startKubeRouter(cluster: Cluster): Promise<() => Promise<void>> {
-  const program = `${cluster.programs}/kube-router`;
-  const running = NODES.map((node) => {
-    const args = [
-      ...[`--kubeconfig=${cluster.plane.kubeconfig}`, `--hostname-override=${node}`, "--run-firewall=true"],
-      ...["--run-router=false", "--run-service-proxy=false", "--run-loadbalancer=false", "--enable-cni=false"],
-      ...["--enable-ipv4=true", "--enable-ipv6=true", `--service-cluster-ip-range=${SERVICE_NETWORK}`],
-    ];
-    const log = `${cluster.folder}/${node}/kube-router.log`;
-    return cluster.start(node, ["sh", "-c", 'exec "$@" >> "$0" 2>&1', log, program, ...args]);
-  });
-  for (const node of NODES) {
-    await waitFor(`kube-router on ${node} is healthy`, HEALTHY_WITHIN_MS, async () => {
-      return (await cluster.run(node, ["curl", "-sfo", "/dev/null", "http://127.0.0.1:20244/healthz"])).code === 0;
-    }, 200);
-  }
+async function startPolicies(cluster: Cluster): Promise<() => Promise<void>> {
+  const flags = ["--run-firewall=true", "--run-router=false", "--enable-cni=false"];
+  const running = await Promise.all(NODES.map((node) => startKubeRouter(cluster, node, flags)));
   return async () => {
     await Promise.all(running.map((child) => endOnNode(child, "SIGTERM")));
     for (const node of NODES) await sh(`ip netns exec ${node} sh -ec '${FORGET_KUBE_ROUTER}'`);
   };
 }
+
+/** Removes the rules and sets of kube-router, which `kube-router --cleanup-config` of 2.1.0 leaves behind. */
+const FORGET_KUBE_ROUTER = ["iptables", "ip6tables"]
+  .map((tool) => `${tool}-save -t filter | grep -vE "KUBE-(ROUTER|POD-FW|NWPLCY)" | ${tool}-restore -w`)
+  .concat("ipset destroy").join("\n");
 
 /** A policy that allows one pod and the client outside. Denials are not tried: kube-router 2.1.0 aborts its syncs at random. */
 async function testPolicies(cluster: Cluster, { client, outside, spread, server }: Scene): Promise<readonly Result[]> {

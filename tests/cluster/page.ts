@@ -27,24 +27,27 @@ function outcomeOf(column: PartResult | undefined, group: string): string {
 
 /** The frontends beside a neighbour: those that pass with all proxies are one row. */
 const BESIDE = /^[^:]+, (installed|removed)[^:]*: /;
+/** All of a table. */
+const ALL = /^/;
 
-function testTable(columns: Columns): string {
+/** @param merged the beginning of tests of which those that pass with all proxies are one row */
+function testTable(columns: Columns, merged: RegExp): string {
   const groups = [...new Set(columns.flatMap((column) => column?.results.map(({ name }) => groupOf(name)) ?? []))];
   const counts = new Map<string, number>();
   const rows = groups.map((group) => {
     const outcomes = columns.map((column) => outcomeOf(column, group));
-    const [beside] = BESIDE.exec(group) ?? [];
+    const [beside] = merged.exec(group) ?? [];
     if (beside === undefined || outcomes.some((outcome) => outcome.includes("fail"))) return [group, ...outcomes];
     const key = JSON.stringify([beside, ...outcomes]);
     counts.set(key, (counts.get(key) ?? 0) + 1);
     return key;
   });
-  const merged = [...new Set(rows)].map((row) => {
+  const lines = [...new Set(rows)].map((row) => {
     if (typeof row !== "string") return row;
     const [beside, ...outcomes] = JSON.parse(row) as string[];
     return [`${beside}${counts.get(row)} kinds of frontends`, ...outcomes];
   });
-  return table(["test", ...PROXY_NAMES], merged);
+  return table(["test", ...PROXY_NAMES], lines);
 }
 
 function figureTable(columns: Columns): string {
@@ -74,22 +77,30 @@ export function withResults(page: string, results: readonly PartResult[]): strin
   if (!GENERATED.test(page)) {
     throw new Error("docs/compatibility.md has no marker comments for the results; restore them");
   }
-  const parts = Object.keys(TITLES).filter((part) => results.some((one) => one.part === part));
-  const columnsOf = (part: string): Columns =>
-    PROXY_NAMES.map((proxy) => results.find((one) => one.part === part && one.proxy === proxy));
+  const sections = [...new Set(results.map(({ setting }) => setting))].sort().flatMap((setting) =>
+    Object.entries(TITLES).map(([part, title]) => {
+      const own = results.filter((one) => one.part === part && one.setting === setting);
+      return {
+        title: [title, setting].filter((word) => word !== "").join(", "),
+        columns: PROXY_NAMES.map((proxy) => own.find((one) => one.proxy === proxy)),
+        isMeasured: own.some(({ figures }) => Object.keys(figures).length > 0),
+        isEmpty: own.length === 0,
+        merged: part === "frontends" && setting !== "" ? ALL : BESIDE,
+      };
+    })
+  ).filter(({ isEmpty }) => !isEmpty);
   const versions = [...new Set(results.map(({ date, versions }) => JSON.stringify({ ...versions, "run on": date })))];
-  const isMeasured = (part: string) => columnsOf(part).some((one) => Object.keys(one?.figures ?? {}).length > 0);
   const summary = table(
     ["passed", ...PROXY_NAMES],
-    parts.filter((part) => !isMeasured(part)).map((part) => [TITLES[part]!, ...columnsOf(part).map(countOf)]),
+    sections.filter(({ isMeasured }) => !isMeasured).map(({ title, columns }) => [title, ...columns.map(countOf)]),
   );
   const environments = versions.map((text) =>
     Object.entries(JSON.parse(text)).map(([name, value]) => `${name} ${value}`).join(", ")
   );
-  const sections = parts.map((part) =>
-    `### ${TITLES[part]}\n\n${isMeasured(part) ? figureTable(columnsOf(part)) : testTable(columnsOf(part))}`
+  const tables = sections.map(({ title, columns, isMeasured, merged }) =>
+    `### ${title}\n\n${isMeasured ? figureTable(columns) : testTable(columns, merged)}`
   );
-  const text = [summary, `${environments.join("; ")}.\n`, ...sections].join("\n");
+  const text = [summary, `${environments.join("; ")}.\n`, ...tables].join("\n");
   return page.replace(GENERATED, (_, begin: string, end: string) => `${begin}\n${text}\n${end}`);
 }
 

@@ -1,4 +1,5 @@
 /** The service proxies under test: each runs on every node of the cluster, one kind after the other. */
+import { parse } from "yaml";
 import { waitFor } from "../chaos/wait.ts";
 import { type Cluster, CLUSTER_CIDR, endOnNode, type NodeName, NODES } from "./cluster.ts";
 
@@ -22,6 +23,9 @@ export const PROXIES: readonly ProxyKind[] = [
 /** The names of the kinds. */
 export const PROXY_NAMES: readonly string[] = PROXIES.map(({ name }) => name);
 
+/** The place of the certificates with which a proxy verifies the API server. */
+export type TrustPlace = "file" | "kubeconfig";
+
 /** The proxy on all nodes. */
 export interface RunningProxy {
   readonly kind: ProxyKind;
@@ -29,6 +33,8 @@ export interface RunningProxy {
   configOf(node: NodeName): string;
   /** Writes the configuration of all nodes again, with a mode. Sluice follows, kube-proxy ends. */
   configure(mode: Mode): void;
+  /** Replaces the authorities (PEM) that it trusts: in the file that its kubeconfig names, or by another kubeconfig. */
+  trust(authorities: readonly string[], place: TrustPlace): void;
   /** Starts it on a node, unless it runs there. */
   start(node: NodeName): void;
   /** Resolves once it is healthy on all nodes, in its configured mode. */
@@ -70,8 +76,11 @@ export async function installProxy(cluster: Cluster, kind: ProxyKind): Promise<R
   Deno.mkdirSync(folder, { recursive: true });
   const kubeconfig = `${folder}/kubeconfig`;
   // The identity that `sluice kubeconfig` creates has fewer permissions than kube-proxy's.
-  if (kind.program === "sluice") await createIdentity(cluster, kubeconfig);
-  else Deno.copyFileSync(cluster.plane.kubeconfigOf("kube-proxy"), kubeconfig);
+  const identity = kind.program === "sluice"
+    ? await createIdentity(cluster, `${folder}/identity`)
+    : cluster.plane.kubeconfigOf("kube-proxy");
+  const original = parse(Deno.readTextFileSync(identity)) as Kubeconfig, authorityFile = `${folder}/ca.pem`;
+  Deno.writeTextFileSync(kubeconfig, kubeconfigWith(original, { "certificate-authority": authorityFile }));
   const configOf = (node: NodeName) => `${folder}/${node}.json`;
   const logOf = (node: NodeName) => `${folder}/${node}.log`;
   const stateOf = (node: NodeName) => `${folder}/${node}-state`;
@@ -89,6 +98,13 @@ export async function installProxy(cluster: Cluster, kind: ProxyKind): Promise<R
       for (const node of NODES) {
         Deno.writeTextFileSync(configOf(node), JSON.stringify(configuration(node, mode, kubeconfig)));
       }
+    },
+    trust(authorities, place) {
+      const [file, text] = place === "file"
+        ? [authorityFile, authorities.join("")]
+        : [kubeconfig, kubeconfigWith(original, { "certificate-authority-data": btoa(authorities.join("")) })];
+      Deno.writeTextFileSync(`${file}.new`, text);
+      Deno.renameSync(`${file}.new`, file);
     },
     start(node) {
       if (running.has(node)) return;
@@ -120,7 +136,18 @@ export async function installProxy(cluster: Cluster, kind: ProxyKind): Promise<R
     },
   };
   proxy.configure(kind.mode);
+  proxy.trust(cluster.plane.authorities().slice(0, 1), "file");
   return proxy;
+}
+
+interface Kubeconfig {
+  readonly clusters: readonly [{ readonly name: string; readonly cluster: { readonly server: string } }];
+}
+
+/** A kubeconfig with other trusted authorities. */
+function kubeconfigWith(original: Kubeconfig, trusted: Readonly<Record<string, string>>): string {
+  const { name, cluster: { server } } = original.clusters[0];
+  return JSON.stringify({ ...original, clusters: [{ name, cluster: { server, ...trusted } }] });
 }
 
 function configuration(node: string, mode: Mode, kubeconfig: string): unknown {
@@ -138,7 +165,8 @@ function configuration(node: string, mode: Mode, kubeconfig: string): unknown {
   };
 }
 
-async function createIdentity({ plane }: Cluster, output: string): Promise<void> {
+/** Creates a kubeconfig for Sluice, or renews its token; resolves with its path. */
+async function createIdentity({ plane }: Cluster, output: string): Promise<string> {
   const options = ["--kubeconfig", plane.kubeconfig, "--token-duration", "24h", "--output", output];
   const command = new Deno.Command(sluiceBinary(), {
     args: ["kubeconfig", ...options],
@@ -147,4 +175,5 @@ async function createIdentity({ plane }: Cluster, output: string): Promise<void>
   });
   const { success, stderr } = await command.output();
   if (!success) throw new Error(`sluice kubeconfig failed: ${new TextDecoder().decode(stderr)}`);
+  return output;
 }

@@ -1,7 +1,9 @@
 /** The results of the suite, as files. */
 import { existsSync } from "node:fs";
+import { KUBERNETES_VERSIONS } from "../../build/api/versions.ts";
 import type { Result } from "../suite.ts";
 import type { Cluster } from "./cluster.ts";
+import type { NetworkName, PodNetwork } from "./networks.ts";
 import type { Client } from "./pods.ts";
 import { type RunningProxy, sluiceBinary } from "./proxies.ts";
 
@@ -13,6 +15,7 @@ export interface Trial {
   readonly cluster: Cluster;
   readonly outside: Client;
   readonly proxy: RunningProxy;
+  readonly network: PodNetwork;
   /** A regular expression of the names of the end-to-end tests, the neighbours, or the events in the life of a cluster, that run. */
   readonly focus: string | undefined;
 }
@@ -28,6 +31,8 @@ export interface PartOutcome {
 export interface PartResult {
   readonly part: string;
   readonly proxy: string;
+  /** The differences from the usual cluster, in its network and version of Kubernetes; empty for that one. */
+  readonly setting: string;
   /** The day of the run, as YYYY-MM-DD. */
   readonly date: string;
   /** Versions of the programs, by name. */
@@ -39,8 +44,20 @@ export interface PartResult {
 }
 
 /** The file of a result. */
-function fileOf({ proxy, part }: Pick<PartResult, "proxy" | "part">): URL {
-  return new URL(`${proxy} ${part}.json`, RESULTS);
+function fileOf({ proxy, part, setting }: Pick<PartResult, "proxy" | "part" | "setting">): URL {
+  return new URL(`${[proxy, part, setting].join(" ").trim()}.json`, RESULTS);
+}
+
+/** The version that the suite tests first. */
+const NEWEST = KUBERNETES_VERSIONS.at(-1)!;
+
+/** The differences of a cluster from the usual one. */
+export function settingOf(network: NetworkName, { Kubernetes = NEWEST }: Readonly<Record<string, string>>): string {
+  const differences = [
+    ...(Kubernetes === NEWEST ? [] : [`Kubernetes ${Kubernetes}`]),
+    ...(network === "bridge" ? [] : [`${network} as CNI`]),
+  ];
+  return differences.join(", ");
 }
 
 /** Writes a result. With `isRepeated`, tests that did not run this time keep their last result. */

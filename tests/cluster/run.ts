@@ -1,7 +1,7 @@
 /**
  * Tests service proxies on a real cluster of three nodes, isolated from the machine:
  *
- *     deno task test:cluster [PART]… [--proxy NAME]… [--focus REGEX]     # parts: see `PARTS`; NAME as in `PROXIES`
+ *     deno task test:cluster [PART]… [--proxy NAME]… [--focus REGEX] [--network NAME]     # see PARTS, PROXIES, NETWORKS
  *
  * With --focus, those end-to-end tests, neighbours and events in the life of a cluster run whose name matches, and the last results
  * of the others stay.
@@ -22,10 +22,11 @@ import { testFrontends } from "./frontends.ts";
 import { AGNHOST, PAUSE, writeImages } from "./images.ts";
 import { testLife } from "./life.ts";
 import { testNeighbours } from "./neighbours.ts";
+import { type NetworkName, NETWORKS } from "./networks.ts";
 import { startOutsideClient } from "./pods.ts";
 import { PROXIES, PROXY_NAMES, type ProxyKind, sluiceBinary, startProxy } from "./proxies.ts";
 import { testRollout } from "./rollout.ts";
-import { type PartOutcome, type PartResult, type Trial, versionsOf, writeResult } from "./results.ts";
+import { type PartOutcome, type PartResult, settingOf, type Trial, versionsOf, writeResult } from "./results.ts";
 
 /** The parts of the suite, in the order in which they run. */
 const PARTS: Readonly<Record<string, Part>> = {
@@ -52,6 +53,7 @@ const NEEDED_BY_NODES = [
   "containerd-shim-runc-v2",
   "ctr",
   "cni/bridge",
+  "cni/loopback",
   "cni/portmap",
   "root",
   "agnhost",
@@ -73,29 +75,38 @@ async function inside(args: readonly string[]): Promise<number> {
     allowPositionals: true,
     options: {
       focus: { type: "string" },
+      network: { type: "string", default: "bridge" },
       proxy: { type: "string", multiple: true, default: [...PROXY_NAMES] },
     },
   });
   const kinds = PROXIES.filter(({ name }) => values.proxy.includes(name));
   const programs = Deno.realPathSync(Deno.env.get("CLUSTER_PROGRAMS")!);
+  if (!(values.network in NETWORKS)) throw new Error(`--network is one of ${Object.keys(NETWORKS)}`);
+  const networkName = values.network as NetworkName, network = NETWORKS[networkName];
   const parts = Object.entries(PARTS).filter(([name, { needs }]) => {
     if (positionals.length > 0 && !positionals.includes(name)) return false;
-    const missing = needs.filter((program) => !existsSync(`${programs}/${program}`));
+    const missing = [...needs, ...network.needs].filter((program) => !existsSync(`${programs}/${program}`));
     if (missing.length > 0) console.log(`${name} is left out: ${programs} lacks ${missing.join(", ")}`);
     return missing.length === 0;
   });
   // Not below /run, which is in memory.
   const folder = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-cluster-" });
   const images = await writeImages([PAUSE, AGNHOST, ...await e2eImages(programs)], `${programs}/root`, folder);
-  const cluster = await startCluster(programs, images, PAUSE.name, folder);
+  const cluster = await startCluster(programs, images, PAUSE.name, folder, network.attachment);
   const failed: string[] = [];
   let passed = 0;
   try {
-    const outside = await startOutsideClient(cluster);
+    const outside = await startOutsideClient(cluster), pods = await network.start(cluster);
     const baseline = new Set<string>();
     for (const kind of kinds) {
       for (const [part, { test }] of parts) {
-        const results = await attempt(part, test, kind, { cluster, outside, focus: values.focus });
+        const results = await attempt(
+          part,
+          test,
+          kind,
+          { cluster, outside, network: pods, focus: values.focus },
+          networkName,
+        );
         const isBaseline = kind.program === "kube-proxy";
         for (const result of results) {
           if (result.passed) passed++;
@@ -120,19 +131,22 @@ async function attempt(
   part: string,
   test: Part["test"],
   kind: ProxyKind,
-  { cluster, outside, focus }: Omit<Trial, "proxy">,
+  { cluster, outside, network, focus }: Omit<Trial, "proxy">,
+  networkName: NetworkName,
 ): Promise<readonly Result[]> {
   console.log(`\n${part} with ${kind.name}`);
   const startedMs = systemClock.monotonic();
   const proxy = await startProxy(cluster, kind);
   try {
-    const { results, figures } = await test({ cluster, outside, proxy, focus });
+    const { results, figures } = await test({ cluster, outside, proxy, network, focus });
     if (results.length === 0) return results;
+    const versions = await versionsOf(cluster);
     const result: PartResult = {
       part,
       proxy: kind.name,
+      setting: settingOf(networkName, versions),
       date: new Date(systemClock.now()).toISOString().slice(0, 10),
-      versions: await versionsOf(cluster),
+      versions,
       results: results.map(({ name, passed }) => ({ name, passed })),
       figures,
       complaints: proxy.complaints().length,
