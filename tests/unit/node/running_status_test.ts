@@ -5,6 +5,7 @@ import type { CountsOfPorts, SyncReport } from "../../../core/model/mod.ts";
 import { type RunningProxy, statusOf } from "../../../node/running_status.ts";
 import { createProxyHealth, createStatusRecorder } from "../../../observe/mod.ts";
 import { createSourceLink } from "../../../observe/process/mod.ts";
+import { VERSION } from "../../../platform/build.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { settled } from "../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
@@ -46,6 +47,23 @@ Deno.test("the node's addresses are the known ones, of its primary family first"
     tracking.take();
     assert.deepEqual(status().nodeAddresses, shown);
   }
+});
+
+Deno.test("a status says which proxy it is of, on which node, and since when", async () => {
+  const { tracking, status, apply, clock, sync } = running("--proxy-mode", "iptables");
+  await apply(node("here", { zone: "z1" }));
+  sync({});
+  const { version, node: name, zone, kernel, mode, source, atMs, startedAtMs, families, ...rest } = status();
+  assert.deepEqual(
+    [version, name, zone, kernel, mode, source, atMs, startedAtMs],
+    [VERSION, "here", "z1", Deno.osRelease(), "iptables", "file:none", clock.now(), 0],
+  );
+  const { healthy, nodeKnown, services, changesToPlan, problems } = rest;
+  assert.deepEqual({ healthy, nodeKnown, services, changesToPlan, problems }, {
+    ...{ healthy: true, nodeKnown: tracking.node.state().known, services: 0, changesToPlan: 0, problems: [] },
+  });
+  assert.deepEqual(families.map(({ family, syncs }) => [family, syncs.length]), [["IPv4", 1]]);
+  assert.ok(rest.residentBytes > 1e6);
 });
 
 Deno.test("only a server has a link", () => {
