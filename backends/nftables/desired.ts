@@ -139,7 +139,8 @@ export function contributionOf(
     if (verdict === "reject") refuse(draft, "refused", frontend);
     if (verdict === "drop") refuse(draft, "dropped", frontend);
     for (const route of routesOf(frontend, port)) addRoute(draft, frontend, route);
-    if (sources !== undefined) admit(draft, frontend, sources);
+    // Of a change of endpoints alone, the ranges are in neither contribution: there may be thousands for each port.
+    if (sources !== undefined && only === undefined) admit(draft, frontend, sources);
   }
   if (affinity) own.push(...ownAffinityChains(affinity, port, settings, dialect));
   own.push(...named.values());

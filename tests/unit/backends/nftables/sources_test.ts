@@ -83,6 +83,9 @@ Deno.test("frontends with the same long list share it, which is repaired and del
   assert.deepEqual(lists().map(({ size }) => size), [MANY.length, MANY.length - 1]);
   await change([open(2, MANY.slice(1))]);
   assert.deepEqual(lists().map(({ size }) => size), [MANY.length - 1]);
+  await change([{ ...open(2, MANY.slice(1)), clusterEndpoints: ["10.1.9.9:80"] }]);
+  await change([open(1, undefined)]);
+  assert.deepEqual(lists().map(({ size }) => size), [MANY.length - 1]);
   await change([open(1, undefined), open(2, undefined)]);
   assert.deepEqual(lists(), []);
 });
