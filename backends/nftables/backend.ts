@@ -44,7 +44,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const reconciler = createTableReconciler({ desired, tools, dialect, looks, generation, clock, logger });
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
-    return createTrafficReader(desired, dialect, runner, clock);
+    return createTrafficReader(desired, tools, runner, clock);
   }, logger);
 
   let connections: ConnectionCounter | undefined;

@@ -5,9 +5,9 @@
 import { type Family, INTERNAL_PORT, type ServicePort } from "../../core/model/mod.ts";
 import { FAMILIES, plural, splitHostPort } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
-import { failureOf, ifInstalled, type Runner } from "../tools/mod.ts";
+import { ifInstalled, type Runner } from "../tools/mod.ts";
 import { CONNECTIONS_TABLE, DIALECTS, KUBE_PROXY_TABLE, RESETS_TABLE, TABLE } from "./table.ts";
-import { createNftTools, isThere, LIST_TIMEOUT_MS, type NftTools } from "./tools.ts";
+import { createNftTools, LIST_TIMEOUT_MS, type NftTools } from "./tools.ts";
 import { clientElement, type NumberedPort, numberingOf } from "./affinity_names.ts";
 import { elementReader } from "./listing.ts";
 import type { Item } from "./transaction.ts";
@@ -72,11 +72,13 @@ async function frontendsOf(
   table: string,
   map: string,
 ): Promise<ReadonlySet<string> | undefined> {
-  const args = ["list", "map", DIALECTS[family].ip, table, map];
-  const listed = await runner.run({ tool: "nft", args });
-  if (!isThere(failureOf("nft", listed))) return undefined;
-  const keys = listed.stdout.matchAll(/(?:([0-9a-f.:]+) \. )?(tcp|udp|sctp) \. (\d+)/g);
-  return new Set(Array.from(keys, ([, address, protocol, port]) => frontendOf(family, address, protocol!, port!)));
+  const { list, dialect } = createNftTools(family, runner), found = new Set<string>();
+  const onLine = (line: string) => {
+    for (const [, address, protocol, port] of line.matchAll(/(?:([0-9a-f.:]+) \. )?(tcp|udp|sctp) \. (\d+)/g)) {
+      found.add(frontendOf(family, address, protocol!, port!));
+    }
+  };
+  return await list(`map ${dialect.ip} ${table} ${map}`, onLine) ? found : undefined;
 }
 
 /** A frontend as `services` has it, where the unspecified address stands for the node's. */

@@ -176,7 +176,7 @@ async function list(
 }
 
 /** Whether the table or set of a call exists. Throws if the call failed for another reason. */
-export function isThere(failure: ToolFailure | undefined): boolean {
+function isThere(failure: ToolFailure | undefined): boolean {
   if (failure && failure.kind !== "absent") throw new Error(failure.text);
   return failure === undefined;
 }

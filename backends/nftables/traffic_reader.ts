@@ -9,18 +9,20 @@ import {
 } from "../../core/model/mod.ts";
 import { type Clock, joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
-import { failureOf, failureText, type Runner } from "../tools/mod.ts";
+import { failureText, type Runner } from "../tools/mod.ts";
 import { createGrowth, createOwners, createReadings, type Grown } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
 import { type PairFrontend, pairHashes } from "./hashes.ts";
 import { declarationOf, type SetName, setsWith } from "./sets.ts";
-import { type Dialect, TABLE } from "./table.ts";
+import { TABLE } from "./table.ts";
 import { elementReader } from "./listing.ts";
-import { isThere } from "./tools.ts";
+import type { NftTools } from "./tools.ts";
 
 const FAILURES = setsWith("failures"), SETS: readonly SetName[] = ["count-connections", "count-packets", ...FAILURES];
 
 const COUNTER = " counter packets ", OF_BYTES = " bytes ";
+
+type TrafficTools = Pick<NftTools, "list" | "dialect">;
 
 /** The growth of a counter whose pair is not known yet. */
 interface Unnamed extends Grown, UnnamedCounter {
@@ -30,11 +32,11 @@ interface Unnamed extends Grown, UnnamedCounter {
 /** A reader that has read nothing yet. */
 export function createTrafficReader(
   desired: Pick<Desired, "servicePorts">,
-  dialect: Dialect,
+  tools: TrafficTools,
   runner: Runner,
   clock: Clock,
 ): TrafficReader {
-  const lister = createSetLister(runner, dialect);
+  const lister = createSetLister(runner, tools);
   const names = createPairNames(desired, lister);
   const pairs = createGrowth<number>();
   const failing = new Map(FAILURES.map((set) => [set, createGrowth()]));
@@ -193,40 +195,26 @@ const ABSENT = /No such file or directory/g;
  * A lister that lists all sets with one process, since a process takes 5 ms of processor time. nft 1.0.6 cannot list two
  * sets with one call, but each line of its interactive mode is a separate call.
  */
-function createSetLister(runner: Runner, { ip }: Dialect) {
+function createSetLister(runner: Runner, tools: TrafficTools) {
+  const objectOf = (set: SetName) => `set ${tools.dialect.ip} ${TABLE} ${set}`;
   // nft may be built without it.
   let isInteractive = true;
-
-  /** Runs nft; returns the result, and the number of sets that it has printed. */
-  const run = async (
-    args: readonly string[],
-    stdin: readonly string[] | undefined,
-    onElement: (set: string, element: string) => void,
-  ) => {
-    let printed = 0;
-    const onLine = elementReader(onElement, () => printed++);
-    const result = await runner.run({ tool: "nft", args: ["-n", ...args], stdin, onLine });
-    return { result, printed };
-  };
-  const words = (set: SetName) => ["list", "set", ip, TABLE, set];
 
   return {
     /** Calls `onListed` with each element, as `nft -n` prints it. Throws if a set cannot be listed, after some of the calls. */
     async list(sets: readonly SetName[], onListed: (set: SetName, element: string) => void): Promise<void> {
-      const onElement = (set: string, element: string) => onListed(set as SetName, element);
+      let printed = 0;
+      const onLine = elementReader((set, element) => onListed(set as SetName, element), () => printed++);
       if (isInteractive) {
-        const lines = sets.map((set) => `${words(set).join(" ")}\n`);
-        const { result, printed } = await run(["-i"], lines, onElement);
+        const stdin = sets.map((set) => `list ${objectOf(set)}\n`);
+        const result = await runner.run({ tool: "nft", args: ["-n", "-i"], stdin, onLine });
         const absent = result.stderr.match(ABSENT)?.length ?? 0;
         if (result.exitCode === 0 && printed + absent === sets.length) return;
         // Each line may fail, whatever the exit code.
         if (printed > 0 || absent > 0) throw new Error(failureText("nft list set", result));
         isInteractive = false;
       }
-      for (const set of sets) {
-        const { result } = await run(words(set), undefined, onElement);
-        isThere(failureOf("nft list set", result));
-      }
+      for (const set of sets) await tools.list(objectOf(set), onLine, { args: ["-n"] });
     },
   };
 }

@@ -4,6 +4,7 @@ import { removeOwnTables } from "../../../../backends/nftables/other_proxies.ts"
 import { INTERNAL_PORT } from "../../../../core/model/mod.ts";
 import { type Runner, ToolMissingError, type ToolResult } from "../../../../backends/tools/runner.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import { deliverOutput } from "../../../fakes/runner.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
@@ -45,9 +46,13 @@ for (const [family, clusterIPs] of [["IPv4", "10.96.0.1"], ["IPv6", "fd00:96::"]
         if (printed[tool] !== undefined) return done(printed[tool]);
         if (tool !== "nft") throw new ToolMissingError(tool);
         if (args[1] !== "map") return await host.runner.run(call);
-        return args.slice(2).join(" ") === `${family === "IPv4" ? "ip" : "ip6"} sluice services`
-          ? done([...ours, canary].map((key) => `${key} : goto x`).join(", "))
-          : { exitCode: 1, stdout: "", stderr: "Error: No such file or directory" };
+        const name = `${family === "IPv4" ? "ip" : "ip6"} sluice`;
+        if (args.slice(2).join(" ") !== `${name} services`) {
+          return { exitCode: 1, stdout: "", stderr: "Error: No such file or directory" };
+        }
+        const elements = [...ours, canary].map((key) => `${key} : goto x`).join(", ");
+        const map = ["\tmap services {", `\t\telements = { ${elements} }`, "\t}"];
+        return deliverOutput(done([`table ${name} {`, ...map, "}", ""].join("\n")), call);
       },
     };
     await assert.rejects(removeOwnTables(runner), /serves 6 of its 7 frontends/);
