@@ -103,11 +103,10 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
 /** Writes the parts of the dirty service ports whose transactions have been in time so far. */
 async function writePunctual(transactions: Transactions): Promise<Outcome> {
   const { realized, dirty, run } = transactions;
-  const build = (changes: readonly Change[], stage: Stage) => buildTransaction(transactions, changes, stage);
   const replaces = realized.isDifferent;
   const isFirst = !replaces && !realized.chains.has(LAST_BASE_CHAIN);
   if (isFirst || realized.missingSets.size > 0) {
-    if (await transactWhole(transactions, build([], "frame")) === "uncertain") return "uncertain";
+    if (await transactWhole(transactions, "frame") === "uncertain") return "uncertain";
   }
   // Either no packet reaches the table yet, or there are many changes, as after the first batch of a snapshot.
   const manyAreNew = isFirst || dirty.size > MANY;
@@ -119,20 +118,20 @@ async function writePunctual(transactions: Transactions): Promise<Outcome> {
     if (!replaces && manyAreNew) {
       // The next batch is built while nft, which has read all of this one, is busy with it.
       const taken = Promise.withResolvers<void>();
-      written = transact(transactions, build(changes, "ports"), taken.resolve);
+      written = transact(transactions, build(transactions, changes, "ports"), taken.resolve);
       await Promise.race([taken.promise, written]);
       next = all.next();
     } else {
       next = all.next();
-      written = transact(transactions, build(changes, replaces ? "all" : next.done ? "last" : "ports"));
+      written = transact(transactions, build(transactions, changes, replaces ? "all" : next.done ? "last" : "ports"));
     }
     const failure = await written;
     if (failure === undefined) continue;
     if (!run.isFresh) return uncertain(transactions, failure);
-    if (replaces) await transactWhole(transactions, build([], "all"));
+    if (replaces) await transactWhole(transactions, "all");
     await isolate(transactions, changes, failure);
   }
-  return await transactWhole(transactions, build([], "last"));
+  return await transactWhole(transactions, "last");
 }
 
 /** Writes the parts of the other dirty service ports. */
@@ -141,7 +140,7 @@ async function writeOverdue(transactions: Transactions): Promise<Outcome> {
   for (const group of overdue.groups()) {
     const changes = Array.from(dirty.intersection(group), (key) => changeOf(key, transactions));
     if (changes.length === 0) continue;
-    const failure = await transact(transactions, buildTransaction(transactions, changes, "last"));
+    const failure = await transact(transactions, build(transactions, changes, "last"));
     if (failure === undefined) overdue.remove(group);
     else if (!run.isFresh) return uncertain(transactions, failure);
     else await isolate(transactions, changes, failure);
@@ -178,9 +177,9 @@ function uncertain({ logger }: Transactions, failure: string): Outcome {
   return "uncertain";
 }
 
-/** Applies a transaction that does not belong to a single service port. */
-async function transactWhole(transactions: Transactions, built: BuiltTransaction): Promise<Outcome> {
-  const failure = await transact(transactions, built);
+/** Applies a transaction without changes of service ports. */
+async function transactWhole(transactions: Transactions, stage: Stage): Promise<Outcome> {
+  const failure = await transact(transactions, build(transactions, [], stage));
   if (failure === undefined) return "written";
   if (!transactions.run.isFresh) return uncertain(transactions, failure);
   throw new TransactionError(failure);
@@ -192,14 +191,14 @@ async function transactWhole(transactions: Transactions, built: BuiltTransaction
  */
 async function transact(
   { tools, dirty, realized, figures: { value: figures }, invalidate }: Transactions,
-  { transaction, changes, commit }: BuiltTransaction,
+  draft: Draft,
   onInputTaken?: () => void,
 ): Promise<string | undefined> {
-  const { added, deleted } = transaction;
+  const { added, deleted, changes } = draft;
   if (added.size + deleted.size > 0) {
     figures.nftables_transactions++;
     // If the tool is killed, its input may be in effect or not.
-    const failure = await tools.transact(transaction, onInputTaken).catch((error) => {
+    const failure = await tools.transact(draft, onInputTaken).catch((error) => {
       invalidate();
       const isOverdue = error instanceof ToolTimeoutError && changes.length > 0 && !realized.isDifferent;
       throw isOverdue ? new OverdueError(changes, error.message) : error;
@@ -211,7 +210,7 @@ async function transact(
       return failure.text;
     }
   }
-  commit();
+  commit(draft);
   for (const { key } of changes) dirty.delete(key);
   figures.elements_written += countElements(added);
   figures.elements_deleted += countElements(deleted);
@@ -221,7 +220,7 @@ async function transact(
 
 /** Adds the changes that the kernel refuses to the refusals, and writes the rest. */
 async function isolate(transactions: Transactions, changes: readonly Change[], failure: string): Promise<void> {
-  const attempt = (some: readonly Change[]) => transact(transactions, buildTransaction(transactions, some, "ports"));
+  const attempt = (some: readonly Change[]) => transact(transactions, build(transactions, some, "ports"));
   const culpritOf = (some: readonly Change[]) => some.length === 1 ? some[0] : undefined;
   const budget = transactions.run.searchBudget;
   for (let rest = changes, message: string | undefined = failure; message !== undefined;) {
@@ -312,16 +311,8 @@ interface Change {
  */
 type Stage = "frame" | "ports" | "last" | "all";
 
-/** A transaction, and its effect on the realized state. */
-interface BuiltTransaction {
-  readonly transaction: Transaction;
-  readonly changes: readonly Change[];
-  /** Notes in the realized state that the transaction is in effect. */
-  commit(): void;
-}
-
-/** A transaction that is being built. */
-interface Draft {
+/** A transaction that is built from changes, and its effect on the realized state. */
+interface Draft extends Transaction {
   readonly changes: readonly Change[];
   readonly realized: RealizedState;
   readonly settings: FamilySettings;
@@ -336,38 +327,37 @@ interface Draft {
   readonly uses: Map<string, number>;
   /** The fixed and shared chains that are written. */
   readonly chains: Item[];
+  /** The ids of the shared parts that are deleted. */
+  readonly gone: string[];
 }
 
 /** Builds a transaction on the table that the realized state describes. */
-function buildTransaction(
-  { realized, settings, dialect }: Transactions,
-  changes: readonly Change[],
-  stage: Stage,
-): BuiltTransaction {
+function build({ realized, settings, dialect }: Transactions, changes: readonly Change[], stage: Stage): Draft {
+  const creates = stage === "frame" || stage === "all", finishes = stage === "last" || stage === "all";
+  const missing = [...creates ? declaredSets(settings, dialect) : []]
+    .filter(([key]) => stage === "all" || realized.missingSets.has(key))
+    .map(([key, text]): Item => ({ list: "set", key, text }));
   const draft: Draft = {
     changes,
     realized,
     settings,
     dialect,
-    creates: stage === "frame" || stage === "all",
-    finishes: stage === "last" || stage === "all",
+    creates,
+    finishes,
+    table: stage === "all" ? "replace" : missing.length > 0 ? "create" : "keep",
     deleted: new Map(),
     added: new Map(),
     uses: new Map(),
     chains: [],
+    gone: [],
   };
-  const { deleted, added } = draft;
-  for (const [key, text] of draft.creates ? declaredSets(settings, dialect) : []) {
-    if (stage !== "all" && !realized.missingSets.has(key)) continue;
-    put(added, { list: "set", key, text });
-  }
-  const table = stage === "all" ? "replace" : added.has("set") ? "create" : "keep";
+  for (const set of missing) put(draft.added, set);
   const ownChains = addParts(draft);
   addFixedChains(draft);
   addNewSharedParts(draft);
-  for (const chain of [...draft.chains, ...ownChains]) put(added, chain);
-  const gone = draft.finishes ? addDeletions(draft) : [];
-  return { transaction: { table, deleted, added }, changes, commit: () => commit(draft, gone) };
+  for (const chain of [...draft.chains, ...ownChains]) put(draft.added, chain);
+  if (finishes) addDeletions(draft);
+  return draft;
 }
 
 function put(into: Map<ItemList, Item[]>, item: Item): void {
@@ -429,16 +419,16 @@ function addNewSharedParts(draft: Draft): void {
   }
 }
 
-/** Adds the deletion of strays and of unused shared parts; returns the ids of these shared parts. */
-function addDeletions(draft: Draft): readonly string[] {
-  const { realized, settings, dialect, deleted } = draft;
-  const gone = [...new Set([...realized.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
-  for (const id of gone) {
+/** Adds the deletion of strays and of unused shared parts. */
+function addDeletions(draft: Draft): void {
+  const { realized, settings, dialect, deleted, gone } = draft;
+  for (const id of realized.unused.union(draft.uses)) {
+    if (!isUnused(draft, id)) continue;
+    gone.push(id);
     const item = sharedItem(id, settings, dialect);
     put(deleted, item.list === "chain" ? { ...item, text: realized.chains.get(item.key)! } : item);
   }
   for (const item of realized.strays) put(deleted, item);
-  return gone;
 }
 
 /** Whether the kernel has a shared part that no service port uses after the transaction. */
@@ -448,10 +438,7 @@ function isUnused({ realized, uses }: Draft, id: string): boolean {
 }
 
 /** Notes in the realized state that a transaction is in effect. */
-function commit(
-  { realized, settings, changes, creates, finishes, chains, uses }: Draft,
-  gone: readonly string[],
-): void {
+function commit({ realized, settings, changes, creates, finishes, chains, uses, gone }: Draft): void {
   if (creates) {
     realized.isDifferent = false;
     realized.missingSets = new Set();
