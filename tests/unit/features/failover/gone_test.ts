@@ -341,6 +341,9 @@ Deno.test("a namespace that loses very many endpoints leaves room for those of o
   clock.advance(360_000);
   lose("tenant/web-a", 1);
   assert.deepEqual(counts(), { tenant: 1, default: 0 });
+  clock.advance(360_000);
+  lose("tenant/web-a", 15_000);
+  assert.deepEqual(counts(), { tenant: 10_000, default: 0 }, "what it held before does not count");
 });
 
 Deno.test("a namespace that names another's endpoint on very many ports takes no room from it", () => {
