@@ -12,17 +12,18 @@ import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 
 const LIST: ApiRequest = { verb: "list", resource: "services", path: "/services", readDeadlineMs: 30_000 };
 
-function timed(answer: { afterMs: number; error?: ApiError }) {
+function timed(answer: { afterMs: number; bodyMs?: number; error?: ApiError }) {
   const clock = createFakeClock(undefined, promisesSettled);
   const board = createProblemBoard(clock, silentLogger);
   const api: ApiClient = {
     server: "https://api",
     async send({ onHeaders }, _onChunk, signal) {
-      const { afterMs, error } = answer;
+      const { afterMs, bodyMs = 0, error } = answer;
       await sleep(clock, afterMs, signal);
       signal.throwIfAborted();
       if (error) throw error;
       onHeaders?.(new Headers());
+      await sleep(clock, bodyMs, signal);
     },
     close() {},
   };
@@ -84,4 +85,14 @@ Deno.test("a slow server is probed although it sends events, until it answers in
   assert.deepEqual(problems(), []);
   end.abort(new Error("the test has ended"));
   await running;
+});
+
+Deno.test("a body may take any time after the headers: a watch lasts for minutes", async () => {
+  const { clock, send, problems } = timed({ afterMs: 1_000, bodyMs: 600_000 });
+  const sent = send();
+  await clock.advanceSettled(500_000);
+  assert.deepEqual(problems(), []);
+  await clock.advanceSettled(200_000);
+  await sent;
+  assert.deepEqual([problems(), clock.pending()], [[], []]);
 });
