@@ -130,7 +130,7 @@ export function affinityChainNames(port: NumberedPort): AffinityChainNames {
   const numbers = endpointNumbers(port, sharedList(port)).sort((a, b) => a - b), blocks = blocksOf(numbers);
   const maps = blocks.map((block) => endpointMap(protocol, affinitySeconds, block.numbers[0]!));
   const runs = runsOf(numbers).map(({ first, length }) => length === 1 ? first : `${first}-${first + length - 1}`);
-  const name = `clients-${protocol}-${affinitySeconds}-${runs.join(".")}`;
+  const name = `affinity-to-${protocol}-${affinitySeconds}-${runs.join(".")}`;
   if (numbers.length <= LONGEST_CHAIN && name.length <= LONGEST_NAME) {
     return { cluster: name, local: name, external: name, shared: { chains: [name], maps } };
   }
@@ -205,11 +205,11 @@ export interface BlockNames {
   readonly fresh: string;
 }
 
-/** `clients-known-tcp-10800-1-00000005` finds clients of the endpoints 32 and 34. */
+/** `affinity-to-known-tcp-10800-1-00000005` finds clients of the endpoints 32 and 34. */
 export function sharedBlock({ protocol, affinitySeconds }: ServicePort, { index, numbers }: Block): BlockNames {
   const mask = numbers.reduce((bits, number) => bits | 1 << number % BLOCK_SIZE, 0) >>> 0;
   const rest = `${protocol}-${affinitySeconds}-${index}-${mask.toString(16).padStart(8, "0")}`;
-  return { known: `clients-known-${rest}`, fresh: `clients-new-${rest}` };
+  return { known: `affinity-to-known-${rest}`, fresh: `affinity-to-new-${rest}` };
 }
 
 /** The chain for known clients of the block whose chain for new ones has this name. */
@@ -223,9 +223,9 @@ export function endpointNumbers(port: NumberedPort, list: ListName): number[] {
   return (list === "cluster" ? port.clusterEndpoints : port.localEndpoints).map((endpoint) => numbers.get(endpoint)!);
 }
 
-// Earlier versions had the prefix `affinity`.
-const SHARED = /^(?:clients|affinity)-(tcp|udp|sctp)-(\d+)-(\d+(?:[.-]\d+)*)$/;
-const SHARED_BLOCK = /^(?:clients|affinity)-(known|new)-(tcp|udp|sctp)-(\d+)-(\d+)-([\da-f]{8})$/;
+// Earlier versions had the prefix `affinity-`.
+const SHARED = /^affinity-(?:to-)?(tcp|udp|sctp)-(\d+)-(\d+(?:[.-]\d+)*)$/;
+const SHARED_BLOCK = /^affinity-(?:to-)?(known|new)-(tcp|udp|sctp)-(\d+)-(\d+)-([\da-f]{8})$/;
 
 /** The purpose of a shared chain. */
 interface SharedChain {

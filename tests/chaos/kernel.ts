@@ -1,7 +1,7 @@
 /** Reads the rules in the node's kernel in a canonical form, and compares them over time. */
 import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import { rulesToCompare, withoutNumbers, withSortedSlots } from "../fakes/slots.ts";
+import { rulesToCompare, withoutBlock, withoutNumbers, withSortedSlots } from "../fakes/slots.ts";
 import type { ChaosLab } from "./lab.ts";
 import { waitFor } from "./wait.ts";
 
@@ -76,27 +76,28 @@ function iptablesState(text: string): string {
 }
 
 function nftState(text: string): string {
-  const blocks: string[] = [];
+  const blocks: string[][] = [];
   let table = "";
   let block: string[] = [];
   // One block per chain, set and map, indented by one tab and closed by "\t}".
   for (const line of text.split("\n")) {
     if (/^table /.test(line)) table = line;
     else if (/^\t\S.*\{$/.test(line)) block = [`${table}${line}`];
-    else if (line === "\t}") blocks.push(normalBlock(block));
+    else if (line === "\t}") blocks.push(block);
     else block.push(line);
   }
-  return [...new Set(blocks)].filter((block) => !/^table \w+ sluice-resets /.test(block)).sort().join("\n");
+  const normal = [...Map.groupBy(blocks, ([head = ""]) => withoutBlock(head)).values()].map(normalBlock);
+  return [...new Set(normal)].filter((block) => !/^table \w+ sluice-resets /.test(block)).sort().join("\n");
 }
 
-function normalBlock(lines: readonly string[]): string {
-  const text = lines.join("\n");
-  const elements = /elements = \{([^}]*)\}/.exec(text);
-  if (!elements) return [withoutNumbers(lines[0] ?? ""), ...rulesToCompare(lines[0] ?? "", lines.slice(1))].join("\n");
-  const sorted = withSortedSlots(
-    elements[1]!.split(",").map((element) => element.trim().replace(/ expires \S+/, "")),
-  );
-  return text.replace(elements[0], () => `elements:\n\t\t\t${sorted.join("\n\t\t\t")}`);
+/** A chain, set or map, or the maps with the endpoints of some numbers each as one. */
+function normalBlock(blocks: readonly (readonly string[])[]): string {
+  const [head = "", ...lines] = blocks[0]!, text = [withoutBlock(head), ...lines].join("\n");
+  const ELEMENTS = /elements = \{([^}]*)\}/, printed = ELEMENTS.exec(text);
+  if (!printed) return [withoutNumbers(head), ...rulesToCompare(head, lines)].join("\n");
+  const elements = blocks.flatMap((block) => ELEMENTS.exec(block.join("\n"))?.[1]?.split(",") ?? []);
+  const sorted = withSortedSlots(elements.map((element) => element.trim().replace(/ expires \S+/, "")));
+  return text.replace(printed[0], () => `elements:\n\t\t\t${sorted.join("\n\t\t\t")}`);
 }
 
 function differences(found: string, wanted: string): string {

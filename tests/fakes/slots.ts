@@ -4,7 +4,9 @@
 const SLOT = /^(\S+(?: \. \d+)?) \. (\d+) : (\S+ \. \d+)$/;
 
 /** The name of a chain that service ports with session affinity share, up to the numbers. */
-const SHARED_CHAIN = /\b(affinity-(?:tcp|udp|sctp)-\d+-)([\d.-]+)/g;
+const SHARED_CHAIN = /\b(affinity-to-(?:tcp|udp|sctp)-\d+-)([\d.-]+)/g;
+/** The name of a map with the endpoints of some numbers, up to these. */
+const SHARED_MAP = /\b(endpoints-(?:tcp|udp|sctp)-\d+)-\d+/;
 /** The number of an endpoint in a rule of a chain of its own. */
 const NUMBER = /( mod 65536 seed \S+) offset \d+/g;
 
@@ -16,6 +18,11 @@ export function withoutNumbers(text: string): string {
       return sum + last - first + 1;
     }, 0);
   return text.replace(SHARED_CHAIN, (_, start: string, runs: string) => `${start}${count(runs)}`).replace(NUMBER, "$1");
+}
+
+/** The name of a set or map, the same for all maps with the endpoints of some numbers. */
+export function withoutBlock(name: string): string {
+  return name.replace(SHARED_MAP, "$1");
 }
 
 /** The rules of a chain, unless their numbers follow from its name. */

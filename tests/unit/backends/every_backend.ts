@@ -21,7 +21,7 @@ import {
   type Surroundings,
 } from "../../fakes/packet.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
-import { rulesToCompare, withoutNumbers, withSortedSlots } from "../../fakes/slots.ts";
+import { rulesToCompare, withoutBlock, withoutNumbers, withSortedSlots } from "../../fakes/slots.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
 import { backendUnderTest as iptablesUnderTest, createHost, tamper } from "./iptables/host.ts";
 import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "./ipvs/host.ts";
@@ -198,10 +198,10 @@ function nftablesKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Ke
 
 function sorted({ sets, chains }: NftTable): unknown {
   return [
-    [...sets].map(([name, { lines, elements }]) => [
+    [...Map.groupBy(sets, ([name]) => withoutBlock(name))].map(([name, blocks]) => [
       name,
-      lines,
-      withSortedSlots(elements.entries().map(([key, value]) => `${key} : ${value}`)),
+      blocks[0]![1].lines,
+      withSortedSlots(blocks.flatMap(([, { elements }]) => [...elements].map(([key, value]) => `${key} : ${value}`))),
     ]).sort(),
     [
       ...new Map([...chains].map(([name, { hook, rules }]) => [

@@ -35,7 +35,7 @@ function serving(host?: FakeNftHost) {
     /** Sets and chains that belong to service ports with session affinity. */
     objects: () =>
       [...under.table().sets.keys(), ...under.table().chains.keys()].filter((name) =>
-        /^affinity-|^clients-|^endpoints-/.test(name)
+        /^affinity-|^endpoints-/.test(name)
       ),
   };
 }
@@ -127,20 +127,20 @@ Deno.test("a client keeps its endpoint when its service port gets frontends or l
 Deno.test("service ports share their chains and the set of clients, but no client", async () => {
   const { snapshot, change, host, connect, objects, packet, shares } = serving();
   await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const })));
-  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-0-2"]);
+  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "affinity-to-tcp-10800-0-2"]);
   connect(REGULAR);
   assert.equal(Object.keys(shares(REGULAR)).length, 1);
   assert.equal(Object.keys(outcomeShares(host, packet(REGULAR, OTHER.clusterIP))).length, 3);
   const next = ["10.1.0.7:80", ...ENDPOINTS.slice(1)];
   await change([{ ...OTHER, external: "reject", clusterEndpoints: next }]);
-  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-0-2", "clients-tcp-10800-1-3"]);
+  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "affinity-to-tcp-10800-0-2", "affinity-to-tcp-10800-1-3"]);
   host.transactions.length = 0;
   await change([{ ...SHOP, external: "reject", clusterEndpoints: next }]);
-  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-1-3"]);
+  assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "affinity-to-tcp-10800-1-3"]);
   assert.deepEqual(host.transactions[0]!.filter((statement) => statement.includes(" element ")), [
     "delete element ip sluice services { 10.96.0.1 . tcp . 80 }",
     "delete element ip sluice endpoints-tcp-10800-0 { 10.96.0.1 . 80 . 0 }",
-    "add element ip sluice services { 10.96.0.1 . tcp . 80 : goto clients-tcp-10800-1-3 }",
+    "add element ip sluice services { 10.96.0.1 . tcp . 80 : goto affinity-to-tcp-10800-1-3 }",
     "add element ip sluice endpoints-tcp-10800-0 { 10.96.0.1 . 80 . 3 : 10.1.0.7 . 80 }",
   ]);
 });
@@ -232,7 +232,7 @@ Deno.test("large service ports with endpoints of the same numbers share the chai
   const many = Array.from({ length: 70 }, (_, i) => `10.1.1.${i}:80`);
   await snapshot([SHOP, OTHER].map((port) => ({ ...port, external: "reject" as const, clusterEndpoints: many })));
   const blocks = ["0-ffffffff", "1-ffffffff", "2-0000003f"].flatMap((block) =>
-    ["known", "new"].map((clients) => `clients-${clients}-tcp-10800-${block}`)
+    ["known", "new"].map((clients) => `affinity-to-${clients}-tcp-10800-${block}`)
   );
   const maps = [0, 1, 2].map((block) => `endpoints-tcp-10800-${block}`);
   const heads = ["shop/web:httptcp", "shop/other:httptcp"].map((name) => `affinity-${shortHash(name)}`);
@@ -270,7 +270,7 @@ for (const [kind, changes] of Object.entries(RARE)) {
     assert.equal(table().sets.get("endpoints-tcp-10800-0")!.elements.size, 2 * ENDPOINTS.length);
     assert.equal(connect(REGULAR), endpoint);
     await change([], [servicePortKey(SHOP.name, SHOP.protocol)]);
-    assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "clients-tcp-10800-0-2"]);
+    assert.deepEqual(objects(), ["endpoints-tcp-10800-0", "affinity-to-tcp-10800-0-2"]);
   });
 }
 
@@ -282,7 +282,7 @@ function asEarlierVersion({ sets, chains }: NftTable): void {
     sets.delete(name);
   }
   const earlier = (text: string) =>
-    text.replace(/\bclients-((?:known-|new-)?tcp-)/, "affinity-$1").replace(/@endpoints-\S+/, "@tcp-endpoints");
+    text.replace(/\baffinity-to-((?:known-|new-)?tcp-)/, "affinity-$1").replace(/@endpoints-\S+/, "@tcp-endpoints");
   for (const [name, chain] of [...chains]) {
     chains.delete(name);
     chains.set(earlier(name), { ...chain, rules: chain.rules.map(earlier) });

@@ -68,6 +68,12 @@ Deno.test("of the chains of session affinity, a trace has those that know the cl
     "  ip sluice affinity-X          belongs to a client that has an endpoint",
     "  ip sluice affinity-X-known-1  sends it to an endpoint",
   ]);
+  assert.equal(
+    traceOf("affinity-X rule jump affinity-to-known-tcp-9-0-f (verdict jump affinity-to-known-tcp-9-0-f)").length,
+    0,
+  );
+  const shared = "affinity-X rule goto affinity-to-new-tcp-9-0-f (verdict goto affinity-to-new-tcp-9-0-f)";
+  assert.match(traceOf(shared, `affinity-to-new-tcp-9-0-f rule a ${chosen}`)[0]!, / without an endpoint$/);
   const drawn = "affinity-X rule numgen random mod 9 < 3 goto affinity-X-new-0 (verdict goto affinity-X-new-0)";
   assert.deepEqual(traceOf(...jumps, drawn, `affinity-X-new-0 rule update @clients { a } ${chosen}`), [
     "  ip sluice affinity-X        belongs to a client without an endpoint",
