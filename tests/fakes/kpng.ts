@@ -162,6 +162,7 @@ export function connectKpngClient(...call: Parameters<typeof openGrpcCall>): Kpn
   stream.on("close", () => fail(new Error("the call was broken off")));
   return {
     round(request) {
+      if (stream.closed) return Promise.reject(new Error("the call has ended"));
       const round = Promise.withResolvers<readonly Uint8Array<ArrayBuffer>[]>();
       complete = round.resolve;
       fail = round.reject;

@@ -86,7 +86,8 @@ Deno.test("a stalled reader is disconnected after a while, and blocks no other",
       return session;
     });
     await until(() => served.serving.watchers() === stalled.length);
-    assert.ok(await passingDuring(clock, isServed(served)));
+    // Slowly: a busy machine takes many turns to carry a message from one side to the other.
+    assert.ok(await passingDuring(clock, isServed(served), 2));
     await passing(clock, () => served.serving.watchers() === 0);
     for (const session of stalled) session.destroy();
   }, { clock, limits: { stallMs: 1000 } });
