@@ -34,3 +34,16 @@ for (const exclusions of [[false], [true, false], [true, true, false], [true, fa
     assert.deepEqual(rulesOf(ruleset).filter((rule) => rule.includes("10.1.0.1")), []);
   });
 }
+
+Deno.test("a service port that is deleted, even twice, and set again has its rules once", () => {
+  const ruleset = rulesetOfWeb(), deleted = { ...DELTA, base: 1, settings: undefined, set: [], deleted: [KEY] };
+  for (let time = 0; time < 2; time++) {
+    for (let repeat = 0; repeat < 2; repeat++) {
+      ruleset.apply(deleted);
+      assert.deepEqual([...ruleset.servicePorts()], []);
+      assert.deepEqual(rulesOf(ruleset).filter((rule) => rule.includes("10.1.0.1")), []);
+    }
+    ruleset.apply({ ...deleted, set: [WEB], deleted: [] });
+    assert.deepEqual(rulesOf(ruleset), there);
+  }
+});

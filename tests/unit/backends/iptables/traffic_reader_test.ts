@@ -5,23 +5,24 @@ import { createFakeClock, settled } from "../../../fakes/clock.ts";
 
 const CHAIN = { table: "nat", chain: "KUBE-SVC-ABCDEFGHIJKLMNOP", rules: 1 } as const;
 
-/** A reader of one rule that has matched five packets. */
+/** A reader of one rule that has matched five packets, or as many as `kernel` says; none of a rule that does not exist. */
 function readingFive() {
-  const listed: string[] = [];
+  const listed: string[] = [], kernel: { packets: number | undefined } = { packets: 5 };
   const unused = () => Promise.reject(new Error("only list may be called"));
   const tools: IptablesTools = {
     ...{ keepsRules: false, restore: unused, save: unused, flavour: unused },
     async list(table, chain, onLine) {
       await Promise.resolve();
       listed.push(chain ?? table);
-      if (table === "nat") onLine(`-A ${CHAIN.chain} -p tcp -c 5 300 -j DNAT --to-destination 10.1.0.1:80`);
+      if (table !== "nat" || kernel.packets === undefined) return;
+      onLine(`-A ${CHAIN.chain} -p tcp -c ${kernel.packets} 300 -j DNAT --to-destination 10.1.0.1:80`);
     },
   };
   const ruleset = { servicePorts: () => [], chainOwner: () => "default/web|tcp" };
   const reader = createTrafficReader({
     ...{ ruleset, tools, clock: createFakeClock(), flavour: "nf_tables", tables: ["filter", "nat"] },
   });
-  return { reader, listed, connections: async () => [...(await reader.read()).counts] };
+  return { reader, listed, kernel, connections: async () => [...(await reader.read()).counts] };
 }
 
 Deno.test("the counters of a chain restart when it is written, and not if its restore fails", async () => {
@@ -31,6 +32,22 @@ Deno.test("the counters of a chain restart when it is written, and not if its re
   assert.deepEqual(await connections(), []);
   await reader.aroundRestore([CHAIN], () => Promise.resolve(true));
   assert.deepEqual(await connections(), [5, 0, 0]);
+});
+
+Deno.test("counters that another program has reset or removed count from 0", async () => {
+  const { reader, kernel, connections } = readingFive();
+  await reader.start();
+  kernel.packets = 7;
+  assert.deepEqual(await connections(), [2, 0, 0]);
+  kernel.packets = 3;
+  assert.deepEqual(await connections(), [3, 0, 0], "reset");
+  for (const [gone, what] of [[undefined, "removed and created again"], [0, "reset before it matched"]] as const) {
+    kernel.packets = gone;
+    assert.deepEqual(await connections(), []);
+    kernel.packets = 4;
+    assert.deepEqual(await connections(), [4, 0, 0], what);
+  }
+  assert.deepEqual(await connections(), []);
 });
 
 for (const [name, one, other] of [["the first", 0, 1], ["the second", 1, 0]] as const) {
