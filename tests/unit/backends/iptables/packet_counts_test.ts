@@ -9,6 +9,8 @@ import { backendUnderTest, createHost } from "./host.ts";
 const FORWARD = [
   "-N KUBE-FORWARD",
   "-A KUBE-FORWARD -m conntrack --ctstate INVALID -c 12 640 -j DROP",
+  // A rule of another program.
+  "-A KUBE-FORWARD -s 192.0.2.0/24 -c 5 300 -j DROP",
   '-A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark 0x4000/0x4000 -c 7 420 -j ACCEPT',
   '-A KUBE-FORWARD -m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -c 9 99 -j ACCEPT',
 ];
