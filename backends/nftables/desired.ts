@@ -174,8 +174,18 @@ function createDraft(port: NumberedPort, settings: FamilySettings, dialect: Dial
   return { port, settings, dialect, only, own: [], shared, named: new Map(), affinity, lists };
 }
 
-function addressOf({ dialect }: Draft, { kind, address }: Frontend): string {
+function addressOf({ dialect }: Pick<Draft, "dialect">, { kind, address }: Frontend): string {
   return kind === "nodePort" ? dialect.anyAddress : address;
+}
+
+/** Returns whether an item may be part of any version of these service ports, with the frontends that they have. */
+export function mayBelongTo(ports: readonly ServicePort[], dialect: Dialect): (item: Item) => boolean {
+  const owners = new Set(ports.map(servicePortHash));
+  const addresses = new Set(ports.flatMap(frontendsOf).map((frontend) => addressOf({ dialect }, frontend)));
+  return ({ list, key }) => {
+    const name = list === "chain" || list === "set" ? key : list;
+    return name.split("-").some((part) => owners.has(part)) || addresses.has(key.split(" . ", 1)[0]!);
+  };
 }
 
 function keyOf(draft: Draft, frontend: Frontend): string {

@@ -11,6 +11,7 @@ import {
   type Contribution,
   contributionOf,
   type Desired,
+  mayBelongTo,
   NOTHING,
   sharedChainText,
   sharedItem,
@@ -329,10 +330,15 @@ interface Draft extends Transaction {
   readonly chains: Item[];
   /** The ids of the shared parts that are deleted. */
   readonly gone: string[];
+  /** The strays that may be of an earlier version of a service port that is not written: all of that stays. */
+  readonly kept: ReadonlySet<Item>;
+  /** Whether such a version may use shared parts. */
+  readonly keepsShared: boolean;
 }
 
 /** Builds a transaction on the table that the realized state describes. */
-function build({ realized, settings, dialect }: Transactions, changes: readonly Change[], stage: Stage): Draft {
+function build(transactions: Transactions, changes: readonly Change[], stage: Stage): Draft {
+  const { realized, settings, dialect } = transactions;
   const creates = stage === "frame" || stage === "all", finishes = stage === "last" || stage === "all";
   const missing = [...creates ? declaredSets(settings, dialect) : []]
     .filter(([key]) => stage === "all" || realized.missingSets.has(key))
@@ -350,6 +356,7 @@ function build({ realized, settings, dialect }: Transactions, changes: readonly 
     uses: new Map(),
     chains: [],
     gone: [],
+    ...finishes ? keptAfter(changes, transactions) : NOTHING_KEPT,
   };
   for (const set of missing) put(draft.added, set);
   const ownChains = addParts(draft);
@@ -358,6 +365,21 @@ function build({ realized, settings, dialect }: Transactions, changes: readonly 
   for (const chain of [...draft.chains, ...ownChains]) put(draft.added, chain);
   if (finishes) addDeletions(draft);
   return draft;
+}
+
+const NOTHING_KEPT: Pick<Draft, "kept" | "keepsShared"> = { kept: new Set(), keepsShared: false };
+
+/** The parts of service ports that nft has refused, or not written in time, and that these changes leave as they are. */
+function keptAfter(
+  changes: readonly Change[],
+  { dirty, refusals, desired, realized, dialect }: Transactions,
+): Pick<Draft, "kept" | "keepsShared"> {
+  const written = new Set(changes.map(({ key }) => key));
+  const unwritten = [...dirty, ...refusals.keys()].filter((key) => !written.has(key) && !realized.applied.has(key));
+  if (unwritten.length === 0) return NOTHING_KEPT;
+  const ports = unwritten.map((key) => desired.servicePort(key)).filter((port) => port !== undefined);
+  const kept = new Set(realized.strays.filter(mayBelongTo(ports, dialect)));
+  return { kept, keepsShared: kept.size > 0 || unwritten.some((key) => realized.partial.has(key)) };
 }
 
 function put(into: Map<ItemList, Item[]>, item: Item): void {
@@ -421,14 +443,14 @@ function addNewSharedParts(draft: Draft): void {
 
 /** Adds the deletion of strays and of unused shared parts. */
 function addDeletions(draft: Draft): void {
-  const { realized, settings, dialect, deleted, gone } = draft;
-  for (const id of realized.unused.union(draft.uses)) {
+  const { realized, settings, dialect, deleted, gone, kept, keepsShared } = draft;
+  for (const id of keepsShared ? [] : realized.unused.union(draft.uses)) {
     if (!isUnused(draft, id)) continue;
     gone.push(id);
     const item = sharedItem(id, settings, dialect);
     put(deleted, item.list === "chain" ? { ...item, text: realized.chains.get(item.key)! } : item);
   }
-  for (const item of realized.strays) put(deleted, item);
+  for (const item of realized.strays) if (!kept.has(item)) put(deleted, item);
 }
 
 /** Whether the kernel has a shared part that no service port uses after the transaction. */
@@ -438,7 +460,7 @@ function isUnused({ realized, uses }: Draft, id: string): boolean {
 }
 
 /** Notes in the realized state that a transaction is in effect. */
-function commit({ realized, settings, changes, creates, finishes, chains, uses, gone }: Draft): void {
+function commit({ realized, settings, changes, creates, finishes, chains, uses, gone, kept }: Draft): void {
   if (creates) {
     realized.isDifferent = false;
     realized.missingSets = new Set();
@@ -462,5 +484,5 @@ function commit({ realized, settings, changes, creates, finishes, chains, uses, 
     if (next) realized.applied.set(key, next);
     else realized.applied.delete(key);
   }
-  if (finishes) realized.strays = [];
+  if (finishes) realized.strays = [...kept];
 }

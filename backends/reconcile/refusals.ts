@@ -11,6 +11,7 @@ export interface Refusals<Key> {
   forget(keys: Iterable<Key>): void;
   /** Ends all refusals, except those that rest at this time; returns their keys. */
   takeAll(nowMs?: number): readonly Key[];
+  keys(): Iterable<Key>;
   problems(): SyncProblem[];
   problemOf(key: Key): SyncProblem | undefined;
 }
@@ -59,6 +60,7 @@ export function createRefusals<Key>(logger: Logger): Refusals<Key> {
       for (const key of keys) refused.delete(key);
       return keys;
     },
+    keys: () => refused.keys(),
     problems: () => Array.from(refused.values(), ({ problem }) => problem),
     problemOf: (key) => refused.get(key)?.problem,
   };

@@ -199,6 +199,22 @@ const EXAMPLES: readonly Steps[] = [
     [change([[1, 1]]), []],
     [change([]), []],
   ],
+  [
+    [change([[0, 1]]), []],
+    [change([[60, 1]]), ["fails", "hangs"]],
+    [change([]), []],
+  ],
+  [
+    [change([[60, 1]]), ["hangs", "fails"]],
+    [change([], 0), ["none", "is killed after its work"]],
+    [change([]), []],
+  ],
+  [
+    [change([[20, 1]]), ["does nothing"]],
+    [change([], 0), ["fails after its work"]],
+    [change([]), ["none", "hangs"]],
+    [change([]), []],
+  ],
 ];
 
 for (const backend of BACKENDS) {
