@@ -77,10 +77,10 @@ export function withTakeover(
 
   /** The result of a sync; leftovers are removed first if it is their turn. */
   async function finish(result: SyncResult, isTurn: boolean): Promise<SyncResult> {
-    const figures = isTurn ? { ...result.figures, cleanup_failures: await leftovers.remove() } : result.figures;
+    const counts = isTurn ? { ...result.counts, cleanup_failures: await leftovers.remove() } : result.counts;
     const waitMs = leftovers.waitMs();
-    if (waitMs === undefined) return { ...result, figures };
-    return { ...result, figures, againAfterMs: soonest(waitMs, result.againAfterMs) };
+    if (waitMs === undefined) return { ...result, counts };
+    return { ...result, counts, againAfterMs: soonest(waitMs, result.againAfterMs) };
   }
 
   return {

@@ -104,8 +104,8 @@ export function packetCountsOf(families: readonly ServedFamily[]): Promise<Worke
 }
 
 /** Reads the metrics of the families' relays. */
-export function relayFiguresOf(families: readonly ServedFamily[]): Promise<WorkerCounts> {
-  return readAll(families, (served) => served.relayFigures());
+export function relayCountsOf(families: readonly ServedFamily[]): Promise<WorkerCounts> {
+  return readAll(families, (served) => served.relayCounts());
 }
 
 async function readAll<T>(

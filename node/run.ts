@@ -10,7 +10,7 @@ import {
 } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { createChangeLoop } from "./change_loop.ts";
-import { observeFamilies, packetCountsOf, relayFiguresOf } from "./family_observers.ts";
+import { observeFamilies, packetCountsOf, relayCountsOf } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import { createFeatures } from "./features.ts";
 import { createRoundPace } from "./round_pace.ts";
@@ -184,7 +184,7 @@ function observe(
     featureGates: configuration.featureGates,
     fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),
-    readRelayFigures: usesAnyRelay(configuration) ? () => relayFiguresOf(families) : undefined,
+    readRelayCounts: usesAnyRelay(configuration) ? () => relayCountsOf(families) : undefined,
     update: features.updateMetrics,
     problems: problems.counts,
     link: isServer(configuration.source) ? link.current : undefined,

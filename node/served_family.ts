@@ -71,8 +71,8 @@ export interface ServedFamily extends NodeFamily {
   noLocalEndpoints(): NoLocalEndpoints;
   /** Whether this family has any service ports, including Sluice's own. */
   hasServicePorts(): boolean;
-  /** See `FamilyLink.relayFigures`. */
-  relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
+  /** See `FamilyLink.relayCounts`. */
+  relayCounts(): Promise<Readonly<Record<string, number>> | undefined>;
   readonly basis: FamilyBasis;
   /** See `FamilyLink.stop`. */
   stop(options?: StopOptions): Promise<void>;
@@ -170,7 +170,7 @@ export function serveFamily(parts: FamilyParts): ServedFamily {
     hasServicePorts: () => channel.hasServicePorts(),
     hasServices: () => planner.hasServices(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
-    relayFigures: async () => await channel.link.relayFigures?.(),
+    relayCounts: async () => await channel.link.relayCounts?.(),
     compare: channel.link.compare,
     basis: {
       planner,

@@ -84,7 +84,7 @@ export function createChangeFeed(clock: Clock, ledgers: Ledgers, log: EventLog =
     planned(family, changes, { first, isDualStack }) {
       for (const line of serviceLines(changes, first)) addLine(family, line, isDualStack);
     },
-    reported({ family, figures: { drift_repaired: repaired = 0 } }) {
+    reported({ family, counts: { drift_repaired: repaired = 0 } }) {
       if (repaired === 0) return;
       const text = `${plural(repaired, "change")} by other programs repaired`;
       record({ kind: "drift", subject: family, text, tone: "warning" });

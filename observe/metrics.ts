@@ -1,4 +1,4 @@
-import type { FigureMetric, ModeDescription } from "../backends/contract/mod.ts";
+import type { CountMetric, ModeDescription } from "../backends/contract/mod.ts";
 import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
@@ -52,7 +52,7 @@ interface MetricsOptions extends CommonSources, ChangeCounts {
   /** Reads the packet counters of the rules, if the mode has such rules. */
   readonly readPacketCounts: () => Promise<WorkerCounts<PacketCounts>>;
   /** Reads the metrics of the relays, by the names in relay/contract.ts. Undefined if the configuration needs none. */
-  readonly readRelayFigures?: () => Promise<WorkerCounts>;
+  readonly readRelayCounts?: () => Promise<WorkerCounts>;
   /** The last counts of the workers, which outlast a run: by group and family. */
   readonly lastCounts?: LastCounts;
 }
@@ -70,7 +70,7 @@ const FAMILY = ["ip_family"] as const;
  * `sluice_…`.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { mode, now, featureGates, readPacketCounts, readRelayFigures, lastCounts: last = new Map(), update } = options;
+  const { mode, now, featureGates, readPacketCounts, readRelayCounts, lastCounts: last = new Map(), update } = options;
   const updates = [update];
   const common = createCommonMetrics({ ...options, update: () => Promise.all(updates.map((one) => one?.())) });
   const { registry } = common;
@@ -90,9 +90,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addChangeMetrics(registry, options);
   addFeatures(registry, featureGates);
   if (mode.metrics.countsPackets) updates.push(addWorkerCounts(registry, PACKETS, [], readPacketCounts, last));
-  if (readRelayFigures) {
+  if (readRelayCounts) {
     const counts = { ...RELAY, ...mode.metrics.countsListeners && LISTENERS };
-    updates.push(addWorkerCounts(registry, counts, FAMILY, readRelayFigures, last));
+    updates.push(addWorkerCounts(registry, counts, FAMILY, readRelayCounts, last));
   }
 
   return {
@@ -140,7 +140,7 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
     FAMILY,
   );
   const problems = gauge(registry, "sluice_problems", "Problems of the last sync", FAMILY);
-  const feedFigures = figureMetrics(registry, mode);
+  const feedCounts = countMetrics(registry, mode);
 
   return (report, triggerTimesMs = []) => {
     const labels = { ip_family: report.family };
@@ -148,34 +148,34 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
     all.observe(labels, seconds);
     (report.full ? full : partial)?.observe(labels, seconds);
     problems.set(labels, report.problems.length);
-    feedFigures(report);
-    if (report.figures.conntrack_ms !== undefined) conntrack.observe(labels, report.figures.conntrack_ms / 1000);
+    feedCounts(report);
+    if (report.counts.conntrack_ms !== undefined) conntrack.observe(labels, report.counts.conntrack_ms / 1000);
     if (!report.ok) return;
     lastSync.set(labels, report.endedAtMs / 1000);
     for (const triggeredMs of triggerTimesMs) programming.observe(labels, (report.endedAtMs - triggeredMs) / 1000);
   };
 }
 
-function counted(name: string, help: string): { readonly metrics: readonly FigureMetric[] } {
+function counted(name: string, help: string): { readonly metrics: readonly CountMetric[] } {
   return { metrics: [{ kind: "counter", name, help }] };
 }
 
 /** Counts that every mode reports. */
-const COMMON_FIGURES = {
+const COMMON_COUNTS = {
   conntrack_deleted: counted("kubeproxy_conntrack_reconciler_deleted_entries_total", "Stale connections removed"),
   drift_repaired: counted("sluice_drift_repaired_total", "Changes by other programs that were repaired"),
 };
 
 /** Registers the metrics of the counts of syncs: counters add them up, gauges keep the last one. */
-function figureMetrics(registry: Registry, mode: ModeDescription): (report: SyncReport) => void {
+function countMetrics(registry: Registry, mode: ModeDescription): (report: SyncReport) => void {
   const known = new Map<string, ReturnType<typeof createMetric>>();
-  const feeds = Object.entries({ ...COMMON_FIGURES, ...mode.figures }).flatMap(([figure, { metrics = [] }]) =>
+  const feeds = Object.entries({ ...COMMON_COUNTS, ...mode.counts }).flatMap(([key, { metrics = [] }]) =>
     metrics.map(({ kind, name, help, table, partialOnly }) => {
       const labels = table === undefined ? FAMILY : ["ip_family", "table"];
       const update = known.get(name) ?? createMetric(registry, kind, name, help, labels);
       known.set(name, update);
-      return ({ family, full, figures }: SyncReport) => {
-        const value = figures[figure] ?? (kind === "counter" ? 0 : undefined);
+      return ({ family, full, counts }: SyncReport) => {
+        const value = counts[key] ?? (kind === "counter" ? 0 : undefined);
         const counted = partialOnly && full ? 0 : value;
         if (counted !== undefined) update({ ip_family: family, ...table && { table } }, counted);
       };

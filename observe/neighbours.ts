@@ -167,9 +167,9 @@ export function createDriftWatch({ findNeighbours, onProblems, clock, logger }: 
   };
 
   return {
-    report({ family, full, ok, figures }) {
+    report({ family, full, ok, counts }) {
       const nowMs = clock.monotonic(), known = repaired.get(family);
-      if ((figures.drift_repaired ?? 0) === 0) {
+      if ((counts.drift_repaired ?? 0) === 0) {
         if (!full || !ok || !known?.isReported || nowMs - known.lastMs < QUIET_MS) return;
         repaired.delete(family);
         onProblems(`drift ${family}`, []);

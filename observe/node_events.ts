@@ -62,8 +62,8 @@ export function createNodeEvents({ recorder, mode, sharesUplink, clock }: {
 
   return {
     report(report) {
-      const { family, ok, problems, figures } = report;
-      const repaired = figures.drift_repaired ?? 0;
+      const { family, ok, problems, counts } = report;
+      const repaired = counts.drift_repaired ?? 0;
       if (repaired > 0) {
         const message = `${family}: ${plural(repaired, "change")} of services' rules by other programs repaired`;
         recorder.record("Warning", "RulesRepaired", family, message);

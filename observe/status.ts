@@ -5,7 +5,7 @@ import { FAMILIES } from "../platform/mod.ts";
 
 /** The summary of one sync. */
 export type SyncSummary =
-  & Pick<SyncReport, "revision" | "ok" | "full" | "endedAtMs" | "durationMs" | "figures">
+  & Pick<SyncReport, "revision" | "ok" | "full" | "endedAtMs" | "durationMs" | "counts">
   & { readonly problems: number };
 
 /** The time from a change of endpoints to its effect, over the last changes. */
@@ -51,11 +51,11 @@ export function createStatusRecorder(): StatusRecorder {
 
   return {
     report(report, triggerTimesMs) {
-      const { family, revision, ok, full, endedAtMs, durationMs, figures } = report;
+      const { family, revision, ok, full, endedAtMs, durationMs, counts } = report;
       const state = states.get(family)!;
-      state.syncs.unshift({ revision, ok, full, endedAtMs, durationMs, figures, problems: report.problems.length });
+      state.syncs.unshift({ revision, ok, full, endedAtMs, durationMs, counts, problems: report.problems.length });
       state.syncs.length = Math.min(state.syncs.length, SYNCS);
-      state.driftRepaired += figures.drift_repaired ?? 0;
+      state.driftRepaired += counts.drift_repaired ?? 0;
       if (triggerTimesMs.length > 0) state.lastChangeMs = endedAtMs;
       for (const triggeredMs of triggerTimesMs) {
         state.latencies[state.changes++ % LATENCIES] = Math.max(0, endedAtMs - triggeredMs);

@@ -1,7 +1,7 @@
 /** TCP connections: from a client to an endpoint and back. */
 import type { RelayOptions } from "./contract.ts";
 import type { Chooser, Target } from "./target.ts";
-import type { Counters, RelayTraffic } from "./figures.ts";
+import type { Counters, RelayTraffic } from "./counts.ts";
 import type { FileWatch } from "./file_watch.ts";
 import type { RelayNetwork } from "./network.ts";
 import type { Socket } from "node:net";

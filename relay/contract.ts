@@ -9,7 +9,7 @@ import type {
   TrafficReading,
 } from "../core/model/mod.ts";
 import type { ClockAndLogger } from "../platform/mod.ts";
-import type { RelayFigures } from "./figures.ts";
+import type { RelayCounts } from "./counts.ts";
 import type { RelayNetwork } from "./network.ts";
 
 /** The state of the relay after a delta. */
@@ -28,7 +28,7 @@ export interface Relay {
    */
   apply(delta: FamilyDelta): Promise<RelayUpdate>;
   /** The metrics since the start. */
-  figures(): RelayFigures;
+  counts(): RelayCounts;
   /** Returns the connections and bytes of payload since the last call; undefined if none are counted. */
   takeTraffic(): TrafficReading | undefined;
   /** Closes the listeners, waits at most 5 s for open connections, then resets them. */

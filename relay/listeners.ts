@@ -12,7 +12,7 @@ import {
 } from "../core/model/mod.ts";
 import { type Clock, errorText, type Family, familyOf, joinHostPort, UNSPECIFIED_ADDRESS } from "../platform/mod.ts";
 import type { RelayOptions, RelayPlacement } from "./contract.ts";
-import type { Counters } from "./figures.ts";
+import type { Counters } from "./counts.ts";
 import { isOutOfFiles } from "./file_watch.ts";
 import type { Listener } from "./network.ts";
 import type { EndpointList, Target } from "./target.ts";

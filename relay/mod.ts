@@ -8,7 +8,7 @@
  *   connections.ts  TCP connections, to the first endpoint that accepts
  *   udp_flows.ts    UDP flows, until they are idle
  *   file_watch.ts   a lack of files
- *   figures.ts      the counters, and counts by service port and endpoint for traffic metrics
+ *   counts.ts      the counters, and counts by service port and endpoint for traffic metrics
  *   network.ts      the sockets of the system
  *
  * A redirected client can also connect to a relay's port directly, past the checks of the rules (source ranges): a backend
@@ -21,13 +21,13 @@ import { createTurns, limitRepeats, UNSPECIFIED_ADDRESS, waitAtMost } from "../p
 import { createChooser } from "./target.ts";
 import { createConnections } from "./connections.ts";
 import type { Relay, RelayOptions, RelayUpdate } from "./contract.ts";
-import { createCounters, createRelayTraffic } from "./figures.ts";
+import { createCounters, createRelayTraffic } from "./counts.ts";
 import { createFileWatch } from "./file_watch.ts";
 import { createListeners, createPortChoice, type OpenInRange } from "./listeners.ts";
 import { systemNetwork } from "./network.ts";
 import { createUdpFlows } from "./udp_flows.ts";
 export * from "./contract.ts";
-export type { RelayFigures } from "./figures.ts";
+export type { RelayCounts } from "./counts.ts";
 export type { RelayNetwork } from "./network.ts";
 
 /** The time for which a stop waits for open connections. */
@@ -86,7 +86,7 @@ export function createRelay(options: RelayOptions): Relay {
   const turns = createTurns();
   return {
     apply: (delta) => turns.take(() => assignAll(delta)),
-    figures: () => ({ ...counters }),
+    counts: () => ({ ...counters }),
     takeTraffic: traffic.take,
     async stop() {
       await turns.ended();

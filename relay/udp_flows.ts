@@ -1,7 +1,7 @@
 /** UDP: one flow for each client address and port at a listener, with a socket of its own towards the endpoint. */
 import { sleep, splitHostPort, UNSPECIFIED_ADDRESS } from "../platform/mod.ts";
 import type { RelayParts } from "./connections.ts";
-import type { CountBytes } from "./figures.ts";
+import type { CountBytes } from "./counts.ts";
 import { isOfOtherFamily, type Listener } from "./network.ts";
 import { endpointsOf, type Target } from "./target.ts";
 

@@ -24,7 +24,7 @@ interface ServingServersOptions extends ClockAndLogger {
   readonly healthzBindAddress: string | undefined;
   /** `address:port`; undefined for none. */
   readonly metricsBindAddress: string | undefined;
-  readonly source: () => SourceFigures;
+  readonly source: () => SourceCounts;
   readonly metrics: Pick<ServingMetrics, "expose">;
   /** Has the current problems, and receives the servers that cannot listen. */
   readonly problems: Pick<ProblemBoard, "report" | "current">;
@@ -82,7 +82,7 @@ function timeText(timeMs: number): string {
 }
 
 /** The state of the source that a server passes on. */
-export interface SourceFigures {
+export interface SourceCounts {
   /** Whether the whole state has been read, so that watchers are answered. */
   readonly isReady: boolean;
   /** When the source last reported something, in milliseconds since 1970; undefined before the first report. */
@@ -97,7 +97,7 @@ interface ServingMetrics extends CommonMetrics {
 /** Options of `createServingMetrics`; the functions are called at every scrape. */
 interface ServingMetricsOptions extends CommonSources {
   readonly count: Serving["count"];
-  readonly source: () => SourceFigures;
+  readonly source: () => SourceCounts;
 }
 
 /** Creates the metrics of a server, named `sluice_serve_…`, and the metrics of its process and its API client. */

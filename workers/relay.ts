@@ -19,8 +19,8 @@ scope.onmessage = ({ data: message }) => {
       return;
     case "apply":
       return void (running && apply(running, message.delta));
-    case "figures":
-      return running && scope.postMessage({ ...message, figures: running.figures() });
+    case "counts":
+      return running && scope.postMessage({ ...message, counts: running.counts() });
     case "traffic":
       return running && scope.postMessage({ ...message, reading: running.takeTraffic() });
     case "stop":

@@ -18,7 +18,7 @@ import {
   type WorkerHandle,
   type WorkerListener,
 } from "../platform/mod.ts";
-import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
+import type { RelayCounts, RelayPlacement } from "../relay/mod.ts";
 import type { RelaySettings } from "../core/channel/mod.ts";
 
 /** The first message: starts the relay. */
@@ -36,8 +36,8 @@ export type ToRelay =
   | RelayStart
   /** Apply a delta; answered with `applied` of its revision. */
   | { readonly type: "apply"; readonly delta: FamilyDelta }
-  /** Answered with `figures` of the same number. */
-  | { readonly type: "figures"; readonly number: number }
+  /** Answered with `counts` of the same number. */
+  | { readonly type: "counts"; readonly number: number }
   /** Answered with `traffic` of the same number. */
   | { readonly type: "traffic"; readonly number: number }
   /** Close all listeners, wait a little for open connections, then end; answered with `stopped`. */
@@ -48,7 +48,7 @@ export type ToRelay =
 /** A message of a relay worker. */
 export type FromRelay =
   | RelayApplied
-  | { readonly type: "figures"; readonly number: number; readonly figures: RelayFigures }
+  | { readonly type: "counts"; readonly number: number; readonly counts: RelayCounts }
   | { readonly type: "traffic"; readonly number: number; readonly reading: TrafficReading | undefined }
   | { readonly type: "stopped" }
   | { readonly type: "pong" };
@@ -81,7 +81,7 @@ export interface RelayWorker {
   /** Sends a delta; lost while the worker restarts. The first one must be a whole state. */
   apply(delta: FamilyDelta): void;
   /** The relay's metrics; undefined if the worker does not answer. */
-  figures(): Promise<RelayFigures | undefined>;
+  counts(): Promise<RelayCounts | undefined>;
   /** The traffic since the last call; undefined if none is counted or the worker does not answer. */
   traffic(): Promise<TrafficReading | undefined>;
   /** Lets open connections end within the relay's grace, then ends the worker. */
@@ -103,7 +103,7 @@ interface RelayWorkerOptions extends ClockAndLogger {
 export function startRelayWorker({ start, spawn, clock, ...options }: RelayWorkerOptions): RelayWorker {
   const backoff = options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 });
   const logger = options.logger.with({ family: start.family });
-  const figures = createQuestions<RelayFigures>(clock, ANSWER_TIMEOUT_MS);
+  const counts = createQuestions<RelayCounts>(clock, ANSWER_TIMEOUT_MS);
   const traffic = createQuestions<TrafficReading>(clock, ANSWER_TIMEOUT_MS);
   let listener: RelayListener | undefined;
   let stopped: Promise<void> | undefined;
@@ -115,8 +115,8 @@ export function startRelayWorker({ start, spawn, clock, ...options }: RelayWorke
       switch (message.type) {
         case "stopped":
           return worker.ended();
-        case "figures":
-          return figures.answer(message.number, message.figures);
+        case "counts":
+          return counts.answer(message.number, message.counts);
         case "traffic":
           return traffic.answer(message.number, readTraffic.checked(message.reading));
         case "applied":
@@ -130,7 +130,7 @@ export function startRelayWorker({ start, spawn, clock, ...options }: RelayWorke
     },
     onRestarted: () => listener?.onRestarted(),
   });
-  const ask = async <T>(type: "figures" | "traffic", questions: Questions<T>) =>
+  const ask = async <T>(type: "counts" | "traffic", questions: Questions<T>) =>
     worker.running() && await questions.ask((number) => worker.post({ type, number }));
   worker.start();
   return {
@@ -138,7 +138,7 @@ export function startRelayWorker({ start, spawn, clock, ...options }: RelayWorke
       listener = next;
     },
     apply: (delta) => worker.post({ type: "apply", delta }),
-    figures: () => ask("figures", figures),
+    counts: () => ask("counts", counts),
     traffic: () => ask("traffic", traffic),
     stop: () => stopped ??= new Promise((resolve) => worker.stop({ type: "stop" }, STOP_GRACE_MS, () => resolve())),
   };

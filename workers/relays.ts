@@ -189,7 +189,7 @@ function linkThroughRelay(
       const reading = counted && carried ? joined(counted, carried) : counted ?? carried;
       return call.checked(reading);
     },
-    relayFigures: async () => await state.placed?.relay.figures(),
+    relayCounts: async () => await state.placed?.relay.counts(),
     rest() {
       const rests = worker.rest();
       if (rests) releaseRelay(state)?.relay.stop();

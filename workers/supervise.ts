@@ -2,7 +2,7 @@
 import { describeMode } from "../backends/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/channel/mod.ts";
-import { isCommonFigure, type SyncReport } from "../core/model/mod.ts";
+import { isCommonCount, type SyncReport } from "../core/model/mod.ts";
 import { isProblemCode, type Problem } from "../core/problems/mod.ts";
 import {
   type Backoff,
@@ -206,13 +206,13 @@ export function checkedProblems(problems: readonly Problem[]): readonly Problem[
 }
 
 /** Sanitizes a report: an unknown code becomes `sync-failed`; undeclared counts and those not finite are dropped. */
-export function checkedReport(report: SyncReport, mode: Pick<ModeDescription, "figures">): SyncReport {
+export function checkedReport(report: SyncReport, mode: Pick<ModeDescription, "counts">): SyncReport {
   const problems = report.problems.map((problem) =>
     isProblemCode(problem.code) ? problem : { ...problem, code: "sync-failed" as const }
   );
-  const isDeclared = (name: string) => isCommonFigure(name) || Object.hasOwn(mode.figures, name);
-  const figures = Object.fromEntries(
-    Object.entries(report.figures).filter(([name, value]) => isDeclared(name) && Number.isFinite(value)),
+  const isDeclared = (name: string) => isCommonCount(name) || Object.hasOwn(mode.counts, name);
+  const counts = Object.fromEntries(
+    Object.entries(report.counts).filter(([name, value]) => isDeclared(name) && Number.isFinite(value)),
   );
-  return { ...report, problems, figures };
+  return { ...report, problems, counts };
 }

@@ -237,16 +237,16 @@ async function attempt(loop: Loop, revision: number, scope: Scope, sync: () => P
   const ok = loop.failure === undefined, full = scope !== "changes";
   const result: SyncResult = loop.failure ? { ...done, problems: [loop.failure, ...done.problems] } : done;
   scheduleAfter(loop, full, result);
-  const { problems, figures } = result;
-  const repaired = figures.drift_repaired ?? 0;
+  const { problems, counts } = result;
+  const repaired = counts.drift_repaired ?? 0;
   if (repaired > 0) {
     loop.hadEntryRules = true;
     const text = "repaired rules that another program changed, or that a tool did not write";
     loop.logger.warn(text, { changes: repaired });
   }
-  if (ok) loop.logger.debug("synced", { revision, full, durationMs: Math.round(durationMs), ...figures });
+  if (ok) loop.logger.debug("synced", { revision, full, durationMs: Math.round(durationMs), ...counts });
   const report: SyncReport = {
-    ...{ family: loop.family, revision, ok, full, endedAtMs: loop.clock.now(), durationMs, problems, figures },
+    ...{ family: loop.family, revision, ok, full, endedAtMs: loop.clock.now(), durationMs, problems, counts },
     ...(isUnfinished(result) ? { unfinished: true } : {}),
   };
   loop.emit({ type: "report", report });
@@ -312,8 +312,8 @@ function scheduleAfter(loop: Loop, full: boolean, { problems, againAfterMs }: Sy
 }
 
 /** Whether the worker will sync again without a delta. */
-function isUnfinished({ problems, againAfterMs, figures }: SyncResult): boolean {
-  return problems.length > 0 || againAfterMs !== undefined || (figures.cleanup_failures ?? 0) > 0;
+function isUnfinished({ problems, againAfterMs, counts }: SyncResult): boolean {
+  return problems.length > 0 || againAfterMs !== undefined || (counts.cleanup_failures ?? 0) > 0;
 }
 
 function settle(loop: Loop): void {

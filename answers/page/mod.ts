@@ -145,7 +145,7 @@ function summaryPart(view: NodeView, attention: Attention | undefined): Html {
         <span class="reason">${reason}</span>
       `}${attention !== undefined && attentionLink(attention)}</p></div>
     ${lines.map(stateLine)}
-    <dl class="figures">${facts.map(({ label, words }) => row(label, wordsPart(words)))}</dl>
+    <dl class="counts">${facts.map(({ label, words }) => row(label, wordsPart(words)))}</dl>
   `;
 }
 

@@ -94,9 +94,9 @@ main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }
 .state.bad { color: var(--bad); }
 .state.warning { color: var(--warning); }
 .trouble:empty { display: none; }
-.figures { display: flex; flex-wrap: wrap; gap: 0.4rem 2.2rem; margin-top: 0.3rem; }
-.figures dt { color: var(--soft); font-size: 0.8rem; }
-.figures dd { font-weight: 600; letter-spacing: -0.01em; }
+.counts { display: flex; flex-wrap: wrap; gap: 0.4rem 2.2rem; margin-top: 0.3rem; }
+.counts dt { color: var(--soft); font-size: 0.8rem; }
+.counts dd { font-weight: 600; letter-spacing: -0.01em; }
 
 .family header { display: flex; justify-content: space-between; align-items: center; gap: 0.5rem 1rem; }
 .family header .state { font-size: 0.9rem; }
@@ -213,9 +213,9 @@ footer a { color: var(--soft); }
   body { padding: 1rem 0.75rem 2rem; }
   .card { padding: 1rem; border-radius: 12px; }
   .top { grid-template-columns: 1fr; }
-  .figures { flex-direction: column; gap: 0.2rem; }
-  .figures div { display: flex; align-items: baseline; gap: 0.75rem; }
-  .figures dt { flex: 0 0 4.5rem; }
+  .counts { flex-direction: column; gap: 0.2rem; }
+  .counts div { display: flex; align-items: baseline; gap: 0.75rem; }
+  .counts dt { flex: 0 0 4.5rem; }
   .changes, .changes > div { min-height: 0; }
   .changes > div { contain: none; max-height: 20rem; }
   .verdict strong { font-size: 1.2rem; }

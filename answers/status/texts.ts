@@ -4,10 +4,8 @@ import { durationText, plural } from "../../platform/mod.ts";
 
 /** The wording of all counts, in every mode, that count changes in the kernel. */
 const WRITTEN: ReadonlyMap<string, string> = new Map(
-  MODE_DESCRIPTIONS.flatMap(({ figures }) =>
-    Object.entries(figures).flatMap(([figure, { written }]) =>
-      written === undefined ? [] : [[figure, written] as const]
-    )
+  MODE_DESCRIPTIONS.flatMap(({ counts }) =>
+    Object.entries(counts).flatMap(([key, { written }]) => written === undefined ? [] : [[key, written] as const])
   ),
 );
 
@@ -19,9 +17,9 @@ interface SyncSize {
 }
 
 /** The size of a sync, from its counts. */
-export function sizeOfSync({ figures }: Pick<SyncSummary, "figures">): SyncSize {
-  const written = [...WRITTEN].flatMap(([figure, name]) => {
-    const count = figures[figure] ?? 0;
+export function sizeOfSync({ counts }: Pick<SyncSummary, "counts">): SyncSize {
+  const written = [...WRITTEN].flatMap(([key, name]) => {
+    const count = counts[key] ?? 0;
     return count > 0 ? [{ count, name }] : [];
   });
   return {

@@ -10,7 +10,7 @@ import type {
   PacketCounts,
   RuleDescription,
   ServicePortKey,
-  SyncFigures,
+  SyncCounts,
   SyncProblem,
   TrafficReading,
 } from "../../core/model/mod.ts";
@@ -33,11 +33,11 @@ export interface BackendOptions extends ClockAndLogger {
 /** The host and the family that are checked for a mode. */
 export type HostQuestion = Pick<BackendOptions, "family" | "runner" | "ipvs">;
 
-/** The result of a sync; `Figure` is the union of the counts that the mode's description declares. */
-export interface SyncResult<Figure extends string = string> {
+/** The result of a sync; `Count` is the union of the counts that the mode's description declares. */
+export interface SyncResult<Count extends string = string> {
   /** Service ports that could not be programmed. Everything else is in effect. */
   readonly problems: readonly SyncProblem[];
-  readonly figures: SyncFigures<Figure>;
+  readonly counts: SyncCounts<Count>;
   /** Request another sync after this delay even if nothing changed. */
   readonly againAfterMs?: number;
 }
@@ -49,10 +49,10 @@ export function soonest(...delaysMs: readonly (number | undefined)[]): number | 
 }
 
 /** The result of a sync that did nothing. */
-export const NOTHING_DONE: SyncResult<never> = { problems: [], figures: {} };
+export const NOTHING_DONE: SyncResult<never> = { problems: [], counts: {} };
 
 /** Keeps the kernel of one IP family in the state that the deltas describe. */
-export interface Backend<Figure extends string = string> {
+export interface Backend<Count extends string = string> {
   /** Checks the tools and the kernel. Throws an error that names what must be fixed before anything can work. */
   setup(): Promise<void>;
   /**
@@ -66,9 +66,9 @@ export interface Backend<Figure extends string = string> {
    * first batch (`head`) of a full snapshot takes effect if the kernel serves nothing yet; otherwise it is only stored, and the
    * existing rules stay until the rest arrives.
    */
-  sync(delta: FamilyDelta): Promise<SyncResult<Figure>>;
+  sync(delta: FamilyDelta): Promise<SyncResult<Count>>;
   /** Compares the kernel with the desired state and repairs the difference; `interval` by default. Throws as `sync` does. */
-  resync(cause?: ComparisonCause): Promise<SyncResult<Figure>>;
+  resync(cause?: ComparisonCause): Promise<SyncResult<Count>>;
   /**
    * Whether the rules that packets enter first are in the kernel: a check between comparisons that takes milliseconds, for
    * any number of services. Throws if the kernel cannot be read. Absent in modes without such a check.

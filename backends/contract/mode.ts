@@ -13,7 +13,7 @@ export interface ModeDescription {
   readonly tools: readonly KnownTool[];
   /** The kernel modules that its rules need, except modules that the rules load themselves. */
   readonly modules: readonly string[];
-  readonly figures: FigureDeclarations;
+  readonly counts: CountDeclarations;
   readonly metrics: ModeMetrics;
   readonly settings: ModeSettings;
   readonly relay: ModeRelay;
@@ -47,17 +47,17 @@ export const IPTABLES_VARIANT_TOOLS: readonly string[] = ["iptables", "ip6tables
 );
 
 /** The counts that a sync of the mode reports, by name, in addition to those of every mode. */
-export type FigureDeclarations = Readonly<Record<string, FigureDeclaration>>;
+export type CountDeclarations = Readonly<Record<string, CountDeclaration>>;
 
 /** A number that a sync reports, and where it is shown, in addition to the debug log and the status. */
-interface FigureDeclaration {
-  readonly metrics?: readonly FigureMetric[];
+interface CountDeclaration {
+  readonly metrics?: readonly CountMetric[];
   /** Its wording in the size of a sync: `chains written`. */
   readonly written?: string;
 }
 
-/** The figure of modes that reset connections to deleted endpoints. */
-export const CONNECTIONS_RESET: FigureDeclaration = {
+/** The count of modes that reset connections to deleted endpoints. */
+export const CONNECTIONS_RESET: CountDeclaration = {
   metrics: [{
     kind: "counter",
     name: "sluice_connections_reset_total",
@@ -66,7 +66,7 @@ export const CONNECTIONS_RESET: FigureDeclaration = {
 };
 
 /** The metric that is updated with the number: a counter adds it up, a gauge keeps the last value. */
-export interface FigureMetric {
+export interface CountMetric {
   readonly kind: "counter" | "gauge";
   readonly name: string;
   readonly help: string;

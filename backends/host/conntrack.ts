@@ -8,7 +8,7 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
-  type SyncFigures,
+  type SyncCounts,
   type SyncProblem,
 } from "../../core/model/mod.ts";
 import { type ClockAndLogger, errorText, joinHostPort, splitHostPort } from "../../platform/mod.ts";
@@ -44,17 +44,17 @@ interface ConntrackCleaner {
    * Starts to remove the entries that the noted changes have made stale, when the rules of a sync are in effect, and does not wait
    * for it. Starts no tool if nothing was noted. If conntrack fails, keeps the notes and logs the failure. The next sync reports it
    * as a problem, the one after that retries, and the problem stays until a removal succeeds. It never fails a sync.
-   * @returns problems and figures of the sync and of removals that ended since the last call, and the delay after
+   * @returns problems and counts of the sync and of removals that ended since the last call, and the delay after
    *   which another sync should start a removal or report it
    */
-  afterSync<Figures>(rules: SyncedRules<Figures>, known: KnownServicePorts): {
+  afterSync<Counts>(rules: SyncedRules<Counts>, known: KnownServicePorts): {
     readonly problems: readonly SyncProblem[];
-    readonly figures: Figures & RemovalFigures;
+    readonly counts: Counts & RemovalCounts;
     readonly againAfterMs: number | undefined;
   };
 }
 
-type RemovalFigures = Pick<SyncFigures, "conntrack_deleted" | "conntrack_ms">;
+type RemovalCounts = Pick<SyncCounts, "conntrack_deleted" | "conntrack_ms">;
 
 /** The service ports after all deltas so far. */
 interface KnownServicePorts {
@@ -71,8 +71,8 @@ export function udpFrontend(address: string | undefined, port: number): UdpFront
 }
 
 /** The state of a reconciler after a sync. */
-interface SyncedRules<Figures> {
-  takeFigures(): Figures;
+interface SyncedRules<Counts> {
+  takeCounts(): Counts;
   problems(): SyncProblem[];
   /** The UDP frontends that the kernel served before the first sync; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
@@ -102,8 +102,8 @@ const SMALLEST_PORTION = 4, SHORT_MS = 500;
 export function createConntrackCleaner({ family, runner, logger, clock }: CleanerOptions): ConntrackCleaner {
   const notes: Notes = new Map();
   const passes = createPasses(clock), deletion = createDeletion({ family, runner, clock });
-  const state: { figures: RemovalFigures; problem?: SyncProblem; isProblemNew: boolean } = {
-    figures: {},
+  const state: { counts: RemovalCounts; problem?: SyncProblem; isProblemNew: boolean } = {
+    counts: {},
     isProblemNew: false,
   };
 
@@ -130,7 +130,7 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
       state.isProblemNew = true;
     }
     // A sync takes these before it starts another removal.
-    state.figures = { conntrack_deleted: deletion.takeCount(), conntrack_ms: clock.monotonic() - startedMs };
+    state.counts = { conntrack_deleted: deletion.takeCount(), conntrack_ms: clock.monotonic() - startedMs };
   };
 
   return {
@@ -143,10 +143,10 @@ export function createConntrackCleaner({ family, runner, logger, clock }: Cleane
       for (const frontend of deletedFrontends(rules.takeEarlierUdpFrontends(), known)) {
         addNote(notes, frontend, { key: undefined, lost: undefined });
       }
-      const { problem, figures, isProblemNew } = state;
+      const { problem, counts, isProblemNew } = state;
       const problems = [...rules.problems(), ...(problem ? [problem] : [])];
-      const result = { problems, figures: { ...rules.takeFigures(), ...figures } };
-      state.figures = {};
+      const result = { problems, counts: { ...rules.takeCounts(), ...counts } };
+      state.counts = {};
       // A new failure is reported before it is repeated, so that failures are repeated ever more slowly.
       const waitMs = notes.size > 0 && !isProblemNew ? passes.start(() => clean(known)) : undefined;
       state.isProblemNew = false;

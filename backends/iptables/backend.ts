@@ -37,7 +37,7 @@ import {
   TABLES,
 } from "../xtables/mod.ts";
 import { frontendRules, TREES } from "./frontends.ts";
-import type { IptablesFigure } from "./mode.ts";
+import type { IptablesCount } from "./mode.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { chainsOf } from "./service_chains.ts";
 
@@ -71,7 +71,7 @@ interface Parts {
 export function createIptablesBackend(
   options: BackendOptions,
   variant: RulesVariant = IPTABLES_VARIANT,
-): Backend<IptablesFigure> {
+): Backend<IptablesCount> {
   const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(options);
@@ -90,7 +90,7 @@ export function createIptablesBackend(
   }
 
   /** The steps after the rules are written. Their failures do not fail the sync. */
-  function finish({ reconciler, ruleset }: Parts): SyncResult<IptablesFigure> {
+  function finish({ reconciler, ruleset }: Parts): SyncResult<IptablesCount> {
     loopback.rulesAreWritten();
     const result = conntrack.afterSync(reconciler, ruleset);
     const waitMs = tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined;
@@ -131,7 +131,7 @@ export function createIptablesBackend(
       await reconciler.compareAndRun(cause);
       const result = finish(ready());
       // Another program that deleted rules may have deleted the note for a cleanup, too.
-      if ((result.figures.drift_repaired ?? 0) > 0) await loopback.noteAgain();
+      if ((result.counts.drift_repaired ?? 0) > 0) await loopback.noteAgain();
       return result;
     },
     // It asks for the chains of three tables, each on its own.

@@ -1,11 +1,11 @@
 import type { TrafficCoverage } from "../../core/model/mod.ts";
-import { CONNECTIONS_RESET, type FigureDeclarations, type ModeDescription } from "../contract/mod.ts";
+import { CONNECTIONS_RESET, type CountDeclarations, type ModeDescription } from "../contract/mod.ts";
 import { IPTABLES_TOOLS } from "../tools/mod.ts";
 
 const PROGRAMMED = { name: "kubeproxy_sync_proxy_rules_iptables_total", help: "Rules that are programmed" } as const;
 const LAST = { name: "kubeproxy_sync_proxy_rules_iptables_last", help: "Rules that the last sync wrote" } as const;
 
-const FIGURES = {
+const COUNTS = {
   iptables_rules_nat: { metrics: [{ kind: "gauge", table: "nat", ...PROGRAMMED }] },
   iptables_rules_filter: { metrics: [{ kind: "gauge", table: "filter", ...PROGRAMMED }] },
   iptables_rules_last_nat: { metrics: [{ kind: "gauge", table: "nat", ...LAST }] },
@@ -29,10 +29,10 @@ const FIGURES = {
       },
     ],
   },
-} as const satisfies FigureDeclarations;
+} as const satisfies CountDeclarations;
 
 /** A count of a sync in iptables mode. */
-export type IptablesFigure = keyof typeof FIGURES;
+export type IptablesCount = keyof typeof COUNTS;
 
 const COVERAGE: TrafficCoverage = {
   kinds: ["connections"],
@@ -46,7 +46,7 @@ export const DESCRIPTION: ModeDescription = {
   kinds: ["Service", "EndpointSlice", "Node"],
   tools: IPTABLES_TOOLS,
   modules: ["nf_conntrack", "nf_nat", "xt_nat", "xt_MASQUERADE", "xt_statistic", "xt_recent", "xt_addrtype", "xt_mark"],
-  figures: FIGURES,
+  counts: COUNTS,
   metrics: { splitsDurations: true, countsPackets: true, countsTraffic: COVERAGE },
   settings: {
     section: "iptables",

@@ -29,7 +29,7 @@ import {
 } from "../xtables/mod.ts";
 import { type Contribution, createDesired } from "./desired.ts";
 import { IPVS_DRAIN, removeIpvsTraces } from "./leftovers.ts";
-import type { IpvsFigure } from "./mode.ts";
+import type { IpvsCount } from "./mode.ts";
 import { createIpvsReconciler, type IpvsReconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUTS } from "./rules.ts";
 import { createSets } from "./sets.ts";
@@ -52,7 +52,7 @@ const DEFAULTS: IpvsSettings = {
 };
 
 /** The IPVS backend of one family. */
-export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> {
+export function createIpvsBackend(options: BackendOptions): Backend<IpvsCount> {
   const { family, runner, clock, logger, ipvs = DEFAULTS } = options;
   const servers = createVirtualServers(family, runner);
   const conntrack = createConntrackCleaner(options);
@@ -70,7 +70,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
   }
 
   /** Starts to remove stale flows and gathers the result of a sync. */
-  function finish(reconciler: IpvsReconciler): SyncResult<IpvsFigure> {
+  function finish(reconciler: IpvsReconciler): SyncResult<IpvsCount> {
     const result = conntrack.afterSync(reconciler, desired);
     return { ...result, againAfterMs: soonest(result.againAfterMs, reconciler.againAfterMs()) };
   }

@@ -1,8 +1,8 @@
 import { DUMMY_INTERFACE, IPVS_SCHEDULERS, TRAFFIC_KINDS, type TrafficCoverage } from "../../core/model/mod.ts";
-import { type FigureDeclarations, type ModeDescription } from "../contract/mod.ts";
+import { type CountDeclarations, type ModeDescription } from "../contract/mod.ts";
 import { IPTABLES_TOOLS, TOOLS } from "../tools/mod.ts";
 
-const FIGURES = {
+const COUNTS = {
   virtual_servers: {},
   server_operations: { written: "virtual server changes" },
   set_changes: { written: "set changes" },
@@ -17,10 +17,10 @@ const FIGURES = {
       help: "Failed iptables-restore runs",
     }],
   },
-} as const satisfies FigureDeclarations;
+} as const satisfies CountDeclarations;
 
 /** A count of a sync in IPVS mode. */
-export type IpvsFigure = keyof typeof FIGURES;
+export type IpvsCount = keyof typeof COUNTS;
 
 const COVERAGE: TrafficCoverage = {
   kinds: TRAFFIC_KINDS,
@@ -34,7 +34,7 @@ export const DESCRIPTION: ModeDescription = {
   kinds: ["Service", "EndpointSlice", "Node"],
   tools: [TOOLS.ipvsadm, TOOLS.ipset, TOOLS.ip, ...IPTABLES_TOOLS, TOOLS.modprobe],
   modules: ["nf_conntrack", "nf_nat", "ip_vs", "ip_set", "xt_set", "dummy", "xt_MASQUERADE", "xt_mark"],
-  figures: FIGURES,
+  counts: COUNTS,
   metrics: { splitsDurations: false, countsPackets: false, countsTraffic: COVERAGE },
   settings: {
     section: "ipvs",

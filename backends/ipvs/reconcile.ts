@@ -1,4 +1,4 @@
-import type { Family, SyncFigures } from "../../core/model/mod.ts";
+import type { Family, SyncCounts } from "../../core/model/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import { createAccumulator, createReconciler, type Reconciler, type Refusals, type Target } from "../reconcile/mod.ts";
 import { isHostFailure, type Runner } from "../tools/mod.ts";
@@ -11,7 +11,7 @@ import {
   type DummyInterface,
   type HeldAddresses,
 } from "./addresses.ts";
-import type { IpvsFigure } from "./mode.ts";
+import type { IpvsCount } from "./mode.ts";
 import { IPVS_LAYOUTS, loadBalancerFrontends } from "./rules.ts";
 import { createServerSync, type ServerSyncOptions } from "./server_sync.ts";
 import { createSets, SET_KINDS, type SetChange, setName, type Sets } from "./sets.ts";
@@ -21,7 +21,7 @@ export interface IpvsReconciler extends Reconciler<true, string> {
   /** The time until a run is needed even if nothing changes; undefined if none is. */
   againAfterMs(): number | undefined;
   /** The counts since the last call. */
-  takeFigures(): SyncFigures<IpvsFigure>;
+  takeCounts(): SyncCounts<IpvsCount>;
 }
 
 /** The parts that a reconciler works with. */
@@ -91,9 +91,9 @@ export function createIpvsReconciler(options: ReconcilerOptions): IpvsReconciler
     ...reconciler,
     problems: () => [...reconciler.problems(), ...chains.problems()],
     againAfterMs: servers.againAfterMs,
-    takeFigures() {
+    takeCounts() {
       const { chains_written: _written, chains_deleted: _deleted, restores: _restores, ...ofRules } = chains
-        .takeFigures();
+        .takeCounts();
       return {
         ...ofRules,
         virtual_servers: desired.servers.size(),

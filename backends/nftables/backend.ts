@@ -22,7 +22,7 @@ import {
 } from "../tools/mod.ts";
 import { ATTEMPTS, attemptsIn } from "./counters.ts";
 import { contributionOf, createDesired, type Desired, sharedItem } from "./desired.ts";
-import type { NftablesFigure } from "./mode.ts";
+import type { NftablesCount } from "./mode.ts";
 import { removeOwnTables } from "./other_proxies.ts";
 import { createTableReconciler } from "./reconcile.ts";
 import type { ConnectionCounter } from "./open_connections.ts";
@@ -32,7 +32,7 @@ import { createNftTools, elementsOf } from "./tools.ts";
 import { chainLines, elementText, type Item } from "./transaction.ts";
 
 /** The nftables backend of one family. */
-export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
+export function createNftablesBackend(options: BackendOptions): Backend<NftablesCount> {
   const { family, runner, generation, clock, logger } = options, dialect = DIALECTS[family];
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   // Apart from the one for transactions, which would wait for long listings.
@@ -59,7 +59,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   let mayCountInVain = true;
 
   /** Starts to remove stale flows and gathers the result of a sync. */
-  function finish(): SyncResult<NftablesFigure> {
+  function finish(): SyncResult<NftablesCount> {
     const unansweredAgainMs = unanswered.clean(), result = conntrack.afterSync(reconciler, desired);
     return { ...result, againAfterMs: soonest(result.againAfterMs, unansweredAgainMs) };
   }

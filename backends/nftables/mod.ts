@@ -24,7 +24,7 @@
  *   open_connections.ts the table that counts open connections, for `least-connections`; loaded only if they are counted
  *   resets.ts           the table that resets connections to dead endpoints, beside this and other modes
  *
- * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.
+ * In: deltas of one family. Out: one table in the kernel, problems, counts. May run: nft, conntrack.
  */
 import { DESCRIPTION } from "./mode.ts";
 

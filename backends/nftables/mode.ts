@@ -1,8 +1,8 @@
 import { WHOLE_TRAFFIC } from "../../core/model/mod.ts";
-import { CONNECTIONS_RESET, type FigureDeclarations, type ModeDescription } from "../contract/mod.ts";
+import { CONNECTIONS_RESET, type CountDeclarations, type ModeDescription } from "../contract/mod.ts";
 import { TOOLS } from "../tools/mod.ts";
 
-const FIGURES = {
+const COUNTS = {
   elements_written: { written: "elements written" },
   elements_deleted: { written: "elements deleted" },
   chains_written: { written: "chains written" },
@@ -22,10 +22,10 @@ const FIGURES = {
       help: "Failed nft cleanups",
     }],
   },
-} as const satisfies FigureDeclarations;
+} as const satisfies CountDeclarations;
 
-/** A figure of a sync in nftables mode. */
-export type NftablesFigure = keyof typeof FIGURES;
+/** A count of a sync in nftables mode. */
+export type NftablesCount = keyof typeof COUNTS;
 
 /** The description of nftables mode. */
 export const DESCRIPTION: ModeDescription = {
@@ -35,7 +35,7 @@ export const DESCRIPTION: ModeDescription = {
   kinds: ["Service", "EndpointSlice", "Node", "ServiceCIDR"],
   tools: [TOOLS.nft],
   modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
-  figures: FIGURES,
+  counts: COUNTS,
   metrics: { splitsDurations: true, countsPackets: false, countsListeners: true, countsTraffic: WHOLE_TRAFFIC },
   settings: {
     section: "nftables",

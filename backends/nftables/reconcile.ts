@@ -10,7 +10,7 @@ import {
   type Target,
 } from "../reconcile/mod.ts";
 import { type NftSession, type RulesetGeneration, unlessUnchanged } from "../tools/mod.ts";
-import { NO_FIGURES, type TransactionContext, writeDirty } from "./write.ts";
+import { NO_COUNTS, type TransactionContext, writeDirty } from "./write.ts";
 import { contributionOf, type Desired } from "./desired.ts";
 import { createEarlierClients } from "./other_proxies.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
@@ -33,8 +33,8 @@ export interface TableReconciler extends Reconciler<RealizedState, ServicePortKe
   isBlank(): Promise<boolean>;
   /** Whether the kernel has all chains that it is known to have, and none of them was replaced. Throws if it cannot be read. */
   hasAllChains(): Promise<boolean>;
-  /** The figures since the last call. */
-  takeFigures(): typeof NO_FIGURES & { readonly drift_repaired: number };
+  /** The counts since the last call. */
+  takeCounts(): typeof NO_COUNTS & { readonly drift_repaired: number };
 }
 
 /** The maximum number of transactions that one run may spend on the search for refused changes. */
@@ -51,7 +51,7 @@ export function createTableReconciler(
 ): TableReconciler {
   const { desired, tools, dialect, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
-  const figures = createAccumulator(() => ({ ...NO_FIGURES }));
+  const counts = createAccumulator(() => ({ ...NO_COUNTS }));
   const dirty = new Set<ServicePortKey>();
   const spellings = createSpellings<string>();
   const chains = createChainWatch(looks, tools, dialect);
@@ -61,7 +61,7 @@ export function createTableReconciler(
     overdue: createOverdue(),
     earlierClients: createEarlierClients(tools),
     refusals,
-    figures,
+    counts,
     dirty,
     invalidate: () => reconciler.invalidate(),
   };
@@ -106,7 +106,7 @@ export function createTableReconciler(
       for (const key of keys) dirty.add(key);
     },
     isBlank: async () => (await chainsInTable(tools)).size === 0,
-    takeFigures: () => ({ ...figures.take(), drift_repaired: reconciler.takeDrifted() }),
+    takeCounts: () => ({ ...counts.take(), drift_repaired: reconciler.takeDrifted() }),
   };
 }
 

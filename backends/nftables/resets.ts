@@ -67,7 +67,7 @@ export function withResets(backend: Backend, options: BackendOptions, isPossible
     },
     async resync(cause) {
       const result = await backend.resync(cause), count = await resets.compare();
-      return count === 0 ? result : { ...result, figures: { ...result.figures, connections_reset: count } };
+      return count === 0 ? result : { ...result, counts: { ...result.counts, connections_reset: count } };
     },
     async resetGone(gone) {
       if (isPossible) await resets.add(gone);

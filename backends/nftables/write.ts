@@ -34,8 +34,8 @@ import {
   type Transaction,
 } from "./transaction.ts";
 
-/** The figures of a reconciliation that has done nothing. */
-export const NO_FIGURES = {
+/** The counts of a reconciliation that has done nothing. */
+export const NO_COUNTS = {
   elements_written: 0,
   elements_deleted: 0,
   chains_written: 0,
@@ -53,7 +53,7 @@ export interface TransactionContext {
   readonly overdue: Overdue;
   readonly earlierClients: EarlierClients;
   readonly refusals: Refusals<ServicePortKey>;
-  readonly figures: Accumulator<typeof NO_FIGURES>;
+  readonly counts: Accumulator<typeof NO_COUNTS>;
   /** The service ports whose parts of the table may differ from the kernel's. */
   readonly dirty: Set<ServicePortKey>;
   /** Called when it is unknown whether a transaction is in effect. */
@@ -191,13 +191,13 @@ async function transactWhole(transactions: Transactions, stage: Stage): Promise<
  * long.
  */
 async function transact(
-  { tools, dirty, realized, figures: { value: figures }, invalidate }: Transactions,
+  { tools, dirty, realized, counts: { value: counts }, invalidate }: Transactions,
   draft: Draft,
   onInputTaken?: () => void,
 ): Promise<string | undefined> {
   const { added, deleted, changes } = draft;
   if (added.size + deleted.size > 0) {
-    figures.nftables_transactions++;
+    counts.nftables_transactions++;
     // If the tool is killed, its input may be in effect or not.
     const failure = await tools.transact(draft, onInputTaken).catch((error) => {
       invalidate();
@@ -205,7 +205,7 @@ async function transact(
       throw isOverdue ? new OverdueError(changes, error.message) : error;
     });
     if (failure) {
-      figures.nftables_sync_failures++;
+      counts.nftables_sync_failures++;
       if (isOutcomeUnknown(failure)) invalidate();
       if (isHostFailure(failure)) throw new TransactionError(failure.text);
       return failure.text;
@@ -213,9 +213,9 @@ async function transact(
   }
   commit(draft);
   for (const { key } of changes) dirty.delete(key);
-  figures.elements_written += countElements(added);
-  figures.elements_deleted += countElements(deleted);
-  figures.chains_written += added.get("chain")?.length ?? 0;
+  counts.elements_written += countElements(added);
+  counts.elements_deleted += countElements(deleted);
+  counts.chains_written += added.get("chain")?.length ?? 0;
   return undefined;
 }
 

@@ -30,8 +30,8 @@ import {
   type RestoreInput,
 } from "./tools.ts";
 
-/** The figures of a reconciliation that has done nothing. */
-export const NO_FIGURES = {
+/** The counts of a reconciliation that has done nothing. */
+export const NO_COUNTS = {
   chains_written: 0,
   chains_deleted: 0,
   /** Rules of the last restore. */
@@ -61,7 +61,7 @@ export interface RestoreContext {
   readonly spellings: Spellings<number>;
   readonly logger: Logger;
   readonly refusals: Refusals<ServicePortKey>;
-  readonly figures: Accumulator<typeof NO_FIGURES>;
+  readonly counts: Accumulator<typeof NO_COUNTS>;
   /** The chains that may differ from the kernel's; equal chains are removed from these sets. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   touch(chains: ChainsByTable): void;
@@ -135,15 +135,15 @@ async function restore(restores: Restores, input: RestoreInput): Promise<string 
 }
 
 async function restoreNow(restores: Restores, input: RestoreInput): Promise<string | undefined> {
-  const { realized, figures, spellings, tools, layout, run } = restores;
-  figures.value.restores++;
+  const { realized, counts, spellings, tools, layout, run } = restores;
+  counts.value.restores++;
   // If the tool is killed or fails, parts of its input may be in effect.
   for (const update of input.updates) realized.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
   const movesJumps = (input.jumps?.length ?? 0) > 0 || (input.surplusJumps?.length ?? 0) > 0;
   if (movesJumps) realized.jumps = undefined;
   const failure = await tools.restore(input);
   if (failure) {
-    figures.value.restore_failures++;
+    counts.value.restore_failures++;
     // A chain cannot be deleted while another chain refers to it, so the difference in the other chain was not just spelling.
     if (input.updates.some(({ action }) => action === "delete")) spellings.forget();
     // A chain that is missing in a kernel that has just been read: another program deletes chains, or a run wrote nothing.
@@ -157,10 +157,10 @@ async function restoreNow(restores: Restores, input: RestoreInput): Promise<stri
 }
 
 function noteRestored(
-  { realized, figures: { value: figures }, dirty }: Restores,
+  { realized, counts: { value: counts }, dirty }: Restores,
   updates: readonly ChainUpdate[],
 ): void {
-  figures.iptables_rules_last_filter = figures.iptables_rules_last_nat = 0;
+  counts.iptables_rules_last_filter = counts.iptables_rules_last_nat = 0;
   for (const update of updates) {
     const held = update.action === "write"
       ? { hash: update.hash, rules: update.rendered.rules.length }
@@ -169,10 +169,10 @@ function noteRestored(
       : undefined;
     realized.chains[update.table].set(update.chain, held);
     if (update.action === "write" && update.table !== "mangle") {
-      figures[`iptables_rules_last_${update.table}` as const] += update.rendered.rules.length;
+      counts[`iptables_rules_last_${update.table}` as const] += update.rendered.rules.length;
     }
-    if (update.action === "delete") figures.chains_deleted++;
-    else figures.chains_written++;
+    if (update.action === "delete") counts.chains_deleted++;
+    else counts.chains_written++;
     if (update.action !== "empty") dirty[update.table].delete(update.chain);
   }
 }

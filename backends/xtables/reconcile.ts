@@ -9,7 +9,7 @@ import {
   type Target,
 } from "../reconcile/mod.ts";
 import type { RulesetGeneration } from "../tools/mod.ts";
-import { NO_FIGURES, restoreAll, type RestoreContext } from "./apply.ts";
+import { NO_COUNTS, restoreAll, type RestoreContext } from "./apply.ts";
 import { type ChainsByTable, type Table, TABLES } from "./chains.ts";
 import { jumpsToMove, readKernel, type RealizedState } from "./realized.ts";
 
@@ -22,7 +22,7 @@ export interface ChainReconciler extends Reconciler<RealizedState, ServicePortKe
   /** Whether the kernel has no chain of any service, kube-proxy's included. Throws if it cannot be read. */
   isBlank(): Promise<boolean>;
   /** The counts since the last call, and the rules in the kernel; `drift_repaired` counts chains and jumps. */
-  takeFigures(): typeof NO_FIGURES & Record<"iptables_rules_filter" | "iptables_rules_nat" | "drift_repaired", number>;
+  takeCounts(): typeof NO_COUNTS & Record<"iptables_rules_filter" | "iptables_rules_nat" | "drift_repaired", number>;
 }
 
 /** The maximum number of restores that one run may spend on the search for refused changes. */
@@ -38,13 +38,13 @@ type ReconcilerOptions =
 export function createChainReconciler(options: ReconcilerOptions): ChainReconciler {
   const { layout, ruleset, tools, logger } = options;
   const refusals = createRefusals<ServicePortKey>(logger);
-  const figures = createAccumulator(() => ({ ...NO_FIGURES }));
+  const counts = createAccumulator(() => ({ ...NO_COUNTS }));
   const dirty: Record<Table, Set<string>> = { mangle: new Set(), filter: new Set(), nat: new Set() };
   const touch = (chains: ChainsByTable) => {
     for (const table of TABLES) for (const chain of chains[table] ?? []) dirty[table].add(chain);
   };
   const spellings = createSpellings<number>();
-  const context: RestoreContext = { ...options, spellings, refusals, figures, dirty, touch };
+  const context: RestoreContext = { ...options, spellings, refusals, counts, dirty, touch };
 
   const target: Target<RealizedState, ServicePortKey> = {
     async list(before, isFirst) {
@@ -84,10 +84,10 @@ export function createChainReconciler(options: ReconcilerOptions): ChainReconcil
       const { chains } = await reconciler.known();
       return TABLES.every((table) => [...chains[table].names()].every((chain) => !layout.isServiceChain(table, chain)));
     },
-    takeFigures() {
+    takeCounts() {
       const chains = reconciler.realized()?.chains;
       return {
-        ...figures.take(),
+        ...counts.take(),
         iptables_rules_filter: chains?.filter.rules() ?? 0,
         iptables_rules_nat: chains?.nat.rules() ?? 0,
         drift_repaired: reconciler.takeDrifted(),

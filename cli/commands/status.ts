@@ -48,7 +48,7 @@ export const statusCommand: Command = {
   examples: {
     "sluice status": "one screen",
     "sluice status --wait 60s": "in a script, after a start or an upgrade",
-    "sluice status -o json": "every figure, for a program",
+    "sluice status -o json": "every count, for a program",
   },
   async start(invocation) {
     const waitMs = flagValue(invocation.flags, WAIT) ?? 0;

@@ -50,7 +50,7 @@ export interface FamilyChannel {
   /** The revision last sent; 0 before the first. */
   revision(): number;
   /** The worker, for what needs no delta. */
-  readonly link: Pick<FamilyLink, "call" | "compare" | "relayPlaces" | "relayFigures">;
+  readonly link: Pick<FamilyLink, "call" | "compare" | "relayPlaces" | "relayCounts">;
   /** The number of service ports with unsent changes. */
   pending(): number;
   /** Whether there are any service ports. */

@@ -72,7 +72,7 @@ export interface FamilyLink {
   /** Where this family's relay listens; undefined if the rules need no relay, or absent if no link has one. */
   relayPlaces?(): RelayPlaces | undefined;
   /** The metrics of this family's relay since it started, by name; undefined or absent if there is none. */
-  relayFigures?(): Promise<Readonly<Record<string, number>> | undefined>;
+  relayCounts?(): Promise<Readonly<Record<string, number>> | undefined>;
   /**
    * Compares the kernel with the sent state as soon as possible instead of at the end of the sync period; a report of a full
    * sync follows. No effect while no worker runs, or while syncs fail, since every second retry compares.

@@ -30,7 +30,7 @@ export interface SyncReport {
   /** Whether the worker will sync again without a delta: to retry a failure, or because the backend requested it. */
   readonly unfinished?: true;
   /** The counts of this sync; mode-specific counts have the names in the mode's description. */
-  readonly figures: SyncFigures<string>;
+  readonly counts: SyncCounts<string>;
 }
 
 /** The counts that a sync in any mode can report. */
@@ -45,16 +45,16 @@ const COMMON = {
   cleanup_failures: true,
 };
 
-type CommonFigure = keyof typeof COMMON;
+type CommonCount = keyof typeof COMMON;
 
 /** Whether every mode may report a count with this name. */
-export function isCommonFigure(name: string): name is CommonFigure {
+export function isCommonCount(name: string): name is CommonCount {
   return Object.hasOwn(COMMON, name);
 }
 
 /** The common counts, and those in the mode's description (backends/contract). Absent ones were not counted. */
-export type SyncFigures<Declared extends string = never> = Readonly<
-  Partial<Record<CommonFigure | Declared, number>>
+export type SyncCounts<Declared extends string = never> = Readonly<
+  Partial<Record<CommonCount | Declared, number>>
 >;
 
 /** A service port that the kernel refuses. */

@@ -56,12 +56,12 @@ export function createCanary(parts: CanaryParts): Canary {
       if (nodeIP !== undefined) place(state, nodeIP);
       else parts.served.serveInternal(undefined, () => {});
     },
-    reported({ ok, full, figures, durationMs }) {
+    reported({ ok, full, counts, durationMs }) {
       if (!full) return;
       state.isComparing = false;
       state.comparisonFromMs = clock.monotonic() + durationMs / COMPARING_SHARE;
       if (!ok) return;
-      const repaired = figures.drift_repaired ?? 0;
+      const repaired = counts.drift_repaired ?? 0;
       state.repaired += repaired;
       state.onCompared?.(repaired);
       if (repaired > 0 && state.status.state === "failing") state.wake();

@@ -91,7 +91,7 @@ function writeSpans(tracer: Tracer, report: SyncReport, sent: Sent | undefined, 
   sync.end();
 }
 
-function attributesOf({ family, revision, ok, full, problems, figures }: SyncReport): Attributes {
+function attributesOf({ family, revision, ok, full, problems, counts }: SyncReport): Attributes {
   const codes = [...new Set(problems.map(({ code }) => code))];
   return {
     "sluice.family": family,
@@ -99,6 +99,6 @@ function attributesOf({ family, revision, ok, full, problems, figures }: SyncRep
     "sluice.full": full,
     "sluice.result": !ok ? "failed" : problems.length > 0 ? "partial" : "ok",
     ...(codes.length > 0 ? { "sluice.problems": codes, "error.type": codes[0] } : {}),
-    ...Object.fromEntries(Object.entries(figures).map(([name, value]) => [`sluice.figures.${name}`, value])),
+    ...Object.fromEntries(Object.entries(counts).map(([name, value]) => [`sluice.counts.${name}`, value])),
   };
 }

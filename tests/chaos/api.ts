@@ -8,7 +8,7 @@ import { change, cluster, clusterSlice } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, setApiLink, withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
-import { type Extent, type Figures, type Scenario } from "./scenario.ts";
+import { type Counts, type Extent, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 
@@ -117,7 +117,7 @@ export const api: readonly Scenario[] = [
   },
 ];
 
-function misbehaves({ long }: Extent): Promise<Figures> {
+function misbehaves({ long }: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     lab.api.apply(...cluster(SERVICES));
     applyEcho(lab);
@@ -126,7 +126,7 @@ function misbehaves({ long }: Extent): Promise<Figures> {
     await marker.settle();
     const first = await takeSnapshot(lab, MODE);
     const traffic = startTraffic(lab, SERVICES);
-    const figures: Record<string, string | number> = {};
+    const counts: Record<string, string | number> = {};
     let round = 0;
     for (const { name, run } of FAULTS) {
       let longestMs = 0;
@@ -138,18 +138,18 @@ function misbehaves({ long }: Extent): Promise<Figures> {
         // As in client-go, a watch that ends within a second counts as a failure and increases the backoff.
         await pause(1200);
       }
-      figures[`${name}: times, slowest change in effect after ms`] = `${times}, ${Math.round(longestMs)}`;
+      counts[`${name}: times, slowest change in effect after ms`] = `${times}, ${Math.round(longestMs)}`;
     }
     lab.api.apply(...cluster(SERVICES));
     await marker.settle();
-    Object.assign(figures, await traffic.end());
+    Object.assign(counts, await traffic.end());
     await first.waitUntilRestored(10_000);
     await sluice.end("SIGTERM");
-    return figures;
+    return counts;
   });
 }
 
-function isUnreachableAtStart(): Promise<Figures> {
+function isUnreachableAtStart(): Promise<Counts> {
   return withLab(async (lab) => {
     lab.api.apply(...cluster(SERVICES));
     applyEcho(lab);
@@ -167,32 +167,32 @@ function isUnreachableAtStart(): Promise<Figures> {
     await setApiLink("up");
     const tookMs = await marker.move(60_000);
     await marker.settle();
-    const figures = await traffic.end();
+    const counts = await traffic.end();
     await first.waitUntilRestored(10_000);
     await sluice.end("SIGTERM");
     return {
       "unreachable for ms, in effect ms after it was reachable again": `5000, ${Math.round(tookMs)}`,
-      ...figures,
+      ...counts,
     };
   });
 }
 
 /** The retry times of nodes that all failed at the same moment, with the source's backoff. */
-function thousandNodes({ random }: Extent): Figures {
+function thousandNodes({ random }: Extent): Counts {
   const backoffs = Array.from({ length: 1000 }, () => createBackoff({ firstMs: 250, longestMs: 30_000, random }));
   const times = backoffs.map(() => 0);
-  const figures: Record<string, string> = {};
+  const counts: Record<string, string> = {};
   for (let attempt = 1; attempt <= 8; attempt++) {
     backoffs.forEach((backoff, i) => times[i]! += backoff.nextMs());
     const perTenth = new Map<number, number>();
     for (const time of times) perTenth.set(Math.floor(time / 100), (perTenth.get(Math.floor(time / 100)) ?? 0) + 1);
     const busiest = Math.max(...perTenth.values());
-    figures[`retry ${attempt}: from, to s; most in a tenth of a second`] = [
+    counts[`retry ${attempt}: from, to s; most in a tenth of a second`] = [
       (Math.min(...times) / 1000).toFixed(1),
       (Math.max(...times) / 1000).toFixed(1),
       busiest,
     ].join(", ");
     if (attempt >= 5) assert.ok(busiest < 100, `${busiest} of 1,000 nodes retry within a tenth of a second`);
   }
-  return figures;
+  return counts;
 }

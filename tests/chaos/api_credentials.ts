@@ -3,7 +3,7 @@ import { sleep, systemClock } from "../../platform/clock.ts";
 import { statusResponse } from "../fakes/api_server.ts";
 import { type CertificatePair, createCertificateAuthority } from "../fakes/certificates.ts";
 import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
-import type { Extent, Figures, Scenario } from "./scenario.ts";
+import type { Counts, Extent, Scenario } from "./scenario.ts";
 import { serve, type Serving } from "./serving.ts";
 import { startTlsProxy, type TlsProxy } from "./tls_proxy.ts";
 
@@ -94,7 +94,7 @@ async function credentialsOf(lab: ChaosLab) {
   return { identity: await identity(one, one), authority: one.cert, client: first, token: "one", rotations };
 }
 
-function credentials({ long }: Extent): Promise<Figures> {
+function credentials({ long }: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     const awayMs = long ? 60_000 : 1_500;
     const { identity, authority, client, token, rotations } = await credentialsOf(lab);
@@ -106,12 +106,12 @@ function credentials({ long }: Extent): Promise<Figures> {
         cluster: { server: proxy.url, "certificate-authority": FILES.authority },
         user: { tokenFile: FILES.token, "client-certificate": FILES.certificate, "client-key": FILES.key },
       });
-      const figures: Record<string, string | number> = {};
+      const counts: Record<string, string | number> = {};
       for (const rotation of rotations) {
         const tookMs = await rotate(rotation, { lab, proxy, write }, serving, awayMs);
-        figures[`${rotation.name}: in effect after ms`] = Math.round(tookMs);
+        counts[`${rotation.name}: in effect after ms`] = Math.round(tookMs);
       }
-      return { ...figures, "late by ms": awayMs, ...await serving.end() };
+      return { ...counts, "late by ms": awayMs, ...await serving.end() };
     } finally {
       await proxy.close();
     }

@@ -5,7 +5,7 @@ import { startBookmarks } from "./bookmarks.ts";
 import { API_LINK, withLab } from "./lab.ts";
 import { startLoadBalancer } from "./load_balancer.ts";
 import { dropConnections, stopDropping } from "./lost_connections.ts";
-import type { Extent, Figures, Scenario } from "./scenario.ts";
+import type { Counts, Extent, Scenario } from "./scenario.ts";
 import { fill, serve } from "./serving.ts";
 
 /** In nftables mode only, because planning from the API does not depend on the mode. */
@@ -17,7 +17,7 @@ const FAR_AHEAD = 1_000_000;
 /** The limit after broken connections and a 410. */
 const BROKEN_LIMIT_MS = 5_000;
 
-function failover({ long }: Extent): Promise<Figures> {
+function failover({ long }: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     const everyMs = long ? BOOKMARKS_MS.default : BOOKMARKS_MS.short;
     const { server: hostname } = API_LINK;
@@ -45,12 +45,12 @@ function failover({ long }: Extent): Promise<Figures> {
       serving.change();
       // First the dead connections time out, then the silent watches of the new server.
       const lostMs = await serving.inEffect(2 * silenceLimitMs(everyMs));
-      const figures = await serving.end();
+      const counts = await serving.end();
       return {
         "connections closed, versions far ahead: in effect after ms": Math.round(brokenMs),
         "packets lost, versions behind: in effect after ms": Math.round(lostMs),
         "bookmarks every ms": everyMs,
-        ...figures,
+        ...counts,
       };
     } finally {
       bookmarks.stop();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { startBookmarks } from "./bookmarks.ts";
 import { withLab } from "./lab.ts";
 import { dropConnections, stopDropping } from "./lost_connections.ts";
-import type { Extent, Figures, Scenario } from "./scenario.ts";
+import type { Counts, Extent, Scenario } from "./scenario.ts";
 import { serve } from "./serving.ts";
 
 /** Intervals of bookmarks: that of kube-apiserver, and one that gives Sluice's shortest watch timeout. */
@@ -24,7 +24,7 @@ export const apiSilence: readonly Scenario[] = [
   },
 ];
 
-function silence(how: "lost" | "mute", { long }: Extent): Promise<Figures> {
+function silence(how: "lost" | "mute", { long }: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     const everyMs = long ? BOOKMARKS_MS.default : BOOKMARKS_MS.short;
     const bookmarks = startBookmarks([lab.api], everyMs);
@@ -37,11 +37,11 @@ function silence(how: "lost" | "mute", { long }: Extent): Promise<Figures> {
       serving.change();
       const tookMs = await serving.inEffect(silenceLimitMs(everyMs));
       assert.ok(serving.sluice.log().includes("went silent"), "the log does not mention the silent watch");
-      const figures = await serving.end();
+      const counts = await serving.end();
       return {
         "bookmarks every ms, changes in effect after ms": `${everyMs}, ${Math.round(tookMs)}`,
         ...(how === "lost" ? { "connections lost": connections } : {}),
-        ...figures,
+        ...counts,
       };
     } finally {
       bookmarks.stop();

@@ -4,7 +4,7 @@ import { systemClock } from "../../platform/clock.ts";
 import type { FakeApiServer } from "../fakes/api_server.ts";
 import { API_LINK, withLab } from "./lab.ts";
 import { startLoadBalancer } from "./load_balancer.ts";
-import type { Figures, Scenario } from "./scenario.ts";
+import type { Counts, Scenario } from "./scenario.ts";
 import { serve } from "./serving.ts";
 
 /** In nftables mode only, because planning from the API does not depend on the mode. */
@@ -16,7 +16,7 @@ const RELIST_LIMIT_MS = 33_000;
 
 const START_OF_LIST = '{"kind":"ServiceList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"sv';
 
-function slow(): Promise<Figures> {
+function slow(): Promise<Counts> {
   return withLab(async (lab) => {
     const loadBalancer = startLoadBalancer(API_LINK.server, lab.api.url);
     try {
@@ -37,12 +37,12 @@ function slow(): Promise<Figures> {
       await serving.inEffect(RELIST_LIMIT_MS);
       const allMs = systemClock.monotonic() - startedMs;
       assert.ok(serving.sluice.log().includes("list services at"), "the log does not mention the stalled list");
-      const figures = await serving.end();
+      const counts = await serving.end();
       return {
         "slow events: in effect after ms": Math.round(eventsMs),
         "slow lists, that of Services stalled: slices in effect after ms": Math.round(listsMs),
         "everything in effect after ms": Math.round(allMs),
-        ...figures,
+        ...counts,
       };
     } finally {
       loadBalancer.close();

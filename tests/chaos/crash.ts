@@ -5,7 +5,7 @@ import { change, cluster } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
-import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, type Extent, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 
@@ -20,7 +20,7 @@ export const crash: readonly Scenario[] = MODES.map((mode) => ({
   run: ({ long, random }: Extent) => withLab((lab) => crashes(lab, mode, long ? 200 : 12, random)),
 }));
 
-async function crashes(lab: ChaosLab, mode: ProxyMode, count: number, random: () => number): Promise<Figures> {
+async function crashes(lab: ChaosLab, mode: ProxyMode, count: number, random: () => number): Promise<Counts> {
   lab.api.apply(...cluster(SERVICES));
   applyEcho(lab);
   const marker = createSyncMarker(lab);
@@ -47,12 +47,12 @@ async function crashes(lab: ChaosLab, mode: ProxyMode, count: number, random: ()
   // Restore the initial cluster.
   lab.api.apply(...cluster(SERVICES));
   await marker.settle();
-  const figures = await traffic.end();
+  const counts = await traffic.end();
   await first.waitUntilRestored(0);
   await sluice.end("SIGTERM");
   return {
     "kills, of them during a sync": `${count}, ${duringSync}`,
     "slowest change in effect after a start, ms": Math.round(longestMs),
-    ...figures,
+    ...counts,
   };
 }

@@ -4,7 +4,7 @@ import { cluster, clusterIP } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, withLab } from "./lab.ts";
 import { metric } from "./process.ts";
-import { type Figures, type MODES, type Scenario } from "./scenario.ts";
+import { type Counts, type MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { waitFor } from "./wait.ts";
@@ -66,14 +66,14 @@ export const drift: readonly Scenario[] = [
   },
 ];
 
-function repairs(mode: (typeof MODES)[number], changes: Readonly<Record<string, string>>): Promise<Figures> {
+function repairs(mode: (typeof MODES)[number], changes: Readonly<Record<string, string>>): Promise<Counts> {
   return withLab(async (lab) => {
     lab.api.apply(...cluster(SERVICES));
     const marker = createSyncMarker(lab);
     const sluice = await startSluice(lab, { mode, syncPeriod: `${SYNC_PERIOD_MS}ms` });
     await marker.settle();
     const first = await takeSnapshot(lab, mode);
-    const figures: Record<string, string> = {};
+    const counts: Record<string, string> = {};
     for (const [change, script] of Object.entries(changes)) {
       const linesBefore = repairLines(sluice.log()), countedBefore = await driftRepaired();
       await lab.run("node", ["sh", "-c", script]);
@@ -86,7 +86,7 @@ function repairs(mode: (typeof MODES)[number], changes: Readonly<Record<string, 
         5000,
         async () => (counted = await driftRepaired()) > countedBefore,
       );
-      figures[`${change}: repaired after ms, changes counted, log lines`] = [
+      counts[`${change}: repaired after ms, changes counted, log lines`] = [
         Math.round(tookMs),
         counted - countedBefore,
         repairLines(sluice.log()) - linesBefore,
@@ -94,7 +94,7 @@ function repairs(mode: (typeof MODES)[number], changes: Readonly<Record<string, 
     }
     assert.ok(repairLines(sluice.log()) > 0, "no repair was logged");
     await sluice.end("SIGTERM");
-    return figures;
+    return counts;
   });
 }
 

@@ -7,7 +7,7 @@ import type { ApiObject } from "../fakes/api_server.ts";
 import { node, service } from "./cluster.ts";
 import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
 import { startTrafficProgram } from "./probes.ts";
-import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, type Extent, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { TIMEOUT_FACTOR, waitFor } from "./wait.ts";
 
@@ -74,7 +74,7 @@ function sliceOf(target: Target, pods: readonly (readonly [Pod, Readonly<Record<
   };
 }
 
-async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number, random: () => number): Promise<Figures> {
+async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number, random: () => number): Promise<Counts> {
   const { api } = lab;
   const targets = Array.from({ length: SERVICES }, (_, index): Target => ({
     ...{ name: `svc-${index}`, clusterIP: `10.96.${1 + (index >> 8)}.${index & 255}` },
@@ -245,13 +245,13 @@ async function churn(lab: ChaosLab, mode: ProxyMode, minutes: number, random: ()
   await sluice.end("SIGTERM");
   resetAfterMs.sort((a, b) => a - b);
   const at = (share: number) => Math.round(resetAfterMs[Math.floor(share * (resetAfterMs.length - 1))] ?? NaN);
-  const figures: Figures = {
+  const counts: Counts = {
     ...{ minutes, ...kinds },
     "connections opened, round trips": `${opened}, ${roundTrips}`,
     "reset after their pod was gone": resetAfterMs.length,
     "reset after ms: median, 99 %, slowest": `${at(0.5)}, ${at(0.99)}, ${at(1)}`,
     "live ones reset, or others not": wrong.length,
   };
-  assert.deepEqual(wrong.slice(0, 10), [], JSON.stringify(figures));
-  return figures;
+  assert.deepEqual(wrong.slice(0, 10), [], JSON.stringify(counts));
+  return counts;
 }

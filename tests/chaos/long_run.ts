@@ -6,7 +6,7 @@ import { cluster, clusterSlice, isProbed } from "./cluster.ts";
 import { withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
 import { type ProcessUsage, processUsage, syncs } from "./process.ts";
-import { type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { TIMEOUT_FACTOR } from "./wait.ts";
@@ -28,7 +28,7 @@ export const longRun: readonly Scenario[] = MODES.map((mode) => ({
   run: () => churn(mode, Number(Deno.env.get("CHAOS_MINUTES") ?? 60) / 2),
 }));
 
-function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
+function churn(mode: ProxyMode, minutes: number): Promise<Counts> {
   return withLab(async (lab) => {
     lab.api.apply(...cluster(SERVICES));
     applyEcho(lab);
@@ -62,7 +62,7 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
     const warm = samples.filter(({ atMs }) => atMs > lengthMs / 4);
     const growth = slopePerHour(warm.map(({ atMs, residentMB }) => [atMs, residentMB]));
     const openFiles = warm.map((sample) => sample.openFiles);
-    const figures: Record<string, string | number> = {
+    const counts: Record<string, string | number> = {
       "minutes, changes, syncs of IPv4": `${minutes}, ${changes}, ${await syncs("IPv4")}`,
       "changes timed, slowest in effect after ms": `${moves}, ${Math.round(slowestMs)}`,
       "resident MB: first, lowest and highest after warm-up, last": [
@@ -76,16 +76,16 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
       "child processes in a sample, highest": Math.max(...warm.map(({ children }) => children)),
     };
     Object.assign(
-      figures,
+      counts,
       await traffic.end().catch((error: Error) => {
-        throw new Error(`${error.message}; ${JSON.stringify(figures)}`, { cause: error });
+        throw new Error(`${error.message}; ${JSON.stringify(counts)}`, { cause: error });
       }),
     );
-    assert.ok(slowestMs < IN_EFFECT_WITHIN_MS * TIMEOUT_FACTOR, JSON.stringify(figures));
+    assert.ok(slowestMs < IN_EFFECT_WITHIN_MS * TIMEOUT_FACTOR, JSON.stringify(counts));
     // Over a few minutes a single garbage collection dominates the slope.
-    if (minutes >= 30) assert.ok(growth < GROWTH_MB_PER_HOUR, JSON.stringify(figures));
+    if (minutes >= 30) assert.ok(growth < GROWTH_MB_PER_HOUR, JSON.stringify(counts));
     await sluice.end("SIGTERM");
-    return figures;
+    return counts;
   });
 }
 

@@ -3,7 +3,7 @@
  *
  *     deno task test:chaos [--gate] [--long] [--list] [PART OF A NAME]…
  *
- * Runs the executable at SLUICE_BINARY, or the source. Prints the figures of each scenario. CHAOS_SEED is the seed of all random
+ * Runs the executable at SLUICE_BINARY, or the source. Prints the measurements of each scenario. CHAOS_SEED is the seed of all random
  * choices, LAB_PATIENCE the factor of all timeouts.
  */
 import { existsSync } from "node:fs";
@@ -81,8 +81,8 @@ Deno.exit(
       for (const { name, run } of scenarios) {
         console.log(`\n${name}`);
         const result = await attempt(name, async () => {
-          const figures = await run({ long: options.has(LONG), seed, random: randomOf(seed, name) });
-          for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure.padEnd(50)} ${value}`);
+          const counts = await run({ long: options.has(LONG), seed, random: randomOf(seed, name) });
+          for (const [count, value] of Object.entries(counts)) console.log(`  ${count.padEnd(50)} ${value}`);
         });
         console.log(`  (${(result.tookMs / 1000).toFixed(1)} s)`);
         results.push(result);

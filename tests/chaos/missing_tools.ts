@@ -4,7 +4,7 @@ import { sleep, systemClock } from "../../platform/clock.ts";
 import { change, cluster } from "./cluster.ts";
 import { withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
-import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, type Extent, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { createToolFolder } from "./tool_folder.ts";
@@ -29,7 +29,7 @@ export const missingTools: readonly Scenario[] = [
   { name: "tools: another process holds the xtables lock, iptables-legacy", run: lockHeld },
 ];
 
-function missing(mode: (typeof MODES)[number]): Promise<Figures> {
+function missing(mode: (typeof MODES)[number]): Promise<Counts> {
   return withLab(async (lab) => {
     const tools = await createToolFolder(`${lab.folder}/tools`);
     lab.api.apply(...cluster(SERVICES));
@@ -44,16 +44,16 @@ function missing(mode: (typeof MODES)[number]): Promise<Figures> {
     await waitFor("the log mentions the missing tool", 10_000, () => sluice.log().includes("is not installed"));
     await tools.add(OWN_TOOLS[mode]);
     const changedMs = await marker.move(60_000);
-    const figures = await traffic.end();
+    const counts = await traffic.end();
     await sluice.end("SIGTERM");
     return {
       "missing for ms, a change in effect ms later": `${AWAY_MS}, ${Math.round(changedMs)}`,
-      ...figures,
+      ...counts,
     };
   });
 }
 
-function lockHeld({ long }: Extent): Promise<Figures> {
+function lockHeld({ long }: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     const heldMs = long ? 60_000 : 4_000;
     const tools = await createToolFolder(`${lab.folder}/tools`, "legacy");
@@ -73,8 +73,8 @@ function lockHeld({ long }: Extent): Promise<Figures> {
     const changedMs = await marker.move(heldMs + 60_000);
     await Promise.all([holder.status, said.cancel()]);
     assert.ok(changedMs > heldMs / 2, `the lock was ignored: a change was in effect after ${changedMs} ms`);
-    const figures = await traffic.end();
+    const counts = await traffic.end();
     await sluice.end("SIGTERM");
-    return { "held for ms, a change in effect after ms": `${heldMs}, ${Math.round(changedMs)}`, ...figures };
+    return { "held for ms, a change in effect after ms": `${heldMs}, ${Math.round(changedMs)}`, ...counts };
   });
 }

@@ -5,7 +5,7 @@ import type { ApiObject } from "../fakes/api_server.ts";
 import { cluster, service, slice } from "./cluster.ts";
 import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
 import { processUsage } from "./process.ts";
-import { type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { TIMEOUT_FACTOR, waitFor } from "./wait.ts";
@@ -45,16 +45,16 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
             openFiles = Math.max(openFiles, processUsage(sluice.pid).openFiles);
           }
           for (const port of [HEALTHZ_PORT, FIRST_CHECK_PORT]) probes.push(await probe(port));
-          const figures: Figures = {
+          const counts: Counts = {
             "changes in effect after ms": changes.map(Math.round).join(", "),
             "probes answered after ms": probes.map(Math.round).join(", "),
             "descriptors before, highest": `${before}, ${openFiles}`,
           };
-          const seen = JSON.stringify(figures);
+          const seen = JSON.stringify(counts);
           assert.ok(Math.max(...changes) < CHANGE_LIMIT_MS * TIMEOUT_FACTOR, `a change was slow: ${seen}`);
           assert.ok(openFiles < OPEN_FILES / 2, `too many descriptors: ${seen}`);
           assert.doesNotMatch(sluice.log(), /Too many open files|os error 24/);
-          return figures;
+          return counts;
         } finally {
           end.abort();
           // Connections still in the backlog are refused once Sluice has stopped.

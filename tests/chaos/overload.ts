@@ -5,7 +5,7 @@ import { cluster, clusterSlice, isProbed } from "./cluster.ts";
 import { kernelState, targetsInKernel } from "./kernel.ts";
 import { type ChaosLab, withLab } from "./lab.ts";
 import { processUsage, syncs } from "./process.ts";
-import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, type Extent, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { TIMEOUT_FACTOR } from "./wait.ts";
@@ -44,15 +44,15 @@ export const overload: readonly Scenario[] = MODES.map((mode) => ({
         assert.ok(lagCpuMs < LAG_CPU_LIMIT_MS, `the last state took ${lagCpuMs} ms of CPU to come into effect`);
         assertLastState(await kernelState(lab, mode), last);
         const highestMB = Math.max(...resident);
-        const figures: Figures = {
+        const counts: Counts = {
           "events sent": `${sent} in ${seconds.toFixed(1)} s`,
           "syncs of IPv4 for them": after - before.syncs,
           "last state in effect after the last event, ms; its CPU": `${Math.round(lagMs)}; ${Math.round(lagCpuMs)}`,
           "resident MB before, highest, at the end": [before.residentMB, highestMB, resident.at(-1)!].map(Math.round)
             .join(", "),
         };
-        assert.ok(highestMB < before.residentMB + GROWTH_LIMIT_MB, `memory grew: ${JSON.stringify(figures)}`);
-        return figures;
+        assert.ok(highestMB < before.residentMB + GROWTH_LIMIT_MB, `memory grew: ${JSON.stringify(counts)}`);
+        return counts;
       } finally {
         await sluice.end("SIGTERM");
       }

@@ -4,13 +4,13 @@ import { type Namespace, NETWORK } from "../../demo/lab.ts";
 import { endChild } from "../children.ts";
 import { clusterIP, probedServices, service } from "./cluster.ts";
 import type { ChaosLab } from "./lab.ts";
-import type { Figures } from "./scenario.ts";
+import type { Counts } from "./scenario.ts";
 import type { ProbeOptions, Tally } from "./traffic.ts";
 
 /** Running traffic. */
 export interface Traffic {
-  /** Stops the traffic and returns its figures; throws if a connection failed. */
-  end(): Promise<Figures>;
+  /** Stops the traffic and returns its counts; throws if a connection failed. */
+  end(): Promise<Counts>;
 }
 
 const ECHO = { name: "echo", address: "10.96.0.3", port: 9000 } as const;

@@ -8,14 +8,14 @@ import { change, cluster } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, setApiLink, withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
-import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, type Extent, MODES, type Scenario } from "./scenario.ts";
 import { type ChaosSluice, startSluice } from "./sluice.ts";
 import { ORIGIN, payloadOf } from "./state_writer.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { waitFor } from "./wait.ts";
 
 const SERVICES = 1000;
-/** Much more than a start takes, which the figures show: the machine may be busy. */
+/** Much more than a start takes, which the measurements show: the machine may be busy. */
 const WITHIN_MS = 20_000;
 const SERVING = "serving the kept state";
 
@@ -35,7 +35,7 @@ export const reboot: readonly Scenario[] = [
   },
 ];
 
-async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
+async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Counts> {
   const stateDirectory = `${lab.folder}/state`;
   lab.api.apply(...cluster(SERVICES));
   applyEcho(lab);
@@ -63,14 +63,14 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
   await waitFor("the kept state is replaced", 60_000, () => sluice.log().includes(REPLACED));
   await marker.settle();
   const backMs = systemClock.monotonic() - upMs;
-  const figures = await traffic.end();
+  const counts = await traffic.end();
   await sluice.end("SIGTERM");
   await equalsFreshStart(lab, mode);
   return {
     "size of the file, kB": Math.round(size / 1000),
     "all rules in effect after the start, ms": Math.round(servedMs),
     "nothing stale after the API server is reachable, ms": Math.round(backMs),
-    ...figures,
+    ...counts,
   };
 }
 
@@ -90,7 +90,7 @@ export async function equalsFreshStart(lab: ChaosLab, mode: ProxyMode): Promise<
 }
 
 /** Kills a process that writes without a pause, and reads what it has left. */
-async function killsWriter(kills: number, random: () => number): Promise<Figures> {
+async function killsWriter(kills: number, random: () => number): Promise<Counts> {
   const folder = await Deno.makeTempDir({ dir: "/var/tmp" });
   const writer = new URL("./state_writer.ts", import.meta.url).pathname;
   let last = 0, unfinished = 0;

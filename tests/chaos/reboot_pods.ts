@@ -17,7 +17,7 @@ import {
 } from "./cluster.ts";
 import { type ChaosLab, setApiLink, withLab } from "./lab.ts";
 import { emptyKernel, equalsFreshStart, REPLACED } from "./reboot.ts";
-import { type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { TIMEOUT_FACTOR, waitFor } from "./wait.ts";
@@ -61,7 +61,7 @@ async function answers(lab: ChaosLab, index: number, timeoutMs: number): Promise
   return (await lab.connect("outside", target)).kind === "answered";
 }
 
-async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
+async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Counts> {
   const stateDirectory = `${lab.folder}/state`, runtimeSocket = `${lab.folder}/cri.sock`;
   const indexes = Array.from({ length: SERVICES }, (_, index) => index);
   lab.api.apply(node(), ...indexes.map(clusterService), ...indexes.map(sliceBefore));

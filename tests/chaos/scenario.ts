@@ -16,7 +16,7 @@ export interface Extent {
 }
 
 /** Measurements by name; printed, and copied into docs/reliability.md by hand. */
-export type Figures = Readonly<Record<string, string | number>>;
+export type Counts = Readonly<Record<string, string | number>>;
 
 /** One kind of fault, injected while Sluice runs. */
 export interface Scenario extends Selectable {
@@ -25,5 +25,5 @@ export interface Scenario extends Selectable {
   /** Only on a kernel that has IPVS, or only with the executable, because it measures memory. */
   readonly needs?: "IPVS" | "executable";
   /** Throws if a connection or a change was lost. */
-  run(extent: Extent): Promise<Figures>;
+  run(extent: Extent): Promise<Counts>;
 }

@@ -4,7 +4,7 @@ import { change, cluster, service, slice } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
 import type { ChaosLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
-import type { Figures } from "./scenario.ts";
+import type { Counts } from "./scenario.ts";
 import { type ChaosSluice, type SluiceOptions, startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { waitFor } from "./wait.ts";
@@ -28,7 +28,7 @@ export interface Serving {
   /** Continues with another API server, which holds the initial cluster. */
   useServer(api: FakeApiServer): void;
   /** Restores the initial cluster, checks that the kernel holds the rules of the first start, and stops Sluice. */
-  end(): Promise<Figures>;
+  end(): Promise<Counts>;
 }
 
 /** Loads the initial cluster into a server. */
@@ -69,10 +69,10 @@ export async function serve(lab: ChaosLab, options: Omit<SluiceOptions, "mode"> 
     async end() {
       fill(current.api);
       await marker.settle();
-      const figures = await traffic.end();
+      const counts = await traffic.end();
       await first.waitUntilRestored(10_000);
       await sluice.end("SIGTERM");
-      return figures;
+      return counts;
     },
   };
 }

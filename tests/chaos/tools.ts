@@ -6,7 +6,7 @@ import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
 import { metric } from "./process.ts";
-import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { type Counts, type Extent, MODES, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
 import { createSyncMarker } from "./sync_marker.ts";
 import { waitFor } from "./wait.ts";
@@ -64,7 +64,7 @@ async function serveByFaultyTools(lab: ChaosLab, mode: Mode, { random }: Extent)
   return { tools, marker, sluice, first, traffic: startTraffic(lab, SERVICES) };
 }
 
-function oneRefused(mode: Mode, extent: Extent): Promise<Figures> {
+function oneRefused(mode: Mode, extent: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     const { tools, marker, sluice, first, traffic } = await serveByFaultyTools(lab, mode, extent);
     await tools.set({ how: "refuses", text: REFUSED_TARGET[mode] });
@@ -79,16 +79,16 @@ function oneRefused(mode: Mode, extent: Extent): Promise<Figures> {
       sluice.log().includes(`default/${serviceName(REFUSED)}:http`),
       "the log does not name the refused service",
     );
-    const figures: Record<string, string | number> = {
+    const counts: Record<string, string | number> = {
       "runs refused, moves of others, longest ms": `${await tools.faultyRuns()}, ${moves}, ${Math.round(longestMs)}`,
     };
     await tools.set({ how: "none" });
     lab.api.apply(...cluster(SERVICES));
     await marker.settle();
-    Object.assign(figures, await traffic.end());
-    figures["same rules as after a fresh start, ms"] = Math.round(await first.waitUntilRestored(40_000));
+    Object.assign(counts, await traffic.end());
+    counts["same rules as after a fresh start, ms"] = Math.round(await first.waitUntilRestored(40_000));
     await sluice.end("SIGTERM");
-    return figures;
+    return counts;
   });
 }
 
@@ -97,7 +97,7 @@ const WRITERS = { iptables: "*tables-restore", nftables: "nft" };
 /** A run that hangs is killed after 8 s, and a retry follows within 5 s. */
 const LONGEST_WAIT_MS = 15_000;
 
-function oneHangs(mode: Mode, { random }: Extent): Promise<Figures> {
+function oneHangs(mode: Mode, { random }: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     const tools = await createFaultyTools(`${lab.folder}/tools`, random);
     lab.api.apply(...cluster(SERVICES));
@@ -112,17 +112,17 @@ function oneHangs(mode: Mode, { random }: Extent): Promise<Figures> {
     const hanging = await tools.faultyRuns();
     await tools.set({ how: "none" });
     const tookMs = await marker.move(LONGEST_WAIT_MS);
-    const figures = await traffic.end();
+    const counts = await traffic.end();
     assert.ok(sluice.log().includes("and was killed"), "the log does not mention that the tool was killed");
     await sluice.end("SIGTERM");
-    return { "runs that hang, a change in effect after ms": `${hanging}, ${Math.round(tookMs)}`, ...figures };
+    return { "runs that hang, a change in effect after ms": `${hanging}, ${Math.round(tookMs)}`, ...counts };
   });
 }
 
-function randomFailures(mode: Mode, extent: Extent): Promise<Figures> {
+function randomFailures(mode: Mode, extent: Extent): Promise<Counts> {
   return withLab(async (lab) => {
     const { tools, marker, sluice, first, traffic } = await serveByFaultyTools(lab, mode, extent);
-    const figures: Record<string, string | number> = {};
+    const counts: Record<string, string | number> = {};
     for (const fault of mode === "nftables" ? [...FAULTS, ...SESSION_FAULTS] : FAULTS) {
       const name = "message" in fault ? `fails: ${fault.message || "(no message)"}` : fault.how;
       await tools.set(fault);
@@ -133,7 +133,7 @@ function randomFailures(mode: Mode, extent: Extent): Promise<Figures> {
         change(lab, SERVICES, done);
         longestMs = Math.max(longestMs, await marker.move(60_000));
       }
-      figures[`${name}: faulty runs, moves, longest ms`] = `${await tools.faultyRuns()}, ${moves}, ${
+      counts[`${name}: faulty runs, moves, longest ms`] = `${await tools.faultyRuns()}, ${moves}, ${
         Math.round(longestMs)
       }`;
       assert.ok(await tools.faultyRuns() > 0, `${name}: no run was hit`);
@@ -141,10 +141,10 @@ function randomFailures(mode: Mode, extent: Extent): Promise<Figures> {
     await tools.set({ how: "none" });
     lab.api.apply(...cluster(SERVICES));
     await marker.settle();
-    Object.assign(figures, await traffic.end());
+    Object.assign(counts, await traffic.end());
     // The comparison every sync period finds changes that a tool reported but did not apply.
-    figures["same rules as after a fresh start, ms"] = Math.round(await first.waitUntilRestored(40_000));
+    counts["same rules as after a fresh start, ms"] = Math.round(await first.waitUntilRestored(40_000));
     await sluice.end("SIGTERM");
-    return figures;
+    return counts;
   });
 }

@@ -19,7 +19,7 @@ const QUESTIONS: Readonly<Record<string, { readonly args: readonly string[]; rea
 /** Asks Sluice on every node; nothing with kube-proxy. */
 export async function testAnswers({ cluster, proxy }: Trial): Promise<PartOutcome> {
   const results: Result[] = [];
-  if (proxy.kind.program !== "sluice") return { results, figures: {} };
+  if (proxy.kind.program !== "sluice") return { results, counts: {} };
   for (const node of NODES) {
     for (const [question, { args, prints }] of Object.entries(QUESTIONS)) {
       const startedMs = systemClock.monotonic(), config = args.at(-1) === "--config" ? [proxy.configOf(node)] : [];
@@ -29,5 +29,5 @@ export async function testAnswers({ cluster, proxy }: Trial): Promise<PartOutcom
       results.push({ name, unit: name, passed, tookMs: systemClock.monotonic() - startedMs });
     }
   }
-  return { results, figures: {} };
+  return { results, counts: {} };
 }

@@ -74,7 +74,7 @@ export async function testE2e({ cluster, focus = FOCUS }: Trial): Promise<PartOu
   const specs = reports.flatMap(({ SpecReports }) => SpecReports ?? [])
     .filter(({ LeafNodeType, State }) => LeafNodeType === "It" && !["skipped", "pending"].includes(State));
   return {
-    figures: {},
+    counts: {},
     results: specs.map(({ ContainerHierarchyTexts, LeafNodeText, State, RunTime, Failure }) => {
       const name = [...ContainerHierarchyTexts ?? [], LeafNodeText].join(" ");
       if (State !== "passed") console.log(`${State.toUpperCase()} ${name}: ${Failure?.Message.trim().split("\n")[0]}`);

@@ -50,7 +50,7 @@ export async function testFrontends({ cluster, outside }: Trial): Promise<PartOu
   const { cases } = await createFrontends(cluster, outside);
   const results = await tryAll(cases);
   await deleteNamespace(cluster);
-  return { results, figures: {} };
+  return { results, counts: {} };
 }
 
 /** Creates all frontends in the namespace of the suite; resolves once their pods are ready. */

@@ -60,7 +60,7 @@ interface Scene extends Pick<Trial, "cluster" | "proxy" | "network"> {
 interface Finding {
   readonly rule: string;
   readonly holds: boolean;
-  readonly figure: string;
+  readonly count: string;
 }
 
 /** The judgement of an event's tallies: what has to hold, by name. */
@@ -124,7 +124,7 @@ export async function testLife({ cluster, proxy, network, focus }: Trial): Promi
     outside: [...short.outside, ...long.outside],
   };
   const pattern = new RegExp(focus ?? "");
-  const results: Result[] = [], figures: Record<string, string> = {};
+  const results: Result[] = [], counts: Record<string, string> = {};
   for (const [name, { happens, judge, isOf = () => true }] of Object.entries(EVENTS)) {
     if (!pattern.test(name) || !isOf(proxy.kind)) continue;
     let tookMs = 0;
@@ -136,8 +136,8 @@ export async function testLife({ cluster, proxy, network, focus }: Trial): Promi
       tookMs = systemClock.monotonic() - startedMs;
       await sleep(systemClock, CALM_MS);
     });
-    figures[name] = [describe(tallies), ...findings.map(({ figure }) => figure)].join("; ");
-    console.log(`${name}, ${Math.round(tookMs / 1000)} s: ${figures[name]}`);
+    counts[name] = [describe(tallies), ...findings.map(({ count }) => count)].join("; ");
+    console.log(`${name}, ${Math.round(tookMs / 1000)} s: ${counts[name]}`);
     printFailures(tallies);
     const found = findings.map(({ rule, holds }) => [rule, holds] as const);
     for (const [rule, passed] of [...Object.entries(judge(tallies, proxy.kind)), ...found]) {
@@ -147,7 +147,7 @@ export async function testLife({ cluster, proxy, network, focus }: Trial): Promi
     }
   }
   await deleteNamespace(cluster);
-  return { results, figures };
+  return { results, counts };
 }
 
 /** Pods of a color, none on the node through which connections come from outside. */
@@ -322,12 +322,12 @@ async function rotateAuthority(scene: Scene, place: TrustPlace): Promise<readonl
   const second = first === undefined ? undefined : await follows(scene, "blue");
   if (first !== undefined && second !== undefined) {
     const slowest = (Math.max(first, second) / 1000).toFixed(1);
-    return [{ rule: FOLLOWS, holds: true, figure: `changes afterwards in effect within ${slowest} s` }];
+    return [{ rule: FOLLOWS, holds: true, count: `changes afterwards in effect within ${slowest} s` }];
   }
   await replace(proxy, proxy);
   await follows(scene, "blue");
   const limitS = IN_EFFECT_WITHIN_MS * TIMEOUT_FACTOR / 1000;
-  return [{ rule: FOLLOWS, holds: false, figure: `**changes afterwards not in effect within ${limitS} s**` }];
+  return [{ rule: FOLLOWS, holds: false, count: `**changes afterwards not in effect within ${limitS} s**` }];
 }
 
 /** How long changed EndpointSlices take to be in effect on all nodes, in milliseconds; undefined if they are not. */

@@ -68,7 +68,7 @@ export async function testNeighbours(trial: Trial): Promise<PartOutcome> {
     add(", removed", await tryAll(scene.cases));
   }
   await deleteNamespace(cluster);
-  return { results, figures: {} };
+  return { results, counts: {} };
 }
 
 function answers(by: readonly string[], ...sources: readonly Addresses[]): Expected {

@@ -50,11 +50,11 @@ function testTable(columns: Columns, merged: RegExp): string {
   return table(["test", ...PROXY_NAMES], lines);
 }
 
-function figureTable(columns: Columns): string {
-  const names = [...new Set(columns.flatMap((column) => Object.keys(column?.figures ?? {})))];
+function countTable(columns: Columns): string {
+  const names = [...new Set(columns.flatMap((column) => Object.keys(column?.counts ?? {})))];
   return table(
     ["", ...PROXY_NAMES],
-    names.map((name) => [name, ...columns.map((column) => column?.figures[name] ?? "")]),
+    names.map((name) => [name, ...columns.map((column) => column?.counts[name] ?? "")]),
   );
 }
 
@@ -83,7 +83,7 @@ export function withResults(page: string, results: readonly PartResult[]): strin
       return {
         title: [title, setting].filter((word) => word !== "").join(", "),
         columns: PROXY_NAMES.map((proxy) => own.find((one) => one.proxy === proxy)),
-        isMeasured: own.some(({ figures }) => Object.keys(figures).length > 0),
+        isMeasured: own.some(({ counts }) => Object.keys(counts).length > 0),
         isEmpty: own.length === 0,
         merged: part === "frontends" && setting !== "" ? ALL : BESIDE,
       };
@@ -98,7 +98,7 @@ export function withResults(page: string, results: readonly PartResult[]): strin
     Object.entries(JSON.parse(text)).map(([name, value]) => `${name} ${value}`).join(", ")
   );
   const tables = sections.map(({ title, columns, isMeasured, merged }) =>
-    `### ${title}\n\n${isMeasured ? figureTable(columns) : testTable(columns, merged)}`
+    `### ${title}\n\n${isMeasured ? countTable(columns) : testTable(columns, merged)}`
   );
   const text = [summary, `${environments.join("; ")}.\n`, ...tables].join("\n");
   return page.replace(GENERATED, (_, begin: string, end: string) => `${begin}\n${text}\n${end}`);

@@ -24,7 +24,7 @@ export interface Trial {
 export interface PartOutcome {
   readonly results: readonly Result[];
   /** Measured values, by name. */
-  readonly figures: Readonly<Record<string, string>>;
+  readonly counts: Readonly<Record<string, string>>;
 }
 
 /** The outcome of a part of the suite with a proxy, as a file. */
@@ -38,7 +38,7 @@ export interface PartResult {
   /** Versions of the programs, by name. */
   readonly versions: Readonly<Record<string, string>>;
   readonly results: readonly { readonly name: string; readonly passed: boolean }[];
-  readonly figures: Readonly<Record<string, string>>;
+  readonly counts: Readonly<Record<string, string>>;
   /** The number of warnings and errors that the proxies logged. */
   readonly complaints: number;
 }
@@ -68,10 +68,10 @@ export function writeResult(result: PartResult, isRepeated: boolean): void {
   Deno.writeTextFileSync(file, JSON.stringify(all, undefined, 1));
 }
 
-/** A result with the outcomes and figures of those tests that ran earlier only, in the order of the earlier one. */
+/** A result with the outcomes and counts of those tests that ran earlier only, in the order of the earlier one. */
 export function withEarlier(result: PartResult, earlier: PartResult): PartResult {
   const outcomes = new Map([...earlier.results, ...result.results].map((one) => [one.name, one]));
-  return { ...result, results: [...outcomes.values()], figures: { ...earlier.figures, ...result.figures } };
+  return { ...result, results: [...outcomes.values()], counts: { ...earlier.counts, ...result.counts } };
 }
 
 function readResult(file: URL): PartResult {

@@ -44,7 +44,7 @@ export async function testRollout({ cluster }: Trial): Promise<PartOutcome> {
   await deleteNamespace(cluster);
   return {
     results: verdicts(tallies).map(([name, passed]) => ({ name, unit: name, passed, tookMs: tookS * 1000 })),
-    figures: {
+    counts: {
       "duration of the rollout": `${tookS} s`,
       ...Object.fromEntries(
         Object.entries(tallies).map((

@@ -138,7 +138,7 @@ async function attempt(
   const startedMs = systemClock.monotonic();
   const proxy = await startProxy(cluster, kind);
   try {
-    const { results, figures } = await test({ cluster, outside, proxy, network, focus });
+    const { results, counts } = await test({ cluster, outside, proxy, network, focus });
     if (results.length === 0) return results;
     const versions = await versionsOf(cluster);
     const result: PartResult = {
@@ -148,7 +148,7 @@ async function attempt(
       date: new Date(systemClock.now()).toISOString().slice(0, 10),
       versions,
       results: results.map(({ name, passed }) => ({ name, passed })),
-      figures,
+      counts,
       complaints: proxy.complaints().length,
     };
     writeResult(result, focus !== undefined);

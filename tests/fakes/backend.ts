@@ -39,7 +39,7 @@ export function createFakeBackend(): FakeBackend {
     kernel.clear();
     for (const [key, port] of desired) kernel.set(key, port);
     kernelSettings = desiredSettings;
-    return results.shift() ?? { problems: [], figures: {} };
+    return results.shift() ?? { problems: [], counts: {} };
   };
 
   return {

@@ -75,7 +75,7 @@ export function createFakeFamilyLink(reading: TrafficReading | null = NO_TRAFFIC
         endedAtMs: 0,
         durationMs: 1,
         problems: [],
-        figures: {},
+        counts: {},
         ...report,
       });
     },

@@ -4,7 +4,7 @@ import { HERE } from "./answer_basis.ts";
 
 /** A sync that has succeeded. */
 export function fakeSync(fields: Partial<SyncSummary> = {}): SyncSummary {
-  return { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 0, ...fields };
+  return { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, counts: {}, problems: 0, ...fields };
 }
 
 /** The status of a family that is ready and has not synced. */

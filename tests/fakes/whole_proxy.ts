@@ -61,7 +61,7 @@ export interface WholeProxyOptions extends Partial<Pick<ProxyOptions, "clock" | 
   /** Calls a family's worker; by default, only readings of traffic are answered. */
   readonly call?: (family: Family) => CallWorker;
   /** The metrics of a family's relay; none by default. */
-  readonly relayFigures?: FamilyLink["relayFigures"];
+  readonly relayCounts?: FamilyLink["relayCounts"];
 }
 
 /** Runs `test` with a proxy and stops the proxy afterwards. */
@@ -69,7 +69,7 @@ export async function withWholeProxy(
   options: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
-  const { args, logger = silentLogger, clock = systemClock, controlSocket: listener, call, relayFigures } = options;
+  const { args, logger = silentLogger, clock = systemClock, controlSocket: listener, call, relayCounts } = options;
   const port = reservePort();
   // An empty address would be the default one, which other tests and programs may have taken.
   const hasHealthz = args.some((arg) => arg.startsWith("--healthz-bind-address"));
@@ -86,7 +86,7 @@ export async function withWholeProxy(
       stops.push(options?.keepWorker === true);
       return worker.link.stop();
     };
-    return { ...worker.link, relayFigures, stop, ...call && { call: call(family) } };
+    return { ...worker.link, relayCounts, stop, ...call && { call: call(family) } };
   };
   const end = new AbortController();
   const process = createProcessRecord(clock);
@@ -202,7 +202,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
       endedAtMs: systemClock.now(),
       durationMs: 6,
       problems: [],
-      figures: {},
+      counts: {},
       ...given,
     });
   const sync = (delta: FamilyDelta) => {
@@ -213,7 +213,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
     report({
       full: delta.base === undefined,
       durationMs: 2.4 + (size ** 1.5 + revision % 5) / 2,
-      figures: { elements_written: elements, elements_deleted: delta.deleted.length },
+      counts: { elements_written: elements, elements_deleted: delta.deleted.length },
     });
   };
   systemClock.schedule(0, () => {

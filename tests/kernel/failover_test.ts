@@ -77,7 +77,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
         await backend.resetGone!([{ namespace: "default", endpoint, frontends: [frontend] }]);
         await reset.client.write(byte);
         await assert.rejects(reset.client.read(byte), Deno.errors.ConnectionReset);
-        assert.equal((await backend.resync()).figures["connections_reset"], 1);
+        assert.equal((await backend.resync()).counts["connections_reset"], 1);
         await direct.client.write(byte);
         assert.equal(await direct.server.read(byte), 1);
         await finished.client.closeWrite();

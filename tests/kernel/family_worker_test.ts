@@ -96,7 +96,7 @@ Deno.test("a worker writes changed endpoints of a large service port, compares w
       post({ type: "sync", delta: pack({ revision, base, settings, set, deleted: [] }) });
       const { report } = await next("report");
       assert.deepEqual([report.revision, report.ok], [revision, true], JSON.stringify(report.problems));
-      assert.ok(report.figures.chains_written! > 0);
+      assert.ok(report.counts.chains_written! > 0);
     };
     post(FAMILY_START);
     await next("ready");

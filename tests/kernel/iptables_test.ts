@@ -34,7 +34,7 @@ Deno.test("thousands of endpoints of one service read back as written", async ()
   await backend.setup();
   assert.deepEqual((await backend.sync(state)).problems, []);
   assert.deepEqual(await compareWithKernel({ family: "IPv4", state, clock }, runner), []);
-  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  assert.equal((await backend.resync()).counts["drift_repaired"], 0);
   await backend.cleanup();
 });
 
@@ -62,7 +62,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
       (await backend.sync({ ...state, revision: 2, base: 1, settings: undefined, set: unlimited })).problems,
       [],
     );
-    assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+    assert.equal((await backend.resync()).counts["drift_repaired"], 0);
     await backend.cleanup();
   });
 }
@@ -74,7 +74,7 @@ Deno.test("INVALID packets are dropped unless nf_conntrack_tcp_be_liberal is set
     await backend.setup();
     await backend.sync(snapshot([]));
     assert.equal((await forwardRules()).includes("--ctstate INVALID -j DROP"), drops);
-    assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+    assert.equal((await backend.resync()).counts["drift_repaired"], 0);
     await backend.cleanup();
   }
 });

@@ -90,7 +90,7 @@ for (const flavour of ["nft", "legacy"] as const) {
           after.ports.reduce((total, port, row) => total + (port === key ? after.counts[3 * row]! : 0), 0);
         assert.equal(byPort("default/web:http|tcp"), 4 * CONNECTIONS + 1);
         assert.equal(byPort("default/empty|tcp"), 1);
-        assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+        assert.equal((await backend.resync()).counts["drift_repaired"], 0);
       }));
   }
 }

@@ -36,8 +36,8 @@ for (const family of ["IPv4", "IPv6"] as const) {
     for (let which = 0; which < settings.length; which++) {
       await backend.sync(snapshot(ports, which));
       await restoreRuleset();
-      const { figures } = await newBackend(family).sync(snapshot(ports, which));
-      assert.equal(figures["nftables_transactions"], 0, `settings ${which}`);
+      const { counts } = await newBackend(family).sync(snapshot(ports, which));
+      assert.equal(counts["nftables_transactions"], 0, `settings ${which}`);
     }
     await backend.cleanup();
   });
@@ -47,9 +47,9 @@ for (const family of ["IPv4", "IPv6"] as const) {
     await backend.setup();
     for (let which = 0; which < settings.length; which++) {
       assert.deepEqual((await backend.sync(snapshot(ports, which))).problems, []);
-      const { problems, figures } = await newBackend(family).sync(snapshot(ports, which));
+      const { problems, counts } = await newBackend(family).sync(snapshot(ports, which));
       assert.deepEqual(problems, []);
-      assert.equal(figures["nftables_transactions"], 0, `settings ${which} do not read back as written`);
+      assert.equal(counts["nftables_transactions"], 0, `settings ${which} do not read back as written`);
     }
     // With session affinity, the numbers of the endpoints that are left have a gap.
     const fewer = ports.map((port) =>
@@ -59,7 +59,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
       })
     );
     assert.deepEqual((await backend.sync(snapshot(fewer, 0))).problems, []);
-    assert.equal((await newBackend(family).sync(snapshot(fewer, 0))).figures["nftables_transactions"], 0);
+    assert.equal((await newBackend(family).sync(snapshot(fewer, 0))).counts["nftables_transactions"], 0);
     // Every service port changes, by way of a state with half of them.
     const rotated = ports.map((port, i) => ({
       ...ports[(i + 1) % ports.length]!,
@@ -68,8 +68,8 @@ for (const family of ["IPv4", "IPv6"] as const) {
     }));
     assert.deepEqual((await backend.sync(snapshot(ports.slice(5), 0))).problems, []);
     assert.deepEqual((await backend.sync(snapshot(rotated, 1))).problems, []);
-    const { figures } = await newBackend(family).sync(snapshot(rotated, 1));
-    assert.equal(figures["nftables_transactions"], 0);
+    const { counts } = await newBackend(family).sync(snapshot(rotated, 1));
+    assert.equal(counts["nftables_transactions"], 0);
     await backend.cleanup();
   });
 }

@@ -164,7 +164,7 @@ Deno.test("events prints what happened and follows until it is interrupted", () 
     await reads(/all services/);
     proxy.write(manifestsOf([{ ...WEB, endpoints: [] }, EMPTY]));
     await reads(/"effect":"in effect",.*"subject":"default\/web","text":"1 → 0 endpoints"/);
-    proxy.report("IPv4", { figures: { drift_repaired: 2 } });
+    proxy.report("IPv4", { counts: { drift_repaired: 2 } });
     await reads(/2 changes by other programs repaired/);
     assert.ok(seen.trimEnd().split("\n").every((line) => typeof JSON.parse(line).id === "number"));
     following.kill("SIGINT");

@@ -93,7 +93,7 @@ async function play({ name, mode, createKernel }: BackendCase, events: readonly 
   const observers = { onHealth: topics.healthChanged.publish, onReport: topics.reported.publish };
   observers.onHealth("IPv4", { state: "ready" });
   observers.onReport({
-    ...{ family: "IPv6", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, problems: [], figures: {} },
+    ...{ family: "IPv6", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, problems: [], counts: {} },
   }, []);
   const shown = () => {
     const record = recorder.families().find(({ family }) => family === "IPv4")!;

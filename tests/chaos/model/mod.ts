@@ -3,7 +3,7 @@ import type { ProxyMode } from "../../../core/model/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createFaultyTools } from "../faulty_tools.ts";
 import { withLab } from "../lab.ts";
-import { type Extent, type Figures, MODES, type Scenario } from "../scenario.ts";
+import { type Counts, type Extent, MODES, type Scenario } from "../scenario.ts";
 import { createSyncMarker } from "../sync_marker.ts";
 import { type History, randomHistories } from "./history.ts";
 import { REGRESSIONS } from "./regressions.ts";
@@ -22,7 +22,7 @@ export const model: readonly Scenario[] = [...MODES, "ipvs" as const].map((mode)
   run: (extent: Extent) => check(mode, extent),
 }));
 
-function check(mode: ProxyMode, { long, seed, random }: Extent): Promise<Figures> {
+function check(mode: ProxyMode, { long, seed, random }: Extent): Promise<Counts> {
   const count = Number(Deno.env.get("CHAOS_HISTORIES") ?? (long ? LONG : SHORT));
   const histories = [...REGRESSIONS, ...randomHistories(count, seed)];
   return withLab(async (lab) => {

@@ -1,8 +1,8 @@
 import type { Backend, BackendOptions } from "../../../backends/contract/mod.ts";
 import type { FamilyDelta } from "../../../core/model/mod.ts";
-import type { ToyFigure } from "./mode.ts";
+import type { ToyCount } from "./mode.ts";
 
-function createToyBackend({ runner }: BackendOptions): Backend<ToyFigure> {
+function createToyBackend({ runner }: BackendOptions): Backend<ToyCount> {
   return {
     setup: () => Promise.resolve(),
     async sync({ set }: FamilyDelta) {
@@ -15,9 +15,9 @@ function createToyBackend({ runner }: BackendOptions): Backend<ToyFigure> {
         args: ["set", ...wanted],
         changes: () => [{ kind: "members", place: "toy rules", removed, added }],
       });
-      return { problems: [], figures: { toy_rules_written: added.length } };
+      return { problems: [], counts: { toy_rules_written: added.length } };
     },
-    resync: () => Promise.resolve({ problems: [], figures: {} }),
+    resync: () => Promise.resolve({ problems: [], counts: {} }),
     cleanup: () => Promise.resolve(),
   };
 }

@@ -1,15 +1,15 @@
-import type { FigureDeclarations, ModeDescription } from "../../../backends/contract/mod.ts";
+import type { CountDeclarations, ModeDescription } from "../../../backends/contract/mod.ts";
 import type { Mode } from "../../../backends/mod.ts";
 
-const FIGURES = {
+const COUNTS = {
   toy_rules_written: {
     written: "toy rules written",
     metrics: [{ kind: "counter", name: "kubeproxy_toy_rules_written_total", help: "Toy rules written" }],
   },
-} as const satisfies FigureDeclarations;
+} as const satisfies CountDeclarations;
 
-/** A figure of a sync in toy mode. */
-export type ToyFigure = keyof typeof FIGURES;
+/** A count of a sync in toy mode. */
+export type ToyCount = keyof typeof COUNTS;
 
 const DESCRIPTION: ModeDescription = {
   name: "toy",
@@ -23,7 +23,7 @@ const DESCRIPTION: ModeDescription = {
     reading: { words: ["list"] },
   }],
   modules: ["toy_nat"],
-  figures: FIGURES,
+  counts: COUNTS,
   metrics: { splitsDurations: false, countsPackets: false, countsTraffic: false },
   settings: {
     section: "iptables",

@@ -67,7 +67,7 @@ Deno.test("while the ruleset's generation is the same, nft is not asked for chai
   assert.equal(await look(), true);
   const drift = async () => {
     await under.clock.advanceSettled(3_600_000);
-    return (await backend.resync()).figures.drift_repaired;
+    return (await backend.resync()).counts.drift_repaired;
   };
   assert.deepEqual([await drift(), await drift()], [0, 0]);
   host.tables.clear();

@@ -188,7 +188,7 @@ everyBackend(
       if (backend.mode !== "iptables") assert.deepEqual(at(INSIDE, { port: 30082 }), isSelected ? REJECTED : PASSED);
       assert.deepEqual(at(OTHER, { port: 30082 }), PASSED);
       const before = kernel.dump();
-      assert.equal((await resync()).figures["drift_repaired"] ?? 0, 0);
+      assert.equal((await resync()).counts["drift_repaired"] ?? 0, 0);
       assert.equal(kernel.dump(), before);
     }
   },

@@ -34,8 +34,8 @@ const DELTA = {
   deleted: [],
 };
 
-function reportOf(figures: SyncReport["figures"]): SyncReport {
-  return { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, problems: [], figures };
+function reportOf(counts: SyncReport["counts"]): SyncReport {
+  return { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, problems: [], counts };
 }
 
 Deno.test("a mode of one folder and one registry entry can be configured, and determines its settings", () => {
@@ -75,23 +75,23 @@ Deno.test("tools, permissions and traces of a mode follow from its description",
   assert.match(found!.message, /^found toy rules \(mode toy, 1 of them\); .*takes them over/);
 });
 
-Deno.test("a mode's backend is loaded, takes over from other modes, and its figures become metrics", async () => {
+Deno.test("a mode's backend is loaded, takes over from other modes, and its counts become metrics", async () => {
   const kernel = createToyKernel();
   const options = { family: "IPv4", runner: kernel, clock, logger: silentLogger } as const;
   const backend = await loadBackend("toy", options, modes);
-  const { figures } = await backend.sync(DELTA);
+  const { counts } = await backend.sync(DELTA);
   assert.deepEqual(kernel.rules, ["default/web"]);
-  assert.deepEqual(figures, { toy_rules_written: 1, cleanup_failures: 0 });
+  assert.deepEqual(counts, { toy_rules_written: 1, cleanup_failures: 0 });
   const metrics = createMetrics({ ...NOTHING_COUNTED, mode: toy });
-  metrics.observe(reportOf(figures));
+  metrics.observe(reportOf(counts));
   assert.match(await metrics.expose(), /^kubeproxy_toy_rules_written_total\{ip_family="IPv4"\} 1$/m);
   await (await loadBackend("nftables", options, modes)).cleanup();
   assert.deepEqual(kernel.rules, [], "another mode removes its traces");
 });
 
-Deno.test("a report keeps only the figures that its mode declares", () => {
+Deno.test("a report keeps only the counts that its mode declares", () => {
   const given = { toy_rules_written: 2, drift_repaired: 1, elements_written: 3, conntrack_ms: Number.NaN };
-  assert.deepEqual(checkedReport(reportOf(given), toy).figures, { toy_rules_written: 2, drift_repaired: 1 });
+  assert.deepEqual(checkedReport(reportOf(given), toy).counts, { toy_rules_written: 2, drift_repaired: 1 });
 });
 
 Deno.test("messages to a worker may name a mode of the registry, and no other", () => {
@@ -136,8 +136,8 @@ Deno.test("diff runs a mode's tools where its description says that they only re
 Deno.test("modes have distinct names, metrics and traces", () => {
   assert.deepEqual(MODE_DESCRIPTIONS.map(({ name }) => name), ["iptables", "nftables", "ipvs", "userspace"]);
   assert.throws(() => describeMode("toy"), /there is no mode "toy"/);
-  for (const { figures } of MODE_DESCRIPTIONS) {
-    const names = Object.values(figures).flatMap(({ metrics = [] }) =>
+  for (const { counts } of MODE_DESCRIPTIONS) {
+    const names = Object.values(counts).flatMap(({ metrics = [] }) =>
       metrics.map(({ name, table }) => `${name} ${table}`)
     );
     assert.equal(new Set(names).size, names.length);

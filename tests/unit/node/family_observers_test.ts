@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { FamilyHealth } from "../../../core/channel/mod.ts";
 import { readPacketCounts, type SyncReport } from "../../../core/model/mod.ts";
-import { observeFamilies, packetCountsOf, relayFiguresOf } from "../../../node/family_observers.ts";
+import { observeFamilies, packetCountsOf, relayCountsOf } from "../../../node/family_observers.ts";
 import type { FamilyTopics, ServedFamily } from "../../../node/served_family.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createTopic } from "../../../platform/topic.ts";
@@ -26,7 +26,7 @@ function observed() {
 }
 
 const REPORT: SyncReport = {
-  ...{ family: "IPv4", revision: 1, ok: true, full: false, endedAtMs: 0, durationMs: 1, problems: [], figures: {} },
+  ...{ family: "IPv4", revision: 1, ok: true, full: false, endedAtMs: 0, durationMs: 1, problems: [], counts: {} },
 };
 const NO_CHANGES = { set: new Map(), deleted: [], replaced: new Map() };
 
@@ -61,8 +61,8 @@ Deno.test("values of the workers are read from the families that have them", asy
     family,
     call: ({ name }: { readonly name: string }) =>
       Promise.resolve(name === readPacketCounts.name && family === "IPv4" ? packets : undefined),
-    relayFigures: () => Promise.resolve(family === "IPv6" ? { listeners: 3 } : undefined),
+    relayCounts: () => Promise.resolve(family === "IPv6" ? { listeners: 3 } : undefined),
   } as unknown as ServedFamily));
   assert.deepEqual(await packetCountsOf(families), { IPv4: packets });
-  assert.deepEqual(await relayFiguresOf(families), { IPv6: { listeners: 3 } });
+  assert.deepEqual(await relayCountsOf(families), { IPv6: { listeners: 3 } });
 });

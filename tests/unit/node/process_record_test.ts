@@ -27,7 +27,7 @@ Deno.test("events, counters and the start time outlast a changed configuration",
           );
         const drift = async () => /^sluice_drift_repaired_total\{ip_family="IPv4"\} (\d+)$/m.exec(await metrics())?.[1];
         await until(async () => await syncs() > 0);
-        report("IPv4", { figures: { drift_repaired: 3 } });
+        report("IPv4", { counts: { drift_repaired: 3 } });
         const before = await proxy.status(), events = (await proxy.events(0)).events, counted = await syncs();
         assert.ok(events.some(({ kind }) => kind === "drift"));
         await replace();

@@ -371,13 +371,13 @@ Deno.test("counts of workers are metrics of both families together, and continue
   );
 });
 
-Deno.test("a relay's figures are metrics where there is one, and a link's where the source is a server", async () => {
+Deno.test("a relay's counts are metrics where there is one, and a link's where the source is a server", async () => {
   for (const [mode, isRelayed] of [["userspace", true], ["iptables", false]] as const) {
-    const relayFigures = () => Promise.resolve({ connectionsOpen: 3 });
+    const relayCounts = () => Promise.resolve({ connectionsOpen: 3 });
     await withManifests(
       "",
       ({ args }) =>
-        withWholeProxy({ args: [...args, "--proxy-mode", mode], relayFigures }, async ({ url }) => {
+        withWholeProxy({ args: [...args, "--proxy-mode", mode], relayCounts }, async ({ url }) => {
           const metrics = await (await fetch(`${url}metrics`)).text();
           assert.equal(/^sluice_relay_connections\{ip_family="IPv6"\} 3$/m.test(metrics), isRelayed, mode);
           assert.doesNotMatch(metrics, /^sluice_source_connected/m);

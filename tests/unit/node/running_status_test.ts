@@ -27,7 +27,7 @@ function running(...flags: readonly string[]) {
   const sync = (report: Partial<SyncReport>) =>
     recorder.report({
       ...{ family: "IPv4", revision: 1, ok: true, full: false, endedAtMs: clock.now(), durationMs: 1 },
-      ...{ problems: [], figures: {} },
+      ...{ problems: [], counts: {} },
       ...report,
     }, []);
   return { ...served, readMs, sync, status: () => statusOf(proxy) };

@@ -42,7 +42,7 @@ function setUp() {
         endedAtMs: clock.now(),
         durationMs: 1,
         problems: [],
-        figures: {},
+        counts: {},
         ...given,
       };
       ledgers[report.family].reported(report);
@@ -229,7 +229,7 @@ Deno.test("the feed keeps a bounded number of events", () => {
 
 Deno.test("repairs, the link and problems are events; problems of one kind at once are one", () => {
   const { clock, feed, reported, lines } = setUp();
-  reported({ figures: { drift_repaired: 3 } });
+  reported({ counts: { drift_repaired: 3 } });
   const link = { server: "https://api:6443", lastError: "refused", sinceMs: 0, lastReceivedMs: 0, lastErrorMs: 0 };
   feed.linkChanged({ ...link, state: "disconnected", retryAtMs: 5 });
   const problem = (code: "object-invalid" | "source-unreachable", subject: string) =>

@@ -20,7 +20,7 @@ function setUp(neighbours: readonly Neighbour[] | Promise<readonly Neighbour[]>)
   ) => {
     clock.advance(afterMs);
     const report = { family: "IPv4" as Family, revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1 };
-    watch.report({ ...report, problems: [], figures: { drift_repaired: repaired }, ...fields });
+    watch.report({ ...report, problems: [], counts: { drift_repaired: repaired }, ...fields });
     await settled();
   };
   return { lines, compare };

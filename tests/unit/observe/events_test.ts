@@ -234,7 +234,7 @@ function nodeEvents(sharesUplink = false) {
       endedAtMs: 0,
       durationMs: 1,
       problems: [],
-      figures: {},
+      counts: {},
       ...changes,
     });
   return { clock, recorded, events, report };
@@ -361,7 +361,7 @@ Deno.test("a refused service has events of its own, also when it is accepted aga
     full: false,
     endedAtMs: 0,
     durationMs: 1,
-    figures: {},
+    counts: {},
   } as const;
   const refused = ["shop/web:http", "shop/gone"].map((servicePort) =>
     ({ code: "rules-refused", servicePort, message: "too long" }) as const
@@ -384,7 +384,7 @@ Deno.test("a refused service has events of its own, also when it is accepted aga
 
 Deno.test("repairs and the return of the API server are recorded, a short outage is not", () => {
   const { recorded, events, report } = nodeEvents();
-  report({ figures: { drift_repaired: 2 } });
+  report({ counts: { drift_repaired: 2 } });
   const link = { server: "https://api:6443", lastReceivedMs: 0, lastError: "", lastErrorMs: 0, retryAtMs: undefined };
   const outage = (startMs: number, endMs: number) => {
     events.link({ ...link, state: "disconnected", sinceMs: startMs });

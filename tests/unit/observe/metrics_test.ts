@@ -20,7 +20,7 @@ function report(overrides: Partial<SyncReport> = {}): SyncReport {
     endedAtMs: NOW,
     durationMs: 3,
     problems: [],
-    figures: {},
+    counts: {},
     ...overrides,
   };
 }
@@ -28,7 +28,7 @@ function report(overrides: Partial<SyncReport> = {}): SyncReport {
 function setUp(
   mode: ProxyMode = "iptables",
   readLink?: () => SourceLink,
-  readRelayFigures?: () => Promise<WorkerCounts>,
+  readRelayCounts?: () => Promise<WorkerCounts>,
 ) {
   let reads = 0, serviceChanges = 2;
   const counted = (pending: number, total: () => number) => ({
@@ -58,7 +58,7 @@ function setUp(
     readPacketCounts: () => packets(),
     problems: () => problems,
     link: readLink,
-    readRelayFigures,
+    readRelayCounts,
     servers: () => servers,
   });
   const lines = async () => (await metrics.expose()).split("\n");
@@ -239,11 +239,11 @@ Deno.test("the last sync time is that of the last successful sync; the last requ
   ]);
 });
 
-Deno.test("figures become gauges with the last value and counters that add up; unknown figures are ignored", async () => {
+Deno.test("counts become gauges with the last value and counters that add up; unknown counts are ignored", async () => {
   const { metrics, samplesOf } = setUp();
-  const figures = { iptables_rules_nat: 10, iptables_rules_filter: 20, iptables_rules_last_nat: 3, never_heard_of: 1 };
-  metrics.observe(report({ figures: { ...figures, restore_failures: 1, drift_repaired: 4, conntrack_ms: 5 } }));
-  metrics.observe(report({ figures: { iptables_rules_last_nat: 1, restore_failures: 2, conntrack_deleted: 8 } }));
+  const counts = { iptables_rules_nat: 10, iptables_rules_filter: 20, iptables_rules_last_nat: 3, never_heard_of: 1 };
+  metrics.observe(report({ counts: { ...counts, restore_failures: 1, drift_repaired: 4, conntrack_ms: 5 } }));
+  metrics.observe(report({ counts: { iptables_rules_last_nat: 1, restore_failures: 2, conntrack_deleted: 8 } }));
   assert.deepEqual(await samplesOf("kubeproxy_sync_proxy_rules_iptables"), [
     'kubeproxy_sync_proxy_rules_iptables_last{ip_family="IPv4",table="nat"} 1',
     'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total{ip_family="IPv4"} 0',
@@ -415,8 +415,8 @@ Deno.test("API server requests are counted as client-go counts them", async () =
 
 Deno.test("a failed restore in a partial sync also counts as partial", async () => {
   const { metrics, samplesOf } = setUp();
-  metrics.observe(report({ full: true, figures: { restore_failures: 2 } }));
-  metrics.observe(report({ full: false, figures: { restore_failures: 3 } }));
+  metrics.observe(report({ full: true, counts: { restore_failures: 2 } }));
+  metrics.observe(report({ full: false, counts: { restore_failures: 3 } }));
   assert.deepEqual(
     (await samplesOf("kubeproxy_sync_proxy_rules_iptables")).filter((line) => line.includes("failures")),
     [
@@ -437,7 +437,7 @@ Deno.test("the open file limit is exposed if known", async () => {
 
 Deno.test("failed cleanups are counted in nftables mode", async () => {
   const { metrics, samplesOf } = setUp("nftables");
-  metrics.observe(report({ figures: { cleanup_failures: 2 } }));
+  metrics.observe(report({ counts: { cleanup_failures: 2 } }));
   assert.deepEqual(await samplesOf("kubeproxy_sync_proxy_rules_nftables_cleanup"), [
     'kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family="IPv4"} 2',
   ]);
@@ -473,15 +473,15 @@ Deno.test("every server of the source has a series, 1 for the one in use", async
   ]);
 });
 
-Deno.test("the relays' figures are shown by family, and counters survive a restart of a relay", async () => {
-  const figures = { connectionsOpen: 2, connectionsAccepted: 10, failovers: 1 };
-  let read: Record<string, number> | undefined = figures;
+Deno.test("the relays' counts are shown by family, and counters survive a restart of a relay", async () => {
+  const counts = { connectionsOpen: 2, connectionsAccepted: 10, failovers: 1 };
+  let read: Record<string, number> | undefined = counts;
   const { metrics } = setUp("userspace", undefined, () => Promise.resolve({ IPv4: read }));
   const shown = async (name: string) => (await metrics.expose()).match(new RegExp(`^${name}[{ ].*$`, "m"))?.[0];
   const accepted = 'sluice_relay_connections_accepted_total{ip_family="IPv4"}';
   assert.equal(await shown("sluice_relay_connections"), 'sluice_relay_connections{ip_family="IPv4"} 2');
   assert.equal(await shown("sluice_relay_connections_accepted_total"), `${accepted} 10`);
-  read = { ...figures, connectionsAccepted: 3 };
+  read = { ...counts, connectionsAccepted: 3 };
   assert.equal(await shown("sluice_relay_connections_accepted_total"), `${accepted} 13`);
   const { metrics: plain } = setUp();
   assert.doesNotMatch(await plain.expose(), /sluice_relay/);
@@ -489,8 +489,8 @@ Deno.test("the relays' figures are shown by family, and counters survive a resta
 
 Deno.test("nftables mode has kube-proxy's metrics of the listeners for node ports at localhost, other modes do not", async () => {
   const read = () => Promise.resolve({ IPv4: { listeners: 2, listenersFailed: 1 }, IPv6: { listeners: 0 } });
-  const ofMode = (mode: ProxyMode, readRelayFigures?: typeof read) =>
-    setUp(mode, undefined, readRelayFigures).samplesOf("kubeproxy_nftables_localhost_nodeport_");
+  const ofMode = (mode: ProxyMode, readRelayCounts?: typeof read) =>
+    setUp(mode, undefined, readRelayCounts).samplesOf("kubeproxy_nftables_localhost_nodeport_");
   assert.deepEqual(await ofMode("nftables", read), [
     'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total{ip_family="IPv4"} 1',
     'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total{ip_family="IPv6"} 0',

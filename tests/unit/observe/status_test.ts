@@ -10,7 +10,7 @@ const report = (changes: Partial<SyncReport> = {}): SyncReport => ({
   endedAtMs: 10_000,
   durationMs: 5,
   problems: [],
-  figures: { chains_written: 2 },
+  counts: { chains_written: 2 },
   ...changes,
 });
 
@@ -23,14 +23,14 @@ Deno.test("recent syncs are listed newest first, limited to one screen", () => {
   const { syncs } = ofIPv4(recorder);
   assert.equal(syncs.length, 32);
   assert.deepEqual([syncs[0]!.revision, syncs[31]!.revision], [100, 69]);
-  assert.deepEqual(syncs[0]!.figures, { chains_written: 2 });
+  assert.deepEqual(syncs[0]!.counts, { chains_written: 2 });
   assert.deepEqual(recorder.families().map(({ family }) => family), ["IPv4", "IPv6"]);
 });
 
 Deno.test("another run of the process has no syncs yet, and keeps the counts", () => {
   const recorder = createStatusRecorder();
   recorder.workerHealth("IPv4", { state: "ready" });
-  recorder.report(report({ figures: { drift_repaired: 2 } }), [9_000]);
+  recorder.report(report({ counts: { drift_repaired: 2 } }), [9_000]);
   recorder.startRun();
   const { worker, syncs, driftRepaired, latency, lastChangeMs } = ofIPv4(recorder);
   assert.deepEqual([worker, syncs], [{ state: "starting" }, []]);

@@ -4,7 +4,7 @@ import type { Family } from "../../../platform/mod.ts";
 import { silentLogger } from "../../../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay, type RelayLimits } from "../../../relay/mod.ts";
 import { createConnections } from "../../../relay/connections.ts";
-import { createCounters } from "../../../relay/figures.ts";
+import { createCounters } from "../../../relay/counts.ts";
 import { type RelayNetwork, systemNetwork } from "../../../relay/network.ts";
 import { createChooser } from "../../../relay/target.ts";
 import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
@@ -58,7 +58,7 @@ Deno.test("the next endpoint serves when one refuses, at once", async () => {
   await using two = await startNamed("two");
   await using lab = await startLab([closedEndpoint(), two.endpoint]);
   assert.equal(await answerOf(lab.front), "two");
-  const { failovers, connectionsFailed } = lab.relay.figures();
+  const { failovers, connectionsFailed } = lab.relay.counts();
   assert.deepEqual({ failovers, connectionsFailed }, { failovers: 1, connectionsFailed: 0 });
 });
 
@@ -97,7 +97,7 @@ Deno.test("the next endpoint serves when one does not answer within the head sta
   const answer = received(client);
   const first = await silent.promise;
   clock.advance(249);
-  assert.equal(lab.relay.figures().failovers, 0);
+  assert.equal(lab.relay.counts().failovers, 0);
   clock.advance(1);
   assert.equal(await answer, "two");
   assert.ok(first.destroyed, "the attempt that lost is closed");
@@ -155,7 +155,7 @@ Deno.test("a client is reset when no endpoint accepts its connection, and when t
   for (const endpoints of [[closedEndpoint(), closedEndpoint()], []]) {
     await using lab = await startLab(endpoints);
     await assert.rejects(answerOf(lab.front), /ECONNRESET/);
-    assert.equal(lab.relay.figures().connectionsFailed, 1);
+    assert.equal(lab.relay.counts().connectionsFailed, 1);
   }
 });
 
@@ -243,7 +243,7 @@ Deno.test("above the limit of connections a client is reset at once, and the oth
   const first = open(lab.front);
   const endpoint = await server.accepted();
   await assert.rejects(answerOf(lab.front), /ECONNRESET/);
-  assert.equal(lab.relay.figures().connectionsRefused, 1);
+  assert.equal(lab.relay.counts().connectionsRefused, 1);
 
   first.end("still here");
   assert.equal(await received(endpoint), "still here");
@@ -301,7 +301,7 @@ Deno.test("a deleted service port accepts connections until its listener has dra
   const late = open(lab.front);
   const endpointOfLate = await server.accepted();
   clock.advance(5000);
-  assert.equal(lab.relay.figures().listeners, 0);
+  assert.equal(lab.relay.counts().listeners, 0);
   await assert.rejects(answerOf(lab.front), /ECONNREFUSED/);
   for (const [client, endpoint] of [[early, endpointOfEarly], [late, endpointOfLate]] as const) {
     client.end("still here");

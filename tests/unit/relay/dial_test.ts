@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { dial, type Dialed } from "../../../relay/connections.ts";
-import { createCounters } from "../../../relay/figures.ts";
+import { createCounters } from "../../../relay/counts.ts";
 import { systemNetwork } from "../../../relay/network.ts";
 import { type Chooser, createChooser } from "../../../relay/target.ts";
 import { createFakeClock } from "../../fakes/clock.ts";

@@ -25,7 +25,7 @@ function startLab() {
     });
     assert.deepEqual(problems, []);
   };
-  return { front, serve, listeners: () => relay.figures().listeners, [Symbol.asyncDispose]: () => relay.stop() };
+  return { front, serve, listeners: () => relay.counts().listeners, [Symbol.asyncDispose]: () => relay.stop() };
 }
 
 const NO_ENDPOINTS = { clusterEndpoints: [], internal: "reject", external: "reject" } as const;

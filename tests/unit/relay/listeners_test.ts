@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { servicePortKey } from "../../../core/model/mod.ts";
 import type { RelayPlacement } from "../../../relay/mod.ts";
-import { createCounters } from "../../../relay/figures.ts";
+import { createCounters } from "../../../relay/counts.ts";
 import { createListeners } from "../../../relay/listeners.ts";
 import type { Target } from "../../../relay/target.ts";
 import { createFakeClock } from "../../fakes/clock.ts";

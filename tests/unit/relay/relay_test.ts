@@ -51,7 +51,7 @@ Deno.test("a connection and a datagram reach an endpoint and are answered", asyn
   resolver.close();
   udp.close();
   await relay.stop();
-  assert.deepEqual(relay.figures(), {
+  assert.deepEqual(relay.counts(), {
     ...{ connectionsOpen: 0, connectionsAccepted: 1, connectionsRefused: 0, connectionsFailed: 0, failovers: 0 },
     ...{ bytesToEndpoints: 5, bytesToClients: 5, udpFlows: 0, udpFlowsCreated: 1, udpFlowsEvicted: 0 },
     ...{ datagramsToEndpoints: 1, datagramsToClients: 1, datagramsDropped: 0, listeners: 0, listenersFailed: 0 },
@@ -73,7 +73,7 @@ Deno.test("a whole state replaces everything, also in two parts", async () => {
   assert.deepEqual([...ports.keys()], ["default/three|tcp", "default/two|tcp"]);
   assert.deepEqual(ports.get("default/two|tcp"), portOfTwo);
   await relay.stop();
-  assert.equal(relay.figures().listeners, 0);
+  assert.equal(relay.counts().listeners, 0);
 });
 
 Deno.test("node ports on the loopback address are served without rules, and swap", async () => {
@@ -321,7 +321,7 @@ Deno.test("a whole state leaves the listeners of service ports that it has open"
   const web = fakeServicePort("default/web", { nodePort: reservePort(), clusterEndpoints: ["127.0.0.1:9"] });
   await relay.apply(state(web));
   assert.deepEqual((await relay.apply(state(web))).problems, []);
-  assert.deepEqual([listened, relay.figures().listeners], [1, 1]);
+  assert.deepEqual([listened, relay.counts().listeners], [1, 1]);
   await relay.stop();
 });
 
@@ -330,5 +330,5 @@ Deno.test("a relay without open connections stops at once", async () => {
   const relay = createRelay({ ...OPTIONS, clock });
   await relay.apply(state(fakeServicePort("default/web")));
   await inTime("the stop", relay.stop());
-  assert.equal(relay.figures().listeners, 0);
+  assert.equal(relay.counts().listeners, 0);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Family, silentLogger } from "../../../platform/mod.ts";
 import { createChooser, type Target } from "../../../relay/target.ts";
-import { createCounters, createRelayTraffic } from "../../../relay/figures.ts";
+import { createCounters, createRelayTraffic } from "../../../relay/counts.ts";
 import { defaultRelayLimits, type RelayLimits, type RelayNetwork } from "../../../relay/mod.ts";
 import { systemNetwork } from "../../../relay/network.ts";
 import { createUdpFlows } from "../../../relay/udp_flows.ts";

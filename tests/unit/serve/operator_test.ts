@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import type { Metric } from "../../../kpng/server/mod.ts";
-import { createServingMetrics, type SourceFigures, startServingServers } from "../../../serve/operator.ts";
+import { createServingMetrics, type SourceCounts, startServingServers } from "../../../serve/operator.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { silentLogger } from "../../../platform/log.ts";
 
@@ -21,12 +21,12 @@ async function withServers(
   test: (context: {
     readonly problems: ReturnType<typeof createProblemBoard>;
     readonly metrics: ReturnType<typeof createServingMetrics>;
-    set(source: SourceFigures): void;
+    set(source: SourceCounts): void;
     get(server: "health" | "metrics", path: string): Promise<{ status: number; body: string }>;
   }) => Promise<void>,
 ): Promise<void> {
   const stop = new AbortController();
-  let source: SourceFigures = { isReady: false, lastEventMs: undefined };
+  let source: SourceCounts = { isReady: false, lastEventMs: undefined };
   const problems = createProblemBoard(systemClock, silentLogger);
   const metrics = createServingMetrics({
     count: (name) => COUNTS.get(name) ?? 0,

@@ -136,7 +136,7 @@ Deno.test("a rejection names the invalid field in a short line", () => {
 Deno.test("a report with an unknown code counts as a failed sync; known codes pass", () => {
   const problem = (code: string) => ({ code: code as ProblemCode, servicePort: undefined, message: "no" });
   const report = (...problems: ReturnType<typeof problem>[]) => ({
-    ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, figures: {} } as const,
+    ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, counts: {} } as const,
     problems,
   });
   const known = report(problem("rules-refused"));
@@ -150,13 +150,13 @@ Deno.test("a report with an unknown code counts as a failed sync; known codes pa
   assert.deepEqual(codes.map(({ code }) => code), ["sync-failed", "sync-failed", "rules-refused"]);
 });
 
-Deno.test("of the figures in a report, those pass that are declared and numbers", () => {
-  const figures = { drift_repaired: 1, constructor: 2, conntrack_deleted: NaN, conntrack_ms: Infinity };
+Deno.test("of the counts in a report, those pass that are declared and numbers", () => {
+  const counts = { drift_repaired: 1, constructor: 2, conntrack_deleted: NaN, conntrack_ms: Infinity };
   const report = {
     ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, problems: [] } as const,
-    figures,
+    counts,
   };
-  assert.deepEqual(checkedReport(report, NFTABLES).figures, { drift_repaired: 1 });
+  assert.deepEqual(checkedReport(report, NFTABLES).counts, { drift_repaired: 1 });
 });
 
 Deno.test("a reading of traffic passes only if every row has its three counts", () => {

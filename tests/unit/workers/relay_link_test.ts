@@ -37,7 +37,7 @@ function fakeRelay() {
   const worker: RelayWorker = {
     listen: (replaced) => void (listener = replaced),
     apply: (given) => void applied.push(given),
-    figures: () => Promise.resolve(undefined),
+    counts: () => Promise.resolve(undefined),
     traffic: () => Promise.resolve(carried.shift()),
     stop() {
       isStopped = true;
@@ -380,10 +380,10 @@ Deno.test("a service port that loses its listener, or is in no whole state any l
   assert.deepEqual([...link.relayPlaces!()!.ports.keys()], ["default/web|tcp"]);
 });
 
-Deno.test("a relay that gives no figures has none, rather than figures without values", async () => {
+Deno.test("a relay that gives no counts has none, rather than counts without values", async () => {
   const { link } = linked();
   link.send(whole(1));
-  assert.equal(await link.relayFigures!(), undefined);
+  assert.equal(await link.relayCounts!(), undefined);
 });
 
 Deno.test("relays are added from the first configuration that needs one on", async () => {

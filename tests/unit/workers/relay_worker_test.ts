@@ -136,7 +136,7 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
   await client.write(new TextEncoder().encode("hello"));
   await client.closeWrite();
   assert.equal(await new Response(client.readable).text(), "hello");
-  assert.equal((await relay.figures())!.connectionsAccepted, 1);
+  assert.equal((await relay.counts())!.connectionsAccepted, 1);
   const { port } = endpoint.addr;
   const loop = { ...web, clusterIP: "127.0.0.1", port };
   applied = Promise.withResolvers();
@@ -213,23 +213,23 @@ Deno.test("a service port that gets its listener later than others is reported, 
   await relay.stop();
 });
 
-Deno.test("a relay worker answers for its traffic and its figures by number; one that is gone or silent gives none", async () => {
+Deno.test("a relay worker answers for its traffic and its counts by number; one that is gone or silent gives none", async () => {
   const { relay, clock, workers } = supervised();
   const reading = { durationMs: 1, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
   const says = (message: FromRelay) => workers[0]!.listener.onMessage(message);
-  const traffic = relay.traffic(), wrong = relay.traffic(), figures = relay.figures();
+  const traffic = relay.traffic(), wrong = relay.traffic(), counts = relay.counts();
   assert.deepEqual(workers[0]!.received.slice(1), [
     { type: "traffic", number: 1 },
     { type: "traffic", number: 2 },
-    { type: "figures", number: 1 },
+    { type: "counts", number: 1 },
   ]);
-  says({ type: "figures", number: 1, figures: { bytesToClients: 5 } as never });
+  says({ type: "counts", number: 1, counts: { bytesToClients: 5 } as never });
   says({ type: "traffic", number: 2, reading: { ...reading, durationMs: NaN } });
   says({ type: "traffic", number: 1, reading });
-  assert.deepEqual([await traffic, await wrong, await figures], [reading, undefined, { bytesToClients: 5 }]);
+  assert.deepEqual([await traffic, await wrong, await counts], [reading, undefined, { bytesToClients: 5 }]);
   const late = relay.traffic();
   await clock.advanceSettled(60_000);
   assert.equal(await late, undefined);
   workers[0]!.listener.onFailure("out of memory");
-  assert.deepEqual([await relay.traffic(), await relay.figures()], [undefined, undefined]);
+  assert.deepEqual([await relay.traffic(), await relay.counts()], [undefined, undefined]);
 });

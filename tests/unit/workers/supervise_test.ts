@@ -25,7 +25,7 @@ const REPORT: SyncReport = {
   endedAtMs: 0,
   durationMs: 1,
   problems: [],
-  figures: {},
+  counts: {},
 };
 
 interface FakeWorker {
@@ -130,16 +130,16 @@ Deno.test("a worker is started with the first message, and its messages are forw
   assert.deepEqual(health[1], { state: "unfit", reason: "no ip6tables", unsupported: true });
 });
 
-Deno.test("figures and problems that no worker may report are left out", async () => {
+Deno.test("counts and problems that no worker may report are left out", async () => {
   const { worker, reports, events } = await supervise();
   worker().says({ type: "ready" });
-  worker().says({ type: "report", report: { ...REPORT, figures: { drift_repaired: 1, 'x"} 1': 2 } } });
+  worker().says({ type: "report", report: { ...REPORT, counts: { drift_repaired: 1, 'x"} 1': 2 } } });
   worker().says({
     type: "problems",
     scope: "takeover",
     problems: [LEFTOVERS, { ...LEFTOVERS, code: "no-such" as never }],
   });
-  assert.deepEqual(reports.map(({ figures }) => figures), [{ drift_repaired: 1 }]);
+  assert.deepEqual(reports.map(({ counts }) => counts), [{ drift_repaired: 1 }]);
   assert.equal(events.at(-1), "problems takeover leftovers-kept");
 });
 

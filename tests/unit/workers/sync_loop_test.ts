@@ -128,7 +128,7 @@ Deno.test("changes by other programs are logged once, when they are repaired", a
   loop.sync(snapshot(1));
   await settled();
   assert.deepEqual(lines, []);
-  backend.returnNext({ problems: [], figures: { drift_repaired: 3 } });
+  backend.returnNext({ problems: [], counts: { drift_repaired: 3 } });
   await clock.advanceSettled(2 * SYNC_PERIOD_MS);
   assert.equal(backend.calls.filter((call) => call === "resync").length, 2);
   assert.equal(lines.length, 1);
@@ -143,23 +143,23 @@ Deno.test("a snapshot is reported as a full sync, a delta as a partial one", asy
   await settled();
   assert.deepEqual(backend.calls, ["setup", "sync 7 snapshot", "sync 8"]);
   assert.deepEqual([...backend.kernel.keys()], ["web|tcp", "dns|tcp"]);
-  const common = { family: "IPv4", ok: true, endedAtMs: clock.now(), durationMs: 0, problems: [], figures: {} };
+  const common = { family: "IPv4", ok: true, endedAtMs: clock.now(), durationMs: 0, problems: [], counts: {} };
   assert.deepEqual(reports(), [{ ...common, revision: 7, full: true }, { ...common, revision: 8, full: false }]);
 });
 
-Deno.test("a report has the sync's duration, its end time and the backend's figures", async () => {
+Deno.test("a report has the sync's duration, its end time and the backend's counts", async () => {
   const { loop, backend, clock, reports } = await startSynced();
-  backend.returnNext({ problems: [], figures: { restores: 3 } });
+  backend.returnNext({ problems: [], counts: { restores: 3 } });
   const release = backend.hold();
   loop.sync(delta(1));
   clock.advance(250);
   const endedAtMs = clock.now();
   release();
   await settled();
-  const { durationMs, figures, endedAtMs: reported } = reports()[1]!;
-  assert.deepEqual({ durationMs, figures, reported }, {
+  const { durationMs, counts, endedAtMs: reported } = reports()[1]!;
+  assert.deepEqual({ durationMs, counts, reported }, {
     durationMs: 250,
-    figures: { restores: 3 },
+    counts: { restores: 3 },
     reported: endedAtMs,
   });
 });
@@ -226,7 +226,7 @@ Deno.test("retries of a failure compare with the kernel; of a service port's pro
   const { loop, backend, clock } = await startSynced();
   backend.failNext(new Error("refused"), new Error("refused"));
   const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
-  backend.returnNext(...Array.from({ length: 3 }, () => ({ problems, figures: {} })));
+  backend.returnNext(...Array.from({ length: 3 }, () => ({ problems, counts: {} })));
   loop.sync(delta(1));
   await clock.advanceSettled(100 + 200 + 400 + 800 + 1000);
   assert.deepEqual(backend.calls.slice(2), [
@@ -301,7 +301,7 @@ Deno.test("a snapshot that fails is made up for by a comparison, a full sync", a
 Deno.test("a service port that cannot be programmed does not fail the sync, and is retried", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
-  backend.returnNext({ problems, figures: {} });
+  backend.returnNext({ problems, counts: {} });
   loop.sync(delta(1, "web"));
   await settled();
   assert.deepEqual([reports()[1]?.ok, reports()[1]?.problems], [true, problems]);
@@ -315,10 +315,10 @@ Deno.test("a report says whether work remains", async () => {
   const { loop, backend, reports } = await startSynced();
   const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
   const results: SyncResult[] = [
-    { problems, figures: {} },
-    { problems: [], figures: {}, againAfterMs: 9_000 },
-    { problems: [], figures: { cleanup_failures: 1 } },
-    { problems: [], figures: { cleanup_failures: 0 } },
+    { problems, counts: {} },
+    { problems: [], counts: {}, againAfterMs: 9_000 },
+    { problems: [], counts: { cleanup_failures: 1 } },
+    { problems: [], counts: { cleanup_failures: 0 } },
   ];
   for (const [i, result] of results.entries()) {
     backend.returnNext(result);
@@ -450,7 +450,7 @@ Deno.test("after a cleanup or a stop, no timer is left, whatever was scheduled",
     await settled();
     backend.returnNext({
       problems: [{ code: "rules-refused", servicePort: "a", message: "b" }],
-      figures: {},
+      counts: {},
       againAfterMs: 1,
     });
     loop.sync(delta(1));
@@ -466,7 +466,7 @@ Deno.test("the retries of a later problem begin again without a comparison", asy
   const { loop, backend, clock } = await startSynced();
   const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
   for (const revision of [1, 2]) {
-    backend.returnNext({ problems, figures: {} });
+    backend.returnNext({ problems, counts: {} });
     loop.sync(delta(revision));
     await clock.advanceSettled(100);
   }
@@ -525,12 +525,12 @@ Deno.test("a persistent problem is logged once, and its end is logged", async ()
 
 Deno.test("a requested sync runs after its delay without changes; a sync in between replaces the request", async () => {
   const { loop, backend, clock, reports } = await startSynced();
-  backend.returnNext({ problems: [], figures: {}, againAfterMs: 5_000 });
+  backend.returnNext({ problems: [], counts: {}, againAfterMs: 5_000 });
   loop.sync(delta(1));
   await settled();
   await clock.advanceSettled(4_999);
   assert.deepEqual(backend.calls.slice(2), ["sync 2"]);
-  backend.returnNext({ problems: [], figures: {}, againAfterMs: 7_000 });
+  backend.returnNext({ problems: [], counts: {}, againAfterMs: 7_000 });
   await clock.advanceSettled(1);
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2"]);
   assert.equal(reports().at(-1)!.full, false);
@@ -637,7 +637,7 @@ Deno.test("entry rules that another program has removed make a comparison due wi
   isThere = true;
   await clock.advanceSettled(4_000);
   isThere = false;
-  backend.returnNext({ problems: [], figures: { drift_repaired: 1 } });
+  backend.returnNext({ problems: [], counts: { drift_repaired: 1 } });
   await clock.advanceSettled(4_000);
   assert.equal(backend.calls.length, 2);
   await clock.advanceSettled(4_000);
@@ -699,7 +699,7 @@ Deno.test("changes that succeed after a failure are reported with it, and not lo
   loop.sync(delta(1));
   await settled();
   const refused = { code: "rules-refused", servicePort: "default/a:http", message: "no" } as const;
-  backend.returnNext({ problems: [refused], figures: {} });
+  backend.returnNext({ problems: [refused], counts: {} });
   loop.sync(delta(2));
   await settled();
   assert.deepEqual(reports().at(-1)!.problems.map(({ message }) => message), ["locked", "no"]);

@@ -199,12 +199,12 @@ Deno.test("a change that waits, the family of an event, and the detail of a prob
   assert.equal(withDetail.match(/because/g)!.length, 1, "only there");
 });
 
-Deno.test("the summary has the verdict, the lines with a state, the figures, and a link to what needs attention", async () => {
+Deno.test("the summary has the verdict, the lines with a state, the counts, and a link to what needs attention", async () => {
   const link = { state: "disconnected", server: "https://api", lastError: "refused", sinceMs: 0 } as never;
   const { text, parts } = await partsOf({ healthy: true, link, source: "kube" });
   assert.match(parts.summary!, /^\s*<div class="verdict (bad|warning)"/);
   assert.match(text("summary"), /https:\/\/api/);
-  assert.match(parts.summary!, /<dl class="figures">\s*<div>/);
+  assert.match(parts.summary!, /<dl class="counts">\s*<div>/);
   const empty = { refused: 0, unserved: 0, limited: 0, empty: 2 };
   const browse: PageAnswers["browse"] = async (question) => ({
     ...await createAnswers(basis).browse(question),

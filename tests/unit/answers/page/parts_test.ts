@@ -382,7 +382,7 @@ function barsOf(syncs: readonly SyncSummary[]): readonly string[] {
 
 Deno.test("a sync's bar shows its kind, its duration and its size, the newest at the right", () => {
   const syncs = [
-    fakeSync({ durationMs: 1000, full: false, figures: { chains_written: 9 } }),
+    fakeSync({ durationMs: 1000, full: false, counts: { chains_written: 9 } }),
     fakeSync({ durationMs: 10 }),
     fakeSync({ durationMs: 0, problems: 2 }),
     fakeSync({ durationMs: 1000, ok: false, problems: 1 }),
@@ -394,7 +394,7 @@ Deno.test("a sync's bar shows its kind, its duration and its size, the newest at
   assert.deepEqual([heights[0], heights[2], heights[3]], [44, 2, 44]);
   assert.ok(heights[1]! > 2 && heights[1]! < 44);
   // Both scales go up to 10 at least.
-  assert.deepEqual(barsOf([fakeSync({ durationMs: 10, figures: { chains_written: 10 } })]), ["full 310 44 18"]);
+  assert.deepEqual(barsOf([fakeSync({ durationMs: 10, counts: { chains_written: 10 } })]), ["full 310 44 18"]);
   assert.deepEqual(bars.map((bar) => bar.split(" ")[3]), ["17.4", "0", "0", "0"]);
   assert.equal(barsOf(Array.from({ length: 40 }, () => fakeSync())).length, 32);
   const chart = syncChart(syncs);

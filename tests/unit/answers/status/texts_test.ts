@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { eventText, sizeOfSync, syncText } from "../../../../answers/status/texts.ts";
 import type { SyncSummary } from "../../../../observe/mod.ts";
 
-const sync = (figures: SyncSummary["figures"]) => ({ figures, durationMs: 12 }) as SyncSummary;
+const sync = (counts: SyncSummary["counts"]) => ({ counts, durationMs: 12 }) as SyncSummary;
 
 Deno.test("the size of a sync has what it wrote and deleted, of each kind that is not 0, and no other counts", () => {
-  const figures = { chains_written: 1, chains_deleted: 0, unknown: 9 };
-  assert.deepEqual(sizeOfSync(sync(figures)), { total: 1, parts: ["1 chains written"] });
+  const counts = { chains_written: 1, chains_deleted: 0, unknown: 9 };
+  assert.deepEqual(sizeOfSync(sync(counts)), { total: 1, parts: ["1 chains written"] });
   const both = { chains_deleted: 2, chains_written: 3 };
   assert.deepEqual(sizeOfSync(sync(both)), { total: 5, parts: ["3 chains written", "2 chains deleted"] });
   assert.deepEqual(sizeOfSync(sync({})), { total: 0, parts: [] });

@@ -60,7 +60,7 @@ Deno.test("iptables: the probabilities of thousands of endpoints are neither a d
   const { snapshot, backend } = await iptablesUnderTest(host);
   await snapshot(ports, commonSettings("iptables"));
   assert.deepEqual(await compare("iptables", host.runner, ports), []);
-  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  assert.equal((await backend.resync()).counts["drift_repaired"], 0);
 });
 
 Deno.test("nftables: an unchanged kernel shows no difference; changed elements, chains and sets are shown", async () => {

@@ -43,7 +43,7 @@ function createLab() {
   let earlier = new Set<string>();
   const rules = {
     problems: () => [],
-    takeFigures: () => ({}),
+    takeCounts: () => ({}),
     takeEarlierUdpFrontends() {
       const taken = earlier;
       earlier = new Set();
@@ -89,9 +89,9 @@ function createLab() {
     serveEarlier: (...frontends: readonly string[]) => void (earlier = new Set(frontends)),
     /** Ends a sync, and lets conntrack run as far as it can. */
     async sync() {
-      const { problems: [problem], figures, againAfterMs } = cleaner.afterSync(rules, known);
+      const { problems: [problem], counts, againAfterMs } = cleaner.afterSync(rules, known);
       await promisesSettled();
-      return { problem: problem?.message, deleted: figures.conntrack_deleted, againAfterMs };
+      return { problem: problem?.message, deleted: counts.conntrack_deleted, againAfterMs };
     },
     /** Ends a sync when the next pass may begin. */
     async syncLater() {

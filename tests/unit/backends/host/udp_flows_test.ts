@@ -123,9 +123,9 @@ everywhere("the flows of a removed endpoint are deleted if another one serves", 
   await snapshot([lab.dns([1, 2])], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
   lab.flow(2, lab.service(1), 53, lab.pod(2));
-  const { figures } = await change([lab.dns([2])]);
+  const { counts } = await change([lab.dns([2])]);
   assert.deepEqual(lab.left(), [2]);
-  assert.equal(figures["conntrack_deleted"], 1);
+  assert.equal(counts["conntrack_deleted"], 1);
 });
 
 everywhere("when the last endpoint stops serving, its flows are deleted, and no others", async (lab) => {
@@ -144,9 +144,9 @@ everywhere("when the last endpoint stops serving, its flows are deleted, and no 
   lab.kernel.conntrack.push({ ...lab.kernel.conntrack[0]!, sourcePort: 8, protocol: "tcp" });
   await change([lab.dns([], { ...changes, lingeringEndpoints: [joinHostPort(lab.pod(1), 5353)] })]);
   assert.deepEqual(lab.left(), [1, 2, 3, 4, 5, 6, 7, 8], "it still serves, although it gets no new flows");
-  const { figures } = await change([lab.dns([], changes)]);
+  const { counts } = await change([lab.dns([], changes)]);
   assert.deepEqual(lab.left(), [4, 5, 6, 8]);
-  assert.equal(figures["conntrack_deleted"], 4);
+  assert.equal(counts["conntrack_deleted"], 4);
 });
 
 everywhere("flows from before a service had an endpoint are deleted when it gets one", async (lab) => {
@@ -267,9 +267,9 @@ everywhere(
     lab.flow(8, lab.service(7), 53, lab.pod(1));
     lab.flow(9, lab.elsewhere, NODE_PORT);
     const again = await lab.start();
-    const { figures } = await again.snapshot([other, refusing], lab.settings());
+    const { counts } = await again.snapshot([other, refusing], lab.settings());
     assert.deepEqual(lab.left(), [5, 11, 7, 8, 9]);
-    assert.equal(figures["conntrack_deleted"], 5);
+    assert.equal(counts["conntrack_deleted"], 5);
     lab.flow(10, lab.service(1), 53, lab.pod(1));
     await again.resync();
     assert.deepEqual(lab.left(), [5, 11, 7, 8, 9, 10], "only flows that existed at the start");

@@ -86,7 +86,7 @@ Deno.test("a takeover keeps what open connections need until they end", async ()
   const { runner, clock, logged, start, nothing, connect, held, web: at } = await node();
   connect(at, 2);
   const { backend, first } = await start("iptables");
-  assert.equal(first.figures.cleanup_failures, 0);
+  assert.equal(first.counts.cleanup_failures, 0);
   assert.equal(first.againAfterMs, 5_000);
   const { servers, weights, addresses } = held();
   assert.deepEqual(servers, [at]);
@@ -130,9 +130,9 @@ Deno.test("a drain that cannot weight the servers of open connections fails, and
   connect(at, 1);
   runner.inject(({ stdin }) => stdin.startsWith("-e "), { how: "exits", exitCode: 1, stderr: "no memory" }, 1);
   const { backend, first } = await start("iptables");
-  assert.equal(first.figures.cleanup_failures, 1);
-  const { figures } = await backend.resync();
-  assert.equal(figures.cleanup_failures, 0);
+  assert.equal(first.counts.cleanup_failures, 1);
+  const { counts } = await backend.resync();
+  assert.equal(counts.cleanup_failures, 0);
   await backend.sync(nothing);
   assert.ok(held().weights.every((weight) => weight === 0));
 });
@@ -144,7 +144,7 @@ Deno.test("virtual servers that another program deletes meanwhile are removed, w
     const answer = { how: "exits", exitCode: 255, stderr: "No such service\n", afterItsWork: true } as const;
     runner.inject(({ tool, args }) => tool === "ipvsadm" && args.includes("--restore"), answer);
     const { first } = await start("iptables");
-    assert.equal(first.figures.cleanup_failures, 0);
+    assert.equal(first.counts.cleanup_failures, 0);
     assert.deepEqual(held().servers, count === 0 ? [] : [at]);
   }
 });
@@ -159,7 +159,7 @@ Deno.test("a virtual server that is refused for another reason than that it is g
     stderr,
   });
   const { first } = await start("iptables");
-  assert.equal(first.figures.cleanup_failures, 1);
+  assert.equal(first.counts.cleanup_failures, 1);
 });
 
 Deno.test("a comparison ends a drain as well, and without connections nothing is kept", async () => {

@@ -280,10 +280,10 @@ Deno.test("an endpoint that is removed later does not delay the count of another
 
 Deno.test("a new service counts as one operation for its virtual server, and one for each real server", async () => {
   const { snapshot, change, clock } = await backendUnderTest();
-  assert.equal((await snapshot([web()])).figures.server_operations, 3);
-  assert.equal((await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })])).figures.server_operations, 1, "its weight");
+  assert.equal((await snapshot([web()])).counts.server_operations, 3);
+  assert.equal((await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })])).counts.server_operations, 1, "its weight");
   clock.advance(5_000);
-  assert.equal((await change([])).figures.server_operations, 1, "its removal");
+  assert.equal((await change([])).counts.server_operations, 1, "its removal");
 });
 
 Deno.test("an address that another program removed is bound again without its virtual server being added", async () => {
@@ -314,8 +314,8 @@ Deno.test("excluded virtual servers and those of the other family stay", async (
   host.runner.conntrack.push(flow);
   const { snapshot, backend } = await backendUnderTest(host, "IPv4", { excludePrefixes: ["172.16.0.0/12"] });
   await snapshot([web()]);
-  const { figures } = await backend.resync();
-  assert.equal(figures["drift_repaired"], 0);
+  const { counts } = await backend.resync();
+  assert.equal(counts["drift_repaired"], 0);
   assert.deepEqual([...servers.keys()].sort(), [KEY, ...others].sort());
   assert.deepEqual(host.runner.conntrack, [flow], "the flows of another program's virtual server stay");
 });
@@ -339,9 +339,9 @@ Deno.test("the next comparison finds, repairs and counts changes by other progra
   servers.delete(KEY);
   sets.get("KUBE-CLUSTER-IP")!.entries.clear();
   interfaces.delete("kube-ipvs0");
-  const { figures } = await backend.resync();
+  const { counts } = await backend.resync();
   assert.equal(host.runner.dump("IPv4"), before);
-  assert.equal(figures["drift_repaired"], 3);
+  assert.equal(counts["drift_repaired"], 3);
   takeWrites();
   await backend.resync();
   assert.deepEqual(takeWrites(), []);
@@ -550,7 +550,7 @@ Deno.test("an address that the kernel refuses is a problem of its service and de
 
 Deno.test("each element of a set that is added or deleted counts", async () => {
   const { snapshot, change } = await backendUnderTest();
-  const changes = async (sync: ReturnType<typeof change>) => (await sync).figures.set_changes;
+  const changes = async (sync: ReturnType<typeof change>) => (await sync).counts.set_changes;
   assert.equal(await changes(snapshot([web()])), 2);
   assert.equal(await changes(change([web({ name: "default/web:other", port: 81 })])), 1);
   assert.equal(await changes(change([], ["default/web:http|tcp", "default/web:other|tcp"])), 3);
@@ -629,7 +629,7 @@ Deno.test("a comparison repairs rules that another program deleted", async () =>
   const dump = runner.dump("IPv4");
   await runner.run({ tool: "iptables-restore", args: ["--noflush"], stdin: ["*nat\n-F KUBE-SERVICES\nCOMMIT\n"] });
   assert.notEqual(runner.dump("IPv4"), dump);
-  assert.equal((await backend.resync()).figures.drift_repaired, 1);
+  assert.equal((await backend.resync()).counts.drift_repaired, 1);
   assert.equal(runner.dump("IPv4"), dump);
 });
 
@@ -708,7 +708,7 @@ Deno.test("changed weights update real servers, one of weight 0 terminates, and 
   await restarted.snapshot([weighted(3, 2)]);
   assert.deepEqual(restarted.takeWrites(), []);
   host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[0]!)!.weight = 9;
-  assert.equal((await restarted.backend.resync()).figures["drift_repaired"], 1);
+  assert.equal((await restarted.backend.resync()).counts["drift_repaired"], 1);
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 3, [ENDPOINTS[1]!]: 2 });
   await restarted.change([weighted(3, 0)]);
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 3, [ENDPOINTS[1]!]: 0 });

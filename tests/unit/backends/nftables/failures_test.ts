@@ -95,22 +95,22 @@ Deno.test("counters are kept by comparisons, taken over, and removed when counti
   const first = backendUnderTest(host);
   await first.snapshot([WEB], COUNTING);
   host.send(SYN);
-  const { figures } = await first.backend.resync();
-  assert.equal(figures.drift_repaired, 0);
+  const { counts } = await first.backend.resync();
+  assert.equal(counts.drift_repaired, 0);
   const second = backendUnderTest(host);
   const taken = await second.snapshot([WEB], COUNTING);
-  assert.equal(taken.figures["nftables_transactions"], 0);
+  assert.equal(taken.counts["nftables_transactions"], 0);
   assert.equal((await second.backend.attemptCounts!()).get("10.1.0.1:8080")?.made, 1);
   for (const next of [second, backendUnderTest(host)]) {
     await next.snapshot([WEB], nftSettings());
     assert.deepEqual(await next.backend.attemptCounts!(), new Map());
     assert.ok(!next.table().sets.has("count-attempts"));
     assert.ok(![...next.table().chains.keys()].some((name) => name.endsWith("-new")));
-    assert.equal((await next.backend.resync()).figures.drift_repaired, 0);
+    assert.equal((await next.backend.resync()).counts.drift_repaired, 0);
     await next.snapshot([WEB], COUNTING);
     assert.equal(host.send(SYN).destination, "10.1.0.1:8080");
     assert.equal((await next.backend.attemptCounts!()).size, 1);
-    assert.equal((await next.backend.resync()).figures.drift_repaired, 0);
+    assert.equal((await next.backend.resync()).counts.drift_repaired, 0);
   }
 });
 

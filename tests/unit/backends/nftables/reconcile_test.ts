@@ -85,9 +85,9 @@ Deno.test("a restart writes only what changed in the meantime", async () => {
   ];
   await first.snapshot(before);
   first.host.transactions.length = 0;
-  const { figures } = await backendUnderTest(first.host).snapshot(before);
+  const { counts } = await backendUnderTest(first.host).snapshot(before);
   assert.deepEqual(first.host.transactions, []);
-  assert.equal(figures["elements_written"], 0);
+  assert.equal(counts["elements_written"], 0);
   await backendUnderTest(first.host).snapshot([...before.slice(1), service(9)]);
   assert.deepEqual(first.host.transactions.flat().sort(), [
     "add element ip sluice cluster-ips { 10.96.0.9 }",
@@ -322,15 +322,15 @@ Deno.test("drift is repaired element by element", async () => {
   table().chains.get("services")!.rules = [];
   host.transactions.length = 0;
   clock.advance(DAY_MS);
-  const { figures } = await backend.resync();
-  assert.ok(figures["drift_repaired"]! >= 5);
+  const { counts } = await backend.resync();
+  assert.ok(counts["drift_repaired"]! >= 5);
   assert.deepEqual(table().chains.get("services")!.rules, services0);
   const sorted = (sets: typeof wanted) => sets.map(([name, { elements }]) => [name, [...elements].sort()]).sort();
   assert.deepEqual(sorted([...table().sets.entries()]), sorted(wanted));
   assert.ok(host.transactions.flat().every((statement) => !statement.includes("10.96.0.4 ")));
   host.transactions.length = 0;
   clock.advance(DAY_MS);
-  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  assert.equal((await backend.resync()).counts["drift_repaired"], 0);
   assert.deepEqual(host.transactions, []);
 });
 
@@ -373,7 +373,7 @@ function backendWithSpelling(spell: (line: string) => string) {
     const repaired: unknown[] = [];
     for (let i = 0; i < comparisons; i++) {
       clock.advance(DAY_MS);
-      repaired.push((await backend.resync()).figures["drift_repaired"]);
+      repaired.push((await backend.resync()).counts["drift_repaired"]);
     }
     return repaired;
   };
@@ -444,7 +444,7 @@ Deno.test("a chain that another program keeps changing is repaired each time", a
   for (const vandalized of [[], ["drop"], [], ["drop"], rules.map(() => "drop"), rules.map(() => "drop")]) {
     table().chains.get("services")!.rules = vandalized;
     clock.advance(DAY_MS);
-    assert.equal((await backend.resync()).figures["drift_repaired"], 1);
+    assert.equal((await backend.resync()).counts["drift_repaired"], 1);
     assert.deepEqual(table().chains.get("services")!.rules, rules);
   }
 });

@@ -88,8 +88,8 @@ Deno.test("of the packets to a dead endpoint, those through its frontends are re
   ];
   for (const [name, changes, expected] of table) assert.equal(verdict(changes), expected, name);
   assert.equal(host.send(packet).verdict, "passed", "to the pod's own address");
-  assert.equal((await backend.resync()).figures["connections_reset"], 3);
-  assert.equal((await backend.resync()).figures["connections_reset"], undefined);
+  assert.equal((await backend.resync()).counts["connections_reset"], 3);
+  assert.equal((await backend.resync()).counts["connections_reset"], undefined);
 });
 
 Deno.test("an endpoint leaves the set before the sync that uses it again, and the table exists only while it has elements", async () => {
@@ -97,7 +97,7 @@ Deno.test("an endpoint leaves the set before the sync that uses it again, and th
   await gone(TWO);
   assert.equal(elements().length, 2);
   // Comparisons keep both.
-  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  assert.equal((await backend.resync()).counts["drift_repaired"], 0);
   assert.equal(elements().length, 2);
   await sync(web("10.1.0.3:8080"));
   const before = host.transactions.length;
@@ -427,7 +427,7 @@ Deno.test("the packets that each table counts add up", async () => {
       ...{ from: "pod-on-node", to: "10.1.0.1", port: 8080, state: "ESTABLISHED" },
       translatedFrom: { to: "10.96.0.10", port: 80 },
     });
-  const counted = async () => (await backend.resync()).figures["connections_reset"];
+  const counted = async () => (await backend.resync()).counts["connections_reset"];
   send();
   send();
   assert.equal(await counted(), 2);
@@ -507,7 +507,7 @@ Deno.test("a host without nft resets nothing, which is no problem", async () => 
       return Promise.reject(new ToolMissingError("nft"));
     },
   };
-  const backend = { sync: () => Promise.resolve({ problems: [], figures: {} }) } as unknown as Backend;
+  const backend = { sync: () => Promise.resolve({ problems: [], counts: {} }) } as unknown as Backend;
   const options = { family: "IPv4", runner, clock: host.clock, logger: silentLogger } as const;
   const tested = withResets(backend, { ...options, onProblems: (_, list) => problems.push(...list) }, true);
   for (const revision of [1, 2]) {

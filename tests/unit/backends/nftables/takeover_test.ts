@@ -23,7 +23,7 @@ const WHOLE = {
   set: [fakeServicePort("default/web")],
   deleted: [],
 };
-const NOTHING: SyncResult = { problems: [], figures: {} };
+const NOTHING: SyncResult = { problems: [], counts: {} };
 const COUNTS: PacketCounts = { ctStateInvalidDropped: 1, localhostNodePortsAccepted: 2 };
 
 /** Modes that record their calls and fail on demand. */
@@ -68,12 +68,12 @@ Deno.test("leftovers of other modes are removed once the new rules are in effect
 Deno.test("a failed removal is repeated by the next comparison and delays nothing", async () => {
   const { done, fails, reported, taking } = modes();
   fails.set("traces of other", new Error("busy"));
-  assert.deepEqual(await taking.sync(WHOLE), { problems: [], figures: { cleanup_failures: 1 } });
+  assert.deepEqual(await taking.sync(WHOLE), { problems: [], counts: { cleanup_failures: 1 } });
   assert.deepEqual(reported.map(({ code, subject, detail }) => [code, subject, detail]), [
     ["leftovers-kept", "IPv4", "busy"],
   ]);
   fails.clear();
-  assert.deepEqual(await taking.resync(), { problems: [], figures: { cleanup_failures: 0 } });
+  assert.deepEqual(await taking.resync(), { problems: [], counts: { cleanup_failures: 0 } });
   assert.deepEqual(reported, []);
   await taking.resync();
   assert.deepEqual(done.slice(3), ["resync", "traces of other", "resync"]);
@@ -143,7 +143,7 @@ Deno.test("a mode drains before the traces of others are removed, whose removal 
   assert.equal((await taking.sync(change)).againAfterMs, 1_500);
   assert.deepEqual(done, []);
   clock.advance(1_500);
-  assert.deepEqual(await taking.sync(change), { problems: [], figures: { cleanup_failures: 1 } });
+  assert.deepEqual(await taking.sync(change), { problems: [], counts: { cleanup_failures: 1 } });
   assert.equal((await taking.sync(change)).againAfterMs, undefined);
   assert.equal((await taking.resync()).againAfterMs, 1_000);
   clock.advance(1_000);

@@ -89,10 +89,10 @@ Deno.test("a change of the setting adds and removes the counters, and is no drif
   const { read, table, snapshot, backend } = await counting([WEB], nftSettings());
   await snapshot([WEB], COUNTING);
   assert.deepEqual(await read(), []);
-  assert.equal((await backend.resync()).figures.drift_repaired, 0);
+  assert.equal((await backend.resync()).counts.drift_repaired, 0);
   await snapshot([WEB], nftSettings());
   assert.deepEqual([...table().sets.keys(), ...table().chains.keys()].filter((name) => name.startsWith("count-")), []);
-  assert.equal((await backend.resync()).figures.drift_repaired, 0);
+  assert.equal((await backend.resync()).counts.drift_repaired, 0);
 });
 
 /** Records the calls of nft that read, with their input, and answers some in place of the host. */

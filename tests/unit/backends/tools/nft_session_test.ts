@@ -5,11 +5,11 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 
 /** A session with nfts that behave by the number of their start; counts the starts. */
 function sessionWith(behaviour: (start: number) => "works" | "dies in a transaction" | "prints nothing") {
-  const figures = { starts: 0 };
+  const counts = { starts: 0 };
   const runner: Runner = {
     run: () => Promise.reject(new Error("unexpected run")),
     converse(): Conversation {
-      const is = behaviour(figures.starts++);
+      const is = behaviour(counts.starts++);
       let isOpen = true;
       return {
         ask(text) {
@@ -24,25 +24,25 @@ function sessionWith(behaviour: (start: number) => "works" | "dies in a transact
     },
   };
   const session = createNftSession({ runner, clock: createFakeClock() });
-  return { figures, transact: () => session.transact(["add element ip s a { 10.0.0.1 }"]) };
+  return { counts, transact: () => session.transact(["add element ip s a { 10.0.0.1 }"]) };
 }
 
 Deno.test("after an nft that dies, one transaction goes without a session, and the next uses one again", async () => {
-  const { figures, transact } = sessionWith((start) => start === 0 ? "dies in a transaction" : "works");
+  const { counts, transact } = sessionWith((start) => start === 0 ? "dies in a transaction" : "works");
   await assert.rejects(transact(), ToolEndedError);
   assert.equal(await transact(), false);
-  assert.equal(figures.starts, 1);
+  assert.equal(counts.starts, 1);
   assert.equal(await transact(), true);
   assert.equal(await transact(), true);
-  assert.equal(figures.starts, 2);
+  assert.equal(counts.starts, 2);
 });
 
 Deno.test("the pause doubles with each nft that dies", async () => {
-  const { figures, transact } = sessionWith(() => "dies in a transaction");
+  const { counts, transact } = sessionWith(() => "dies in a transaction");
   const outcomes: string[] = [];
   for (let i = 0; i < 100; i++) outcomes.push(await transact().then(String, () => "died"));
   assert.deepEqual(outcomes.flatMap((outcome, i) => outcome === "died" ? [i] : []), [0, 2, 5, 10, 19, 36, 69]);
-  assert.equal(figures.starts, 7);
+  assert.equal(counts.starts, 7);
 });
 
 Deno.test("a session is opened once an nft that failed to start works again", async () => {

@@ -76,7 +76,7 @@ async function lab(
     spellings: createSpellings(),
     logger: silentLogger,
     refusals,
-    figures: createAccumulator(() => ({
+    counts: createAccumulator(() => ({
       ...{ chains_written: 0, chains_deleted: 0, iptables_rules_last_filter: 0, iptables_rules_last_nat: 0 },
       ...{ restores: 0, restore_failures: 0 },
     })),
@@ -91,7 +91,7 @@ async function lab(
     inputs,
     dirty: context.dirty.nat,
     refusedKeys: () => refusals.takeAll(),
-    figures: context.figures.value,
+    counts: context.counts.value,
     /** The chains of each input, with what happens to each. */
     written: () => inputs.map(({ updates }) => updates.map(({ action, chain }) => `${action} ${chain}`).join(", ")),
     restore: () => restoreAll({ ...context, realized, run }),
@@ -101,7 +101,7 @@ async function lab(
 const rules = (count: number) => Array.from({ length: count }, (_, i) => `-j R${i}`);
 
 Deno.test("only what differs is written, and nothing stays dirty", async () => {
-  const { dirty, written, figures, realized, restore } = await lab(
+  const { dirty, written, counts, realized, restore } = await lab(
     { SAME: { rules: ["-j A"] }, NEW: { rules: rules(3) }, CHANGED: { rules: ["-j B"] } },
     { chains: { SAME: ["-j A"], CHANGED: ["-j A"], OLD: ["-j A"] } },
   );
@@ -110,7 +110,7 @@ Deno.test("only what differs is written, and nothing stays dirty", async () => {
   assert.deepEqual(written(), ["write CHANGED, write NEW, delete OLD"]);
   assert.deepEqual([...dirty], []);
   assert.deepEqual([...realized.chains.nat.names()].sort(), ["CHANGED", "NEW", "SAME"]);
-  const { chains_written, chains_deleted, iptables_rules_last_nat } = figures;
+  const { chains_written, chains_deleted, iptables_rules_last_nat } = counts;
   assert.deepEqual([chains_written, chains_deleted, iptables_rules_last_nat], [2, 1, 4]);
 });
 
@@ -122,10 +122,10 @@ Deno.test("an input of iptables-nft has at most 25,000 rules, one of iptables-le
       ["legacy", ["write A, write B, write C, write D"]],
     ] as const
   ) {
-    const { written, figures, restore } = await lab(wanted, {}, undefined, { flavour });
+    const { written, counts, restore } = await lab(wanted, {}, undefined, { flavour });
     await restore();
     assert.deepEqual(written(), inputs);
-    assert.equal(figures.iptables_rules_last_nat, flavour === "legacy" ? 40_000 : 20_000, "of the last restore");
+    assert.equal(counts.iptables_rules_last_nat, flavour === "legacy" ? 40_000 : 20_000, "of the last restore");
   }
 });
 

@@ -121,7 +121,7 @@ Deno.test("the kubelet's KUBE-FIREWALL stays and does not count as drift", async
   const { snapshot, backend } = await backendUnderTest(host);
   const settings = commonSettings("iptables");
   await snapshot([PORT], settings);
-  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  assert.equal((await backend.resync()).counts["drift_repaired"], 0);
   const state = { revision: 1, base: undefined, settings, set: [PORT], deleted: [] };
   assert.deepEqual(await compareWithKernel({ family: "IPv4", state, clock: host.clock }, host.runner), []);
   await settled();

@@ -52,11 +52,11 @@ Deno.test("while nothing has changed the ruleset, two readings that found no dif
   assert.equal(readings(), 3);
 });
 
-Deno.test("the figure of programmed rules counts each chain as it is now", async () => {
+Deno.test("the count of programmed rules counts each chain as it is now", async () => {
   const { snapshot, change } = await backendUnderTest();
   const serve = (endpoint: string) => [fakeServicePort("default/web", { clusterEndpoints: [endpoint] })];
-  const { figures } = await snapshot(serve("10.244.1.1:80"));
-  assert.equal((await change(serve("10.244.1.2:80"))).figures.iptables_rules_nat, figures.iptables_rules_nat);
+  const { counts } = await snapshot(serve("10.244.1.1:80"));
+  assert.equal((await change(serve("10.244.1.2:80"))).counts.iptables_rules_nat, counts.iptables_rules_nat);
 });
 
 Deno.test("the UDP frontends of an earlier proxy are those of the first reading, and are returned once", async () => {
@@ -76,6 +76,6 @@ Deno.test("a jump that another program deletes is one difference, however many r
   const locked = { how: "exits", exitCode: 4, stderr: "Another app is currently holding the xtables lock" } as const;
   host.runner.inject(({ tool }) => tool === "iptables-restore", locked, 1);
   await assert.rejects(backend.resync(), /xtables lock/);
-  assert.equal((await backend.resync()).figures.drift_repaired, 1);
+  assert.equal((await backend.resync()).counts.drift_repaired, 1);
   assert.ok(host.runner.dump().includes(jump));
 });

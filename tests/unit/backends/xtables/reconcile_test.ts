@@ -47,10 +47,10 @@ Deno.test("a restart writes nothing if the rules are right", async () => {
   const host = createHost();
   const dump = await freshDump(services(50), host);
   const { snapshot, backend, takeInputs } = await backendUnderTest(host);
-  const { figures } = await snapshot(services(50));
+  const { counts } = await snapshot(services(50));
   await backend.resync();
   assert.deepEqual(takeInputs(), []);
-  assert.equal(figures["chains_written"], 0);
+  assert.equal(counts["chains_written"], 0);
   assert.equal(host.runner.dump(), dump);
 });
 
@@ -123,10 +123,10 @@ for (const [what, lines] of Object.entries(DRIFTS)) {
     const right = host.runner.dump();
     await tamper(host, "*nat", ...lines(chainOf(service(2))), "COMMIT");
     assert.notEqual(host.runner.dump(), right);
-    const { figures } = await backend.resync();
+    const { counts } = await backend.resync();
     assert.equal(host.runner.dump(), right);
-    assert.equal(figures["drift_repaired"], what === "a deleted chain" ? 2 : 1);
-    assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+    assert.equal(counts["drift_repaired"], what === "a deleted chain" ? 2 : 1);
+    assert.equal((await backend.resync()).counts["drift_repaired"], 0);
   });
 }
 
@@ -210,7 +210,7 @@ Deno.test("stale UDP flows are deleted with their endpoint, others stay", async 
   host.runner.conntrack.push(flow(1, "10.244.1.1"), flow(2, "10.244.1.2"));
   host.clock.advance(1_000);
   await change([dns("10.244.1.2:53")]);
-  assert.equal((await change([])).figures["conntrack_deleted"], 1);
+  assert.equal((await change([])).counts["conntrack_deleted"], 1);
   assert.deepEqual(host.runner.conntrack.map(({ sourcePort }) => sourcePort), [2]);
 });
 
@@ -397,7 +397,7 @@ Deno.test("chains that iptables-save prints differently are rewritten four times
   const rewritten: boolean[] = [];
   for (let comparison = 0; comparison < 6; comparison++) {
     takeInputs();
-    assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+    assert.equal((await backend.resync()).counts["drift_repaired"], 0);
     rewritten.push(takeInputs().length > 0);
   }
   assert.deepEqual(rewritten, [true, true, true, true, false, false]);
@@ -410,7 +410,7 @@ Deno.test("a chain from which iptables-save always leaves out a rule is drift at
   host.runner.run = (call) =>
     run({ ...call, onLine: call.onLine && ((line) => line.includes("--random-fully") || call.onLine!(line)) });
   for (let comparison = 0; comparison < 6; comparison++) {
-    assert.equal((await backend.resync()).figures["drift_repaired"], 1);
+    assert.equal((await backend.resync()).counts["drift_repaired"], 1);
   }
 });
 
@@ -437,9 +437,9 @@ Deno.test("the next comparison deletes duplicate jumps", async () => {
   const jumps = dump.split("\n").filter((line) => /^-A (PREROUTING|OUTPUT) .*-j KUBE-SERVICES$/.test(line));
   await tamper(host, "*nat", jumps.at(-1)!, jumps.at(-1)!, "COMMIT");
   assert.notEqual(host.runner.dump(), dump);
-  const { figures } = await backend.resync();
+  const { counts } = await backend.resync();
   assert.equal(host.runner.dump(), dump);
-  assert.equal(figures["drift_repaired"], 2);
+  assert.equal(counts["drift_repaired"], 2);
 });
 
 for (

@@ -8,7 +8,7 @@ function setUp(longest?: number) {
   const report = (revision: number, fields: Partial<SyncReport> = {}) =>
     ledger.reported({
       ...{ family: "IPv4", revision, ok: true, full: false, endedAtMs: revision * 1000, durationMs: 1 },
-      ...{ problems: [], figures: {}, ...fields },
+      ...{ problems: [], counts: {}, ...fields },
     });
   /** A list of numbers that wait, and what has settled as `KEY=NUMBER`. */
   const awaiting = () => {

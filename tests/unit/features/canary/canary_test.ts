@@ -149,7 +149,7 @@ function createHarness({ family, range }: Surroundings) {
 }
 
 const REPORT: SyncReport = {
-  ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, problems: [], figures: {} },
+  ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, problems: [], counts: {} },
 };
 
 Deno.test("a canary is served at the first free address of its range, and tried once its rules are in effect", () =>
@@ -199,7 +199,7 @@ Deno.test("red at once, it compares with the kernel, names what that repaired, a
     assert.deepEqual(states.slice(1), ["failing unknown"]);
     assert.equal(t.comparisons, 1);
     t.treatment = "delivered";
-    canary.reported({ ...REPORT, figures: { drift_repaired: 3 } });
+    canary.reported({ ...REPORT, counts: { drift_repaired: 3 } });
     await clock.advanceSettled(0);
     assert.deepEqual(states.slice(1), ["failing unknown", "failing rules-changed", "answering"]);
     assert.match(problems.flat()[0]!.detail, /does not answer \(refused\): 3 changes of services' rules by other/);
@@ -212,7 +212,7 @@ Deno.test("a comparison that has repaired the rules before the second try names 
     await place();
     t.treatment = "dropped";
     await clock.advanceSettled(3500);
-    canary.reported({ ...REPORT, figures: { drift_repaired: 17 } });
+    canary.reported({ ...REPORT, counts: { drift_repaired: 17 } });
     await clock.advanceSettled(600);
     canary.reported(REPORT);
     await clock.advanceSettled(0);
@@ -225,7 +225,7 @@ Deno.test("a comparison that takes long names the cause late", () =>
     t.treatment = "dropped";
     await clock.advanceSettled(6000);
     assert.deepEqual(states.slice(1), ["failing unknown", "failing unknown"]);
-    canary.reported({ ...REPORT, figures: { drift_repaired: 1 } });
+    canary.reported({ ...REPORT, counts: { drift_repaired: 1 } });
     assert.equal(states.at(-1), "failing rules-changed");
   }));
 
@@ -243,7 +243,7 @@ Deno.test("a comparison that has repaired nothing leaves a certain cause, and on
     t.findings = [];
     await clock.advanceSettled(12_000);
     assert.equal(states.at(-1), "answering");
-    canary.reported({ ...REPORT, figures: { drift_repaired: 1 } });
+    canary.reported({ ...REPORT, counts: { drift_repaired: 1 } });
     assert.equal(states.at(-1), "answering");
   }));
 
@@ -497,7 +497,7 @@ Deno.test("each failure is compared with the kernel at once, however long or rec
 Deno.test("what a comparison repaired before the last answer is not the cause", () =>
   setUp(async ({ canary, clock, place, t, states }) => {
     await place();
-    canary.reported({ ...REPORT, figures: { drift_repaired: 3 } });
+    canary.reported({ ...REPORT, counts: { drift_repaired: 3 } });
     await clock.advanceSettled(4000);
     t.treatment = "refused";
     await clock.advanceSettled(4000);

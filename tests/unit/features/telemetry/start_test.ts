@@ -69,7 +69,7 @@ Deno.test("a collector that refuses is a problem of each signal until it accepts
     const traces = telemetry.startRun(node);
     const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
     const exportBoth = async () => {
-      traces?.reported?.({ ...sync, problems: [], figures: {} }, []);
+      traces?.reported?.({ ...sync, problems: [], counts: {} }, []);
       await telemetry.flush();
       return Object.fromEntries([...scopes].map(([scope, problems]) => [scope, problems.map(({ detail }) => detail)]));
     };
@@ -89,7 +89,7 @@ Deno.test("a collector that refuses is a problem of each signal until it accepts
 /** Reports a sync, of which a trace is exported. */
 function reportSync(telemetry: Telemetry): void {
   const sync = { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1 } as const;
-  telemetry.startRun(node)?.reported?.({ ...sync, problems: [], figures: {} }, []);
+  telemetry.startRun(node)?.reported?.({ ...sync, problems: [], counts: {} }, []);
 }
 
 Deno.test("the environment chooses a sampler, with or without parentbased_, which makes no difference", async () => {

@@ -29,7 +29,7 @@ function setUp() {
   };
   const report = (given: Partial<SyncReport>): SyncReport => ({
     ...{ family: "IPv4", revision: 1, ok: true, full: false, endedAtMs: clock.now(), durationMs: 10, problems: [] },
-    ...{ figures: {}, ...given },
+    ...{ counts: {}, ...given },
   });
   /** The finished spans as `name parent from-to`, in milliseconds since the start; forgets them. */
   const spans = () => {
@@ -54,8 +54,8 @@ Deno.test("the trace of a sync goes from the first planned change to its effect"
   clock.advance(85);
   ledgers.IPv4.sent(4, 4);
   clock.advance(50);
-  const figures = { conntrack_ms: 3, chains_written: 2 };
-  reported(report({ revision: 4, durationMs: 40, figures }), [startMs - 300, startMs - 700]);
+  const counts = { conntrack_ms: 3, chains_written: 2 };
+  reported(report({ revision: 4, durationMs: 40, counts }), [startMs - 300, startMs - 700]);
   const { texts, sync, all } = spans();
   assert.deepEqual(texts, [
     "plan sync 0-15",
@@ -72,8 +72,8 @@ Deno.test("the trace of a sync goes from the first planned change to its effect"
     "sluice.result": "ok",
     "sluice.changes": 5,
     "sluice.programming_latency_ms": 850,
-    "sluice.figures.conntrack_ms": 3,
-    "sluice.figures.chains_written": 2,
+    "sluice.counts.conntrack_ms": 3,
+    "sluice.counts.chains_written": 2,
   });
 });
 

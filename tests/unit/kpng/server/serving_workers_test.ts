@@ -78,7 +78,7 @@ function operation(bytes: Uint8Array<ArrayBuffer>): string {
   return set?.ref?.path ?? (deleted !== undefined ? `-${deleted.path}` : Object.keys(rest)[0]!);
 }
 
-Deno.test("two workers serve the same state and its changes, and the figures are their sums", async () => {
+Deno.test("two workers serve the same state and its changes, and the counts are their sums", async () => {
   const { asked, workers } = twoWorkers();
   const lags: number[] = [];
   await withServer(manyServices(200), async (served) => {

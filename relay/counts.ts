@@ -33,7 +33,7 @@ const NOTHING_COUNTED = {
 export type Counters = typeof NOTHING_COUNTED;
 
 /** Counters since the start, and gauges where noted. */
-export type RelayFigures = Readonly<Counters>;
+export type RelayCounts = Readonly<Counters>;
 
 /** Returns the metrics of a relay that has done nothing. */
 export function createCounters(): Counters {
