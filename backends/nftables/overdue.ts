@@ -39,12 +39,22 @@ export function createOverdue(): Overdue {
   };
 }
 
+/** A transaction with fewer items takes nft milliseconds: if it does not end in time, the host is at fault. */
+const FEW_ITEMS = 1_000;
+
+/** Whether changes are so large that one of them may be the reason why nft does not end in time. */
+export function mayTakeLong(changes: readonly Change[]): boolean {
+  return sizeOf(changes) >= FEW_ITEMS;
+}
+
+function sizeOf(changes: readonly Change[]): number {
+  return changes.reduce((sum, { before, after }) => sum + before.own.length + after.own.length, 0);
+}
+
 /** Halves changes by the number of their items, so that the largest one is soon alone. The half of the smaller ones comes first. */
 function halves(changes: readonly Change[]): readonly (readonly Change[])[] {
-  const size = ({ before, after }: Change) => before.own.length + after.own.length;
-  const bySize = changes.toSorted((a, b) => size(b) - size(a)),
-    all = bySize.reduce((sum, change) => sum + size(change), 0);
+  const bySize = changes.toSorted((a, b) => sizeOf([b]) - sizeOf([a])), all = sizeOf(bySize);
   let count = 0;
-  for (let items = 0; items < all / 2; items += size(bySize[count++]!));
+  for (let items = 0; items < all / 2; items += sizeOf([bySize[count++]!]));
   return [bySize.slice(count), bySize.slice(0, count)].filter((half) => half.length > 0);
 }

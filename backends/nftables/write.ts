@@ -18,7 +18,7 @@ import {
 } from "./desired.ts";
 import type { EarlierClients } from "./other_proxies.ts";
 import { baseChains, LAST_BASE_CHAIN } from "./frame.ts";
-import type { Overdue } from "./overdue.ts";
+import { mayTakeLong, type Overdue } from "./overdue.ts";
 import type { Applied, RealizedState } from "./realized.ts";
 import { declaredSets } from "./sets.ts";
 import type { Dialect } from "./table.ts";
@@ -75,13 +75,16 @@ class TransactionError extends Error {
 /** Thrown if nft does not end a transaction with these changes in time. */
 class OverdueError extends Error {
   override readonly name = "OverdueError";
-  constructor(readonly changes: readonly Change[], failure: string) {
-    super(failure);
+  constructor(readonly changes: readonly Change[], readonly reason: ToolTimeoutError) {
+    super(reason.message);
   }
 }
 
-/** The time until a service port is tried again whose transaction alone takes too long: it delays all others by its time limit. */
-const OVERDUE_REST_MS = 600_000;
+/**
+ * The time until a service port is tried again whose transaction alone takes too long, as a multiple of nft's time limit, by which it
+ * delays all others.
+ */
+const OVERDUE_REST = 10;
 
 /** Above this number of dirty service ports there are several transactions, each built while nft works on another. */
 const MANY = 5_000;
@@ -93,11 +96,22 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
     return outcome === "written" ? await writeOverdue(transactions) : outcome;
   } catch (error) {
     if (!(error instanceof OverdueError)) throw error;
-    const { changes: [first, ...others], message } = error, { overdue, run, clock } = transactions;
+    const { changes: [first, ...others], reason, message } = error, { overdue, run, clock } = transactions;
     overdue.add(error.changes);
-    if (run.isFresh && others.length > 0) throw new TransactionError(message);
-    if (run.isFresh) refuse(transactions, first!, message, clock.monotonic() + OVERDUE_REST_MS);
+    if (!run.isFresh) return uncertain(transactions, message);
+    if (others.length > 0 || !await isNftInTime(transactions)) throw reason;
+    refuse(transactions, first!, message, clock.monotonic() + OVERDUE_REST * reason.timeoutMs);
     return uncertain(transactions, message);
+  }
+}
+
+/** Whether nft ends a transaction that changes nothing. */
+async function isNftInTime({ tools }: Transactions): Promise<boolean> {
+  try {
+    return await tools.transact({ table: "create", deleted: new Map(), added: new Map() }) === undefined;
+  } catch (error) {
+    if (error instanceof ToolTimeoutError) return false;
+    throw error;
   }
 }
 
@@ -201,8 +215,8 @@ async function transact(
     // If the tool is killed, its input may be in effect or not.
     const failure = await tools.transact(draft, onInputTaken).catch((error) => {
       invalidate();
-      const isOverdue = error instanceof ToolTimeoutError && changes.length > 0 && !realized.isDifferent;
-      throw isOverdue ? new OverdueError(changes, error.message) : error;
+      if (!(error instanceof ToolTimeoutError) || realized.isDifferent || !mayTakeLong(changes)) throw error;
+      throw new OverdueError(changes, error);
     });
     if (failure) {
       counts.nftables_sync_failures++;

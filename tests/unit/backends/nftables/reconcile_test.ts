@@ -206,12 +206,16 @@ async function untilWritten(sync: () => Promise<SyncResult>): Promise<SyncResult
   }
 }
 
+/** Endpoints of a service port whose transaction may take nft long. */
+const MANY_ENDPOINTS = Array.from({ length: 1_000 }, (_, i) => `10.2.${i >> 8}.${i & 255}:80`);
+
 Deno.test("a service port whose transaction nft does not end in time is found, and holds up no other", async () => {
-  for (const [large, most] of [[[], 12], [["10.1.7.1:80", "10.1.7.2:80", "10.1.7.3:80"], 4]] as const) {
+  for (const [others, most] of [[1, 4], [300, 8]] as const) {
     const { snapshot, change, host, table } = backendUnderTest();
     const hung = hangAt(host, "10.96.0.5");
-    const changes = { clusterEndpoints: ["10.1.0.5:80", ...large.flatMap((endpoint) => [endpoint, `${endpoint}80`])] };
-    const ports = services(20).map((port, i) => i === 5 ? service(i, changes) : port);
+    const ports = services(20).map((_, i) =>
+      service(i, { clusterEndpoints: i === 5 ? MANY_ENDPOINTS : MANY_ENDPOINTS.slice(0, others) })
+    );
     await snapshot([]);
     let sync = () => change(ports);
     const problems = await untilWritten(() => sync().finally(() => sync = () => change([])));
@@ -232,8 +236,10 @@ Deno.test("a service port whose transaction nft does not end in time is found, a
 
 Deno.test("several service ports whose transactions do not end in time are all found", async () => {
   const { snapshot, host, table } = backendUnderTest();
+  const large = [3, 4, 17], hasEnded = (i: number) => !large.includes(i);
+  const ports = services(20).map((port, i) => hasEnded(i) ? port : service(i, { clusterEndpoints: MANY_ENDPOINTS }));
   hangAt(host, "10.96.0.3", "10.96.0.4", "10.96.0.17");
-  const problems = await untilWritten(() => snapshot(services(20)));
+  const problems = await untilWritten(() => snapshot(ports));
   assert.deepEqual(problems.map(({ servicePort }) => servicePort).sort(), [
     "default/s17:p",
     "default/s3:p",
@@ -242,16 +248,16 @@ Deno.test("several service ports whose transactions do not end in time are all f
   assert.equal(table().sets.get("services")!.elements.size, 17);
   host.refuses = () => undefined;
   // A change ends it.
-  const { problems: left } = await snapshot(services(20).filter((_, i) => i !== 3));
+  const { problems: left } = await snapshot(ports.filter((_, i) => i !== 3));
   assert.deepEqual(left, []);
   assert.equal(table().sets.get("services")!.elements.size, 19);
 });
 
-Deno.test("comparisons try a service port again ten minutes after its transaction did not end in time", async () => {
+Deno.test("comparisons try a service port again after ten times the limit that nft did not keep", async () => {
   const { snapshot, change, host, table, backend, clock } = backendUnderTest();
   await snapshot(services(3));
-  const hung = hangAt(host, "10.1.9.9");
-  const [problem] = await untilWritten(() => change([service(1, { clusterEndpoints: ["10.1.9.9:80"] })]));
+  const hung = hangAt(host, "10.96.0.1");
+  const [problem] = await untilWritten(() => change([service(1, { clusterEndpoints: MANY_ENDPOINTS })]));
   const before = hung();
   clock.advance(540_000);
   assert.deepEqual((await backend.resync()).problems, [problem]);
@@ -262,7 +268,51 @@ Deno.test("comparisons try a service port again ten minutes after its transactio
   host.refuses = () => undefined;
   clock.advance(600_000);
   assert.deepEqual((await backend.resync()).problems, []);
-  assert.equal(table().sets.get("tcp-endpoints")!.elements.get("10.96.0.1 . 80 . 0"), "10.1.9.9 . 80");
+  assert.equal(table().sets.get("tcp-endpoints")!.elements.size, MANY_ENDPOINTS.length + 2);
+});
+
+for (
+  const [kind, hangs, endpoints] of [
+    ["an nft that ends nothing in time", () => true, MANY_ENDPOINTS],
+    ["a small change", (statement: string) => statement.includes("10.96.0.1 "), MANY_ENDPOINTS.slice(0, 900)],
+  ] as const
+) {
+  Deno.test(`no service port is at fault for ${kind}`, async () => {
+    const { snapshot, change, host, table } = backendUnderTest();
+    await snapshot(services(3));
+    host.refuses = (statement) => {
+      if (!hangs(statement)) return undefined;
+      throw new ToolTimeoutError("nft", 60_000);
+    };
+    const late = /did not end within 60 s/;
+    await assert.rejects(change([service(1, { clusterEndpoints: endpoints })]), late);
+    for (let tries = 0; tries < 3; tries++) await assert.rejects(change([]), late);
+    host.refuses = () => undefined;
+    assert.deepEqual((await change([])).problems, []);
+    assert.equal(table().sets.get("tcp-endpoints")!.elements.size, endpoints.length + 2);
+  });
+}
+
+Deno.test("the rules of a service port whose change is refused stay as they are", async () => {
+  const { snapshot, change, host, table, backend, clock } = backendUnderTest();
+  await snapshot([...services(2), service(2, { clusterEndpoints: ["10.1.9.1:80", "10.1.9.2:80"] })]);
+  const before = structuredClone(table().sets.get("tcp-endpoints")!.elements);
+  host.refuses = (statement) => statement.includes("10.1.9.3") ? "Could not process rule: Invalid argument" : undefined;
+  const { problems } = await change([service(2, { clusterEndpoints: ["10.1.9.3:80"] })]);
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s2:p"]);
+  const kept = () => assert.deepEqual(table().sets.get("tcp-endpoints")!.elements, before);
+  kept();
+  clock.advance(DAY_MS);
+  await backend.resync();
+  kept();
+  assert.equal(table().sets.get("services")!.elements.get("10.96.0.2 . tcp . 80"), "goto pick-tcp-2");
+  assert.ok(table().chains.has("pick-tcp-2"));
+  // What stays of it goes with it.
+  await change([], ["default/s2:p|tcp"]);
+  clock.advance(DAY_MS);
+  await backend.resync();
+  assert.equal(table().sets.get("tcp-endpoints")!.elements.size, 2);
+  assert.ok(!table().chains.has("pick-tcp-2"));
 });
 
 Deno.test("a set that another program deleted is created again by a comparison", async () => {
