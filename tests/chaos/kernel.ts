@@ -83,8 +83,12 @@ function nftState(text: string): string {
   for (const line of text.split("\n")) {
     if (/^table /.test(line)) table = line;
     else if (/^\t\S.*\{$/.test(line)) block = [`${table}${line}`];
-    else if (line === "\t}") blocks.push(block);
-    else block.push(line);
+    else if (line !== "\t}") block.push(line);
+    else {
+      blocks.push(block);
+      // What ends the table belongs to no block.
+      block = [];
+    }
   }
   const normal = [...Map.groupBy(blocks, ([head = ""]) => withoutBlock(head)).values()].map(normalBlock);
   return [...new Set(normal)].filter((block) => !/^table \w+ sluice-resets /.test(block)).sort().join("\n");
