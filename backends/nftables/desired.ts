@@ -178,18 +178,28 @@ function addressOf({ dialect }: Pick<Draft, "dialect">, { kind, address }: Front
   return kind === "nodePort" ? dialect.anyAddress : address;
 }
 
-/** Returns whether an item may be part of any version of these service ports, with the frontends that they have. */
+/**
+ * Returns whether an item may be part of any version of these service ports. All items with one of their addresses may be; all
+ * node ports have the same address, so that of these only their own count.
+ */
 export function mayBelongTo(ports: readonly ServicePort[], dialect: Dialect): (item: Item) => boolean {
   const owners = new Set(ports.map(servicePortHash));
-  const addresses = new Set(ports.flatMap(frontendsOf).map((frontend) => addressOf({ dialect }, frontend)));
+  const places = new Set(
+    ports.flatMap((port) =>
+      frontendsOf(port).map((frontend) =>
+        frontend.kind === "nodePort" ? keyOf({ port, dialect }, frontend) : frontend.address
+      )
+    ),
+  );
   return ({ list, key }) => {
-    const name = list === "chain" || list === "set" ? key : list;
-    return name.split("-").some((part) => owners.has(part)) || addresses.has(key.split(" . ", 1)[0]!);
+    const name = list === "chain" || list === "set" ? key : list, fields = key.split(" . ");
+    return name.split("-").some((part) => owners.has(part)) ||
+      places.has(fields[0]!) || places.has(fields.slice(0, 3).join(" . "));
   };
 }
 
-function keyOf(draft: Draft, frontend: Frontend): string {
-  return `${addressOf(draft, frontend)} . ${draft.port.protocol} . ${frontend.port}`;
+function keyOf({ port, dialect }: Pick<Draft, "port" | "dialect">, frontend: Frontend): string {
+  return `${addressOf({ dialect }, frontend)} . ${port.protocol} . ${frontend.port}`;
 }
 
 function share({ shared }: Draft, list: "chain" | "set", key: string): void {

@@ -80,11 +80,8 @@ class OverdueError extends Error {
   }
 }
 
-/**
- * The time until a service port is tried again whose transaction alone takes too long, as a multiple of nft's time limit, by which it
- * delays all others.
- */
-const OVERDUE_REST = 10;
+/** A service port whose transaction alone exceeds nft's time limit is tried again after this many limits: each try delays all others. */
+const OVERDUE_RETRY_LIMITS = 10;
 
 /** Above this number of dirty service ports there are several transactions, each built while nft works on another. */
 const MANY = 5_000;
@@ -92,7 +89,7 @@ const MANY = 5_000;
 /** Writes the parts of all dirty service ports. */
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   try {
-    const outcome = await writePunctual(transactions);
+    const outcome = await writeInTime(transactions);
     return outcome === "written" ? await writeOverdue(transactions) : outcome;
   } catch (error) {
     if (!(error instanceof OverdueError)) throw error;
@@ -100,7 +97,7 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
     overdue.add(error.changes);
     if (!run.isFresh) return uncertain(transactions, message);
     if (others.length > 0 || !await isNftInTime(transactions)) throw reason;
-    refuse(transactions, first!, message, clock.monotonic() + OVERDUE_REST * reason.timeoutMs);
+    refuse(transactions, first!, message, clock.monotonic() + OVERDUE_RETRY_LIMITS * reason.timeoutMs);
     return uncertain(transactions, message);
   }
 }
@@ -116,7 +113,7 @@ async function isNftInTime({ tools }: Transactions): Promise<boolean> {
 }
 
 /** Writes the parts of the dirty service ports whose transactions have been in time so far. */
-async function writePunctual(transactions: Transactions): Promise<Outcome> {
+async function writeInTime(transactions: Transactions): Promise<Outcome> {
   const { realized, dirty, run } = transactions;
   const replaces = realized.isDifferent;
   const isFirst = !replaces && !realized.chains.has(LAST_BASE_CHAIN);
@@ -253,10 +250,10 @@ function refuse(
   { refusals, dirty }: Transactions,
   { key, next }: Change,
   failure: string,
-  restsUntilMs?: number,
+  notBeforeMs?: number,
 ): void {
   const servicePort = next?.port.name, what = `rules of ${servicePort ?? key}`;
-  refusals.add(key, { what, effect: "unchanged", servicePort, failure, restsUntilMs });
+  refusals.add(key, { what, effect: "unchanged", servicePort, failure, notBeforeMs });
   dirty.delete(key);
 }
 

@@ -9,8 +9,9 @@ export interface Refusals<Key> {
   has(key: Key, wanted?: unknown): boolean;
   /** Ends the refusals of these keys. */
   forget(keys: Iterable<Key>): void;
-  /** Ends all refusals, except those that rest at this time; returns their keys. */
+  /** Ends the refusals that may be tried again at this time; returns their keys. */
   takeAll(nowMs?: number): readonly Key[];
+  /** The keys of all refusals. */
   keys(): Iterable<Key>;
   problems(): SyncProblem[];
   problemOf(key: Key): SyncProblem | undefined;
@@ -26,16 +27,16 @@ interface Refusal {
   readonly failure: string;
   /** The refused value, if `has` is called with one. */
   readonly wanted?: unknown;
-  /** The monotonic time until which comparisons do not try it again. */
-  readonly restsUntilMs?: number;
+  /** The monotonic time before which comparisons do not try it again. */
+  readonly notBeforeMs?: number;
 }
 
 /** No refusals yet. */
 export function createRefusals<Key>(logger: Logger): Refusals<Key> {
-  const refused = new Map<Key, Pick<Refusal, "wanted" | "restsUntilMs"> & { readonly problem: SyncProblem }>();
+  const refused = new Map<Key, Pick<Refusal, "wanted" | "notBeforeMs"> & { readonly problem: SyncProblem }>();
   return {
-    add(key, { what, effect, servicePort, failure, wanted, restsUntilMs }) {
-      const until = `${restsUntilMs === undefined ? "the next" : "a later"} comparison`;
+    add(key, { what, effect, servicePort, failure, wanted, notBeforeMs }) {
+      const until = `${notBeforeMs === undefined ? "the next" : "a later"} comparison`;
       const message =
         `the kernel refuses the ${what} (${effect} until it changes or ${until} with the kernel): ${failure}`;
       logger.error(`the kernel refused a change, retrying at ${until}`, {
@@ -44,7 +45,7 @@ export function createRefusals<Key>(logger: Logger): Refusals<Key> {
         effect,
         error: failure,
       });
-      refused.set(key, { wanted, restsUntilMs, problem: { code: "rules-refused", servicePort, message } });
+      refused.set(key, { wanted, notBeforeMs, problem: { code: "rules-refused", servicePort, message } });
     },
     has(key, wanted) {
       const known = refused.get(key);
@@ -56,7 +57,7 @@ export function createRefusals<Key>(logger: Logger): Refusals<Key> {
       if (refused.size > 0) { for (const key of keys) refused.delete(key); }
     },
     takeAll(nowMs = Infinity) {
-      const keys = [...refused].filter(([, { restsUntilMs = 0 }]) => restsUntilMs <= nowMs).map(([key]) => key);
+      const keys = [...refused].filter(([, { notBeforeMs = 0 }]) => notBeforeMs <= nowMs).map(([key]) => key);
       for (const key of keys) refused.delete(key);
       return keys;
     },

@@ -315,6 +315,24 @@ Deno.test("the rules of a service port whose change is refused stay as they are"
   assert.ok(!table().chains.has("pick-tcp-2"));
 });
 
+Deno.test("while a change is refused, its own node port stays, and that of another program goes", async () => {
+  const { snapshot, change, host, table, backend, clock } = backendUnderTest();
+  const port = service(2, { nodePort: 30_002, external: "cluster" });
+  await snapshot([service(1), port]);
+  const { elements } = table().sets.get("services")!;
+  const own = elements.get("0.0.0.0 . tcp . 30002");
+  assert.ok(own);
+  host.refuses = (statement) => statement.includes("10.1.9.3") ? "Could not process rule: Invalid argument" : undefined;
+  const { problems } = await change([{ ...port, clusterEndpoints: ["10.1.9.3:80", "10.1.9.4:80"] }]);
+  assert.equal(problems.length, 1);
+  elements.set("0.0.0.0 . tcp . 30077", own);
+  clock.advance(DAY_MS);
+  await backend.resync();
+  assert.deepEqual([...table().sets.get("services")!.elements].filter(([key]) => key.startsWith("0.0.0.0 ")), [
+    ["0.0.0.0 . tcp . 30002", own],
+  ]);
+});
+
 Deno.test("a set that another program deleted is created again by a comparison", async () => {
   const { snapshot, table, backend, clock } = backendUnderTest();
   await snapshot([service(1, { affinitySeconds: 60 })]);
