@@ -49,10 +49,10 @@ Deno.test("a refusal ends when its key is forgotten, taken, or wants another val
   assert.deepEqual(refusals.problems(), []);
 });
 
-Deno.test("a refusal that rests is taken after that time", () => {
+Deno.test("a refusal is not taken before its time", () => {
   const { refusals, refuse } = setUp();
   refuse("a");
-  refusals.add("b", { what: "rules of b", effect: "unchanged", servicePort: "b", failure: "slow", restsUntilMs: 600 });
+  refusals.add("b", { what: "rules of b", effect: "unchanged", servicePort: "b", failure: "slow", notBeforeMs: 600 });
   assert.match(refusals.problemOf("b")!.message, /unchanged until it changes or a later comparison/);
   assert.deepEqual(refusals.takeAll(599), ["a"]);
   assert.deepEqual(refusals.takeAll(600), ["b"]);
