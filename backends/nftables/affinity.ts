@@ -10,7 +10,7 @@
  * An endpoint keeps its number as long as it is one of the service port's. A new one takes the lowest number under which no client
  * may be remembered: a client of an endpoint that is gone has chosen another one since.
  *
- * Each endpoint needs two rules. A large service has them in chains of 32 numbers, so that a replaced endpoint writes the chains of
+ * Each endpoint needs two rules. A large service has them in chains of 16 numbers, so that a replaced endpoint writes the chains of
  * two such blocks and the one that leads to them, not all rules. With a `Balance`, the draws stay in one chain, since they depend on
  * all endpoints.
  */

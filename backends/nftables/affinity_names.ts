@@ -144,7 +144,7 @@ export function affinityChainNames(port: NumberedPort): AffinityChainNames {
  * change as slow as the services of the whole cluster are large.
  */
 export function endpointMap(protocol: Protocol, seconds: number, number: number): EndpointMapName {
-  return `endpoints-${protocol}-${seconds}-${Math.floor(number / BLOCK_SIZE)}`;
+  return `endpoints-${protocol}-${seconds}-${Math.floor(number / NUMBERS_PER_MAP)}`;
 }
 
 /** The list of endpoints of a service port that shares chains: it has a single frontend. */
@@ -185,9 +185,12 @@ const LONGEST_NAME = 100;
 export const LONGEST_CHAIN = 64;
 
 /** The numbers of a block, one for each bit in the name of its chains. */
-const BLOCK_SIZE = 32;
+const BLOCK_SIZE = 16;
 
-/** A block of numbers: the first is `index` times 32. */
+/** The numbers of a map, whole blocks: nft reads the declarations of all maps for each transaction. */
+const NUMBERS_PER_MAP = 32;
+
+/** A block of numbers: the first is `index` times 16. */
 interface Block {
   readonly index: number;
   readonly numbers: readonly number[];
@@ -205,10 +208,10 @@ export interface BlockNames {
   readonly fresh: string;
 }
 
-/** `affinity-to-known-tcp-10800-1-00000005` finds clients of the endpoints 32 and 34. */
+/** `affinity-to-known-tcp-10800-1-0005` finds clients of the endpoints 16 and 18. */
 export function sharedBlock({ protocol, affinitySeconds }: ServicePort, { index, numbers }: Block): BlockNames {
   const mask = numbers.reduce((bits, number) => bits | 1 << number % BLOCK_SIZE, 0) >>> 0;
-  const rest = `${protocol}-${affinitySeconds}-${index}-${mask.toString(16).padStart(8, "0")}`;
+  const rest = `${protocol}-${affinitySeconds}-${index}-${mask.toString(16).padStart(4, "0")}`;
   return { known: `affinity-to-known-${rest}`, fresh: `affinity-to-new-${rest}` };
 }
 
@@ -225,7 +228,7 @@ export function endpointNumbers(port: NumberedPort, list: ListName): number[] {
 
 // Earlier versions had the prefix `affinity-`.
 const SHARED = /^affinity-(?:to-)?(tcp|udp|sctp)-(\d+)-(\d+(?:[.-]\d+)*)$/;
-const SHARED_BLOCK = /^affinity-(?:to-)?(known|new)-(tcp|udp|sctp)-(\d+)-(\d+)-([\da-f]{8})$/;
+const SHARED_BLOCK = /^affinity-(?:to-)?(known|new)-(tcp|udp|sctp)-(\d+)-(\d+)-([\da-f]{4})$/;
 
 /** The purpose of a shared chain. */
 interface SharedChain {
