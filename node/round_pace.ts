@@ -11,14 +11,19 @@ export interface RoundPace {
 
 /** The delay of an isolated change, in milliseconds: changes that an API server sends together arrive in several chunks. */
 const BATCH_DELAY_MS = 2;
-/** A change that comes later than this after the beginning of the last round is isolated. */
+/**
+ * A change that comes sooner than this after the beginning of the last round is one that keeps coming. Each such time without a change
+ * undoes one round of these, since changes that keep coming have no even distance.
+ */
 const QUIET_MS = 125;
-/** The rounds in a row that do not wait although changes keep coming: a new Service and its EndpointSlices, for example. */
+/** The rounds that do not wait although changes keep coming: a new Service and its EndpointSlices, for example. */
 const FREE_ROUNDS = 2;
 /** The time between the begins of the first two rounds that wait; it doubles with each further one, up to a second. */
 const FIRST_GAP_MS = 100;
 /** No change waits longer, which is kube-proxy's default minSyncPeriod. */
 const LONGEST_WAIT_MS = 1000;
+/** The number of close rounds from which on the gap is the longest. */
+const MOST_CLOSE_ROUNDS = FREE_ROUNDS + 1 + Math.ceil(Math.log2(LONGEST_WAIT_MS / FIRST_GAP_MS));
 
 /** The share of a core that sustained work may take. */
 const SHARE = 0.1;
@@ -66,7 +71,7 @@ export function createRoundPace(clock: Clock, minSyncPeriodMs: number, cpuMs: ()
 
 interface Pace {
   readonly beganMs: number;
-  /** The number of rounds in a row that were asked for soon after the one before. */
+  /** The number of rounds that were asked for soon after the one before, less the times without a change since then. */
   readonly closeRounds: number;
   /** The work in the bucket at `updatedAtMs`. */
   readonly filledMs: number;
@@ -83,7 +88,11 @@ function afterWork(pace: Pace, nowMs: number, workMs: number): Pace {
 
 /** A first change has come since the last round. */
 function afterChange(pace: Pace, nowMs: number): Pace {
-  return { ...pace, closeRounds: nowMs - pace.beganMs < QUIET_MS ? pace.closeRounds + 1 : 0 };
+  const quiet = Math.floor((nowMs - pace.beganMs) / QUIET_MS), { closeRounds } = pace;
+  return {
+    ...pace,
+    closeRounds: quiet === 0 ? Math.min(closeRounds + 1, MOST_CLOSE_ROUNDS) : Math.max(0, closeRounds - quiet),
+  };
 }
 
 function delayOf({ beganMs, closeRounds, filledMs }: Pace, nowMs: number): number {

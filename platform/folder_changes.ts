@@ -3,7 +3,7 @@ import { type ClockAndLogger, errorText } from "./log.ts";
 import { basename } from "./files.ts";
 
 /** Change notifications for one folder at a time. */
-interface Changes {
+export interface Changes {
   /**
    * Resolves when something may have changed, with the names of the files known to be touched: after a quiet period following
    * the last event, so that no half-written file is read, or after the poll interval. Resolves at once if that happened since
@@ -36,26 +36,25 @@ const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> => Deno
 export function watchChanges(options: ChangesOptions): Changes {
   const { clock, signal, quietMs, pollMs } = options;
   const longestQuietMs = 10 * quietMs;
-  const touched = new Set<string>();
-  let isDue = false;
+  let touched = new Set<string>();
+  let due = false;
   let wake = () => {};
-  /** The quiet period that has begun, with the time of its first event. */
-  let quiet: { readonly firstEventMs: number; cancel(): void } | undefined;
+  let firstEventMs: number | undefined;
+  let cancelQuiet = () => {};
 
   const fire = () => {
-    quiet?.cancel();
-    quiet = undefined;
-    isDue = true;
+    cancelQuiet();
+    firstEventMs = undefined;
+    due = true;
     wake();
   };
 
   const awaitQuiet = () => {
     if (signal.aborted) return;
     const nowMs = clock.monotonic();
-    const firstEventMs = quiet?.firstEventMs ?? nowMs;
-    quiet?.cancel();
-    const waitMs = Math.max(0, Math.min(quietMs, firstEventMs + longestQuietMs - nowMs));
-    quiet = { firstEventMs, cancel: clock.schedule(waitMs, fire) };
+    firstEventMs ??= nowMs;
+    cancelQuiet();
+    cancelQuiet = clock.schedule(Math.max(0, Math.min(quietMs, firstEventMs + longestQuietMs - nowMs)), fire);
   };
 
   const onEvent = (event: Deno.FsEvent) => {
@@ -73,10 +72,10 @@ export function watchChanges(options: ChangesOptions): Changes {
 
   return {
     async next() {
-      if (!isDue && !signal.aborted) {
+      if (!due && !signal.aborted) {
         await new Promise<void>((resolve) => {
           const cancelPoll = clock.schedule(pollMs, () => {
-            if (quiet === undefined) fire();
+            if (firstEventMs === undefined) fire();
           });
           wake = () => {
             cancelPoll();
@@ -85,9 +84,9 @@ export function watchChanges(options: ChangesOptions): Changes {
         });
         wake = () => {};
       }
-      isDue = false;
-      const names = new Set(touched);
-      touched.clear();
+      due = false;
+      const names = touched;
+      touched = new Set();
       return names;
     },
     watch: folderWatch.start,

@@ -50,8 +50,15 @@ Deno.test("changes that keep coming are joined, up to a second, and after a quie
   const waitsMs = waits(200, 50);
   assert.deepEqual(waitsMs.slice(0, 7), [2, 2, 2, 52, 152, 352, 752]);
   assert.deepEqual(new Set(waitsMs.slice(7)), new Set([952]));
-  clock.advance(125);
+  clock.advance(375);
   assert.deepEqual(waits(1, 0), [2]);
+});
+
+Deno.test("changes that keep coming at uneven distances are joined, too", () => {
+  const { waits } = setUp();
+  waits(100, 100);
+  assert.deepEqual(waits(1, 130), [670]);
+  assert.deepEqual(waits(20, 100).slice(-1), [1000]);
 });
 
 Deno.test("a Service and its slices, one after the other, do not wait", () => {
@@ -59,12 +66,12 @@ Deno.test("a Service and its slices, one after the other, do not wait", () => {
 });
 
 Deno.test("above a tenth of a core, work waits once it has used up two seconds", () => {
-  const { waits } = setUp({ workMs: 40 });
-  const waitsMs = waits(400, 150);
-  // Each round adds 40 ms to the bucket, and 15 drain until the next.
+  const { waits } = setUp({ workMs: 55 });
+  const waitsMs = waits(400, 300);
+  // Each round adds 55 ms to the bucket, and 30 drain until the next.
   assert.ok(waitsMs.slice(0, 79).every((waitMs) => waitMs === 2));
   const sustained = waitsMs.slice(-20);
-  assert.ok(sustained.every((waitMs) => waitMs > 200 && waitMs < 400), String(sustained));
+  assert.ok(sustained.every((waitMs) => waitMs > 200 && waitMs < 600), String(sustained));
 });
 
 Deno.test("no change waits longer than a second, however much work there was", () => {
