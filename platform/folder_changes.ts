@@ -3,7 +3,7 @@ import { type ClockAndLogger, errorText } from "./log.ts";
 import { basename } from "./files.ts";
 
 /** Change notifications for one folder at a time. */
-export interface Changes {
+interface Changes {
   /**
    * Resolves when something may have changed, with the names of the files known to be touched: after a quiet period following
    * the last event, so that no half-written file is read, or after the poll interval. Resolves at once if that happened since
@@ -36,25 +36,26 @@ const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> => Deno
 export function watchChanges(options: ChangesOptions): Changes {
   const { clock, signal, quietMs, pollMs } = options;
   const longestQuietMs = 10 * quietMs;
-  let touched = new Set<string>();
-  let due = false;
+  const touched = new Set<string>();
+  let isDue = false;
   let wake = () => {};
-  let firstEventMs: number | undefined;
-  let cancelQuiet = () => {};
+  /** The quiet period that has begun, with the time of its first event. */
+  let quiet: { readonly firstEventMs: number; cancel(): void } | undefined;
 
   const fire = () => {
-    cancelQuiet();
-    firstEventMs = undefined;
-    due = true;
+    quiet?.cancel();
+    quiet = undefined;
+    isDue = true;
     wake();
   };
 
   const awaitQuiet = () => {
     if (signal.aborted) return;
     const nowMs = clock.monotonic();
-    firstEventMs ??= nowMs;
-    cancelQuiet();
-    cancelQuiet = clock.schedule(Math.max(0, Math.min(quietMs, firstEventMs + longestQuietMs - nowMs)), fire);
+    const firstEventMs = quiet?.firstEventMs ?? nowMs;
+    quiet?.cancel();
+    const waitMs = Math.max(0, Math.min(quietMs, firstEventMs + longestQuietMs - nowMs));
+    quiet = { firstEventMs, cancel: clock.schedule(waitMs, fire) };
   };
 
   const onEvent = (event: Deno.FsEvent) => {
@@ -72,10 +73,10 @@ export function watchChanges(options: ChangesOptions): Changes {
 
   return {
     async next() {
-      if (!due && !signal.aborted) {
+      if (!isDue && !signal.aborted) {
         await new Promise<void>((resolve) => {
           const cancelPoll = clock.schedule(pollMs, () => {
-            if (firstEventMs === undefined) fire();
+            if (quiet === undefined) fire();
           });
           wake = () => {
             cancelPoll();
@@ -84,9 +85,9 @@ export function watchChanges(options: ChangesOptions): Changes {
         });
         wake = () => {};
       }
-      due = false;
-      const names = touched;
-      touched = new Set();
+      isDue = false;
+      const names = new Set(touched);
+      touched.clear();
       return names;
     },
     watch: folderWatch.start,

@@ -117,7 +117,7 @@ function readDocuments(
   const lineAt = lineFinder(text, firstLine);
   const mostNodes = MOST_REPETITION * events.length + FREE_REPETITION;
   /** The nodes with an anchor in this document, and how many values each stands for; undefined while one is being read. */
-  let anchors = new Map<string, { readonly node: TreeNode; readonly size: number } | undefined>();
+  const anchors = new Map<string, { readonly node: TreeNode; readonly size: number } | undefined>();
   let at = 0, nodes = 0, hasAliases = false;
 
   const fail = (line: number, message: string): TreeNode => {
@@ -133,7 +133,7 @@ function readDocuments(
     const anchor = event.anchorStart < 0 ? undefined : text.slice(event.anchorStart, event.anchorEnd);
     if (anchor !== undefined) anchors.set(anchor, undefined);
     const node = event.type === EVENT_ID.SCALAR
-      ? readScalar(event)
+      ? scalarNode(text, event, lineAt)
       : event.type === EVENT_ID.SEQUENCE
       ? readList(lineAt(event.start))
       : readMap(lineAt(event.start));
@@ -148,16 +148,6 @@ function readDocuments(
     }
     nodes += target.size;
     return nodes > mostNodes ? fail(lineAt(start), `alias *${name} repeats too much`) : target.node;
-  };
-  const readScalar = (event: ScalarEvent): TreeNode => {
-    const source = event.valueStart < 0 ? "" : getScalarValue(text, event);
-    const isResolved = event.tagStart < 0
-      ? event.style === SCALAR_STYLE.PLAIN
-      : RESOLVED_TAGS.has(text.slice(event.tagStart, event.tagEnd));
-    const value = isResolved ? resolvePlain(source) : source;
-    // The text of a block begins on the line after its key.
-    const isBlock = event.style === SCALAR_STYLE.LITERAL_BLOCK || event.style === SCALAR_STYLE.FOLDED_BLOCK;
-    return { kind: "scalar", line: lineAt(isBlock ? -1 : event.valueStart), value, source };
   };
   const readList = (line: number): TreeNode => {
     const items: TreeNode[] = [];
@@ -188,12 +178,23 @@ function readDocuments(
   while (at < events.length) {
     // The event that begins the document, and the one that ends it, enclose its value.
     at++;
-    anchors = new Map();
+    anchors.clear();
     const document = read();
     if (documents.length === 0 || !isEmpty(document)) documents.push(document);
     at++;
   }
   return { documents, hasAliases, errors };
+}
+
+function scalarNode(text: string, event: ScalarEvent, lineAt: (offset: number) => number): TreeNode {
+  const source = event.valueStart < 0 ? "" : getScalarValue(text, event);
+  const isResolved = event.tagStart < 0
+    ? event.style === SCALAR_STYLE.PLAIN
+    : RESOLVED_TAGS.has(text.slice(event.tagStart, event.tagEnd));
+  const value = isResolved ? resolvePlain(source) : source;
+  // The text of a block begins on the line after its key.
+  const isBlock = event.style === SCALAR_STYLE.LITERAL_BLOCK || event.style === SCALAR_STYLE.FOLDED_BLOCK;
+  return { kind: "scalar", line: lineAt(isBlock ? -1 : event.valueStart), value, source };
 }
 
 /** Whether a document has no value, not even a null that is written. */

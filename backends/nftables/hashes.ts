@@ -91,13 +91,13 @@ function portWord(port: number): number {
 export function jhash(words: Uint32Array, seed: number): number {
   const start = 0xdeadbeef + 4 * words.length + seed;
   let a = start | 0, b = start | 0, c = start | 0, at = 0;
-  const add = () => {
+  const add = (at: number) => {
     a = a + (words[at] ?? 0) | 0;
     b = b + (words[at + 1] ?? 0) | 0;
     c = c + (words[at + 2] ?? 0) | 0;
   };
   for (; words.length - at > 3; at += 3) {
-    add();
+    add(at);
     a = (a - c ^ rotated(c, 4)) | 0, c = c + b | 0;
     b = (b - a ^ rotated(a, 6)) | 0, a = a + c | 0;
     c = (c - b ^ rotated(b, 8)) | 0, b = b + a | 0;
@@ -105,7 +105,7 @@ export function jhash(words: Uint32Array, seed: number): number {
     b = (b - a ^ rotated(a, 19)) | 0, a = a + c | 0;
     c = (c - b ^ rotated(b, 4)) | 0, b = b + a | 0;
   }
-  add();
+  add(at);
   c = (c ^ b) - rotated(b, 14) | 0;
   a = (a ^ c) - rotated(c, 11) | 0;
   b = (b ^ a) - rotated(a, 25) | 0;

@@ -140,8 +140,8 @@ async function readWithoutAdded(runner: Runner, dialect: Dialect): Promise<Table
 }
 
 /**
- * Runs a listing; resolves with its failure, or its number of lines. Throws if it cannot be run, does not begin with the object's
- * table, or is cut off.
+ * Runs a listing; resolves with its failure, or its number of lines. Throws if it cannot be run, is cut off, or does not begin with
+ * the table of its single object. A listing of `sets table ip NAME` also has other tables of the family (nft 1.0.6).
  */
 async function list(
   runner: Runner,
@@ -149,7 +149,7 @@ async function list(
   onLine: (line: string) => void,
   { args = [], timeoutMs, session }: ListingOptions = {},
 ): Promise<{ readonly failure: ToolFailure | undefined; readonly lines: number }> {
-  const table = /\bip6? \S+/.exec(object)?.[0], begin = table && `table ${table} {`;
+  const table = /^\w+ (ip6? \S+)/.exec(object)?.[1], begin = table && `table ${table} {`;
   const shown = await session?.list(`list ${object}`).catch(() => undefined);
   if (shown?.[0] !== undefined && shown[0] === begin) {
     shown.forEach(onLine);

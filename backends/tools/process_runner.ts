@@ -254,6 +254,12 @@ const MOST_ANSWER = 2 ** 20;
 /** The memory of a line of an answer beside its characters, in bytes. */
 const LINE_BYTES = 32;
 
+/** Splits an output at the line `end`, which ends an answer; undefined if it has no such line yet. */
+function splitAnswer(output: string, end: string): { readonly answer: string; readonly rest: string } | undefined {
+  const at = `\n${output}`.indexOf(`\n${end}\n`);
+  return at === -1 ? undefined : { answer: output.slice(0, at), rest: output.slice(at + end.length + 1) };
+}
+
 /** Starts a conversation with a process that has just been started. Its standard input and error are piped. */
 function converseWith(
   child: Deno.ChildProcess,
@@ -262,8 +268,7 @@ function converseWith(
 ): Conversation {
   const writer = child.stdin.getWriter();
   const encoder = new TextEncoder();
-  let isOpen = true;
-  let output = "", printed = 0;
+  let isOpen = true, printed = 0;
   let question: { readonly end: string; readonly settle: PromiseWithResolvers<string> } | undefined;
 
   const over = (error: Error) => {
@@ -271,20 +276,17 @@ function converseWith(
     question?.settle.reject(error);
     writer.abort().catch(() => {});
   };
-  const answer = () => {
-    if (question === undefined) return;
-    const line = `${question.end}\n`;
-    const at = output.startsWith(line) ? 0 : output.indexOf(`\n${line}`) + 1;
-    if (at === 0 && !output.startsWith(line)) return;
-    question.settle.resolve(output.slice(0, at));
-    question = undefined;
-    output = output.slice(at + line.length);
-  };
   const listen = async () => {
     const decoder = new TextDecoder();
+    let output = "";
     for await (const bytes of piecesOf(child.stderr.getReader({ mode: "byob" }))) {
       output += decoder.decode(bytes, { stream: true });
-      answer();
+      const split = question && splitAnswer(output, question.end);
+      if (split) {
+        question?.settle.resolve(split.answer);
+        question = undefined;
+        output = split.rest;
+      }
       if (output.length > MOST_ANSWER) throw new Error(`printed more than ${MOST_ANSWER} characters of errors`);
     }
   };

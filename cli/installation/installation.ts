@@ -1,5 +1,5 @@
 /** Installs and removes Sluice's files on a node, keeping edited ones. */
-import { readBuild } from "../../platform/mod.ts";
+import { parseJsonObject, readBuild } from "../../platform/mod.ts";
 import {
   exists,
   FOLDERS,
@@ -162,7 +162,7 @@ export const RECORD = "/var/lib/sluice/installed.json";
 export function readRecord(root: string): InstallationRecord | undefined {
   const text = textOf(root + RECORD);
   if (text === undefined) return undefined;
-  const record: unknown = JSON.parse(text);
+  const record: unknown = parseJsonObject(text);
   if (!isInstallationRecord(record)) {
     throw new Error(`${root + RECORD} is not a valid installation record (remove it and install again)`);
   }

@@ -81,8 +81,9 @@ const PROBLEMS = {
   },
   "rules-refused": {
     ...error("service port"),
-    title: "the kernel refuses the rules of a service port",
-    fix: "check the fields of the Service that the detail names; it is retried when it changes and at every comparison",
+    title: "the kernel refuses the rules of a service port, or they are not written in time",
+    fix:
+      "correct what the detail names, or make the Service smaller if nft did not end in time; it is retried when it changes and at a later comparison",
     event: "ServiceNotProgrammed",
   },
   "not-relayed": {

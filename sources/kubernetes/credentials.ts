@@ -184,12 +184,8 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         };
       } catch (error) {
         signal.throwIfAborted();
-        const message = error instanceof Error ? error.message : String(error);
-        throw new ApiError(
-          "credentials",
-          `cannot read the credentials for ${access.server}: ${message}`,
-          { cause: error },
-        );
+        const message = `cannot read the credentials for ${access.server}: ${errorText(error)}`;
+        throw new ApiError("credentials", message, { cause: error });
       }
     },
     failed(areUnusable) {

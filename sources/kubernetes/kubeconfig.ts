@@ -34,7 +34,7 @@ export async function readKubeconfig(path: string, url?: string): Promise<Access
     throw new Error(
       contextName
         ? `${path}: the context "${contextName}" has no cluster`
-        : `${path}: no current-context; set one of ${namesIn(config, "contexts")}`,
+        : `${path}: no current-context is set; the contexts in it: ${namesIn(config, "contexts")}`,
     );
   }
   const cluster = clusterName ? named(path, config, "clusters", "cluster", clusterName) : {};

@@ -13,7 +13,7 @@ import { createAssembler, readGlobalEndpoint } from "../../kpng/receiving/mod.ts
 import {
   type ClockAndLogger,
   dirname,
-  errorText,
+  fileErrorText,
   readTextWithin,
   startTurn,
   watchChanges,
@@ -61,7 +61,7 @@ export function createStateSource({ path, inFull, clock, logger }: ClockAndLogge
           }
           seen = fingerprint;
         } catch (error) {
-          const reason = error instanceof Deno.errors.NotFound ? "no such file" : errorText(error);
+          const reason = error instanceof Deno.errors.NotFound ? "no such file" : fileErrorText(error);
           const subject = error instanceof StateError ? `${path}:${error.line}` : path;
           const detail = isRead ? `${reason}; its last valid version stays in effect` : reason;
           sink.problems(path, [{ code: "file-unreadable", subject, detail }]);

@@ -88,10 +88,17 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     if (args === "-n -i") return interactively([...call.stdin!].join("").split("\n").slice(0, -1), call);
     const withSets = /^list sets table (\S+ \S+)$/.exec(args)?.[1];
     if (withSets !== undefined) {
-      const sets = [...host.tables.get(withSets)?.sets ?? []].filter(([, { kind }]) => kind === "set");
       if (!host.tables.has(withSets)) return answer("", 1, "Error: No such file or directory\n");
-      const lines = [`table ${withSets} {`, ...sets.flatMap(([name, set]) => [...printSet(name, set)]), "}", ""];
-      return deliverOutput(answer(lines.join("\n")), call);
+      // nft 1.0.6 prints those of all tables of the family.
+      const [family] = withSets.split(" ", 1),
+        tables = [...host.tables].filter(([name]) => name.startsWith(`${family} `));
+      const lines = tables.flatMap(([name, { sets }]) => {
+        const printed = [...sets].filter(([, { kind }]) => kind === "set").flatMap((
+          [set, content],
+        ) => [...printSet(set, content)]);
+        return [`table ${name} {`, ...printed, "}"];
+      });
+      return deliverOutput(answer([...lines, ""].join("\n")), call);
     }
     const terse = /^-t list ruleset (\S+)$/.exec(args)?.[1];
     if (terse !== undefined) {

@@ -376,6 +376,8 @@ const KUBE_PROXY_SETS = ENDPOINTS.map((endpoint) => {
   return `affinity-${shortHash(base).slice(0, 8)}-${base}`;
 });
 const KUBE_PROXY = [
+  // One of iptables, older than kube-proxy's.
+  "add table ip filter",
   "add table ip kube-proxy",
   ...KUBE_PROXY_SETS.map((name) =>
     `add set ip kube-proxy ${name} { type ipv4_addr; flags dynamic,timeout; timeout ${THREE_HOURS}s; }`

@@ -236,6 +236,24 @@ Deno.test("an installation that cannot write a file names it, and uninstall remo
     assert.deepEqual([...Deno.readDirSync(root)].map(({ name }) => name), ["etc"]);
   }));
 
+Deno.test("a file in place of the root is named", () =>
+  inRoot(async ({ root, steps }) => {
+    await Deno.writeTextFile(root, "");
+    await assert.rejects(steps(), new Error(`cannot write ${root}${PROGRAM}`));
+    await assert.rejects(uninstall(root, false, false), /^Error: not installed by sluice install/);
+  }));
+
+Deno.test("a damaged record of the installation is named, with the fix", () =>
+  inRoot(async ({ root, steps }) => {
+    await steps();
+    for (const text of ["{broken", "[]", ""]) {
+      await Deno.writeTextFile(root + RECORD, text);
+      const message = `${root + RECORD} is not a valid installation record (remove it and install again)`;
+      await assert.rejects(steps(), { message });
+      await assert.rejects(uninstall(root, false, false), { message });
+    }
+  }));
+
 Deno.test("uninstall removes the folders that install made, if they are empty, and no others", () =>
   inRoot(async ({ root, steps }) => {
     await Deno.mkdir(`${root}/usr`, { recursive: true });

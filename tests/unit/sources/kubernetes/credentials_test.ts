@@ -116,6 +116,17 @@ Deno.test("a token that no header may have is an error that does not quote it", 
   });
 });
 
+Deno.test("a missing certificate file is named without words of the runtime", async () => {
+  await inFolder(async (folder, write) => {
+    const source = await load({ kubeconfig: write("config", kubeconfig("certificate-authority: gone.crt", "")) });
+    await assert.rejects(source.current(never), (error: Error) => {
+      const reason = `No such file or directory: '${join(folder, "gone.crt")}'`;
+      assert.equal(error.message, `cannot read the credentials for ${source.server}: ${reason}`);
+      return true;
+    });
+  });
+});
+
 Deno.test("errors in a kubeconfig name the problem and the file", async () => {
   await inFolder(async (_folder, write) => {
     const refuses = async (text: string, expected: RegExp) => {
@@ -129,7 +140,8 @@ Deno.test("errors in a kubeconfig name the problem and the file", async () => {
     await refuses("a: [\nb: {", /config:\d+: /);
     await refuses("just words", /not a kubeconfig/);
     await refuses("current-context: gone\ncontexts: [{name: a}, {name: b}]", /no "gone" in contexts, only "a", "b"/);
-    await refuses("contexts: [{name: a}]", /no current-context; set one of "a"/);
+    await refuses("contexts: [{name: a}]", /no current-context is set; the contexts in it: "a"$/);
+    await refuses("apiVersion: v1", /no current-context is set; the contexts in it: none$/);
     await refuses(
       kubeconfig("insecure-skip-tls-verify: true", ""),
       /cluster "c": insecure-skip-tls-verify is not supported/,

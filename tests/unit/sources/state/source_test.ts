@@ -91,6 +91,14 @@ Deno.test("a missing file is waited for; a deleted one stays in effect", async (
   });
 });
 
+Deno.test("a folder in place of the file is a problem that names it once", async () => {
+  await withStateFile(undefined, async (sink, _write, path) => {
+    Deno.mkdirSync(path);
+    await sink.until("Is a directory");
+    assert.equal(sink.take().at(-1), `problem ${path}: Is a directory`);
+  });
+});
+
 Deno.test("a file is looked for once, until an event or the time for the next look", async () => {
   const folder = await Deno.makeTempDir(), clock = createFakeClock(), stop = new AbortController();
   let looks = 0;
