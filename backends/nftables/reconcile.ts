@@ -11,7 +11,7 @@ import {
 } from "../reconcile/mod.ts";
 import { type NftSession, type RulesetGeneration, unlessUnchanged } from "../tools/mod.ts";
 import { NO_COUNTS, type TransactionContext, writeDirty } from "./write.ts";
-import { contributionOf, type Desired } from "./desired.ts";
+import { contributionOf, type Desired, mayBelongTo } from "./desired.ts";
 import { createEarlierClients } from "./other_proxies.ts";
 import { LAST_BASE_CHAIN } from "./frame.ts";
 import { createOverdue } from "./overdue.ts";
@@ -77,7 +77,8 @@ export function createTableReconciler(
       // The chain is created again: restored once more, the same copy would have the same handles.
       if (chains.takeReplaced()) listing?.get("chain")?.set(LAST_BASE_CHAIN, "");
       const comparison = compare(table, desired, settings, dialect, isFirst);
-      const drifted = before ? countDrift(comparison, before, dirty) : 0;
+      const pending = dirty.union(new Set(refusals.keys()));
+      const drifted = before ? countDrift(comparison, before, pending, desired, dialect) : 0;
       dirty.clear();
       for (const key of comparison.incomplete) if (!refusals.has(key)) dirty.add(key);
       return { realized: comparison.realized, drifted, udpFrontends };
@@ -145,14 +146,18 @@ function settingsOf(desired: Desired): FamilySettings {
   return settings;
 }
 
-/** Counts the drift: differences in parts that were in effect and had no pending change. */
+/** Counts the drift: differences in parts that were in effect and had no pending or refused change. */
 function countDrift(
   { realized, incomplete }: Comparison,
   before: RealizedState,
-  dirty: ReadonlySet<ServicePortKey>,
+  pending: ReadonlySet<ServicePortKey>,
+  desired: Desired,
+  dialect: Dialect,
 ): number {
-  let count = realized.strays.filter(({ list }) => list !== "set").length;
-  for (const key of incomplete) if (before.applied.has(key) && !dirty.has(key)) count++;
+  const ports = [...pending.intersection(incomplete)].map((key) => desired.servicePort(key)!);
+  const isPending = mayBelongTo(ports, dialect);
+  let count = realized.strays.filter((item) => item.list !== "set" && !isPending(item)).length;
+  for (const key of incomplete) if (before.applied.has(key) && !pending.has(key)) count++;
   for (const [name, text] of before.chains) if (realized.chains.get(name) !== text) count++;
   return count;
 }

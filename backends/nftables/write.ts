@@ -88,6 +88,10 @@ const MANY = 5_000;
 
 /** Writes the parts of all dirty service ports. */
 export async function writeDirty(transactions: Transactions): Promise<Outcome> {
+  if (needsStrays(transactions)) {
+    transactions.invalidate();
+    return "uncertain";
+  }
   try {
     const outcome = await writeInTime(transactions);
     return outcome === "written" ? await writeOverdue(transactions) : outcome;
@@ -100,6 +104,19 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
     refuse(transactions, first!, message, clock.monotonic() + OVERDUE_RETRY_LIMITS * reason.timeoutMs);
     return uncertain(transactions, message);
   }
+}
+
+/**
+ * Whether a dirty service port needs a stray of an earlier listing, as one whose refused change is undone. The listing of a fresh run
+ * has assigned those to their service ports.
+ */
+function needsStrays({ realized, dirty, desired, settings, dialect, run }: Transactions): boolean {
+  if (run.isFresh || realized.strays.length === 0) return false;
+  const strays = new Set(realized.strays.map(itemId));
+  return dirty.values().some((key) => {
+    const port = desired.servicePort(key);
+    return port !== undefined && contributionOf(port, settings, dialect).own.some((item) => strays.has(itemId(item)));
+  });
 }
 
 /** Whether nft ends a transaction that changes nothing. */

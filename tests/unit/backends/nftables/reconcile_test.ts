@@ -315,6 +315,24 @@ Deno.test("the rules of a service port whose change is refused stay as they are"
   assert.ok(!table().chains.has("pick-tcp-2"));
 });
 
+Deno.test("a large service port gets all of its rules again when a refused change is undone", async () => {
+  const { snapshot, change, host, table, backend, clock } = backendUnderTest();
+  const clusterEndpoints = Array.from({ length: 10_001 }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`);
+  const large = service(1, { clusterEndpoints });
+  await snapshot([large, service(2)]);
+  const elements = () => [...table().sets].map(([name, set]) => [name, set.elements.size]), wanted = elements();
+  host.refuses = (statement) =>
+    statement.includes(" . tcp . 81 ") ? "Could not process rule: Invalid argument" : undefined;
+  const { problems } = await change([{ ...large, port: 81 }]);
+  assert.equal(problems.length, 1);
+  clock.advance(DAY_MS);
+  const { counts } = await backend.resync();
+  assert.equal(counts["drift_repaired"], 0);
+  assert.deepEqual(elements(), wanted);
+  await change([large]);
+  assert.deepEqual(elements(), wanted);
+});
+
 Deno.test("while a change is refused, its own node port stays, and that of another program goes", async () => {
   const { snapshot, change, host, table, backend, clock } = backendUnderTest();
   const port = service(2, { nodePort: 30_002, external: "cluster" });
