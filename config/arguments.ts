@@ -7,7 +7,7 @@ import { nearest } from "../platform/mod.ts";
 import { parseScalar } from "./scalar.ts";
 
 /** The parsed arguments of a command. */
-export interface Arguments {
+interface Arguments {
   readonly given: GivenFlags;
   readonly rest: readonly string[];
   /** Whether help was requested; the other arguments are then not parsed. */

@@ -15,7 +15,7 @@ import { readScalar } from "./scalar.ts";
 export type ParseYaml = Awaited<ReturnType<typeof loadYaml>>["parseTree"];
 
 /** The contents of a configuration file. */
-export interface FileReading {
+interface FileReading {
   /** Every field, with its default if the file does not set it or sets it wrongly. */
   readonly settings: Settings;
   /** The start of a message about each field that the file sets, by dotted path: `FILE:LINE: path`. */

@@ -19,7 +19,7 @@ import { FIELDS, HEALTHZ_PORT, METRICS_PORT, type Settings } from "./kube_proxy_
 import { NODE_PORT_KEYWORDS, readPortRange } from "./family_settings.ts";
 
 /** A problem with a setting: its dotted path and the message that follows it (`is 40: must be 0 to 31`). */
-export interface Problem {
+interface Problem {
   readonly path: string;
   readonly message: string;
 }
@@ -264,7 +264,7 @@ function decidePrefixes(
 }
 
 /** An `address:port` to listen on, or the expectation that it does not meet. */
-export type BindAddress = { readonly joined: string } | { readonly must: string };
+type BindAddress = { readonly joined: string } | { readonly must: string };
 
 /** Parses an address like kube-proxy: a bare IP gets `defaultPort`; IPv6 needs brackets before a port; names and port 0 are refused. */
 export function parseBindAddress(text: string, defaultPort: number): BindAddress {

@@ -9,7 +9,7 @@ export type SyncSummary =
   & { readonly problems: number };
 
 /** The time from a change of endpoints to its effect, over the last changes. */
-export interface Latency {
+interface Latency {
   /** The number of changes that the percentiles cover. */
   readonly changes: number;
   readonly p50Ms: number;

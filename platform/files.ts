@@ -1,4 +1,4 @@
-/** Paths of files, and text files of a limited size: their authors may not be trusted. */
+/** Paths of files, and reading text files up to a size, since their authors may not be trusted. */
 
 /** Reads the text of a file. Throws Deno's error, or an Error if the file is larger than `mostBytes`, a device or a pipe. */
 export async function readTextWithin(path: string, mostBytes: number): Promise<string> {

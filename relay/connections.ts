@@ -16,7 +16,7 @@ export interface RelayParts extends Pick<RelayOptions, "family" | "limits" | "cl
 }
 
 /** The open connections. */
-export interface Connections {
+interface Connections {
   /** Carries a client's connection to an endpoint of the target; resets it if no endpoint accepts it. */
   accept(client: Socket, target: Target): void;
   /** Resolves when no connection is open. */

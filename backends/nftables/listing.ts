@@ -6,7 +6,7 @@ import type { ItemList, Listing } from "./transaction.ts";
 const ELEMENTS = "\t\telements = { ";
 
 /** The elements in a line of a listing; undefined if it is not one with elements. */
-export function elementsIn(line: string): readonly string[] | undefined {
+function elementsIn(line: string): readonly string[] | undefined {
   const start = line.startsWith(ELEMENTS) ? ELEMENTS.length : 0;
   if (start === 0 && !line.startsWith("\t\t\t")) return undefined;
   const end = line.endsWith(" }") ? line.length - 2 : line.endsWith(",") ? line.length - 1 : line.length;

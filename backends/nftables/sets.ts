@@ -27,7 +27,7 @@ export interface SetDeclaration {
 type CounterSettings = Pick<FamilySettings, "countTraffic" | "countsAttempts">;
 
 /** An expression with the type of a number of 32 bits. */
-export const NUMBER = "numgen random mod 65536";
+const NUMBER = "numgen random mod 65536";
 
 /**
  * The maximum number of elements of a set that was declared without a size, once a rule with `update` refers to it; nft then

@@ -36,7 +36,7 @@ export function chainLines(text: string): readonly string[] {
 }
 
 /** Items by list. */
-export type Items = ReadonlyMap<ItemList, readonly Item[]>;
+type Items = ReadonlyMap<ItemList, readonly Item[]>;
 
 /**
  * The items of the table in the kernel: the texts by list and key. `chain` and `set` are always among the lists. Of the elements that

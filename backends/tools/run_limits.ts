@@ -1,7 +1,7 @@
 import type { ToolCall } from "./runner.ts";
 
 /** The time limits of a runner's runs, learned from earlier ones: a tool that hangs must not delay changes for long. */
-export interface RunLimits {
+interface RunLimits {
   /** The time after which a run is killed, in milliseconds, if it has taken this many pieces of 64 kB of input. */
   limitMs(call: LimitedCall, pieces: number): number;
   /** A run ended by itself. One that failed says nothing of the time that a success takes, only that the tool does not hang. */

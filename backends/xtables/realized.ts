@@ -2,7 +2,7 @@ import { isTable, type Jump, type Layout, type Table } from "./chains.ts";
 import type { IptablesTools } from "./tools.ts";
 
 /** A chain in the kernel, as far as known. */
-export interface HeldChain {
+interface HeldChain {
   /** `hashRules` of its rules as iptables-save prints them; -1 if they are unknown. */
   readonly hash: number;
   readonly rules: number;

@@ -1,7 +1,6 @@
 /** `sluice explain --trace`: the next real connection, rule by rule. */
-import type { Answers, Question } from "../../answers/mod.ts";
 import type { Runner } from "../../backends/tools/mod.ts";
-import { endpointText } from "../../answers/mod.ts";
+import { type Answers, endpointText, type Question } from "../../answers/mod.ts";
 import { FAMILIES, type Family, familyOf, writeToStderr } from "../../platform/mod.ts";
 import { createServiceFinder, markTraced, pathLines, readTraces, type Trace } from "../flows/mod.ts";
 import { type Invocation, linesText, printAs, toolRunner } from "./command.ts";

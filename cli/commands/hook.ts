@@ -2,7 +2,7 @@
 import { type Clock, createBackoff, errorText, type Logger, type RunProgram, sleep } from "../../platform/mod.ts";
 
 /** A program that gets each state on its standard input. */
-export interface Hook {
+interface Hook {
   /** Runs the program with this state, or after the current run; a state that still waits is replaced. */
   give(state: string): void;
   /** Resolves when no run is in progress: before the next one, or while a failed one waits to be repeated. */

@@ -50,7 +50,7 @@ export interface Effect {
 }
 
 /** The sync that brought changes into effect. */
-export interface Settlement {
+interface Settlement {
   readonly report: SyncReport;
   /** When the last of them was sent, in milliseconds since 1970. */
   readonly sentAtMs: number;

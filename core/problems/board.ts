@@ -1,4 +1,4 @@
-import type { Clock, Fields, Logger } from "../../platform/mod.ts";
+import type { Clock, Logger } from "../../platform/mod.ts";
 import { isUnreadable, type ProblemCode, problemKind } from "./table.ts";
 
 /** One occurrence: two of the same code and subject are the same problem. Plain data. */
@@ -11,9 +11,9 @@ export interface Problem {
 }
 
 /** Logs a problem at its severity: its title, with its code, subject, detail and fix as fields. */
-export function logProblem(logger: Logger, { code, subject, detail }: Problem, fields?: Fields): void {
+export function logProblem(logger: Logger, { code, subject, detail }: Problem): void {
   const { severity, title, fix } = problemKind(code);
-  logger[severity === "error" ? "error" : "warn"](title, { code, subject, detail, ...fields, fix });
+  logger[severity === "error" ? "error" : "warn"](title, { code, subject, detail, fix });
 }
 
 /** An active problem. Plain data. */

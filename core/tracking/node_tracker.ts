@@ -22,7 +22,6 @@ export interface NodeState {
 
 /** A change of this node. */
 export interface NodeChange {
-  readonly before: NodeState;
   readonly after: NodeState;
   /** The changed fields; never empty. */
   readonly changed: readonly (keyof NodeState)[];
@@ -89,7 +88,7 @@ export function createNodeTracker(
       const before = taken;
       taken = state;
       const names = Object.keys(state) as (keyof NodeState)[];
-      return { before, after: state, changed: names.filter((name) => !sameData(before[name], taken[name])) };
+      return { after: state, changed: names.filter((name) => !sameData(before[name], taken[name])) };
     },
   };
 }

@@ -13,7 +13,7 @@ export interface ServerTls {
 }
 
 /** A leader of a site, as it signs itself. */
-export interface Claim extends Omit<Leader, "proof"> {
+interface Claim extends Omit<Leader, "proof"> {
   readonly site: string;
 }
 

@@ -13,7 +13,7 @@ import type { Leader, Role } from "./lease.ts";
 const REOPEN_MS = 2_000;
 
 /** Watches the leader of the site or the API server, depending on the role of this node, or both until one answers. */
-export interface Feed {
+interface Feed {
   enter(role: Role): void;
   /** Watches the API server in addition to the leader until the API server answers: this node may lead soon. */
   standBy(): void;

@@ -44,7 +44,7 @@ export interface Schema {
 }
 
 /** The type of a message with these fields. */
-export type ValueOf<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Field<infer T> ? T : never };
+type ValueOf<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Field<infer T> ? T : never };
 
 /** A message type. */
 export interface Message<T> extends Schema {

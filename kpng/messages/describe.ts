@@ -16,7 +16,7 @@ import {
 } from "./messages.ts";
 
 /** The names of KPNG's sets. */
-export type SetName = "services" | "endpoints" | "nodes";
+type SetName = "services" | "endpoints" | "nodes";
 
 /** A readable operation of a stream. */
 export interface DescribedOperation {

@@ -16,7 +16,7 @@ import { type ClosureReason, countClosed } from "./metrics.ts";
 import { createOutlet, createSendBudget, type Outlet, type SendBudget } from "./outlet.ts";
 
 /** The connections of a server. */
-export interface Connections {
+interface Connections {
   /** The outlet of a connection; undefined for one that was not admitted. */
   outletOf(session: ServerHttp2Session | undefined): Outlet | undefined;
   /** Admits no client that another CA has verified before now; connections that are admitted stay. */

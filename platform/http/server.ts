@@ -6,7 +6,7 @@ import { answerConnection, type HttpHandler, textAnswer } from "./http.ts";
 export type OpenPort = (options: { readonly hostname: string; readonly port: number }) => Deno.Listener;
 
 /** Options of `listenHttp`. */
-export interface ListenOptions extends ClockAndLogger {
+interface ListenOptions extends ClockAndLogger {
   /** An address of this host; `0.0.0.0` and `::` both mean all addresses of both families. */
   readonly address: string;
   /** 0 for any free port. */

@@ -28,7 +28,7 @@ interface OptionalShape<T> extends Shape<T | undefined> {
 }
 
 /** The shapes of the fields of an object by name. */
-export type Fields = Readonly<Record<string, Shape<unknown>>>;
+type Fields = Readonly<Record<string, Shape<unknown>>>;
 
 /** An object with these fields. */
 type RecordOf<F extends Fields> =

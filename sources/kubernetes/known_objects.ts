@@ -14,7 +14,7 @@ export interface KnownObjects {
 }
 
 /** The identity and version in the `metadata` of an API object. */
-export interface ObjectMeta {
+interface ObjectMeta {
   readonly namespace: string;
   readonly name: string;
   readonly resourceVersion: string;

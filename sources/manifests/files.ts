@@ -88,7 +88,7 @@ export function* objectsOf(name: string, file: ManifestFile): Iterable<PlacedObj
 }
 
 /** The contents of a manifest file. */
-export interface FileReading {
+interface FileReading {
   /** Undefined if a document is invalid: the file's last valid version then stays in effect. */
   readonly valid: ManifestFile | undefined;
   /** Every problem in the file; the subjects are `FILE:LINE`. */

@@ -70,7 +70,7 @@ Deno.test("a change lists the changed fields", () => {
   tracker.set("/here", node("here", { addresses: ["192.0.2.1"], zone: "b", podCIDRs: ["10.1.0.0/24"], leaving: true }));
   const change = tracker.take();
   assert.deepEqual(change?.changed, ["podCIDRs", "zone", "leaving"]);
-  assert.deepEqual([change?.before.zone, change?.after.zone], ["a", "b"]);
+  assert.equal(change?.after.zone, "b");
   assert.equal(tracker.take(), undefined);
 });
 
