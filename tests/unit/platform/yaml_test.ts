@@ -194,6 +194,7 @@ Deno.test("errors have lines: syntax, keys, aliases", () => {
     assert.deepEqual(errorsIn(`a: 1\n<<: ${value}\n`), ["2: only a map or a list of maps can be merged"]);
   }
   assert.deepEqual(errorsIn("a: 1\nb: *c\n"), ["2: unknown alias *c"]);
+  assert.deepEqual(errorsIn("a: &c 1\n---\nb: *c\n"), ["3: unknown alias *c"]);
   assert.deepEqual(errorsIn("a: &a\n  b: *a\n"), ["2: circular alias *a"]);
   const bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"];
   for (let i = 1; i < 9; i++) bomb.push(`a${i}: &a${i} [${Array(10).fill(`*a${i - 1}`).join(", ")}]`);
