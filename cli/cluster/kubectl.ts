@@ -56,13 +56,16 @@ export function createKubectl(
 
 /** The program's own lines on standard error, without the lines of `kubectl exec`. */
 function ownErrors(stderr: string): string {
-  return stderr.split("\n").filter((line) => !ENDED.test(line) && !DEFAULTED.test(line)).join("\n").trim();
+  return stderr.split("\n").filter((line) => !OF_KUBECTL.some((words) => words.test(line))).join("\n").trim();
 }
 
 /** k8s.io/kubectl: the exit status of the program in the container, without which kubectl itself has failed. */
 const ENDED = /^command terminated with exit code \d+$/m;
 /** k8s.io/kubectl: which container of a pod was chosen. */
 const DEFAULTED = /^Defaulted container /;
+/** k8s.io/client-go: each failed attempt to read the list of APIs, before kubectl's own error. */
+const DISCOVERY_FAILED = /^E\d{4} [\d:.]+ +\d+ memcache\.go:/;
+const OF_KUBECTL = [ENDED, DEFAULTED, DISCOVERY_FAILED];
 
 const CAUSES: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/[Ff]orbidden/, "forbidden"],

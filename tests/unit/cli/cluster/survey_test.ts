@@ -107,6 +107,13 @@ Deno.test("kubectl's messages tell a silent kubelet from a silent API server", (
   assert.deepEqual(server.map(causeOf), server.map(() => "the API server does not answer"));
 });
 
+Deno.test("of an unreachable API server, kubectl's own error is shown once, without the log of its library", () => {
+  const refused = "The connection to the server localhost:8080 was refused - did you specify the right host or port?";
+  const attempt = 'E1129 08:09:46.344920   21590 memcache.go:265] "Unhandled Error" err="couldn\'t get current list"\n';
+  const failure = failureOfKubectl({ exitCode: 1, stderr: `${attempt}${attempt}${refused}\n` });
+  assert.deepEqual([failure.words, failure.reason], ["the API server does not answer", refused]);
+});
+
 Deno.test("a cluster without nodes is not in order", () => {
   assert.deepEqual(clusterLines([], PLAIN).slice(0, 1), ["● no nodes"]);
 });
