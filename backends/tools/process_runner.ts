@@ -284,7 +284,6 @@ function converseWith(
       const split = question && splitAnswer(output, question.end);
       if (split) {
         question?.settle.resolve(split.answer);
-        question = undefined;
         output = split.rest;
       }
       if (output.length > MOST_ANSWER) throw new Error(`printed more than ${MOST_ANSWER} characters of errors`);
