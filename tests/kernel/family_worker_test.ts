@@ -45,6 +45,9 @@ function textOf(path: string): string | undefined {
   }
 }
 
+/** Whether a tool has noted its process ID, which it first opens an empty file for. */
+const hasStarted = (folder: string) => textOf(`${folder}/pid`)?.endsWith("\n") === true;
+
 /** Whether a hanging tool has ended. */
 const hasEnded = (folder: string) => textOf(`/proc/${textOf(`${folder}/pid`)!.trim()}/stat`) === undefined;
 
@@ -53,7 +56,7 @@ Deno.test("a kernel setting that hangs does not delay the start, and is given up
     const next = following(worker);
     post(START);
     await next("ready");
-    await until(() => textOf(`${folder}/pid`) !== undefined);
+    await until(() => hasStarted(folder));
     post({ type: "stop", keepWorker: true });
     await next("stopped");
     await until(() => hasEnded(folder));
@@ -79,10 +82,25 @@ Deno.test("a stop kills a tool that hangs", () =>
   withTools({ "iptables-restore": HANGS }, async ({ worker, post }, folder) => {
     const next = following(worker);
     post(START);
-    await until(() => textOf(`${folder}/pid`) !== undefined);
+    await until(() => hasStarted(folder));
     post({ type: "stop", keepWorker: true });
     await next("stopped");
     assert.ok(hasEnded(folder));
+    worker.terminate();
+  }));
+
+/** A script that waits until its fifo is written, and then needs a moment. */
+const WAITS = `cd "\${0%/*}"; mkfifo fifo; echo $$ > pid; read go < fifo; sleep 0.05; echo made > made`;
+
+Deno.test("a stop lets a tool finish that needs only a moment more", () =>
+  withTools({ "iptables-restore": WAITS }, async ({ worker, post }, folder) => {
+    const next = following(worker);
+    post(START);
+    await until(() => hasStarted(folder));
+    post({ type: "stop", keepWorker: true });
+    await Deno.writeTextFile(`${folder}/fifo`, "go\n");
+    await next("stopped");
+    assert.equal(textOf(`${folder}/made`), "made\n");
     worker.terminate();
   }));
 
@@ -124,7 +142,18 @@ Deno.test("a worker that is stopped runs on for its sibling, the worker of the o
   }
   port1.postMessage(FAMILY_START);
   assert.match((await nextOfSibling("setup-failed")).reason, /iptables mode cannot serve IPv6 on this host/);
-  port1.close();
+  post({ type: "end-sibling" });
+  post({ type: "ping" });
+  await next("pong");
+  const ofSecond = new MessageChannel();
+  post({ type: "start-sibling", number: 2, port: ofSecond.port2 }, ofSecond.port2);
+  const messages: unknown[] = [];
+  port1.onmessage = ({ data }) => messages.push(data);
+  port1.postMessage({ type: "ping" });
+  ofSecond.port1.postMessage({ type: "ping" });
+  await following(ofSecond.port1)("pong");
+  assert.deepEqual(messages, [], "the first sibling has ended");
+  for (const port of [port1, ofSecond.port1]) port.close();
   worker.terminate();
 });
 
