@@ -51,7 +51,7 @@ export interface WholeProxy {
 }
 
 /** Options of `withWholeProxy`. */
-export interface WholeProxyOptions extends Partial<Pick<ProxyOptions, "clock" | "cpuMs" | "fileLimit">> {
+export interface WholeProxyOptions extends Partial<Pick<ProxyOptions, "clock" | "cpuMs" | "fileLimit" | "kept">> {
   /** Flags, including the source. */
   readonly args: readonly string[];
   readonly logger?: Logger;
@@ -90,7 +90,7 @@ export async function withWholeProxy(
   };
   const end = new AbortController();
   const process = createProcessRecord(clock);
-  const { processProblems, processFeatures, fileLimit } = options;
+  const { processProblems, processFeatures, fileLimit, kept } = options;
   let current: Parameters<NonNullable<ProxyOptions["onAnswers"]>>[0] | undefined;
   const run = (replaced: AbortSignal) =>
     runProxy({
@@ -104,6 +104,7 @@ export async function withWholeProxy(
       // Other tests run in this process.
       cpuMs: options.cpuMs ?? (() => 0),
       fileLimit,
+      kept,
       startFamily,
       cores: 4,
       processProblems,

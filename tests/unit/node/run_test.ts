@@ -7,10 +7,12 @@ import type { Node, RunningProcessFeature } from "../../../features/mod.ts";
 import { FAMILIES } from "../../../platform/address.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger, silentLogger } from "../../../platform/log.ts";
+import { createStateFile } from "../../../sources/kept/state_file.ts";
 import { type ApiObject, startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { startSilentLine } from "../../fakes/silent_line.ts";
 import { reservePort } from "../../fakes/sockets.ts";
+import { createFakeStorage } from "../../fakes/storage.ts";
 import { inTime, passing, passingDuring, until } from "../../fakes/wait.ts";
 import { withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
 
@@ -34,6 +36,18 @@ Deno.test("requests, the link and problems are counted and recorded, and connect
   await until(() => line.counts().client === line.counts().opened);
   line.close();
   await server.close();
+});
+
+Deno.test("the metrics have the time of the kept state that is served without the API server", async () => {
+  const server = startFakeApiServer(), clock = createFakeClock(Date.now()), storage = createFakeStorage();
+  const kept = { file: createStateFile("state", storage) }, options = { args: ["--master", server.url], clock, kept };
+  await withWholeProxy(options, () => passing(clock, () => storage.written() > 0));
+  await server.close();
+  const isServed = /^sluice_source_kept_state_timestamp_seconds [1-9]/m;
+  await withWholeProxy(
+    options,
+    ({ url }) => passingDuring(clock, until(async () => isServed.test(await (await fetch(`${url}metrics`)).text()))),
+  );
 });
 
 /** A Service with this health check node port, and an endpoint on this node. */
@@ -296,6 +310,7 @@ for (const site of ["", "branch"]) {
         [isRecorded('"reason":"Starting"'), isRecorded('"reason":"SourceRestored"')],
         Array(2).fill(site === ""),
       );
+      assert.equal(server.requests.some(({ path }) => path.includes("/sluice-sites/")), site !== "");
     });
     await server.close();
   });

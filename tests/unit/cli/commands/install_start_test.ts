@@ -96,7 +96,7 @@ Deno.test("an installed configuration that is invalid is red, and nothing is sta
 });
 
 /** Starts a service whose proxy answers on its control socket that everything is in effect, or that it still starts. */
-async function startWithSocket(inOrder: boolean, isActive: boolean) {
+async function startWithSocket(inOrder: boolean, service: Service) {
   const folder = await Deno.makeTempDir(), path = `${folder}/control.sock`, end = new AbortController();
   const family = fakeFamilyStatus(inOrder ? { syncs: [fakeSync()] } : { worker: { state: "starting" }, syncs: [] });
   const answers: ControlAnswers = {
@@ -111,7 +111,7 @@ async function startWithSocket(inOrder: boolean, isActive: boolean) {
   let printed = "";
   const waiter = { clock, print: (text: string) => void (printed += text), signal: end.signal };
   try {
-    const status = await passingDuring(clock, startAndWait(waiter, createService(undefined, isActive), path), 100);
+    const status = await passingDuring(clock, startAndWait(waiter, service, path), 100);
     return { status, printed, tookMs: clock.monotonic() - startMs };
   } finally {
     end.abort();
@@ -121,7 +121,7 @@ async function startWithSocket(inOrder: boolean, isActive: boolean) {
 }
 
 Deno.test("with a control socket, a start is complete once the proxy and the service manager say so", async () => {
-  const { status, printed } = await startWithSocket(true, true);
+  const { status, printed } = await startWithSocket(true, createService());
   assert.equal(status, 0);
   assert.match(printed, /\nThe service runs and starts at boot: /);
 });
@@ -133,9 +133,17 @@ Deno.test("after half a minute, what is not in effect is an error", async () => 
       [true, false, /is not in order: the rules are in effect, but systemd was not notified\. /],
     ] as const
   ) {
-    const { status, printed, tookMs } = await startWithSocket(inOrder, isActive);
+    const { status, printed, tookMs } = await startWithSocket(inOrder, createService(undefined, isActive));
     assert.equal(status, 1);
     assert.match(printed, failure);
     assert.ok(tookMs >= 30_000 && tookMs < 32_000, `${tookMs} ms`);
   }
+});
+
+Deno.test("while a start is awaited, a service that exits is shown, unlike one that still starts", async () => {
+  const restarts = [0, 0, 1, 3];
+  const state = () => Promise.resolve({ ...UP, isActive: false, isStarting: true, restarts: restarts.shift() ?? 3 });
+  const { printed } = await startWithSocket(false, { ...createService(), state });
+  assert.match(printed, /IPv4: starting\W[^]*the service exits: active \(running\), 1 restart\W/);
+  assert.doesNotMatch(printed, /0 restarts/);
 });

@@ -30,6 +30,8 @@ export interface SiteNode {
   /** The objects of its trackers, as `Service default/web`. */
   names(): readonly string[];
   problems(): readonly string[];
+  /** Settles when its source ends. */
+  readonly ended: Promise<void>;
   /** Ends it without any farewell to the API server. */
   kill(): Promise<void>;
 }
@@ -46,6 +48,8 @@ interface NodeOptions {
   readonly certificates?: SiteCertificates;
   /** The port on which it serves; a free one by default. */
   readonly port?: number;
+  /** Its source at the API server; by default one that works. */
+  readonly watchApi?: ClusterAccess["watchApi"];
 }
 
 /** A site whose nodes are started by a test. */
@@ -96,12 +100,12 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Pr
     await test({
       server,
       files,
-      async start(name, { disk = createDisk(), certificates, port } = {}) {
+      async start(name, { disk = createDisk(), certificates, ...options } = {}) {
         const given = await files(name);
         const node = await startNode(name, server, {
           disk,
           certificates: certificates ?? sameFiles(given),
-          port,
+          ...options,
           clock,
         });
         running.add(node.kill);
@@ -129,7 +133,7 @@ export function sameFiles(files: TlsFiles): SiteCertificates {
 async function startNode(
   name: string,
   server: FakeApiServer,
-  { certificates, disk, port = reservePort(), clock }:
+  { certificates, disk, port = reservePort(), watchApi, clock }:
     & NodeOptions
     & Required<Pick<NodeOptions, "certificates" | "disk">>
     & { readonly clock: FakeClock },
@@ -155,8 +159,8 @@ async function startNode(
       read: (resource, path, signal) => readObject(api, { resource, path }, signal),
       send: (request, signal) => sendObject(api, request, signal),
     },
-    watchApi: (onLink) =>
-      createKubernetesSource({ api, kinds: KINDS, nodeName: undefined, decode, onLink, logger, clock }),
+    watchApi: watchApi ??
+      ((onLink) => createKubernetesSource({ api, kinds: KINDS, nodeName: undefined, decode, onLink, logger, clock })),
     watchServer({ address, ...how }, onLink) {
       const addresses = [address], inFull = true, scope = "global";
       return Promise.resolve(
@@ -190,10 +194,12 @@ async function startNode(
   });
   const ended = new AbortController();
   const run = kept.run(source.tee(tracking), ended.signal);
+  run.catch(() => {});
   return {
     name,
     port,
     tracking,
+    ended: run,
     status: () => running.status?.()?.data as SiteStatus | undefined,
     names: () => Array.from(tracking.objects(), nameOf).sort(),
     problems: () => [...problems.values()].flat(),

@@ -61,6 +61,19 @@ Deno.test("a follower takes over a leader that was killed, without losing its st
   });
 });
 
+Deno.test("a leader whose own source fails ends, and another node takes over", async () => {
+  await withSite(async (site) => {
+    applyNodes(site.server, "a", "b");
+    const failing = Promise.withResolvers<void>();
+    const a = await site.start("a", { watchApi: () => ({ run: () => failing.promise }) });
+    await site.until(() => a.status()?.role === "leader");
+    const b = await site.start("b");
+    failing.reject(new Error("the API is not Kubernetes'"));
+    await assert.rejects(a.ended, /not Kubernetes'/);
+    await site.until(() => b.status()?.role === "leader");
+  });
+});
+
 Deno.test("a deletion during the change of leaders reaches every node", async () => {
   await withSite(async (site) => {
     applyNodes(site.server, "a", "b");

@@ -174,6 +174,22 @@ Deno.test("a server that accepts connections but never answers is passed over, a
   await good.stop();
 });
 
+Deno.test("once a server has answered, a silent one is again left as soon as at first", async () => {
+  const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const later = reservePort();
+  const addresses = [(silent.addr as Deno.NetAddr).port, later].map(addressOf);
+  await withSource(0, async (sink) => {
+    await sink.until("no answer within 0.04 s");
+    const good = await start([web], later);
+    await sink.until("watching the server");
+    sink.take();
+    await good.stop();
+    await sink.until("no answer within");
+    assert.ok(sink.take().some((line) => line.includes("no answer within 0.02 s")));
+  }, { addresses, patience: { firstMs: 20, longestMs: 20_000 } });
+  silent.close();
+});
+
 Deno.test("a single server may take as long as it needs for its first answer", async () => {
   const store = createStore({ clock: systemClock, onProblems: () => {} });
   const serving = await startServing({

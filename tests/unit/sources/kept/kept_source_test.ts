@@ -185,6 +185,13 @@ Deno.test("a kept state that is read when the source has synced is not served", 
   await run.stop();
 });
 
+Deno.test("nothing is served once the source has ended", async () => {
+  const run = start(await keep([WEB]), { source: { run: () => Promise.resolve() } });
+  await run.pass(2_000);
+  assert.deepEqual(run.served, []);
+  await run.stop();
+});
+
 Deno.test("a late source replaces the kept state by the difference only", async () => {
   const gone = service("default/gone");
   const run = start(await keep([WEB, WEB_1, gone, HERE]));
