@@ -192,11 +192,15 @@ export function mayBelongTo(ports: readonly ServicePort[], dialect: Dialect): (i
     ),
   );
   return ({ list, key }) => {
-    const name = list === "chain" || list === "set" ? key : list, fields = key.split(" . ");
-    return name.split("-").some((part) => owners.has(part)) ||
-      places.has(fields[0]!) || places.has(fields.slice(0, 3).join(" . "));
+    const name = list === "chain" || list === "set" ? key : list, protocol = SLOTS.exec(list)?.[1];
+    const [address = "", ...fields] = key.split(" . ");
+    const frontend = [address, ...(protocol === undefined ? fields : [protocol, ...fields]).slice(0, 2)];
+    return name.split("-").some((part) => owners.has(part)) || places.has(address) || places.has(frontend.join(" . "));
   };
 }
+
+/** The maps of slots, whose names have the protocol of the frontend instead of their keys. */
+const SLOTS = /^(tcp|udp|sctp)-(?:shortcut-)?endpoints$/;
 
 function keyOf({ port, dialect }: Pick<Draft, "port" | "dialect">, frontend: Frontend): string {
   return `${addressOf({ dialect }, frontend)} . ${port.protocol} . ${frontend.port}`;
