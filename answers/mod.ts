@@ -32,5 +32,5 @@ export {
 } from "./explanation.ts";
 export { endpointText } from "./frontend.ts";
 export { answerOffline } from "./offline.ts";
-export { isAddressAndPort, type Origin, ORIGINS, type Question, QuestionError, readQuestion } from "./question.ts";
+export { isAddressAndPort, ORIGINS, type Question, QuestionError, readQuestion } from "./question.ts";
 export { clientText, fateText, masqueradeTexts, type Outcome } from "./outcome.ts";

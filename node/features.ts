@@ -15,7 +15,7 @@ import type { Family } from "../platform/mod.ts";
 
 /** The features that are on. */
 export interface RunningFeatures {
-  /** Starts the features of a configuration, and what those that are open already, by name, do in a run. Call it once. */
+  /** Starts the features of a configuration, and attaches those that already run (`open`, by name). Call it once. */
   start(
     node: Node,
     configuration: Configuration,
