@@ -210,7 +210,7 @@ export interface BlockNames {
 
 /** `affinity-to-known-tcp-10800-1-0005` finds clients of the endpoints 16 and 18. */
 export function sharedBlock({ protocol, affinitySeconds }: ServicePort, { index, numbers }: Block): BlockNames {
-  const mask = numbers.reduce((bits, number) => bits | 1 << number % BLOCK_SIZE, 0) >>> 0;
+  const mask = numbers.reduce((bits, number) => bits | 1 << number % BLOCK_SIZE, 0);
   const rest = `${protocol}-${affinitySeconds}-${index}-${mask.toString(16).padStart(4, "0")}`;
   return { known: `affinity-to-known-${rest}`, fresh: `affinity-to-new-${rest}` };
 }
