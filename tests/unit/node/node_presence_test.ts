@@ -1,6 +1,6 @@
 /** A missing Node object or pod CIDR: how it is reported, and what `/healthz` answers meanwhile. */
 import assert from "node:assert/strict";
-import { watchNodePresence } from "../../../node/node_watch.ts";
+import { createNodeWatch, watchNodePresence } from "../../../node/node_watch.ts";
 import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
@@ -23,19 +23,18 @@ function watched(
   const tracker = createNodeTracker({ nodeName: "a", bindAddress: "" });
   const logger = createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) });
   const problems = createProblemBoard(clock, logger);
-  const start = () =>
-    watchNodePresence({
-      nodeName: "a",
-      node: tracker,
-      awaitsPodCIDR,
-      otherNodes: others,
-      onMissing: (message) => missing.push(message),
-      clock,
-      problems,
-      logger,
-      signal: end.signal,
-    });
-  return { clock, end, logged, missing, problems, tracker, start };
+  const options = {
+    nodeName: "a",
+    node: tracker,
+    awaitsPodCIDR,
+    otherNodes: others,
+    onMissing: (message: string) => void missing.push(message),
+    clock,
+    problems,
+    logger,
+    signal: end.signal,
+  };
+  return { clock, end, logged, missing, problems, tracker, options, start: () => watchNodePresence(options) };
 }
 
 Deno.test("a Node still missing after 5 s causes one warning and one Event that list the existing Nodes", async () => {
@@ -100,6 +99,18 @@ Deno.test("waiting for a pod CIDR is logged immediately and every minute until t
   await over;
   assert.equal(logged.length, 3);
   assert.deepEqual(problems.current(), []);
+});
+
+Deno.test("a deleted Node object is a problem until it is there again", () => {
+  const { logged, problems, options, tracker } = watched(false);
+  const watch = createNodeWatch({ ...options, health: { setNodeEligible() {} } });
+  const shown = () => problems.current().map(({ code, subject, detail }) => `${code} ${subject}: ${detail}`);
+  tracker.set("/a", node("a"));
+  watch.onChange({ after: { ...tracker.state(), deleted: true }, changed: ["deleted"] });
+  assert.deepEqual(shown(), ["node-deleted Node a: Node a was deleted"]);
+  watch.onChange({ after: tracker.state(), changed: ["deleted"] });
+  assert.deepEqual(shown(), []);
+  assert.match(logged.at(-1)!, /the Node object is there again/);
 });
 
 Deno.test("the wait ends with its signal", async () => {

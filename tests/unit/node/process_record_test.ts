@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
 import { connectToProxy } from "../../../answers/control/client.ts";
 import { systemClock } from "../../../platform/clock.ts";
+import { createProcessRecord } from "../../../observe/mod.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
 import { until } from "../../fakes/wait.ts";
 import { withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
 
@@ -41,4 +43,16 @@ Deno.test("events, counters and the start time outlast a changed configuration",
         assert.equal(after.families.find(({ family }) => family === "IPv4")!.driftRepaired, 3);
       }),
   );
+});
+
+Deno.test("the workers of a run have not synced yet, however often those of the last one did", () => {
+  const { recorder, endRun } = createProcessRecord(createFakeClock());
+  const report = { revision: 1, ok: true, full: true, endedAtMs: 1, durationMs: 1, problems: [], counts: {} };
+  recorder.workerHealth("IPv4", { state: "ready" });
+  recorder.report({ family: "IPv4", ...report }, []);
+  endRun([]);
+  assert.deepEqual(recorder.families().map(({ worker, syncs }) => [worker.state, syncs.length]), [
+    ["starting", 0],
+    ["starting", 0],
+  ]);
 });
