@@ -1,4 +1,5 @@
 import {
+  DEFAULT_SCALAR_STYLE_RULES,
   dump,
   type Event,
   EVENT_ID,
@@ -6,6 +7,8 @@ import {
   parseEvents,
   SCALAR_STYLE,
   type ScalarEvent,
+  type ScalarLayout,
+  strTag,
   YAMLException,
 } from "js-yaml";
 import { parseInteger } from "./text.ts";
@@ -253,7 +256,23 @@ export function plainData(node: TreeNode): unknown {
   return Object.fromEntries(node.entries.map(({ key, value }) => [key, plainData(value)]));
 }
 
+/** What Go's readers take for a number once underscores are removed: more than any version of YAML, such as `0X2`. */
+const GO_NUMBER = /^[-+]?(0[box][\da-f]+|(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?)$/i;
+/** The beginning of a line that separates documents. */
+const DOCUMENT_MARK = /^(---|\.\.\.)(\s|$)/;
+
+/** Quotes strings that would be read as a number, and keys that would be read as the end of the document. */
+function quoteAmbiguous(layout: ScalarLayout): void {
+  const { node: { value, tag }, isKey } = layout;
+  if (layout.style !== SCALAR_STYLE.PLAIN || tag !== strTag.tagName) return;
+  if (!GO_NUMBER.test(value.replaceAll("_", "")) && !(isKey && DOCUMENT_MARK.test(value))) return;
+  layout.style = SCALAR_STYLE.DOUBLE_QUOTED;
+}
+
+const STYLE_RULES = [...Object.values(DEFAULT_SCALAR_STYLE_RULES), quoteAmbiguous];
+
 /** Formats plain data as YAML that parsers of YAML 1.1, such as Go's, read the same way. Entries without a value are left out. */
 export function formatYaml(value: unknown, { sortKeys = false } = {}): string {
-  return dump(value, { quoteStyle: "double", lineWidth: -1, noRefs: true, skipInvalid: true, sortKeys });
+  const style = { quoteStyle: "double", lineWidth: -1, scalarStyleRules: STYLE_RULES } as const;
+  return dump(value, { ...style, noRefs: true, skipInvalid: true, sortKeys });
 }

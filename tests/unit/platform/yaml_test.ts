@@ -86,6 +86,15 @@ Deno.test("YAML that is written reads the same with another library, as YAML 1.2
   assert.deepEqual(read(formatYaml(ambiguous)), ambiguous);
 });
 
+Deno.test("YAML that is written has quotes where only Go reads a number, or a key would end the document", () => {
+  const numbers = ["0X2", "+0x1f", "0B11", "0O7", "-0o7", "0o_7", "0_8", "1_e3", "1e3_", "-_1", "1._5", ".3e9_8"];
+  assert.equal(formatYaml(numbers), numbers.map((text) => `- "${text}"\n`).join(""));
+  assert.equal(formatYaml({ "0X2": 1, "---": 2, "--- a": 3, "...": 4 }), '"0X2": 1\n"---": 2\n"--- a": 3\n"...": 4\n');
+  const plain = ["10.96.0.1", "1.2.3", "0xg", "0b", "_", "e1", "1e", "svc-1", "2 a"];
+  assert.equal(formatYaml(plain), plain.map((text) => `- ${text}\n`).join(""));
+  assert.equal(formatYaml([1, -2.5, true]), "- 1\n- -2.5\n- true\n");
+});
+
 Deno.test("JSON is read, as by JSON.parse", () => {
   fc.assert(
     fc.property(
