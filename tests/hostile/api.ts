@@ -24,6 +24,10 @@ function endless(beginning: string, piece: string, { status = 200, gzip = false 
   });
 }
 
+/** The answer of a proxy before the API server, such as a captive portal. */
+const page = (status: number) =>
+  new Response("<!DOCTYPE html><title>Sign in</title>", { status, headers: { "content-type": "text/html" } });
+
 const ITEMS = '{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[';
 const METADATA = '{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"default","name":"';
 const onlyOf = (wanted: "list" | "watch", answer: () => Response): Fault => ({ verb, path }) =>
@@ -71,16 +75,34 @@ const LISTS: Readonly<Record<string, readonly [answer: () => Response, says: Reg
     () => endless(`{"metadata":{"resourceVersion":"9","continue":"`, "c"),
     /more than 16 MiB/,
   ],
+  "an HTML page": [() => page(200), /source-unreachable|api-/],
+  "an HTML page with status 503": [() => page(503), /503|source-unreachable|api-/],
+  "no content": [() => new Response(null), /source-unreachable|api-/],
+  "half of its objects": [
+    () => new Response(`${ITEMS}${JSON.stringify(hostileService(1))},`),
+    /source-unreachable|api-/,
+  ],
+  "another kind": [
+    () => Response.json({ kind: "Status", apiVersion: "v1", status: "Success" }),
+    /source-unreachable|api-/,
+  ],
 };
 
-const WATCHES: Readonly<Record<string, readonly [answer: () => Response, says: RegExp]>> = {
+const WATCHES: Readonly<Record<string, readonly [answer: () => Response, says?: RegExp]>> = {
   "an event without an end": [() => endless(`{"type":"ADDED","object":${METADATA}`, "a"), /more than 16 MiB/],
   "blank lines without an end, compressed": [() => endless("", "\n", { gzip: true }), /more than 16 MiB/],
   "no JSON": [() => endless("{", "}\n"), /source-unreachable|api-|not a watch event/],
+  "an HTML page": [() => page(200), /source-unreachable|api-|not a watch event/],
+  "half an event": [() => new Response(`{"type":"ADDED","object":${METADATA}`), /source-unreachable|api-|cut off/],
+  "errors of an unknown code": [
+    () => new Response('{"type":"ERROR","object":{"kind":"Status","code":"x"}}\n'),
+    /source-unreachable|api-|ERROR/,
+  ],
+  "an end at once": [() => new Response(null)],
 };
 
 const ofServer = (
-  [name, [answer, says]]: readonly [string, readonly [() => Response, RegExp]],
+  [name, [answer, says]]: readonly [string, readonly [answer: () => Response, says?: RegExp]],
   verb: "list" | "watch",
 ): HostileScenario => ({
   name: `API server: a ${verb} with ${name}`,

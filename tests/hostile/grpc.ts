@@ -67,6 +67,11 @@ const ANSWERS: Readonly<Record<string, readonly [answer: (stream: ServerHttp2Str
     /source-unreachable/,
   ],
   "empty messages without an end": [(stream) => flood(stream, zeros(65_535))],
+  "half a message": [(stream) => stream.end(joined(Uint8Array.of(0), uint32(100), zeros(9)))],
+  "an unknown flag": [(stream) => stream.write(joined(Uint8Array.of(7), uint32(9), zeros(9))), /unknown flag/],
+  "an end at once": [(stream) => stream.end()],
+  "a reset": [(stream) => stream.close(2), /source-unreachable/],
+  "silence": [() => {}],
 };
 
 /** Sends bytes on connections, and reads nothing. */
@@ -128,6 +133,20 @@ const REQUESTS: Readonly<Record<string, readonly [connections: number, bytes: ()
         many(2000, (i) => joined(callFrames(2 * i + 1, METHODS.global), frame(TYPE.reset, 0, 2 * i + 1, uint32(8)))),
       ),
   ],
+  "frames on stream 0": [
+    20,
+    () => joined(PREFACE, settings(), frame(TYPE.data, 0, 0, zeros(100)), frame(TYPE.headers, FLAG.endHeaders, 0)),
+  ],
+  "headers that are no HPACK": [
+    20,
+    () => joined(PREFACE, settings(), frame(TYPE.headers, FLAG.endHeaders, 1, new Uint8Array(100).fill(255))),
+  ],
+  "a frame of 16 MiB": [20, () => joined(PREFACE, settings(), new Uint8Array(3).fill(255), zeros(6), zeros(1 << 20))],
+  "windows that overflow": [
+    20,
+    () => joined(PREFACE, settings(), many(3, () => frame(TYPE.windowUpdate, 0, 0, uint32(0x7fffffff)))),
+  ],
+  "calls of other methods": [20, () => joined(PREFACE, settings(), many(50, (i) => callFrames(2 * i + 1, "/x.Y/Z")))],
   "pings without an end": [
     10,
     () => joined(PREFACE, settings(), many(10_000, () => frame(TYPE.ping, 0, 0, zeros(8)))),
