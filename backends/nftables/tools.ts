@@ -58,8 +58,11 @@ const SHORT_LISTING = 1_000;
 const MANY_ADDED = 16_384;
 /** The number of such listings until one has all again: the clients may have expired. */
 const MOST_OMITTING = 100;
-/** The number of other sets of which each is then listed for itself. */
-const MOST_SETS = 256;
+/**
+ * Each other set is then listed for itself, if there is at most one for this many of those elements. One takes nft 4 ms, up to four
+ * times as long as these elements; but with a million of them, a listing takes a gigabyte.
+ */
+const ADDED_PER_SET = 64;
 /** It takes milliseconds, and a change may wait for it. */
 const LIST_CHAINS_TIMEOUT_MS = 10_000;
 /** Transactions are cut into batches that take a second or two (see write.ts). */
@@ -104,10 +107,10 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
 function createTableListing(dialect: Dialect, runner: Runner, session: NftSession | undefined): NftTools["readTable"] {
   const object = `table ${dialect.ip} ${TABLE}`;
   // What the last complete listing had, and how many have left something out since then.
-  const state = { lines: Infinity, hasManyAdded: false, omitting: 0 };
+  const state = { lines: Infinity, added: 0, omitting: 0 };
   return async () => {
-    const omits = state.hasManyAdded && state.omitting < MOST_OMITTING;
-    const withoutAdded = omits ? await readWithoutAdded(runner, dialect) : undefined;
+    const omits = state.added >= MANY_ADDED && state.omitting < MOST_OMITTING;
+    const withoutAdded = omits ? await readWithoutAdded(runner, dialect, state.added / ADDED_PER_SET) : undefined;
     if (withoutAdded) {
       state.omitting++;
       return withoutAdded;
@@ -117,20 +120,20 @@ function createTableListing(dialect: Dialect, runner: Runner, session: NftSessio
     const options = { timeoutMs: LIST_TIMEOUT_MS, session: isShort ? session : undefined };
     const { failure, lines } = await list(runner, object, reader.onLine, options);
     if (!isThere(failure)) return undefined;
-    state.hasManyAdded = reader.addedLines() >= MANY_ADDED;
+    state.added = reader.addedLines();
     state.lines = lines;
     return reader.result();
   };
 }
 
-/** Reads the table without the elements that rules have added; undefined if nft refuses, or it has very many other sets. */
-async function readWithoutAdded(runner: Runner, dialect: Dialect): Promise<TableListing | undefined> {
+/** Reads the table without the elements that rules have added; undefined if nft refuses, or it has more other sets than this. */
+async function readWithoutAdded(runner: Runner, dialect: Dialect, mostSets: number): Promise<TableListing | undefined> {
   const { ip } = dialect, reader = createTableReader(dialect), options = { timeoutMs: LIST_TIMEOUT_MS };
   // To list a table, nft 1.0.6 reads the elements of all of its sets, even with -t.
   await list(runner, `ruleset ${ip}`, reader.onLine, { ...options, args: ["-t"] });
   const table = reader.result(), declared = table?.items.get("set") ?? new Map<string, string>();
   const sets = [...declared].filter(([name]) => declarationOf(name).elements !== "rules");
-  if (table === undefined || sets.length > MOST_SETS) return undefined;
+  if (table === undefined || sets.length > mostSets) return undefined;
   for (const [name, text] of sets) {
     const [kind] = text.split("\n", 1), object = `${kind} ${ip} ${TABLE} ${name}`;
     const { failure } = await list(runner, object, reader.onLine, options);

@@ -462,6 +462,26 @@ Deno.test("comparisons leave out very many clients, repair the rest, and give no
   assert.equal(Object.keys(shares(REGULAR)).length, 3);
 });
 
+Deno.test("the more clients there are, the more other sets are listed one by one without them", async () => {
+  const { host, snapshot, clients, backend } = serving();
+  const ports = Array.from({ length: 300 }, (_, i) => ({
+    ...SHOP,
+    name: `default/shop-${i}:p`,
+    clusterIP: `10.96.${i >> 8}.${i & 255}`,
+    affinitySeconds: 600 + i,
+  }));
+  await snapshot(ports);
+  const listed = async (count: number) => {
+    for (let hash = 0; hash < count; hash++) clients().set(`7 . ${hash}`, 1e12);
+    for (const _ of ["by the long-running nft", "by one that counts them"]) await backend.resync();
+    const { listings } = host;
+    await backend.resync();
+    return host.listings - listings;
+  };
+  assert.equal(await listed(16_384), 1);
+  assert.equal(await listed(24_576), 0);
+});
+
 Deno.test("after a hundred comparisons without very many clients, one has all again", async () => {
   const { host, snapshot, clients, backend } = serving();
   await snapshot([SHOP]);
