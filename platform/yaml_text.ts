@@ -256,7 +256,7 @@ export function plainData(node: TreeNode): unknown {
   return Object.fromEntries(node.entries.map(({ key, value }) => [key, plainData(value)]));
 }
 
-/** What Go's readers take for a number once underscores are removed: more than any version of YAML, such as `0X2`. */
+/** Text that Go's readers take for a number once underscores are removed: more than any version of YAML, such as `0X2`. */
 const GO_NUMBER = /^[-+]?(0[box][\da-f]+|(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?)$/i;
 /** The beginning of a line that separates documents. */
 const DOCUMENT_MARK = /^(---|\.\.\.)(\s|$)/;
