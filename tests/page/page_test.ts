@@ -143,6 +143,7 @@ Deno.test("when the proxy stops answering, the page says so and keeps the last c
     await withProxy(manifestsOf([WEB]), async (proxy) => {
       await page.goto(proxy.url);
       await page.getByText("live", { exact: true }).waitFor();
+      await page.getByText("default/web:http").first().waitFor();
     });
     await page.getByText("no answer from the proxy").waitFor();
     assert.match(await page.locator("main").innerText(), /default\/web:http/);
